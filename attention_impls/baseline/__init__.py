@@ -1,0 +1,1 @@
+"""Reference points that are no attention: the floor and its like."""

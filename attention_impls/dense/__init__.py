@@ -1,0 +1,1 @@
+"""Exact softmax attention over all pairs."""

@@ -1,0 +1,1 @@
+"""Attention through a feature map, linear in length."""

@@ -1,0 +1,1 @@
+"""Attention through a low-rank view of keys and values."""

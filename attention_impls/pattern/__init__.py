@@ -1,0 +1,1 @@
+"""Exact softmax over a fixed pattern of pairs."""

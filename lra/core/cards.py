@@ -1,0 +1,83 @@
+"""Cards: what a mechanism, a position scheme or a task declares about itself, as plain data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Causal = Literal["no", "values-only", "strict"]
+Padding = Literal["none", "content", "length"]
+Decode = Literal["none", "approximate", "exact"]
+
+
+class Capabilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a mechanism can honour. A request outside it is refused, never ignored."""
+
+    bidirectional: bool = False
+    causal: Causal = "no"
+    """strict: no output depends on any later input. values-only: later inputs may still choose
+    which earlier keys are seen."""
+    cross: bool = False
+    """Queries and keys may come from two sequences of different lengths."""
+    padding: Padding = "none"
+    """content: neither what padded positions hold nor how many there are changes anything.
+    length: what they hold changes nothing, how many there are may."""
+    decode: Decode = "none"
+    bias: bool = False
+    """Honours a position scheme that adds to the logits (ALiBi and its like)."""
+    rotary: bool = False
+    """Honours a position scheme that rotates queries and keys."""
+    fixed_length: bool = False
+    """Has parameters tied to a maximum length; a longer input is refused."""
+    stochastic: bool = False
+    """Holds random draws; they come from the seed and live in the state dict."""
+
+
+class AttentionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one mechanism declares."""
+
+    title: str
+    paper: str
+    """Authors, title, venue; arXiv identifier where there is one."""
+    year: int
+    time: str
+    """Growth of time with the field's letters, e.g. `O(n m d)`."""
+    memory: str
+    """Growth of extra memory beyond the inputs and outputs."""
+    approximates_softmax: bool
+    """True where the error against exact softmax attention is a meaningful figure."""
+    capabilities: Capabilities
+    exact: bool = False
+    """True where the output equals softmax attention over all permitted pairs."""
+
+
+class PositionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one position scheme declares."""
+
+    title: str
+    paper: str
+    year: int
+    acts_on: Literal["nothing", "input", "queries-keys", "logits"]
+    fixed_length: bool = False
+
+
+class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one task declares."""
+
+    title: str
+    source: str
+    """The paper or data set that the task comes from."""
+    classes: int
+    vocabulary: int
+    """Number of token ids, padding included where the task has any."""
+    inputs: int = 1
+    """Sequences per example: 2 for pairs of documents."""
+    stand_in: str = ""
+    """What the offline generator makes where the real data is not at hand; empty if the generator
+    is the task."""
+
+    @property
+    def chance(self) -> float:
+        """Accuracy of a uniform guess."""
+        return 1.0 / self.classes

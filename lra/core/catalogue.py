@@ -1,0 +1,187 @@
+"""Names of mechanisms, positions and tasks, found without importing any of them.
+
+A name is a file's stem. Other people's code is reached as `package.module:Class`, as
+`path/file.py:Class`, or through an entry point of the group `lra.attention` or `lra.task`.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Iterable, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Literal
+
+import msgspec
+
+from lra.core.errors import LraError, UsageError, nearest
+
+Kind = Literal["mechanism", "position", "task"]
+
+_ROOTS: dict[Kind, str] = {
+    "mechanism": "attention_impls",
+    "position": "attention_impls/positions",
+    "task": "tasks",
+}
+_ENTRY_POINTS: dict[Kind, str] = {"mechanism": "lra.attention", "task": "lra.task"}
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where one named thing lives."""
+
+    kind: Kind
+    name: str
+    module: str
+    """Dotted module, or the path of a Python file."""
+    attribute: str | None
+    """Class to take; None means the only one the file defines."""
+    ours: bool
+
+    @property
+    def file(self) -> Path:
+        """The source file, found without importing the module itself."""
+        if self.module.endswith(".py"):
+            return Path(self.module)
+        spec = importlib.util.find_spec(self.module)
+        if spec is None or spec.origin is None:
+            raise UsageError(f"{self.kind} '{self.name}': no module '{self.module}'; install it")
+        return Path(spec.origin)
+
+
+def names(kind: Kind) -> list[str]:
+    """Return our names of this kind, sorted."""
+    return sorted(_ours(kind))
+
+
+def installed(kind: Kind) -> list[str]:
+    """Return the names that other installed packages add through entry points, sorted."""
+    group = _ENTRY_POINTS.get(kind)
+    return sorted(point.name for point in entry_points(group=group)) if group else []
+
+
+def find(kind: Kind, reference: str) -> Target:
+    """Return the target of a name, an entry point, `package.module:Class` or `file.py:Class`.
+
+    Raises `UsageError` with the nearest known name when there is none.
+    """
+    module, _, attribute = reference.partition(":")
+    if module.endswith(".py"):
+        if not Path(module).is_file():
+            raise UsageError(f"{kind} '{reference}': no file '{module}'; check the path")
+        name = attribute or Path(module).stem
+        return Target(kind, name, str(Path(module).resolve()), attribute or None, ours=False)
+    if attribute:
+        return Target(kind, attribute, module, attribute, ours=False)
+    ours = _ours(kind)
+    if reference in ours:
+        return Target(kind, reference, ours[reference], None, ours=True)
+    for point in entry_points(group=_ENTRY_POINTS.get(kind, "")):
+        if point.name == reference:
+            return Target(kind, reference, point.module, point.attr or None, ours=False)
+    raise nearest(kind, reference, [*ours, *installed(kind)])
+
+
+def expand(kind: Kind, patterns: Iterable[str]) -> list[Target]:
+    """Return the targets of comma lists, wildcards and `all` (ours), each once, in order asked."""
+    targets: dict[str, Target] = {}
+    for pattern in (part.strip() for entry in patterns for part in entry.split(",")):
+        if not pattern:
+            continue
+        for name in _matches(kind, pattern):
+            target = find(kind, name)
+            targets.setdefault(target.name, target)
+    return list(targets.values())
+
+
+def load(target: Target) -> type:
+    """Import the target's module and return its class.
+
+    Raises `UsageError` when the class is not there, `LraError` when the module fails to import
+    because something it needs is not installed.
+    """
+    try:
+        module = _import(target)
+    except ModuleNotFoundError as error:
+        raise LraError(
+            f"{target.kind} '{target.name}' needs the module '{error.name}'; install it"
+        ) from error
+    if target.attribute is None:
+        return _only_class(module, target)
+    found = getattr(module, target.attribute, None)
+    if not inspect.isclass(found):
+        raise UsageError(f"{target.module} has no class '{target.attribute}'; check the spelling")
+    return found
+
+
+def _ours(kind: Kind) -> dict[str, str]:
+    """Map name to dotted module by scanning the folder."""
+    root = _package_folder(_ROOTS[kind])
+    base = _ROOTS[kind].replace("/", ".")
+    if kind == "mechanism":
+        files: Sequence[Path] = [
+            p for p in root.glob("*/*.py") if p.parent.name != "positions"
+        ] + list(root.glob("*.py"))
+    else:
+        files = list(root.glob("*.py"))
+    found: dict[str, str] = {}
+    for file in files:
+        if file.stem.startswith("_") or file.stem == "contract":
+            continue
+        dotted = ".".join([base, *file.relative_to(root).with_suffix("").parts])
+        if file.stem in found:
+            raise UsageError(f"two files define the {kind} '{file.stem}'; rename {file.name}")
+        found[file.stem] = dotted
+    return found
+
+
+def _package_folder(root: str) -> Path:
+    head, *tail = root.split("/")
+    spec = importlib.util.find_spec(head)
+    if spec is None or not spec.submodule_search_locations:
+        raise LraError(f"the package '{head}' is not installed; reinstall the project")
+    return Path(spec.submodule_search_locations[0]).joinpath(*tail)
+
+
+def _matches(kind: Kind, pattern: str) -> list[str]:
+    if pattern == "all":
+        return names(kind)
+    if any(sign in pattern for sign in "*?["):
+        found = fnmatch.filter(names(kind), pattern)
+        if not found:
+            raise nearest(kind, pattern, names(kind))
+        return found
+    return [pattern]
+
+
+def _import(target: Target) -> ModuleType:
+    if not target.module.endswith(".py"):
+        return importlib.import_module(target.module)
+    path = Path(target.module)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"cannot read '{path}' as Python; check the file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _only_class(module: ModuleType, target: Target) -> type:
+    """The one public class with a `card` that the module itself defines."""
+    found = [
+        member
+        for name, member in vars(module).items()
+        if inspect.isclass(member)
+        and member.__module__ == module.__name__
+        and not name.startswith("_")
+        and hasattr(member, "card")
+    ]
+    if len(found) != 1:
+        raise UsageError(
+            f"{target.module} must define exactly one public class with a card, "
+            f"found {len(found)}; name it as module:Class"
+        )
+    return found[0]

@@ -1,0 +1,78 @@
+"""Cells: one measurement each, fully resolved. A cell's hash is its record's name."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal
+
+from lra.core.hashing import value_hash
+from lra.core.protocol import (
+    DataSpec,
+    Frozen,
+    Machine,
+    Mechanism,
+    ModelSpec,
+    Positive,
+    Track,
+    TrainSpec,
+)
+
+Mode = Literal["forward", "train"]
+Level = Literal["attention", "layer"]
+Direction = Literal["bidirectional", "causal"]
+Dtype = Literal["float32", "bfloat16", "float16"]
+
+
+class _Cell(Frozen, frozen=True, dict=True, kw_only=True):
+    scale: str
+    machine: Machine
+    torch: str
+    """Version of torch."""
+    threads: Positive
+    """CPU threads the worker computes with."""
+    measure_hash: str
+    """Of the sources that measure: trainer, model, profiler, task."""
+
+    @cached_property
+    def id(self) -> str:
+        """Hash of the canonical form."""
+        return value_hash(self)
+
+
+class QualityCell(_Cell, frozen=True, tag="quality", kw_only=True):
+    """Train a model around a mechanism on a task, choose by validation, test once."""
+
+    mechanism: Mechanism
+    data: DataSpec
+    model: ModelSpec
+    training: TrainSpec
+    track: Track = "matched"
+    seed: int = 0
+    device: Literal["cpu", "cuda"] = "cpu"
+
+
+class BaselineCell(_Cell, frozen=True, tag="baseline", kw_only=True):
+    """Majority class, bag of tokens and the task's own rules of thumb: no model of ours."""
+
+    data: DataSpec
+
+
+class EfficiencyCell(_Cell, frozen=True, tag="efficiency", kw_only=True):
+    """Time and memory of one mechanism at one length."""
+
+    mechanism: Mechanism
+    length: Positive
+    mode: Mode
+    level: Level = "layer"
+    batch: Positive = 1
+    heads: Positive
+    head_width: Positive
+    dtype: Dtype = "float32"
+    direction: Direction = "bidirectional"
+    device: Literal["cpu", "cuda"] = "cpu"
+    replicate: int = 0
+    seconds: float = 1.0
+    """Time budget of the timing pass."""
+
+
+Cell = QualityCell | BaselineCell | EfficiencyCell

@@ -1,0 +1,89 @@
+"""Data as flat buffers: what a task hands to the trainer and to the baselines. numpy only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+SplitName = Literal["train", "validation", "test"]
+SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
+
+PAD = 0
+"""Token id that fills up a batch. Which positions are real is told by the mask, never by the id."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Examples of one split, unpadded, one after the other.
+
+    Sequence s holds tokens[starts[s]:starts[s + 1]]; example i owns the sequences
+    inputs * i ... inputs * i + inputs - 1 (two for pairs of documents).
+    """
+
+    tokens: npt.NDArray[np.integer]
+    """(total,) uint8, uint16 or int32, flat; may be a read-only view of a file."""
+    starts: npt.NDArray[np.int64]
+    """(examples * inputs + 1,)"""
+    labels: npt.NDArray[np.int64]
+    """(examples,)"""
+    inputs: int = 1
+
+    def __post_init__(self) -> None:
+        """Check that the three buffers fit together."""
+        if len(self.starts) != len(self.labels) * self.inputs + 1:
+            raise ValueError(
+                f"{len(self.starts)} starts do not fit {len(self.labels)} examples "
+                f"of {self.inputs} sequences"
+            )
+        if len(self.starts) and int(self.starts[-1]) != len(self.tokens):
+            raise ValueError(f"starts end at {self.starts[-1]}, tokens at {len(self.tokens)}")
+
+    def __len__(self) -> int:
+        """Number of examples."""
+        return len(self.labels)
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """(examples, inputs): tokens in each sequence."""
+        return np.diff(self.starts).reshape(len(self), self.inputs)
+
+    def sequence(self, index: int) -> npt.NDArray[np.integer]:
+        """Return the tokens of one sequence, a view."""
+        return self.tokens[self.starts[index] : self.starts[index + 1]]
+
+    @classmethod
+    def of(
+        cls, sequences: list[npt.NDArray[np.integer]], labels: npt.ArrayLike, inputs: int = 1
+    ) -> Split:
+        """Join a list of token arrays (all of one dtype) into a split."""
+        starts = np.zeros(len(sequences) + 1, dtype=np.int64)
+        np.cumsum([len(s) for s in sequences], out=starts[1:])
+        tokens = np.concatenate(sequences) if sequences else np.zeros(0, dtype=np.uint8)
+        return cls(tokens, starts, np.asarray(labels, dtype=np.int64), inputs)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The three splits of a task at one length, and what a model must know of them."""
+
+    train: Split
+    validation: Split
+    test: Split
+    classes: int
+    vocabulary: int
+    length: int
+    """Longest sequence a model must take, a prepended class token not counted."""
+    inputs: int = 1
+
+    def split(self, name: SplitName) -> Split:
+        """Return the split of that name."""
+        return {"train": self.train, "validation": self.validation, "test": self.test}[name]
+
+    def __iter__(self) -> Iterator[tuple[SplitName, Split]]:
+        """Iterate over (name, split) in the order train, validation, test."""
+        for name in SPLITS:
+            yield name, self.split(name)

@@ -1,0 +1,42 @@
+"""Errors that a person can act on: what went wrong, where, and what to do, in one line.
+
+Anything that is not an `LraError` is a bug and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class LraError(Exception):
+    """A failure that the user can mend; the command line prints its text as one line."""
+
+    exit_code = 2
+
+
+class UsageError(LraError):
+    """A name, key, flag or value that does not exist or does not fit."""
+
+
+class UnsupportedError(LraError):
+    """A mechanism was asked for something that its card does not claim."""
+
+
+class DataError(LraError):
+    """A data file is missing or malformed; names the file, the row and the remedy."""
+
+
+class StoreError(LraError):
+    """The record store cannot be read, written or locked."""
+
+
+def nearest(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """Return the error for an unknown `name`, with the closest known one or the whole list.
+
+    `kind` is the singular noun to print ("mechanism", "task", "scale", ...).
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean '{close[0]}'?" if close else f"choose from: {', '.join(names)}"
+    return UsageError(f"unknown {kind} '{name}'; {hint}")

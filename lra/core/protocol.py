@@ -1,0 +1,137 @@
+"""The protocol of a measurement as frozen values: data, model, training. Every field is hashed.
+
+A scale file (`lra/scales/*.toml`) fills these in; a cell holds them fully resolved, so that a
+record says all that was chosen.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from lra.core.dataset import SplitName
+
+Rules = Literal["fixed", "lra2021"]
+"""fixed: explicit masks, masked pooling, literal vocabularies, validation held out of train.
+lra2021: the choices of the original code, faults included. The two are never in one table."""
+
+Track = Literal["matched"]
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+
+
+class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A value without a hidden field: unknown keys are refused, nothing changes after creation."""
+
+
+class Rows(Frozen, frozen=True, kw_only=True):
+    """How many examples of each split to make, or at most to read."""
+
+    train: Positive
+    validation: Positive
+    test: Positive
+
+    def of(self, split: SplitName) -> int:
+        """Return the number for one split."""
+        return int(getattr(self, split))
+
+
+class DataSpec(Frozen, frozen=True, kw_only=True):
+    """Which data: task, where it comes from, at what length, how many rows."""
+
+    task: str
+    source: Literal["generated", "file", "hub"] = "generated"
+    hash: str
+    """Of generator sources and parameters, or of the file's bytes with the reader's sources."""
+    rules: Rules = "fixed"
+    length: Positive
+    rows: Rows
+    parameters: dict[str, Any] = {}
+    """The task's own configuration, every default filled in."""
+
+
+class ModelSpec(Frozen, frozen=True, kw_only=True):
+    """The network around a mechanism."""
+
+    layers: Positive
+    width: Positive
+    """Of embeddings and of the residual stream (D)."""
+    qkv_width: Positive
+    """Of all heads' queries, keys or values together."""
+    heads: Positive
+    mlp_width: Positive
+    dropout: Fraction = 0.0
+    attention_dropout: Fraction = 0.0
+    position: str = "sinusoidal"
+    pooling: Literal["cls", "mean", "first"] = "mean"
+    """cls: a learned vector prepended to the input. first: the first token's output, which the
+    original's retrieval model calls CLS."""
+    classifier_widths: tuple[int, ...] = ()
+    """Hidden widths of the head; () is one linear layer."""
+    pair_features: Literal["four", "two"] = "four"
+    """Of a two-tower matcher: (x1, x2, x1 * x2, x1 - x2), or (x1, x2) as the original ran it."""
+    projection_biases: bool = True
+    query_key_start: Literal["independent", "tied"] = "independent"
+    """tied: in each layer W_k starts as a copy of W_q and both are doubled; helps small models to
+    find same-token matches in few steps, and favours dot-product attention."""
+    causal: bool = False
+
+
+class TrainSpec(Frozen, frozen=True, kw_only=True):
+    """How the model is trained."""
+
+    steps: Positive
+    batch: Positive
+    """Examples per optimiser step, all micro-batches together."""
+    learning_rate: float
+    schedule: Literal["linear", "cosine", "rsqrt", "constant"] = "cosine"
+    warmup: int = 0
+    """Steps of linear warm-up from 0."""
+    flat: Fraction = 0.0
+    """Share of the steps for which the rate stays at its peak before a cosine or linear decay."""
+    betas: tuple[float, float] = (0.9, 0.98)
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    clip: float | None = 1.0
+    """Largest global gradient norm; None clips nothing."""
+    evaluate_every: Positive
+    """Steps between validations; the best checkpoint by validation accuracy is tested once."""
+    evaluation_batch: Positive = 256
+    micro_batches: Positive = 1
+    """Gradient accumulation: pieces that one batch is cut into."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """bfloat16: autocast; weights and optimiser stay float32."""
+    bucketed: bool = True
+    """Batches of similar length, cut to their longest row; False pads every row to the length."""
+
+
+class Mechanism(Frozen, frozen=True, kw_only=True):
+    """A mechanism with its configuration, every default filled in."""
+
+    name: str
+    config: dict[str, Any] = {}
+    hash: str
+    """Of the mechanism's source and of what it imports of ours."""
+
+
+class Machine(Frozen, frozen=True, kw_only=True):
+    """What kind of machine a cell is for; no clock, no host name."""
+
+    processor: str
+    """Processor or GPU model."""
+    cores: Positive
+    """Cores this process may use."""
+    driver: str | None = None
+    """Major version of the GPU driver; None on CPU."""
+
+    @property
+    def name(self) -> str:
+        """A folder name for this class of machine."""
+        parts = [
+            self.processor,
+            f"{self.cores}c",
+            *([f"driver{self.driver}"] if self.driver else []),
+        ]
+        text = "-".join(parts).lower()
+        return "".join(c if c.isalnum() else "-" for c in text).strip("-")

@@ -1,0 +1,104 @@
+"""Records: what came of one cell, one JSON file each; tables and plots need nothing else."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from lra.core.cells import Cell
+
+SCHEMA = 1
+
+Status = Literal["ok", "oom", "timeout", "crash", "diverged", "error", "unsupported", "skipped"]
+FAILED: frozenset[Status] = frozenset({"oom", "timeout", "crash", "diverged", "error"})
+"""Endings that make a run exit with 4; unsupported and skipped do not."""
+
+
+class _Value(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Part of a record. Unknown fields are allowed, so that newer records still load."""
+
+
+class Metric(_Value, frozen=True, kw_only=True):
+    """One measured quantity: seconds, bytes, joules, or a share of 1."""
+
+    value: float | None
+    """The figure to quote: the median where there are samples; None where it was not measured."""
+    unit: Literal["s", "B", "J", "share", "nat", "count", "1/s", "ratio"]
+    better: Literal["lower", "higher", "neither"] = "lower"
+    why_null: str | None = None
+    samples: tuple[float, ...] = ()
+    """Every raw sample, in the order taken."""
+    q1: float | None = None
+    q3: float | None = None
+    minimum: float | None = None
+
+
+class CurvePoint(_Value, frozen=True, kw_only=True):
+    """One validation during training."""
+
+    step: int
+    seconds: float
+    """Of training so far, validation left out."""
+    train_loss: float
+    """Mean over the steps since the last point, in nat."""
+    validation_loss: float
+    validation_accuracy: float
+    learning_rate: float
+
+
+class Failure(_Value, frozen=True, kw_only=True):
+    """Why a cell is not ok."""
+
+    type: str
+    """Exception class, signal name, or the reason in a word."""
+    message: str
+    """One line for a person."""
+    phase: str = ""
+    tail: str = ""
+    """End of the worker's standard error, stripped of paths."""
+
+
+class Provenance(_Value, frozen=True, kw_only=True):
+    """Which code and machine answered."""
+
+    git_commit: str | None = None
+    git_dirty: bool | None = None
+    version: str = ""
+    libraries: dict[str, str] = {}
+    host: dict[str, Any] = {}
+    """Processor, cores allowed, memory, GPU, driver. Never a host name, path or user."""
+
+
+class Record(_Value, frozen=True, kw_only=True, omit_defaults=False):
+    """A finished cell."""
+
+    schema: int = SCHEMA
+    id: str
+    """The cell's hash."""
+    cell: Cell
+    status: Status
+    started_at: str
+    """UTC, ISO 8601, to the second."""
+    seconds: float
+    """Wall time of the cell, process start included."""
+    metrics: dict[str, Metric] = {}
+    curve: tuple[CurvePoint, ...] = ()
+    parameters: int | None = None
+    """Trainable parameters of the model or layer."""
+    best_step: int | None = None
+    failure: Failure | None = None
+    method: dict[str, Any] = {}
+    """How it was measured: timer, warm-up, repetitions, timed region, threads."""
+    provenance: Provenance = Provenance()
+
+
+def encode(record: Record) -> bytes:
+    """Return the record as indented JSON with sorted keys and a final newline."""
+    compact = msgspec.json.encode(record, order="sorted")
+    return msgspec.json.format(compact, indent=1) + b"\n"
+
+
+def decode(data: bytes) -> Record:
+    """Read a record back; raises `msgspec.ValidationError` where it does not fit the schema."""
+    return msgspec.json.decode(data, type=Record)

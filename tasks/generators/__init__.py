@@ -1,0 +1,1 @@
+"""Seeded generators behind the tasks: integer arithmetic, the same bytes on every machine."""

@@ -1,0 +1,1 @@
+"""Readers of real data, and the Arrow form in which prepared sets lie on disk."""
