@@ -1,0 +1,140 @@
+"""Scales and suites: protocols and selections of cells, read from TOML without a line of code.
+
+A scale (`lra/scales/*.toml`) says how each task is trained; a suite (`lra/suites/*.toml`) says which
+cells a run consists of, each block naming a scale. Either may also be the path of a user's file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from lra.core.cells import Direction, Dtype, Level, Mode
+from lra.core.errors import UsageError, nearest
+from lra.core.protocol import Frozen, ModelSpec, Positive, Rows, Rules, TrainSpec
+
+_FOLDER = Path(__file__).resolve().parents[1]
+_Value = TypeVar("_Value", bound=msgspec.Struct)
+
+
+class TaskScale(Frozen, frozen=True, kw_only=True):
+    """One task at one scale."""
+
+    length: Positive
+    rows: Rows
+    parameters: dict[str, Any] = {}
+    """Of the task's generator; what is left out takes the task's default."""
+    model: dict[str, Any] = {}
+    """Overrides of the scale's [model]."""
+    training: dict[str, Any] = {}
+    """Overrides of the scale's [training]."""
+
+
+class Scale(Frozen, frozen=True, kw_only=True):
+    """A protocol: model, lengths, rows, steps and schedule of every task it covers."""
+
+    name: str
+    title: str
+    rules: Rules = "fixed"
+    model: dict[str, Any] = {}
+    training: dict[str, Any] = {}
+    tasks: dict[str, TaskScale]
+
+    def task(self, name: str) -> TaskScale:
+        """Return the settings of a task; refuses one that the scale does not cover."""
+        if name not in self.tasks:
+            raise UsageError(
+                f"scale '{self.name}' has no settings for the task '{name}'; "
+                f"it covers {', '.join(sorted(self.tasks))}"
+            )
+        return self.tasks[name]
+
+    def model_spec(self, task: str) -> ModelSpec:
+        """Return the network for a task, overrides applied."""
+        where = f"scale '{self.name}', model of task '{task}'"
+        return convert({**self.model, **self.task(task).model}, ModelSpec, where)
+
+    def train_spec(self, task: str) -> TrainSpec:
+        """Return how a task is trained, overrides applied."""
+        where = f"scale '{self.name}', training of task '{task}'"
+        return convert({**self.training, **self.task(task).training}, TrainSpec, where)
+
+
+class QualityBlock(Frozen, frozen=True, kw_only=True):
+    """Train and test on tasks of a scale."""
+
+    scale: str
+    tasks: list[str]
+    seeds: Positive = 1
+    threads: Positive = 1
+    """CPU threads of each worker; as many workers run side by side as the cores allow."""
+
+
+class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
+    """Measure time and memory over lengths."""
+
+    scale: str
+    """Names the protocol in the record; the sizes stand in this block."""
+    lengths: list[Positive]
+    modes: list[Mode]
+    level: Level = "layer"
+    directions: list[Direction] = ["bidirectional"]
+    batch: Positive = 1
+    heads: Positive
+    head_width: Positive
+    dtype: Dtype = "float32"
+    beside: list[str] = ["identity", "sdpa"]
+    """Mechanisms measured in the same run: the floor, and the one to beat."""
+    seconds: float = 1.0
+    """Time budget of each timing pass."""
+
+
+class Suite(Frozen, frozen=True, kw_only=True):
+    """A named selection of cells."""
+
+    name: str
+    title: str
+    quality: list[QualityBlock] = []
+    efficiency: list[EfficiencyBlock] = []
+
+
+def names(folder: str) -> list[str]:
+    """Return the names of the shipped `scales` or `suites`, sorted."""
+    return sorted(path.stem for path in (_FOLDER / folder).glob("*.toml"))
+
+
+def load_scale(reference: str) -> Scale:
+    """Read a scale by name or by the path of a TOML file."""
+    return _load(reference, "scale", Scale)
+
+
+def load_suite(reference: str) -> Suite:
+    """Read a suite by name or by the path of a TOML file."""
+    return _load(reference, "suite", Suite)
+
+
+def convert(data: dict[str, Any], kind: type[_Value], where: str) -> _Value:
+    """Turn parsed TOML into a value; an unknown key or a wrong type is one line naming its place."""
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{where}: {error}; fix the key or its value") from error
+
+
+def _load(reference: str, noun: str, kind: type[_Value]) -> _Value:
+    if reference.endswith(".toml"):
+        path = Path(reference)
+        if not path.is_file():
+            raise UsageError(f"no {noun} file '{reference}'; check the path")
+    else:
+        path = _FOLDER / f"{noun}s" / f"{reference}.toml"
+        if not path.is_file():
+            raise nearest(noun, reference, names(f"{noun}s"))
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{noun} file '{path.name}' is not valid TOML: {error}") from error
+    return convert({"name": path.stem, **data}, kind, f"{noun} file '{path.name}'")
