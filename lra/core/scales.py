@@ -1,7 +1,7 @@
 """Scales and suites: protocols and selections of cells, read from TOML without a line of code.
 
-A scale (`lra/scales/*.toml`) says how each task is trained; a suite (`lra/suites/*.toml`) says which
-cells a run consists of, each block naming a scale. Either may also be the path of a user's file.
+A scale (`lra/scales/*.toml`) says how each task is trained; a suite (`lra/suites/*.toml`) says
+which cells a run consists of, each block naming a scale. Either may be a user's own file.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class QualityBlock(Frozen, frozen=True, kw_only=True):
     """Train and test on tasks of a scale."""
 
     scale: str
-    tasks: list[str]
+    tasks: tuple[str, ...]
     seeds: Positive = 1
     threads: Positive = 1
     """CPU threads of each worker; as many workers run side by side as the cores allow."""
@@ -78,15 +78,15 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
 
     scale: str
     """Names the protocol in the record; the sizes stand in this block."""
-    lengths: list[Positive]
-    modes: list[Mode]
+    lengths: tuple[Positive, ...]
+    modes: tuple[Mode, ...]
     level: Level = "layer"
-    directions: list[Direction] = ["bidirectional"]
+    directions: tuple[Direction, ...] = ("bidirectional",)
     batch: Positive = 1
     heads: Positive
     head_width: Positive
     dtype: Dtype = "float32"
-    beside: list[str] = ["identity", "sdpa"]
+    beside: tuple[str, ...] = ("identity", "sdpa")
     """Mechanisms measured in the same run: the floor, and the one to beat."""
     seconds: float = 1.0
     """Time budget of each timing pass."""
@@ -97,8 +97,8 @@ class Suite(Frozen, frozen=True, kw_only=True):
 
     name: str
     title: str
-    quality: list[QualityBlock] = []
-    efficiency: list[EfficiencyBlock] = []
+    quality: tuple[QualityBlock, ...] = ()
+    efficiency: tuple[EfficiencyBlock, ...] = ()
 
 
 def names(folder: str) -> list[str]:
@@ -117,7 +117,7 @@ def load_suite(reference: str) -> Suite:
 
 
 def convert(data: dict[str, Any], kind: type[_Value], where: str) -> _Value:
-    """Turn parsed TOML into a value; an unknown key or a wrong type is one line naming its place."""
+    """Turn parsed TOML into a value; an unknown key or a wrong type is one line with its place."""
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
