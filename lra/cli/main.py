@@ -1,0 +1,63 @@
+"""The group of verbs: finds a verb's file when it is asked for, and turns errors into one line."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+import click
+
+import lra
+from lra.core.errors import LraError
+
+VERBS = ("run", "report", "list", "data", "doctor")
+"""In the order of a user's day; a verb's name is its file's name."""
+
+INTERRUPTED = 130
+
+
+class _Verbs(click.Group):
+    """A click group whose commands are imported by name, when needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command = importlib.import_module(f"lra.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(lra.__version__, prog_name="lra")
+def lra_command() -> None:
+    """Measure attention: quality, speed and memory of mechanisms on long sequences.
+
+    \b
+    First contact:   python -m lra run --impl performer
+    What there is:   python -m lra list impls
+    """
+
+
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code.
+
+    0 pass, 2 usage, 4 cells failed, 130 interrupted. Whatever is not the user's to mend keeps its
+    traceback.
+    """
+    try:
+        code = lra_command.main(list(arguments), prog_name="python -m lra", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return INTERRUPTED
+    except LraError as error:
+        click.echo(f"lra: {error}", err=True)
+        return error.exit_code
+    except KeyboardInterrupt:
+        click.echo("lra: interrupted; finished cells are kept, run again to continue", err=True)
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0
