@@ -42,6 +42,13 @@ class Target(msgspec.Struct, frozen=True):
     ours: bool
 
     @property
+    def reference(self) -> str:
+        """What `find` turns back into this target."""
+        if self.ours:
+            return self.name
+        return f"{self.module}:{self.attribute}" if self.attribute else self.module
+
+    @property
     def file(self) -> Path:
         """The source file, found without importing the module itself."""
         if self.module.endswith(".py"):

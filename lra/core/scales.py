@@ -42,15 +42,18 @@ class Scale(Frozen, frozen=True, kw_only=True):
     model: dict[str, Any] = {}
     training: dict[str, Any] = {}
     tasks: dict[str, TaskScale]
+    default: TaskScale | None = None
+    """For a task that is not named, such as somebody's own; None refuses it."""
 
     def task(self, name: str) -> TaskScale:
         """Return the settings of a task; refuses one that the scale does not cover."""
-        if name not in self.tasks:
+        found = self.tasks.get(name, self.default)
+        if found is None:
             raise UsageError(
                 f"scale '{self.name}' has no settings for the task '{name}'; "
                 f"it covers {', '.join(sorted(self.tasks))}"
             )
-        return self.tasks[name]
+        return found
 
     def model_spec(self, task: str) -> ModelSpec:
         """Return the network for a task, overrides applied."""

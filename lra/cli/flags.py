@@ -1,0 +1,135 @@
+"""Flags that several verbs share, spelled the same everywhere, with completion of our names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from lra.core import catalogue, scales
+from lra.core.errors import UsageError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+DEFAULT_STORE = Path("results/runs/default")
+
+
+class Names(click.ParamType):
+    """A comma list of names of one kind; the words themselves are checked where they are used."""
+
+    def __init__(self, kind: str) -> None:
+        self.name = kind
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the last name of a comma list."""
+        before, comma, last = incomplete.rpartition(",")
+        return [
+            CompletionItem(before + comma + name)
+            for name in known_names(self.name)
+            if name.startswith(last)
+        ]
+
+
+def known_names(kind: str) -> list[str]:
+    """Return our names of mechanisms, tasks, positions, suites or scales."""
+    match kind:
+        case "suite" | "scale":
+            return scales.names(f"{kind}s")
+        case "task":
+            return catalogue.names("task")
+        case "position":
+            return catalogue.names("position")
+        case _:
+            return catalogue.names("mechanism")
+
+
+def impl(command: _Command) -> _Command:
+    """Add `--impl`."""
+    return click.option(
+        "--impl",
+        "impls",
+        type=Names("mechanism"),
+        multiple=True,
+        metavar="NAME[,NAME...]",
+        help="Mechanisms: names, wildcards, 'all', package.module:Class or file.py:Class.",
+    )(command)
+
+
+def task(command: _Command) -> _Command:
+    """Add `--task`."""
+    return click.option(
+        "--task",
+        "tasks",
+        type=Names("task"),
+        multiple=True,
+        metavar="NAME[,NAME...]",
+        help="Tasks: names, wildcards, 'all', package.module:Class or file.py:Class.",
+    )(command)
+
+
+def data(command: _Command) -> _Command:
+    """Add `--data`."""
+    return click.option(
+        "--data",
+        "sources",
+        multiple=True,
+        metavar="TASK=PATH",
+        help="Real data of a task: a file, a folder or hub:NAME. Default: its generator.",
+    )(command)
+
+
+def store(command: _Command) -> _Command:
+    """Add `--store`."""
+    return click.option(
+        "--store",
+        type=click.Path(path_type=Path),
+        default=DEFAULT_STORE,
+        show_default=True,
+        help="Folder of records.",
+    )(command)
+
+
+def scale(command: _Command) -> _Command:
+    """Add `--scale`."""
+    return click.option(
+        "--scale", type=Names("scale"), metavar="NAME", help="Protocol: a name or a TOML file."
+    )(command)
+
+
+def as_json(command: _Command) -> _Command:
+    """Add `--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def pairs(entries: tuple[str, ...], flag: str) -> dict[str, str]:
+    """Split KEY=VALUE entries; an entry without `=` is refused in one line."""
+    found: dict[str, str] = {}
+    for entry in entries:
+        key, equals, value = entry.partition("=")
+        if not (key and equals and value):
+            raise UsageError(f"{flag} '{entry}' is not KEY=VALUE; write e.g. {flag} text=reviews/")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def integers(text: str, flag: str) -> tuple[int, ...]:
+    """Read `256,512` or the doubling range `256..4096`."""
+    found: list[int] = []
+    try:
+        for part in text.split(","):
+            first, dots, last = part.partition("..")
+            length = int(first)
+            found.append(length)
+            while dots and length * 2 <= int(last):
+                length *= 2
+                found.append(length)
+    except ValueError as error:
+        raise UsageError(f"{flag} '{text}': write numbers such as 256,512 or 256..4096") from error
+    if min(found) < 1:
+        raise UsageError(f"{flag} '{text}': a length is at least 1")
+    return tuple(dict.fromkeys(found))

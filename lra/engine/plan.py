@@ -1,0 +1,222 @@
+"""The planner: a suite and a person's flags become cells. Deterministic, and never imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from lra.core import catalogue
+from lra.core.catalogue import Target
+from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
+from lra.core.errors import UsageError
+from lra.core.hashing import source_hash, value_hash
+from lra.core.protocol import DataSpec, Frozen, Mechanism, Rules
+from lra.core.scales import EfficiencyBlock, QualityBlock, Scale, Suite, load_scale
+from lra.engine.describe import Describer
+from lra.engine.host import machine
+from lra.engine.jobs import Job
+from lra.engine.provenance import library
+from lra.engine.settings import Settings
+from tasks.sources.data_hash import data_hash, source_kind
+
+_LRA = Path(__file__).resolve().parents[1]
+_PLAIN = ("lra.core",)
+"""Left out of what a measurement hashes: values and errors do not change a number."""
+
+NO_MIXING = "identity"
+EXACT = "sdpa"
+
+
+class RunSpec(Frozen, frozen=True, kw_only=True):
+    """What a person asked for."""
+
+    suite: Suite
+    mechanisms: tuple[str, ...]
+    """References that `lra.core.catalogue.expand` understands."""
+    tasks: tuple[str, ...] = ()
+    """In place of the suite's; () keeps them."""
+    scale: str | None = None
+    """In place of the suite's, for quality."""
+    rules: Rules | None = None
+    seeds: int | None = None
+    settings: dict[str, str] = {}
+    """`--set`: see `lra.engine.settings`."""
+    sources: dict[str, str] = {}
+    """Real data by task: a path or `hub:NAME`."""
+    device: Literal["cpu", "cuda"]
+    baselines: bool = False
+    """Plan exact attention and no mixing too, on every task."""
+    cache: str
+
+
+def plan(spec: RunSpec) -> list[Job]:
+    """Return the jobs of a run, each cell once: baselines, then quality, then efficiency by length.
+
+    Raises `UsageError` for any name, key or value that does not exist.
+    """
+    return _Planner(spec).jobs()
+
+
+class _Planner:
+    """What the blocks of one run have in common."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.spec = spec
+        self.torch = library("torch")
+        self.machine = machine(spec.device)
+        self.describer = Describer(Path(spec.cache))
+        self.settings = Settings(spec.settings)
+        self.mechanisms = catalogue.expand("mechanism", spec.mechanisms)
+        self.tasks = catalogue.expand("task", spec.tasks)
+        for task in spec.sources:
+            catalogue.find("task", task)
+
+    def jobs(self) -> list[Job]:
+        """Return every block's jobs, each cell once, in the order they are run."""
+        blocks = self.spec.suite
+        found: dict[str, Job] = {}
+        for job in (
+            *(job for block in blocks.quality for job in self._quality(block)),
+            *(job for block in blocks.efficiency for job in self._efficiency(block)),
+        ):
+            found.setdefault(job.cell.id, job)
+        self.settings.refuse_unused()
+        return list(found.values())
+
+    def _quality(self, block: QualityBlock) -> Iterator[Job]:
+        scale = load_scale(self.spec.scale or block.scale)
+        tasks = self.tasks or catalogue.expand("task", block.tasks)
+        data = {task.name: self._data(task, scale) for task in tasks}
+        for task in tasks:
+            cell = BaselineCell(
+                scale=scale.name,
+                machine=machine("cpu"),
+                torch=self.torch,
+                threads=block.threads,
+                measure_hash=_measure_hash("measure/baselines.py"),
+                data=data[task.name],
+            )
+            yield self._job(cell, task=task)
+        for target in self._with(self.spec.baselines, (EXACT, NO_MIXING)):
+            for task in tasks:
+                for seed in range(self.spec.seeds or block.seeds):
+                    yield self._quality_job(scale, block.threads, target, task, data, seed)
+
+    def _quality_job(
+        self,
+        scale: Scale,
+        threads: int,
+        target: Target,
+        task: Target,
+        data: dict[str, DataSpec],
+        seed: int,
+    ) -> Job:
+        model = self.settings.override("model", scale.model_spec(task.name))
+        training = self.settings.override("training", scale.train_spec(task.name))
+        position = catalogue.find("position", model.position)
+        cell = QualityCell(
+            scale=scale.name,
+            machine=self.machine,
+            torch=self.torch,
+            threads=threads,
+            measure_hash=_measure_hash("training/loop.py", "models/build.py", position=position),
+            mechanism=self._mechanism(target),
+            data=data[task.name],
+            model=model,
+            training=training,
+            seed=seed,
+            device=self.spec.device,
+        )
+        return self._job(cell, mechanism=target, task=task)
+
+    def _efficiency(self, block: EfficiencyBlock) -> Iterator[Job]:
+        targets = self._with(True, block.beside)
+        for length in sorted(block.lengths):
+            for direction in block.directions:
+                for mode in block.modes:
+                    for target in targets:
+                        cell = EfficiencyCell(
+                            scale=block.scale,
+                            machine=self.machine,
+                            torch=self.torch,
+                            threads=self.machine.cores,
+                            measure_hash=_measure_hash("measure/efficiency.py"),
+                            mechanism=self._mechanism(target),
+                            length=length,
+                            mode=mode,
+                            level=block.level,
+                            batch=block.batch,
+                            heads=block.heads,
+                            head_width=block.head_width,
+                            dtype=block.dtype,
+                            direction=direction,
+                            device=self.spec.device,
+                            seconds=block.seconds,
+                        )
+                        yield self._job(cell, mechanism=target)
+
+    def _with(self, wanted: bool, beside: Iterable[str]) -> list[Target]:
+        """The asked-for mechanisms, preceded by those measured beside them."""
+        extra = [catalogue.find("mechanism", name) for name in beside] if wanted else []
+        return list({target.name: target for target in (*extra, *self.mechanisms)}.values())
+
+    def _mechanism(self, target: Target) -> Mechanism:
+        described = self.describer.describe(target)
+        config = self.settings.configure(target, described, asked_for=target in self.mechanisms)
+        return Mechanism(name=target.name, config=config, hash=source_hash(target.file))
+
+    def _data(self, task: Target, scale: Scale) -> DataSpec:
+        settings = scale.task(task.name)
+        source = self.spec.sources.get(task.name)
+        parameters = self.describer.describe(task).configure(
+            settings.parameters, f"scale '{scale.name}', parameters of task '{task.name}'"
+        )
+        rules = self.spec.rules or scale.rules
+        return DataSpec(
+            task=task.name,
+            source=source_kind(source),
+            hash=data_hash(
+                task.file,
+                task.name,
+                length=settings.length,
+                rows=settings.rows,
+                rules=rules,
+                parameters=parameters,
+                source=source,
+            ),
+            rules=rules,
+            length=settings.length,
+            rows=settings.rows,
+            parameters=parameters,
+        )
+
+    def _job(
+        self,
+        cell: QualityCell | BaselineCell | EfficiencyCell,
+        *,
+        mechanism: Target | None = None,
+        task: Target | None = None,
+    ) -> Job:
+        return Job(
+            cell=cell,
+            mechanism="" if mechanism is None else mechanism.reference,
+            task="" if task is None else task.reference,
+            source=None if task is None else self.spec.sources.get(task.name),
+            cache=self.spec.cache,
+        )
+
+
+@cache
+def _measure_hash(*files: str, position: Target | None = None) -> str:
+    """Hash of the sources that measure, as seen from `lra/`, and of a position scheme's."""
+    own = source_hash(*(_LRA / file for file in files), leave_out=_PLAIN)
+    return own if position is None else value_hash([own, source_hash(position.file)])
+
+
+def check_sources(sources: dict[str, str]) -> None:
+    """Refuse `--data` for a path that does not exist."""
+    for task, source in sources.items():
+        if not source.startswith("hub:") and not Path(source).exists():
+            raise UsageError(f"--data {task}={source}: no such file or folder; check the path")

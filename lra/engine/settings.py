@@ -1,0 +1,83 @@
+"""`--set key=value`: overrides of a mechanism's, the model's or the training's fields.
+
+    features=64              the mechanisms asked for that have the field
+    performer.features=64    one mechanism
+    training.steps=200       a field of the training protocol
+    model.width=128          a field of the model around the mechanism
+
+Values are TOML (`true`, `3e-4`, `[1, 2]`); a bare word is a string.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any, TypeVar
+
+import msgspec
+
+from lra.core.catalogue import Target
+from lra.core.errors import UsageError, nearest
+from lra.core.protocol import ModelSpec, TrainSpec
+from lra.core.scales import convert
+from lra.engine.describe import Description
+
+_Spec = TypeVar("_Spec", ModelSpec, TrainSpec)
+
+
+class Settings:
+    """The overrides of one run; knows which of them have been used."""
+
+    def __init__(self, entries: dict[str, str]) -> None:
+        self._values = {key: _value(text) for key, text in entries.items()}
+        self._unused = set(entries)
+        self._fields: set[str] = set()
+
+    def override(self, section: str, spec: _Spec) -> _Spec:
+        """Return `spec` with the values of `section.field` put in, checked like a scale file."""
+        changes: dict[str, Any] = {}
+        for key, value in self._values.items():
+            head, _, field = key.partition(".")
+            if head == section and field:
+                if field not in spec.__struct_fields__:
+                    raise nearest(f"{section} field", field, spec.__struct_fields__)
+                changes[field] = value
+                self._unused.discard(key)
+        if not changes:
+            return spec
+        return convert(msgspec.to_builtins(spec) | changes, type(spec), f"--set {section}")
+
+    def configure(
+        self, target: Target, description: Description, *, asked_for: bool
+    ) -> dict[str, Any]:
+        """Return a mechanism's full configuration; bare keys count only where it was asked for."""
+        fields = description.defaults
+        changes: dict[str, Any] = {}
+        for key, value in self._values.items():
+            head, dot, field = key.partition(".")
+            if dot and head == target.name:
+                changes[field] = value
+                self._unused.discard(key)
+            elif not dot and asked_for:
+                self._fields.update(fields)
+                if key in fields:
+                    changes[key] = value
+                    self._unused.discard(key)
+        return description.configure(changes, f"--set of '{target.name}'")
+
+    def refuse_unused(self) -> None:
+        """Raise `UsageError` for the first key that nothing took."""
+        for key in sorted(self._unused):
+            head, dot, _ = key.partition(".")
+            if dot:
+                raise UsageError(
+                    f"--set {key}: '{head}' is neither a mechanism of this run nor model or "
+                    "training; check the spelling"
+                )
+            raise nearest("setting", key, self._fields)
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -1,0 +1,32 @@
+"""The README's commands are the ones that continuous integration runs, word for word."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def readme_command(name: str) -> str:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(rf"<!-- command: {name} -->\n```bash\n(.+)\n```", text)
+    assert found, f"the README has no command '{name}'"
+    return found.group(1)
+
+
+@pytest.mark.parametrize("name", ["run", "test"])
+def test_ci_runs_the_readme_command(name: str) -> None:
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
+    assert readme_command(name) in script
+
+
+def test_the_run_command_is_the_main_job() -> None:
+    assert readme_command("run").endswith("python -m lra run --impl performer")
+
+
+def test_both_commands_install_the_tested_set() -> None:
+    for name in ("run", "test"):
+        assert "pip install -c constraints.txt" in readme_command(name)
