@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,7 +10,6 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from lra.core import catalogue, scales
 from lra.core.errors import UsageError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -17,7 +17,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 DEFAULT_STORE = Path("results/runs/default")
 
 
-class Names(click.ParamType):
+class Names(click.ParamType[str]):
     """A comma list of names of one kind; the words themselves are checked where they are used."""
 
     def __init__(self, kind: str) -> None:
@@ -37,6 +37,8 @@ class Names(click.ParamType):
 
 def known_names(kind: str) -> list[str]:
     """Return our names of mechanisms, tasks, positions, suites or scales."""
+    from lra.core import catalogue, scales
+
     match kind:
         case "suite" | "scale":
             return scales.names(f"{kind}s")
@@ -133,3 +135,23 @@ def integers(text: str, flag: str) -> tuple[int, ...]:
     if min(found) < 1:
         raise UsageError(f"{flag} '{text}': a length is at least 1")
     return tuple(dict.fromkeys(found))
+
+
+def seconds(text: str | None, flag: str) -> float | None:
+    """Read a time such as `90`, `90s`, `9m` or `2h` in seconds; None stays None."""
+    if text is None:
+        return None
+    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:])
+    try:
+        value = float(text if unit is None else text[:-1]) * (unit or 1.0)
+    except ValueError as error:
+        raise UsageError(f"{flag} '{text}' is no time; write e.g. 90s, 9m or 2h") from error
+    if value <= 0:
+        raise UsageError(f"{flag} '{text}': give more than nothing")
+    return value
+
+
+def go_offline() -> None:
+    """Tell the libraries that fetch data not to try; child processes inherit it."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["HF_DATASETS_OFFLINE"] = "1"

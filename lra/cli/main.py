@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 import lra
-from lra.core.errors import LraError
+from lra.core.errors import LraError, nearest
 
 VERBS = ("run", "report", "list", "data", "doctor")
 """In the order of a user's day; a verb's name is its file's name."""
@@ -24,7 +24,7 @@ class _Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
-            return None
+            raise nearest("verb", cmd_name, VERBS)
         command = importlib.import_module(f"lra.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command

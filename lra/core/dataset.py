@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-SplitName = Literal["train", "validation", "test"]
-SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
+from lra.core.protocol import SPLITS, SplitName
+
+__all__ = ["PAD", "SPLITS", "Dataset", "Split", "SplitName"]
 
 PAD = 0
 """Token id that fills up a batch. Which positions are real is told by the mask, never by the id."""

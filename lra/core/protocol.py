@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from lra.core.dataset import SplitName
+SplitName = Literal["train", "validation", "test"]
+SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 
 Rules = Literal["fixed", "lra2021"]
 """fixed: explicit masks, masked pooling, literal vocabularies, validation held out of train.

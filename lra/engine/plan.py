@@ -1,4 +1,4 @@
-"""The planner: a suite and a person's flags become cells. Deterministic, and never imports torch."""
+"""The planner: a suite and a person's flags become cells. Never imports torch."""
 
 from __future__ import annotations
 
@@ -59,6 +59,35 @@ def plan(spec: RunSpec) -> list[Job]:
     return _Planner(spec).jobs()
 
 
+def data_spec(
+    task: Target, scale: Scale, describer: Describer, source: str | None, rules: Rules | None
+) -> DataSpec:
+    """Return which data a task has at a scale: generated, or from a real source, hashed."""
+    settings = scale.task(task.name)
+    parameters = describer.describe(task).configure(
+        settings.parameters, f"scale '{scale.name}', parameters of task '{task.name}'"
+    )
+    rules = rules or scale.rules
+    found = data_hash(
+        task.file,
+        task.name,
+        length=settings.length,
+        rows=settings.rows,
+        rules=rules,
+        parameters=parameters,
+        source=source,
+    )
+    return DataSpec(
+        task=task.name,
+        source=source_kind(source),
+        hash=found,
+        rules=rules,
+        length=settings.length,
+        rows=settings.rows,
+        parameters=parameters,
+    )
+
+
 class _Planner:
     """What the blocks of one run have in common."""
 
@@ -88,7 +117,12 @@ class _Planner:
     def _quality(self, block: QualityBlock) -> Iterator[Job]:
         scale = load_scale(self.spec.scale or block.scale)
         tasks = self.tasks or catalogue.expand("task", block.tasks)
-        data = {task.name: self._data(task, scale) for task in tasks}
+        data = {
+            task.name: data_spec(
+                task, scale, self.describer, self.spec.sources.get(task.name), self.spec.rules
+            )
+            for task in tasks
+        }
         for task in tasks:
             cell = BaselineCell(
                 scale=scale.name,
@@ -166,31 +200,6 @@ class _Planner:
         described = self.describer.describe(target)
         config = self.settings.configure(target, described, asked_for=target in self.mechanisms)
         return Mechanism(name=target.name, config=config, hash=source_hash(target.file))
-
-    def _data(self, task: Target, scale: Scale) -> DataSpec:
-        settings = scale.task(task.name)
-        source = self.spec.sources.get(task.name)
-        parameters = self.describer.describe(task).configure(
-            settings.parameters, f"scale '{scale.name}', parameters of task '{task.name}'"
-        )
-        rules = self.spec.rules or scale.rules
-        return DataSpec(
-            task=task.name,
-            source=source_kind(source),
-            hash=data_hash(
-                task.file,
-                task.name,
-                length=settings.length,
-                rows=settings.rows,
-                rules=rules,
-                parameters=parameters,
-                source=source,
-            ),
-            rules=rules,
-            length=settings.length,
-            rows=settings.rows,
-            parameters=parameters,
-        )
 
     def _job(
         self,

@@ -1,0 +1,112 @@
+"""`lra data`: look at a task's data: examples, lengths, labels, and what simple baselines score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lra.cli import flags
+
+if TYPE_CHECKING:
+    from lra.core.catalogue import Target
+    from lra.core.dataset import Dataset, Split
+    from lra.core.protocol import DataSpec
+    from lra.core.scales import Scale
+    from tasks.contract import Task
+
+BYTES = 257
+"""Vocabulary of the byte tasks: byte + 1, and 0 for padding."""
+SHOWN = 64
+"""Tokens shown of an example that is no text."""
+
+
+@click.group("data", short_help="Look at a task's data.")
+def command() -> None:
+    """Look at a task's data, generated or real."""
+
+
+@command.command("show")
+@flags.task
+@click.option(
+    "--scale",
+    type=flags.Names("scale"),
+    default="mini",
+    show_default=True,
+    metavar="NAME",
+    help="Protocol: a name or a TOML file.",
+)
+@flags.data
+@click.option("--examples", type=click.IntRange(min=0), default=2, show_default=True)
+def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples: int) -> None:
+    """Prepare data as a run would, and print what is in it."""
+    from lra.core.scales import load_scale
+    from lra.engine.host import cache_folder
+    from lra.engine.plan import check_sources
+
+    settings = load_scale(scale)
+    real = flags.pairs(sources, "--data")
+    check_sources(real)
+    for target in _targets(tasks or tuple(real) or tuple(settings.tasks)):
+        spec, task, data = _prepare(target, settings, real, cache_folder())
+        click.echo(f"{target.name}: {spec.source}, hash {spec.hash}, rules {spec.rules}")
+        for part, split in data:
+            click.echo(f"  {part:<10} {_facts(split)}")
+        for index in range(min(examples, len(data.test))):
+            click.echo(f"  label {data.test.labels[index]}: {_example(data, index)}")
+        for name, accuracy in _baselines(task, data).items():
+            click.echo(f"  {name.replace('_', ' ')}: {accuracy:.1%}")
+
+
+def _targets(references: tuple[str, ...]) -> list[Target]:
+    from lra.core import catalogue
+
+    return catalogue.expand("task", references)
+
+
+def _prepare(
+    target: Target, scale: Scale, real: dict[str, str], cache: Path
+) -> tuple[DataSpec, Task, Dataset]:
+    import msgspec
+
+    from lra.core import catalogue
+    from lra.engine.describe import Describer
+    from lra.engine.plan import data_spec
+    from tasks.sources.prepared import open_or_prepare
+
+    source = real.get(target.name)
+    spec = data_spec(target, scale, Describer(cache), source, rules=None)
+    kind: type[Task] = catalogue.load(target)
+    config = msgspec.convert(spec.parameters, kind.Config)
+    task = kind(config, length=spec.length, rules=spec.rules)
+    return spec, task, open_or_prepare(task, spec, source, cache)
+
+
+def _facts(split: Split) -> str:
+    import numpy as np
+
+    lengths = split.lengths
+    labels = np.bincount(split.labels) / max(1, len(split))
+    shares = " ".join(f"{share:.1%}" for share in labels)
+    return (
+        f"{len(split)} examples, {lengths.min()} to {lengths.max()} tokens "
+        f"(mean {lengths.mean():.0f}), labels {shares}"
+    )
+
+
+def _example(data: Dataset, index: int) -> str:
+    """An example as a person reads it: bytes as text, other tokens as numbers, cut to one line."""
+    first = index * data.inputs
+    told = [data.test.sequence(first + i) for i in range(data.inputs)]
+    if data.vocabulary == BYTES:
+        return " | ".join(
+            repr(bytes((t - 1).astype("uint8")).decode(errors="replace")) for t in told
+        )
+    return " | ".join(" ".join(str(token) for token in t[:SHOWN]) for t in told)
+
+
+def _baselines(task: Task, data: Dataset) -> dict[str, float]:
+    from lra.measure.baselines import baselines
+
+    return {**baselines(data), **task.rules_of_thumb(data)}

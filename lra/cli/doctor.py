@@ -1,0 +1,59 @@
+"""`lra doctor`: is this installation whole, and what can this machine measure?"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from lra.cli import flags
+
+PROBLEM = 1
+
+
+@click.command("doctor", short_help="Check the installation and this machine.")
+@flags.store
+def command(store: Path) -> int:
+    """Print what records will say of this machine, and what is missing, with its remedy."""
+    from lra.engine import host
+    from lra.engine.provenance import library
+
+    machine = host.machine(host.default_device())
+    click.echo(f"machine    {machine.processor}, {machine.cores} cores allowed ({machine.name})")
+    memory = host.memory_bytes()
+    click.echo(f"memory     {'unknown' if memory is None else f'{memory / 2**30:.1f} GiB'}")
+    cards = host.gpus()
+    click.echo(f"gpu        {cards[0]['name'] if cards else 'none: GPU figures will be empty'}")
+    for name in ("torch", "numpy", "datasets", "pandas", "seaborn", "numba"):
+        click.echo(f"{name:<10} {library(name) or 'not installed'}")
+    click.echo(f"cache      {host.cache_folder()}")
+    problems = list(_problems(store, host.cache_folder()))
+    for problem in problems:
+        click.echo(f"problem: {problem}")
+    click.echo("all well" if not problems else f"{len(problems)} to mend")
+    return PROBLEM if problems else 0
+
+
+def _problems(store: Path, cache: Path) -> Iterator[str]:
+    home = Path(__file__).resolve().parents[2]
+    for package in ("tasks", "attention_impls"):
+        spec = importlib.util.find_spec(package)
+        places = list(spec.submodule_search_locations or []) if spec else []
+        if not places:
+            yield f"package '{package}' is missing; reinstall the project"
+        elif Path(places[0]).resolve().parent != home:
+            yield (
+                f"package '{package}' is another project's, at {places[0]}; "
+                "run from a folder without one, or in a fresh virtual environment"
+            )
+    for what, folder in (("store", store), ("cache", cache)):
+        parent = next(p for p in (folder, *folder.resolve().parents) if p.is_dir())
+        if not os.access(parent, os.W_OK):
+            yield f"the {what} '{folder}' cannot be written; mend its permissions or choose another"
+    if importlib.util.find_spec("numba") is None:
+        click.echo(
+            "note: without numba Pathfinder images are drawn slower; pip install 'lra-arena[fast]'"
+        )

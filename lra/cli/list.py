@@ -1,0 +1,83 @@
+"""`lra list`: what there is to run, from cards, scales and suites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lra.cli import flags
+
+KINDS = ("impls", "tasks", "positions", "suites", "scales")
+
+
+@click.command("list", short_help="What there is: impls, tasks, positions, suites, scales.")
+@click.argument("what", type=click.Choice(KINDS))
+@click.option("--verbose", is_flag=True, help="All that is declared, settings and defaults too.")
+@flags.as_json
+def command(what: str, verbose: bool, as_json: bool) -> None:
+    """List names with what they declare."""
+    import msgspec
+
+    rows = _files(what) if what in ("suites", "scales") else _cards(what)
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(rows, order="sorted"), indent=1))
+    elif verbose:
+        for row in rows:
+            click.echo(f"{row['name']}")
+            for key, value in row.items():
+                if key != "name":
+                    click.echo(f"    {key}: {_text(value)}")
+    else:
+        from tabulate import tabulate
+
+        columns = {
+            "impls": ("name", "title", "year", "time", "causal", "padding", "decode"),
+            "tasks": ("name", "title", "classes", "inputs", "source"),
+            "positions": ("name", "title", "year", "acts_on"),
+        }.get(what, ("name", "title"))
+        table = [[_text(row.get(column, "")) for column in columns] for row in rows]
+        click.echo(tabulate(table, headers=columns, tablefmt="simple"))
+
+
+def _files(what: str) -> list[dict[str, Any]]:
+    import msgspec
+
+    from lra.core import scales
+
+    load = scales.load_suite if what == "suites" else scales.load_scale
+    return [msgspec.to_builtins(load(name)) for name in scales.names(what)]
+
+
+def _cards(what: str) -> list[dict[str, Any]]:
+    """Cards flattened to one level, with the configuration's defaults."""
+    import msgspec
+
+    from lra.core import catalogue
+    from lra.engine.describe import Describer
+    from lra.engine.host import cache_folder
+
+    kind: catalogue.Kind = {"impls": "mechanism", "tasks": "task", "positions": "position"}[what]  # type: ignore[assignment]
+    describer = Describer(Path(cache_folder()))
+    rows = []
+    for name in [*catalogue.names(kind), *catalogue.installed(kind)]:
+        target = catalogue.find(kind, name)
+        found = describer.describe(target)
+        card = {} if found.card is None else msgspec.to_builtins(found.card)
+        capabilities = card.pop("capabilities", {})
+        row: dict[str, Any] = {"name": name, **card, **capabilities}
+        if found.unavailable is not None:
+            row["title"] = f"unavailable: {found.unavailable}"
+        if found.defaults:
+            row["defaults"] = found.defaults
+        rows.append(row)
+    return rows
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={_text(entry)}" for key, entry in value.items())
+    return str(value)

@@ -1,0 +1,56 @@
+"""`lra report`: render a store's records again; needs nothing but the records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lra.cli import flags
+
+if TYPE_CHECKING:
+    from lra.core.records import Record
+    from lra.report.render import Rendered
+    from lra.store import Store
+
+
+@click.command("report", short_help="Render tables and plots from records.")
+@flags.store
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Default: reports/<name of the store>.",
+)
+def command(store: Path, out: Path | None) -> None:
+    """Write index.html, report.md, report.csv and the plots of a store's records."""
+    from lra.core.errors import UsageError
+    from lra.store import Store
+
+    place = Store(store)
+    if not place.path.is_dir():
+        raise UsageError(f"no store at '{store}'; run cells first, or name a folder of records")
+    rendered = render_store(place, out)
+    for line in rendered.headlines:
+        click.echo(line)
+    click.echo(f"report: {rendered.page}")
+
+
+def render_store(store: Store, out: Path | None = None) -> Rendered:
+    """Render a store beside the reference records into `out` (default: reports/<its name>)."""
+    from lra.report.render import render
+
+    name = store.path.resolve().name
+    return render(store.records(), reference(), out or Path("reports") / name, title=name)
+
+
+def reference() -> list[Record]:
+    """Return the committed reference records of every machine class, from clone or package."""
+    from lra.store import Store
+
+    package = Path(__file__).resolve().parents[1]
+    clone = package.parent / "results" / "reference"
+    folder = clone if clone.is_dir() else package / "reference"
+    classes = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [record for place in classes if place.is_dir() for record in Store(place).records()]
