@@ -1,0 +1,56 @@
+"""What identifies data: the hash that goes into a record and names a prepared set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from lra.core.hashing import file_hash, source_hash, value_hash
+from lra.core.protocol import Rows, Rules
+from tasks.sources.files import HUB, source_files
+
+
+def source_kind(source: str | None) -> Literal["generated", "file", "hub"]:
+    """Return what kind of source `--data` names; None is the generator."""
+    if source is None:
+        return "generated"
+    return "hub" if source.startswith(HUB) else "file"
+
+
+def data_hash(
+    task_file: Path,
+    task: str,
+    *,
+    length: int,
+    rows: Rows,
+    rules: Rules,
+    parameters: Mapping[str, Any],
+    source: str | None = None,
+) -> str:
+    """Return the hash of a set of data.
+
+    Generated: of the task's and generators' sources and all parameters. From files: of the bytes of
+    every file that is read, by name, and of the readers' sources too; where the files lie does not
+    count. From the hub: of the content, which is fetched. `DataError` where there is nothing.
+    """
+    kind = source_kind(source)
+    content: list[Any] = []
+    if source is not None and kind == "file":
+        content = [(name, file_hash(path)) for name, path in source_files(source)]
+    elif source is not None:
+        from tasks.sources.hub import content_hash
+
+        content = [content_hash(source, task)]
+    readers = ("tasks.sources",) if kind == "generated" else ()
+    return value_hash(
+        {
+            "sources": source_hash(task_file, leave_out=readers),
+            "task": task,
+            "length": length,
+            "rows": rows,
+            "rules": rules,
+            "parameters": dict(parameters),
+            "content": content,
+        }
+    )

@@ -1,0 +1,180 @@
+"""Prepared sets: written once, read without a copy, safe to prepare twice at once."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from lra.core.cards import TaskCard
+from lra.core.dataset import Split
+from lra.core.errors import DataError
+from lra.core.protocol import DataSpec, Rows
+from tasks.contract import Task, TaskConfig
+from tasks.listops import ListOps, ListOpsConfig
+from tasks.sources import prepared
+from tasks.sources.prepared import open_or_prepare, open_prepared, prepare
+
+ROWS = Rows(train=40, validation=10, test=20)
+
+
+class Pairs(Task):
+    """Two sequences an example; counts how often it had to make or read its data."""
+
+    card = TaskCard(title="pairs", source="", classes=3, vocabulary=300, inputs=2)
+    Config = TaskConfig
+    made = 0
+
+    def generate(self, split, rows):
+        self.made += 1
+        pieces = [np.arange(i, 2 * i + 1, dtype=np.uint16) for i in range(2 * rows)]
+        return Split.of(pieces, np.arange(rows) % 3, inputs=2)
+
+    def load(self, source, rows):
+        return self.generated(Rows(train=1, validation=1, test=1))
+
+
+def spec(name="1f3c"):
+    return DataSpec(task="pairs", hash=name, length=99, rows=ROWS)
+
+
+def pairs():
+    return Pairs(TaskConfig(), length=99)
+
+
+def same(one, other):
+    return (
+        one.tokens.dtype == other.tokens.dtype
+        and np.array_equal(one.tokens, other.tokens)
+        and np.array_equal(one.starts, other.starts)
+        and np.array_equal(one.labels, other.labels)
+        and one.inputs == other.inputs
+    )
+
+
+@pytest.mark.parametrize(
+    "task", [pairs(), ListOps(ListOpsConfig(), length=64)], ids=["pairs", "listops"]
+)
+def test_what_is_read_is_what_was_made(tmp_path, task):
+    expected = task.generated(ROWS)
+    for _ in range(2):
+        found = open_or_prepare(task, spec(), None, tmp_path)
+        assert all(same(split, expected.split(name)) for name, split in found)
+        for fact in ("classes", "vocabulary", "length", "inputs"):
+            assert getattr(found, fact) == getattr(expected, fact)
+
+
+def test_data_is_made_once_and_the_source_decides(tmp_path):
+    task = pairs()
+    open_or_prepare(task, spec(), None, tmp_path)
+    open_or_prepare(task, spec(), None, tmp_path)
+    assert task.made == 3
+    assert len(open_or_prepare(task, spec("beef"), "some/file", tmp_path).train) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1f3c", "beef"]
+
+
+def test_arrays_are_views_of_the_mapped_files(tmp_path):
+    data = open_or_prepare(pairs(), spec(), None, tmp_path)
+    content = (tmp_path / "1f3c" / "train.arrow").read_bytes()
+    for array in (data.train.tokens, data.train.starts, data.train.labels):
+        assert not array.flags.owndata and not array.flags.writeable
+        assert array.tobytes() in content
+        assert array.ctypes.data % array.itemsize == 0
+
+
+def test_a_set_is_plain_arrow_one_row_an_example(tmp_path):
+    import pyarrow as pa
+
+    open_or_prepare(pairs(), spec(), None, tmp_path)
+    with pa.memory_map(str(tmp_path / "1f3c" / "test.arrow")) as source:
+        table = pa.ipc.open_file(source).read_all()
+    assert table.column_names == ["tokens", "label"] and table.num_rows == 20
+    assert table.column("tokens")[1].as_py() == [[2, 3, 4], [3, 4, 5, 6]]
+
+
+OPEN = """
+import sys
+from pathlib import Path
+from lra.core.protocol import DataSpec, Rows
+from tasks.listops import ListOps, ListOpsConfig
+from tasks.sources.prepared import open_or_prepare
+rows = Rows(train=3000, validation=10, test=20)
+spec = DataSpec(task="listops", hash="1f3c", length=64, rows=rows)
+data = open_or_prepare(ListOps(ListOpsConfig(), length=64), spec, None, Path(sys.argv[1]))
+print(int(data.train.tokens.sum()), "torch" in sys.modules, "datasets" in sys.modules)
+"""
+
+
+def test_two_processes_prepare_the_same_set_at_once(tmp_path):
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPEN, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    answers = [child.communicate()[0].split() for child in children]
+    assert [child.returncode for child in children] == [0, 0]
+    # Neither torch nor datasets is imported on the way.
+    assert answers[0] == answers[1] == [answers[0][0], "False", "False"]
+    assert [path.name for path in tmp_path.iterdir()] == ["1f3c"]
+
+
+def test_the_second_to_finish_leaves_the_first_s_set_alone(tmp_path):
+    task = pairs()
+    prepare(task.generated(ROWS), "pairs", tmp_path / "1f3c")
+    prepare(task.generated(Rows(train=1, validation=1, test=1)), "pairs", tmp_path / "1f3c")
+    assert len(open_prepared(tmp_path / "1f3c").train) == ROWS.train
+    assert [path.name for path in tmp_path.iterdir()] == ["1f3c"]
+
+
+def test_a_failure_while_writing_leaves_nothing_behind(tmp_path, monkeypatch):
+    def full(split, path):
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(prepared, "_write", full)
+    with pytest.raises(DataError, match=r"cannot write .*1f3c': No space left on device; free"):
+        open_or_prepare(pairs(), spec(), None, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"cannot write the prepared set .*choose another folder"):
+        open_or_prepare(pairs(), spec(), None, tmp_path / "file")
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def blank(path):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def wrong_format(path):
+    facts = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**facts, "format": 99}))
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "says"),
+    [
+        ("train.arrow", cut, r"train.arrow has \d+ of \d+ bytes"),
+        ("test.arrow", blank, "test.arrow is missing or unreadable"),
+        (
+            "validation.arrow",
+            lambda path: path.unlink(),
+            "validation.arrow is missing or unreadable",
+        ),
+        ("facts.json", cut, "facts.json is missing or unreadable"),
+        ("facts.json", lambda path: path.unlink(), "facts.json is missing or unreadable"),
+        ("facts.json", wrong_format, "it has format 99, not 1"),
+    ],
+)
+def test_a_damaged_set_says_so_and_what_to_do(tmp_path, file, damage, says):
+    open_or_prepare(pairs(), spec(), None, tmp_path)
+    damage(tmp_path / "1f3c" / file)
+    with pytest.raises(DataError, match=rf"1f3c': {says}; delete this folder and run again"):
+        open_or_prepare(pairs(), spec(), None, tmp_path)

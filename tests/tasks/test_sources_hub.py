@@ -1,0 +1,110 @@
+"""Data sets of the hub: through `datasets`, here from a local folder or with a replaced loader."""
+
+import csv
+
+import datasets
+import pytest
+
+from lra.core.errors import DataError
+from lra.core.protocol import Rows
+from tasks.sources.hub import content_hash, load_hub
+from tasks.sources.labelled_text import read_labelled_text
+
+ALL = Rows(train=1000, validation=1000, test=1000)
+TRAIN = [(f"déjà vu {i}", i % 2) for i in range(60)]
+TEST = [(f"seen before {i}", i % 2) for i in range(20)]
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """Replace the loader; what it is asked for is recorded."""
+    asked = []
+
+    def install(outcome):
+        def load_dataset(name, revision=None):
+            asked.append((name, revision))
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+        return asked
+
+    return install
+
+
+def dataset_dict(**splits):
+    return datasets.DatasetDict(
+        {
+            split: datasets.Dataset.from_dict(
+                {"text": [text for text, _ in rows], "label": [label for _, label in rows]}
+            )
+            for split, rows in splits.items()
+        }
+    )
+
+
+def test_a_folder_through_the_real_loader(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = tmp_path / "reviews"
+    folder.mkdir()
+    for split, rows in (("train", TRAIN), ("test", TEST)):
+        with (folder / f"{split}.csv").open("w", newline="", encoding="utf-8") as stream:
+            csv.writer(stream).writerows([("text", "label"), *rows])
+    through_hub = read_labelled_text(f"hub:{folder}", ALL)
+    directly = read_labelled_text(str(folder), ALL)
+    for split, (texts, labels) in directly.items():
+        assert through_hub[split][0] == texts
+        assert through_hub[split][1].tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize(
+    ("source", "asked"),
+    [
+        ("hub:imdb", ("imdb", None)),
+        ("hub:stanfordnlp/imdb@abc123", ("stanfordnlp/imdb", "abc123")),
+    ],
+)
+def test_name_revision_and_splits(hub, source, asked):
+    seen = hub(dataset_dict(train=TRAIN, test=TEST, unsupervised=[("x", -1)]))
+    found = read_labelled_text(source, ALL)
+    assert seen == [asked]
+    assert len(found["train"][0]) + len(found["validation"][0]) == len(TRAIN)
+    assert sorted(found["test"][0]) == sorted(text.encode() for text, _ in TEST)
+
+
+def test_a_hub_that_cannot_be_reached_is_one_line(hub):
+    hub(ConnectionError("Couldn't reach 'imdb' on the Hub\n(OfflineModeIsEnabled)"))
+    with pytest.raises(DataError) as caught:
+        read_labelled_text("hub:imdb", ALL)
+    assert str(caught.value) == (
+        "hub:imdb: the hub cannot be reached; give a local file with --data text=PATH "
+        "or leave --data out for the stand-in"
+    )
+
+
+def test_an_unknown_data_set_is_one_line(hub):
+    hub(datasets.exceptions.DatasetNotFoundError("Dataset 'imbd' doesn't exist\non the Hub"))
+    with pytest.raises(DataError, match=r"^hub:imbd: Dataset 'imbd' doesn't exist; check the name"):
+        load_hub("hub:imbd", "text")
+
+
+def test_missing_split_column_and_wrong_label(hub):
+    hub(dataset_dict(train=TRAIN))
+    with pytest.raises(DataError, match="hub:a has no test split, only train; choose"):
+        read_labelled_text("hub:a", ALL)
+    hub(dataset_dict(train=TRAIN, test=[("fine", 0), ("odd", 3)]))
+    with pytest.raises(DataError, match=r"hub:a, split test', row 2: label '3'"):
+        read_labelled_text("hub:a", ALL)
+    hub(dataset_dict(train=TRAIN, test=TEST).rename_column("text", "review"))
+    with pytest.raises(DataError, match=r"'hub:a, split train' has no column 'text', only review"):
+        read_labelled_text("hub:a", ALL)
+
+
+def test_the_hash_is_of_the_content(hub):
+    hub(dataset_dict(train=TRAIN, test=TEST))
+    first = content_hash("hub:a", "text")
+    hub(dataset_dict(test=TEST, train=TRAIN))
+    assert content_hash("hub:b@main", "text") == first
+    hub(dataset_dict(train=[*TRAIN[:-1], ("other", 1)], test=TEST))
+    assert content_hash("hub:a", "text") != first
