@@ -32,8 +32,7 @@ def command(store: Path, out: Path | None) -> None:
     if not place.path.is_dir():
         raise UsageError(f"no store at '{store}'; run cells first, or name a folder of records")
     rendered = render_store(place, out)
-    for line in rendered.headlines:
-        click.echo(line)
+    echo_findings(rendered)
     click.echo(f"report: {rendered.page}")
 
 
@@ -43,6 +42,14 @@ def render_store(store: Store, out: Path | None = None) -> Rendered:
 
     name = store.path.resolve().name
     return render(store.records(), reference(), out or Path("reports") / name, title=name)
+
+
+def echo_findings(rendered: Rendered) -> None:
+    """Print the table and the sentences that a person wants to read."""
+    if rendered.table:
+        click.echo(f"{rendered.table}\n")
+    for line in rendered.headline:
+        click.echo(line)
 
 
 def reference() -> list[Record]:

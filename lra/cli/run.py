@@ -223,14 +223,13 @@ def _show(found: list[Record], store: Store, *, left: int, as_json: bool) -> Non
     """Render the report of the whole store and print what a person wants to read."""
     import msgspec
 
-    from lra.cli.report import render_store
+    from lra.cli.report import echo_findings, render_store
 
     rendered = render_store(store)
     if as_json:
         click.echo(msgspec.json.encode(found, order="sorted"))
         return
-    for line in rendered.headlines:
-        click.echo(line)
+    echo_findings(rendered)
     if left:
         click.echo(f"{left} cells are left; run the same command again to continue")
     click.echo(f"records: {store.path}")

@@ -41,6 +41,9 @@ class Scale(Frozen, frozen=True, kw_only=True):
     rules: Rules = "fixed"
     model: dict[str, Any] = {}
     training: dict[str, Any] = {}
+    mechanisms: dict[str, dict[str, Any]] = {}
+    """Hyper-parameters that fit the scale's lengths, where a paper's default does not: a window of
+    512 in a sequence of 64 is no window."""
     tasks: dict[str, TaskScale]
     default: TaskScale | None = None
     """For a task that is not named, such as somebody's own; None refuses it."""

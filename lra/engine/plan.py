@@ -156,7 +156,7 @@ class _Planner:
             torch=self.torch,
             threads=threads,
             measure_hash=_measure_hash("training/loop.py", "models/build.py", position=position),
-            mechanism=self._mechanism(target),
+            mechanism=self._mechanism(target, scale),
             data=data[task.name],
             model=model,
             training=training,
@@ -196,9 +196,14 @@ class _Planner:
         extra = [catalogue.find("mechanism", name) for name in beside] if wanted else []
         return list({target.name: target for target in (*extra, *self.mechanisms)}.values())
 
-    def _mechanism(self, target: Target) -> Mechanism:
-        described = self.describer.describe(target)
-        config = self.settings.configure(target, described, asked_for=target in self.mechanisms)
+    def _mechanism(self, target: Target, scale: Scale | None = None) -> Mechanism:
+        """With the hyper-parameters of a scale; in speed and memory sweeps with the paper's."""
+        config = self.settings.configure(
+            target,
+            self.describer.describe(target),
+            asked_for=target in self.mechanisms,
+            scale={} if scale is None else scale.mechanisms.get(target.name, {}),
+        )
         return Mechanism(name=target.name, config=config, hash=source_hash(target.file))
 
     def _job(

@@ -11,6 +11,8 @@ Values are TOML (`true`, `3e-4`, `[1, 2]`); a bare word is a string.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -47,11 +49,19 @@ class Settings:
         return convert(msgspec.to_builtins(spec) | changes, type(spec), f"--set {section}")
 
     def configure(
-        self, target: Target, description: Description, *, asked_for: bool
+        self,
+        target: Target,
+        description: Description,
+        *,
+        asked_for: bool,
+        scale: Mapping[str, Any] = MappingProxyType({}),
     ) -> dict[str, Any]:
-        """Return a mechanism's full configuration; bare keys count only where it was asked for."""
+        """Return a mechanism's full configuration: its defaults, then the scale's, then ours.
+
+        Bare keys count only where the mechanism was asked for.
+        """
         fields = description.defaults
-        changes: dict[str, Any] = {}
+        changes: dict[str, Any] = dict(scale)
         for key, value in self._values.items():
             head, dot, field = key.partition(".")
             if dot and head == target.name:
@@ -62,7 +72,7 @@ class Settings:
                 if key in fields:
                     changes[key] = value
                     self._unused.discard(key)
-        return description.configure(changes, f"--set of '{target.name}'")
+        return description.configure(changes, f"settings of '{target.name}'")
 
     def refuse_unused(self) -> None:
         """Raise `UsageError` for the first key that nothing took."""
