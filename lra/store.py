@@ -1,0 +1,189 @@
+"""The store: one finished cell is one file, `<hash>.json`, whole or absent.
+
+A record is written to a temporary name, synced and renamed, so that a reader or a rerun never sees
+half of one, whatever kills the writer. One run at a time writes to a store; readers need no lock.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from lra.core.errors import StoreError
+from lra.core.records import SCHEMA, Record, decode, encode
+
+
+class StoreWarning(UserWarning):
+    """A record that cannot be used; names its file and says what to do."""
+
+
+class _Schema(msgspec.Struct):
+    schema: int | None = None
+
+
+class Store:
+    """A folder of records. Creating the object touches nothing on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def has(self, id: str) -> bool:
+        """Return whether a readable record of this cell exists; an unreadable one is missing."""
+        return self.load(id) is not None
+
+    def load(self, id: str) -> Record | None:
+        """Return the record of a cell; None where there is none, or none that can be read."""
+        return _read(self._file(id))
+
+    def records(self) -> list[Record]:
+        """Return all readable records in the order of their names.
+
+        Each file that cannot be read gives one `StoreWarning` and is left out. A store that was
+        never written to is empty.
+        """
+        try:
+            files = sorted(self.path.iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreError(
+                f"cannot read the store '{self.path}': {_reason(error)}; give a folder as --store"
+            ) from error
+        # A leading dot or any other ending (lock, temporary names, checkpoints) is no record.
+        found = [_read(f) for f in files if f.suffix == ".json" and not f.name.startswith(".")]
+        return [record for record in found if record is not None]
+
+    def checkpoint(self, id: str) -> Path:
+        """Return where a cell in training keeps its checkpoint."""
+        return self.path / "checkpoints" / f"{id}.pt"
+
+    def save(self, record: Record) -> None:
+        """Write a record, whole and on the disk when this returns."""
+        file = self._file(record.id)
+        temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+        try:
+            with temporary.open("wb") as stream:
+                stream.write(encode(record))
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(file)
+            _sync_folder(self.path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise StoreError(
+                f"cannot write {file.name} to the store '{self.path}': {_reason(error)}; "
+                "make room or choose another --store, then run the same command again"
+            ) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[Store]:
+        """Hold the store for one run: make the folder, lock it, sweep what dead writers left.
+
+        Raises `StoreError` when it cannot be written or another run holds it.
+        """
+        try:
+            self.checkpoint("").parent.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / ".lock").open("a+")
+        except OSError as error:
+            raise StoreError(
+                f"cannot write to the store '{self.path}': {_reason(error)}; "
+                "choose another --store or mend its permissions"
+            ) from error
+        with lock:
+            self._take(lock)
+            for orphan in [*self.path.glob("*.tmp"), *self.path.glob("checkpoints/*.tmp")]:
+                orphan.unlink(missing_ok=True)
+            yield self
+
+    def _take(self, lock: IO[str]) -> None:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise StoreError(
+                    f"the store '{self.path}' is on a file system without locks "
+                    f"({_reason(error)}); choose a --store on a local disk"
+                ) from error
+            lock.seek(0)
+            holder = lock.read().strip()
+            raise StoreError(
+                f"the store '{self.path}' is in use by another run"
+                f"{f' (process {holder})' if holder else ''}; "
+                "wait for it to end or choose another --store"
+            ) from error
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+
+    def _file(self, id: str) -> Path:
+        return self.path / f"{id}.json"
+
+
+def _read(file: Path) -> Record | None:
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _warn(file, _reason(error), "mend its permissions")
+        return None
+    try:
+        record = decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        _warn(file, *_why_unreadable(data, error))
+        return None
+    if record.schema < SCHEMA:
+        _warn(file, *_older(record.schema))
+        return None
+    if record.id != file.stem:
+        _warn(file, f"it holds the record of another cell, {record.id}", "rename or delete it")
+        return None
+    return record
+
+
+def _why_unreadable(data: bytes, error: Exception) -> tuple[str, str]:
+    """Tell another version's record from a damaged file."""
+    try:
+        schema = msgspec.json.decode(data, type=_Schema).schema
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return "it is not JSON, perhaps cut off", "delete it and run its cell again"
+    if schema is not None and schema > SCHEMA:
+        return (
+            f"a newer version wrote it (schema {schema}, this one reads {SCHEMA})",
+            "update this installation",
+        )
+    if schema is not None and schema < SCHEMA:
+        return _older(schema)
+    return f"it does not fit the schema ({error})", "delete it and run its cell again"
+
+
+def _older(schema: int) -> tuple[str, str]:
+    return (
+        f"an older version wrote it (schema {schema}, this one reads {SCHEMA})",
+        "run its cell again",
+    )
+
+
+def _warn(file: Path, what: str, remedy: str) -> None:
+    warnings.warn(f"record {file.name} is left out: {what}; {remedy}", StoreWarning, stacklevel=2)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _sync_folder(path: Path) -> None:
+    """Make a rename survive a power failure."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
