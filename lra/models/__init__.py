@@ -1,0 +1,1 @@
+"""Networks around a mechanism: embedding, blocks, encoder, pooling, heads."""

@@ -1,0 +1,154 @@
+"""Build a model around a mechanism that is handed in as a class.
+
+Every part draws its parameters from a generator keyed by (seed, part), so two mechanisms under
+one seed start from the same embedding, projections, MLPs and head: what a mechanism draws for
+itself shifts nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from attention_impls.contract import Attention, Dims, Layer, MechanismConfig, Position
+from lra.core.errors import UnsupportedError, UsageError
+from lra.core.hashing import value_hash
+from lra.core.protocol import ModelSpec, Rules
+from lra.models.block import Block, Mlp
+from lra.models.classifier import Classifier, build_head, feature_width
+from lra.models.embedding import Embedding
+from lra.models.encoder import Encoder
+
+
+def build_model(
+    spec: ModelSpec,
+    *,
+    mechanism: type[Layer],
+    config: MechanismConfig | None = None,
+    position: type[Position],
+    vocabulary: int,
+    classes: int,
+    inputs: int = 1,
+    length: int,
+    rules: Rules = "fixed",
+    seed: int = 0,
+) -> Classifier:
+    """Return a classifier (or, with two inputs, a matcher) on the CPU, in float32.
+
+    Its `forward(tokens_SN, mask_SN | None)` gives logits (examples, classes). `length` is the
+    longest input in tokens; a class token comes on top. torch's default generator is left as it
+    was found.
+
+    `fixed` rules: the class token is real, the mean is over real tokens. `lra2021` rules repeat
+    the original's code: the class token inherits the mask of token 0, the mean runs over padding
+    too, and masks are `id > 0`, which the batches see to. One deviation stays: a fully masked row
+    attended uniformly to everything there; here, as everywhere in this project, it gives zero.
+    """
+    if inputs not in (1, 2):
+        raise UsageError(f"a model takes one or two sequences per example, not {inputs}")
+    class_token = spec.pooling == "cls"
+    dims = Dims(
+        width=spec.width,
+        qkv_width=spec.qkv_width,
+        heads=spec.heads,
+        max_length=length + class_token,
+        layers=spec.layers,
+        dropout=spec.attention_dropout,
+        projection_biases=spec.projection_biases,
+    )
+    config = config if config is not None else mechanism.Config()
+    with _drawing(seed, "position"):
+        positions = position(dims)
+    with _drawing(seed, "embedding"):
+        embedding = Embedding(
+            vocabulary,
+            spec.width,
+            position=positions,
+            class_token=class_token,
+            dropout=spec.dropout,
+            rules=rules,
+        )
+    with _drawing(seed, "shared"):
+        shared = mechanism.build_shared(dims, config)
+    blocks = [
+        _block(spec, dims, mechanism, config, shared, index, seed) for index in range(spec.layers)
+    ]
+    encoder = Encoder(
+        embedding,
+        blocks,
+        width=spec.width,
+        pooling=spec.pooling,
+        rules=rules,
+        causal=spec.causal,
+        shared=shared,
+    )
+    with _drawing(seed, "head"):
+        features = feature_width(spec.width, inputs, spec.pair_features)
+        head = build_head(features, spec.classifier_widths, classes)
+    if spec.query_key_start == "tied":
+        _tie_queries_and_keys(encoder)
+    return Classifier(encoder, head, inputs=inputs, pair_features=spec.pair_features)
+
+
+def parameter_count(model: nn.Module) -> int:
+    """Return the number of trainable parameters, shared ones once."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def part_seed(seed: int, part: str) -> int:
+    """Return the 48-bit seed of one part of a model."""
+    return int(value_hash([seed, part])[:12], 16)
+
+
+def _block(
+    spec: ModelSpec,
+    dims: Dims,
+    mechanism: type[Layer],
+    config: MechanismConfig,
+    shared: nn.Module | None,
+    index: int,
+    seed: int,
+) -> Block:
+    with _drawing(seed, f"mechanism {index}"):
+        own_draws = part_seed(seed, f"draws {index}")
+        layer = mechanism(dims, config, layer_index=index, shared=shared, seed=own_draws)
+    with _drawing(seed, f"mlp {index}"):
+        mlp = Mlp(spec.width, spec.mlp_width, spec.dropout)
+    return Block(spec.width, mechanism=layer, mlp=mlp, dropout=spec.dropout)
+
+
+@contextmanager
+def _drawing(seed: int, part: str) -> Iterator[None]:
+    """Draw from this part's own stream inside, and leave the default generator alone."""
+    state = torch.get_rng_state()
+    # Not torch.manual_seed, which would seed the GPU's generator as well.
+    torch.default_generator.manual_seed(part_seed(seed, part))
+    try:
+        yield
+    finally:
+        torch.set_rng_state(state)
+
+
+@torch.no_grad()
+def _tie_queries_and_keys(encoder: Encoder) -> None:
+    """Start W_k as a copy of W_q, both doubled, wherever a layer has both.
+
+    Without it, small models often miss same-token matches in the steps given; it favours
+    dot-product attention, which is why a protocol must ask for it.
+    """
+    for layer in encoder.modules():
+        if not isinstance(layer, Attention):
+            continue
+        query, key = getattr(layer, "query", None), getattr(layer, "key", None)
+        if query is None or key is None:
+            continue
+        if query.weight.shape != key.weight.shape:
+            raise UnsupportedError(
+                f"{layer.name} has keys of another width than queries and cannot start with both "
+                "tied; set query_key_start to independent"
+            )
+        query.weight.mul_(2.0)
+        key.weight.copy_(query.weight)

@@ -1,0 +1,55 @@
+"""Token embedding, class token and positions: what stands before the first block.
+
+B sequences, N tokens, D model width
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from attention_impls.contract import Position
+from lra.core.protocol import Rules
+
+
+class Embedding(nn.Module):
+    """Token ids to vectors: N(0, 1) rows, unscaled, as in the Long Range Arena (Tay et al., 2021).
+
+    With `class_token` a learned vector, zero at the start, stands before the input at position 0.
+    Under `fixed` rules it is always real; under `lra2021` it inherits the mask of the first token.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        width: int,
+        *,
+        position: Position,
+        class_token: bool,
+        dropout: float,
+        rules: Rules,
+    ) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.class_token = nn.Parameter(torch.zeros(width)) if class_token else None
+        self.position = position
+        self.dropout = nn.Dropout(dropout)
+        self.rules = rules
+
+    def forward(self, tokens_BN: Tensor, mask_BN: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Return (B, N, D) and the mask, both one longer where there is a class token.
+
+        Token ids may be of any integer type; they widen only here.
+        """
+        x_BND = self.tokens(tokens_BN.long())
+        if self.class_token is not None:
+            class_B1D = self.class_token.expand(len(x_BND), 1, -1)
+            x_BND = torch.cat([class_B1D, x_BND], dim=1)
+            if mask_BN is not None:
+                inherited = self.rules == "lra2021"
+                first_B1 = mask_BN[:, :1] if inherited else torch.ones_like(mask_BN[:, :1])
+                mask_BN = torch.cat([first_B1, mask_BN], dim=1)
+        offset_ND = self.position.embed(torch.arange(x_BND.shape[1], device=x_BND.device))
+        if offset_ND is not None:
+            x_BND = x_BND + offset_ND
+        return self.dropout(x_BND), mask_BN
