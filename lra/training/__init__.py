@@ -1,0 +1,1 @@
+"""Training in plain PyTorch: schedule, batches, loop, evaluation, checkpoints."""

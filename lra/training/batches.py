@@ -1,0 +1,139 @@
+"""Which rows make a batch, and their tokens, mask and labels as tensors.
+
+The two are apart. The order decides which rows share a batch, from their lengths and the seed
+alone. The collator decides how far the rows are padded, and nothing else. So a bucketed training
+and an unbucketed one see the same rows in the same batches, and for a mechanism whose padding is
+`content` they compute the same; all mechanisms under one seed see the same batches too.
+
+    E examples, S = E * inputs sequences (pairs interleaved), N tokens
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from lra.core.dataset import PAD, Split
+from lra.core.protocol import Rules
+
+Indices = npt.NDArray[np.int64]
+
+POOL = 50
+"""Batches sorted by length together: with fifty, padding is a few per cent of what is computed."""
+
+
+class Order:
+    """Rows of each training step: every row once per epoch, shuffled anew in each.
+
+    An epoch is a permutation that depends on the seed and the epoch alone, cut into the fewest
+    batches of at most `batch` rows whose sizes differ by at most one. With `by_length`, pools of
+    `POOL` batches (at most a quarter of an epoch, so that batches change from epoch to epoch) are
+    sorted by length before they are cut, and the batches are shuffled afterwards. Of a pair, the
+    longer document counts.
+    """
+
+    def __init__(self, split: Split, batch: int, seed: int, *, by_length: bool) -> None:
+        if not len(split):
+            raise ValueError("cannot train on a split without rows")
+        self.longest_E = split.lengths.max(axis=1)
+        self.batches = -(-len(split) // batch)
+        """In one epoch."""
+        self.seed = seed
+        self.by_length = by_length
+        self._epoch = -1
+        self._rows: list[Indices] = []
+
+    def rows(self, step: int) -> Indices:
+        """Return the row numbers of a step; steps count from 0 over all epochs."""
+        epoch, index = divmod(step, self.batches)
+        if epoch != self._epoch:
+            self._rows, self._epoch = self._shuffled(epoch), epoch
+        return self._rows[index]
+
+    def _shuffled(self, epoch: int) -> list[Indices]:
+        draws = np.random.default_rng([self.seed, epoch])
+        rows = draws.permutation(len(self.longest_E))
+        cuts = np.arange(self.batches + 1) * len(rows) // self.batches
+        if not self.by_length:
+            return np.split(rows, cuts[1:-1])
+        pool = min(POOL, -(-self.batches // 4))
+        for first in range(0, self.batches, pool):
+            inside = slice(cuts[first], cuts[min(first + pool, self.batches)])
+            # Stable, so that rows of one length stay shuffled.
+            rows[inside] = rows[inside][np.argsort(self.longest_E[rows[inside]], kind="stable")]
+        batches = np.split(rows, cuts[1:-1])
+        return [batches[index] for index in draws.permutation(self.batches)]
+
+
+def evaluation_rows(split: Split, batch: int) -> list[Indices]:
+    """Return batches that cover a split once, longest rows first, so that memory peaks early."""
+    rows = np.argsort(-split.lengths.max(axis=1), kind="stable")
+    return [rows[first : first + batch] for first in range(0, len(rows), batch)]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch as tensors."""
+
+    tokens_SN: Tensor
+    """Ids in the split's own small integer type; `PAD` beyond a sequence's end."""
+    mask_SN: Tensor | None
+    """True where a token is real; None where nothing is padded."""
+    labels_E: Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        """Return the batch on a device; the copy to a GPU does not wait."""
+        if device.type != "cuda":
+            return self
+        mask = None if self.mask_SN is None else _send(self.mask_SN, device)
+        return Batch(_send(self.tokens_SN, device), mask, _send(self.labels_E, device))
+
+
+class Collator:
+    """Rows of a split to a padded batch: one gather from the flat buffer.
+
+    `length` is what every sequence is padded to; None cuts each batch to its longest. Under
+    `lra2021` rules the mask is `id > 0`, whatever that hides, as the original had it.
+    """
+
+    def __init__(self, split: Split, *, length: int | None, rules: Rules) -> None:
+        lengths = np.diff(split.starts)
+        if length is not None and len(lengths) and lengths.max() > length:
+            raise ValueError(f"a sequence of {lengths.max()} tokens does not fit in {length}")
+        self.tokens = split.tokens
+        self.starts_SI = split.starts[:-1].reshape(len(split), split.inputs)
+        self.lengths_SI = lengths.reshape(len(split), split.inputs)
+        self.labels = split.labels
+        self.length = length
+        self.columns = np.arange(max(int(lengths.max(initial=1)), length or 1))
+        self.rules = rules
+
+    def __call__(self, rows: Indices) -> Batch:
+        """Return the batch of these rows, in this order."""
+        starts_S = self.starts_SI.take(rows, axis=0).ravel()
+        lengths_S = self.lengths_SI.take(rows, axis=0).ravel()
+        # A batch of empty sequences still has one, masked, column.
+        length = self.length if self.length is not None else max(int(lengths_S.max()), 1)
+        columns_N = self.columns[:length]
+        # Beyond the end of a row stand the next row's tokens, and beyond the buffer nothing:
+        # `clip` reads something there, and what is not real is overwritten.
+        tokens_SN = self.tokens.take(starts_S[:, None] + columns_N, mode="clip")
+        mask_SN = None
+        if lengths_S.min() < length:
+            mask_SN = columns_N < lengths_S[:, None]
+            tokens_SN[~mask_SN] = PAD
+        if self.rules == "lra2021":
+            mask_SN = tokens_SN != PAD
+        return Batch(
+            torch.from_numpy(tokens_SN),
+            None if mask_SN is None else torch.from_numpy(mask_SN),
+            torch.from_numpy(self.labels.take(rows)),
+        )
+
+
+def _send(tensor: Tensor, device: torch.device) -> Tensor:
+    return tensor.pin_memory().to(device, non_blocking=True)

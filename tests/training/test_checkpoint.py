@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from lra.core.errors import LraError
+from lra.core.records import CurvePoint
+from lra.training import checkpoint
+from lra.training.checkpoint import Best, Standing
+
+
+@pytest.fixture
+def parts(toy: ModuleType) -> Iterator[tuple[torch.nn.Module, torch.optim.Optimizer, Standing]]:
+    model = toy.model()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=0.1, fused=True)
+    model(torch.ones(2, 5, dtype=torch.uint8)).sum().backward()
+    optimiser.step()
+    point = CurvePoint(
+        step=7, seconds=1.5, train_loss=0.1, validation_loss=0.3, validation_accuracy=1 / 3,
+        learning_rate=1e-3,
+    )  # fmt: skip
+    weights = {name: value + 1 for name, value in model.state_dict().items()}
+    standing = Standing(
+        torch.tensor(0.1, dtype=torch.float64), 9, 2.5, [point], Best(7, 1 / 3, 0.3, weights)
+    )
+    return model, optimiser, standing
+
+
+def test_everything_comes_back(toy: ModuleType, parts: tuple, tmp_path: Path) -> None:
+    model, optimiser, standing = parts
+    torch.manual_seed(5)
+    torch.rand(3)
+    checkpoint.save(tmp_path / "deep" / "a.pt", "run", standing, model, optimiser)
+    drawn = torch.rand(4)
+
+    fresh = toy.model(dropout=0.3)
+    fresh_optimiser = torch.optim.AdamW(fresh.parameters(), lr=0.5, fused=True)
+    found = checkpoint.load(tmp_path / "deep" / "a.pt", "run", fresh, fresh_optimiser, toy.CPU)
+
+    assert torch.equal(torch.rand(4), drawn)
+    assert found is not None
+    assert (found.step, found.seconds, found.curve) == (9, 2.5, standing.curve)
+    assert torch.equal(found.loss_sum, standing.loss_sum)
+    assert found.loss_sum.dtype == torch.float64
+    assert (found.best.step, found.best.accuracy, found.best.loss) == (7, 1 / 3, 0.3)
+    for name, value in model.state_dict().items():
+        assert torch.equal(fresh.state_dict()[name], value)
+        assert torch.equal(found.best.weights[name], value + 1)
+    saved, loaded = optimiser.state_dict(), fresh_optimiser.state_dict()
+    assert saved["param_groups"] == loaded["param_groups"]
+    for index, state in saved["state"].items():
+        assert all(torch.equal(state[key], loaded["state"][index][key]) for key in state)
+
+
+def test_no_file_is_a_fresh_start(toy: ModuleType, parts: tuple, tmp_path: Path) -> None:
+    model, optimiser, _ = parts
+    assert checkpoint.load(tmp_path / "none.pt", "run", model, optimiser, toy.CPU) is None
+
+
+def test_another_trainings_file_is_refused(toy: ModuleType, parts: tuple, tmp_path: Path) -> None:
+    model, optimiser, standing = parts
+    checkpoint.save(tmp_path / "a.pt", "run", standing, model, optimiser)
+    with pytest.raises(LraError, match=r"'a\.pt' belongs to another training; delete it"):
+        checkpoint.load(tmp_path / "a.pt", "other", model, optimiser, toy.CPU)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint"])
+def test_an_unreadable_file_is_refused(
+    toy: ModuleType, parts: tuple, tmp_path: Path, content: bytes
+) -> None:
+    model, optimiser, _ = parts
+    (tmp_path / "a.pt").write_bytes(content)
+    with pytest.raises(LraError, match=r"cannot read checkpoint 'a\.pt' .*; delete it") as caught:
+        checkpoint.load(tmp_path / "a.pt", "run", model, optimiser, toy.CPU)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_truncated_file_is_refused(toy: ModuleType, parts: tuple, tmp_path: Path) -> None:
+    model, optimiser, standing = parts
+    path = tmp_path / "a.pt"
+    checkpoint.save(path, "run", standing, model, optimiser)
+    path.write_bytes(path.read_bytes()[:-2000])
+    with pytest.raises(LraError, match="delete it"):
+        checkpoint.load(path, "run", model, optimiser, toy.CPU)
+
+
+def test_a_write_that_fails_leaves_the_old_file(
+    toy: ModuleType, parts: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, optimiser, standing = parts
+    path = tmp_path / "a.pt"
+    checkpoint.save(path, "run", standing, model, optimiser)
+
+    def half(content: object, stream: object) -> None:
+        stream.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(torch, "save", half)
+    standing.step = 100
+    with pytest.raises(OSError, match="disk full"):
+        checkpoint.save(path, "run", standing, model, optimiser)
+    monkeypatch.undo()
+    found = checkpoint.load(path, "run", model, optimiser, toy.CPU)
+    assert found is not None
+    assert found.step == 9
+    # What the failed write left behind does not hinder the next.
+    checkpoint.save(path, "run", standing, model, optimiser)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.pt"]

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from types import ModuleType
+
+import msgspec
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lra.core.errors import UnsupportedError
+from lra.training.batches import Collator
+from lra.training.objective import autocast_type, evaluate, forward
+
+
+@pytest.mark.parametrize("batch", [1, 7, 120, 1000])
+def test_a_score_counts_every_row_once(toy: ModuleType, batch: int) -> None:
+    model = toy.model(dropout=0.5)
+    data = toy.dataset().validation
+    everything = Collator(data, length=toy.LENGTH, rules="fixed")(torch.arange(120).numpy())
+    model.eval()
+    with torch.no_grad():
+        logits = model(everything.tokens_SN, everything.mask_SN)
+    model.train()
+
+    collate = Collator(data, length=None, rules="fixed")
+    score = evaluate(model, data, collate, batch=batch, device=toy.CPU)
+
+    assert model.training
+    assert score.rows == 120
+    assert score.correct == int((logits.argmax(dim=-1) == everything.labels_E).sum())
+    assert score.accuracy == score.correct / 120
+    assert score.loss == pytest.approx(float(F.cross_entropy(logits, everything.labels_E)), 1e-5)
+
+
+def test_evaluation_draws_nothing_and_keeps_no_graph(toy: ModuleType) -> None:
+    model, data = toy.model(dropout=0.5), toy.dataset().validation
+    before = torch.get_rng_state()
+    collate = Collator(data, length=None, rules="fixed")
+    evaluate(model, data, collate, batch=50, device=toy.CPU)
+    assert torch.equal(before, torch.get_rng_state())
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_a_poll_that_raises_gives_up_and_restores_the_mode(toy: ModuleType) -> None:
+    model, data = toy.model(), toy.dataset().validation
+
+    def poll() -> None:
+        raise KeyboardInterrupt
+
+    collate = Collator(data, length=None, rules="fixed")
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(model, data, collate, batch=50, device=toy.CPU, poll=poll)
+    assert model.training
+
+
+def test_bfloat16_multiplies_in_bfloat16_and_scores_in_float32(toy: ModuleType) -> None:
+    model, data = toy.model(), toy.dataset().train
+    batch = Collator(data, length=None, rules="fixed")(torch.arange(32).numpy())
+    seen: list[torch.dtype] = []
+    model.head[-1].register_forward_hook(lambda module, given, out: seen.append(out.dtype))
+    spec = msgspec.structs.replace(toy.SPEC, precision="bfloat16")
+    loss, logits = forward(model, batch, autocast_type(spec, toy.CPU))
+    assert seen == [torch.bfloat16]
+    assert loss.dtype == logits.dtype == torch.float32
+    exact, _ = forward(model, batch, autocast_type(toy.SPEC, toy.CPU))
+    assert seen == [torch.bfloat16, torch.float32]
+    assert loss.item() == pytest.approx(exact.item(), rel=0.02)
+
+
+def test_a_gpu_without_bfloat16_is_refused(
+    toy: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
+    spec = msgspec.structs.replace(toy.SPEC, precision="bfloat16")
+    with pytest.raises(UnsupportedError, match="precision float32"):
+        autocast_type(spec, torch.device("cuda"))

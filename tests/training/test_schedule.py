@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from lra.core.protocol import TrainSpec
+from lra.core.scales import load_scale
+from lra.training.schedule import learning_rate
+
+PAPER = load_scale("paper")
+
+
+@pytest.mark.parametrize(
+    ("task", "peak_step", "peak", "end"),
+    [
+        # lra.md of the original's facts, table "Task-level settings in the released configs".
+        ("listops", 1000, 1.6e-3, 7e-4),
+        ("text", 8000, 5.6e-4, 3.5e-4),
+        ("retrieval", 5000, 3.5e-4, 3.5e-4),
+        ("image", 175, 5e-4, 0.0),
+        ("pathfinder", 312, 1e-3, 0.0),
+    ],
+)
+def test_released_rates(task: str, peak_step: int, peak: float, end: float) -> None:
+    spec = PAPER.train_spec(task)
+    rates = [learning_rate(spec, step) for step in range(spec.steps + 1)]
+    assert rates[0] == 0.0
+    assert rates.index(max(rates)) == peak_step
+    assert rates[peak_step] == pytest.approx(peak, rel=0.02)
+    assert rates[spec.steps] == pytest.approx(end, rel=0.02, abs=1e-7)
+
+
+def test_rsqrt_is_the_originals_formula() -> None:
+    spec = PAPER.train_spec("listops")
+    assert learning_rate(spec, 500) == pytest.approx(0.05 * 0.5 / 1000**0.5)
+    assert learning_rate(spec, 4000) == pytest.approx(0.05 / 4000**0.5)
+
+
+def test_cosine_is_the_originals_formula() -> None:
+    spec = PAPER.train_spec("image")
+    # The cycle is all the steps and begins when the warm-up ends.
+    assert learning_rate(spec, 175 + 17500) == pytest.approx(2.5e-4)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "linear"])
+def test_flat_share_then_decay_to_zero(schedule: str) -> None:
+    spec = TrainSpec(
+        steps=100, batch=1, learning_rate=2.0, schedule=schedule, warmup=10, flat=0.5,
+        evaluate_every=10,
+    )  # fmt: skip
+    assert [learning_rate(spec, step) for step in (0, 5, 10, 30, 50)] == [0.0, 1.0, 2.0, 2.0, 2.0]
+    assert learning_rate(spec, 75) == pytest.approx(1.0)
+    assert learning_rate(spec, 100) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_linear_without_a_flat_share_ends_at_zero() -> None:
+    spec = TrainSpec(
+        steps=100, batch=1, learning_rate=1.0, schedule="linear", warmup=20, evaluate_every=10
+    )
+    assert learning_rate(spec, 20) == 1.0
+    assert learning_rate(spec, 60) == pytest.approx(0.5)
+    assert learning_rate(spec, 100) == 0.0
+
+
+def test_constant_warms_up_and_stays() -> None:
+    spec = TrainSpec(
+        steps=9, batch=1, learning_rate=3.0, schedule="constant", warmup=2, evaluate_every=1
+    )
+    assert [learning_rate(spec, step) for step in (0, 1, 2, 8)] == [0.0, 1.5, 3.0, 3.0]
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine", "rsqrt"])
+def test_without_warm_up_the_first_step_has_the_full_rate(schedule: str) -> None:
+    spec = TrainSpec(steps=9, batch=1, learning_rate=3.0, schedule=schedule, evaluate_every=1)
+    assert learning_rate(spec, 0) == 3.0
+    # A warm-up longer than the training never ends.
+    late = TrainSpec(
+        steps=9, batch=1, learning_rate=3.0, schedule=schedule, warmup=100, evaluate_every=1
+    )
+    assert 0 < learning_rate(late, 8) < 3.0 * 0.0801
