@@ -1,0 +1,1 @@
+"""Measures: one file each, and nothing between them and torch."""

@@ -1,0 +1,28 @@
+"""The control: a plain matrix product, timed in the same process as what it is beside.
+
+The ratio of a latency to its control travels between machines; the control before and the control
+after tell whether the machine changed its speed in between.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from lra.measure.latency import Latency, Stopwatch, measure_latency
+
+SIZE = {"cpu": 512, "cuda": 4096}
+"""Rows and columns: a few milliseconds, or less, on the machines of the day."""
+SECONDS = 0.05
+
+
+def measure_control(device: torch.device, stopwatch: Stopwatch) -> Latency:
+    """Time the product of two square float32 matrices of N(0, 1)."""
+    size = SIZE[device.type]
+    generator = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(size, size, generator=generator).to(device) for _ in range(2))
+    out = torch.empty_like(left)
+
+    def product() -> None:
+        torch.mm(left, right, out=out)
+
+    return measure_latency(product, stopwatch, seconds=SECONDS)

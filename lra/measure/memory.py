@@ -1,0 +1,172 @@
+"""Peak memory of a call: a pass of its own, before timing, in a process that has done little else.
+
+Three figures that are never mixed, each above its level just before the call: bytes resident in
+the process (CPU), bytes in live tensors, and bytes that torch's allocator took from the driver
+(both GPU). Where a figure cannot be had it is None with the reason, never 0.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import torch
+
+from lra.core.records import Metric
+
+CALLS = 3
+"""Calls of a pass. On a CPU the smallest peak counts: what the first call sets up for good is in
+all of them, what the heap happened to waste is in one."""
+
+_SMALL = 64 * 1024
+_LARGE = 32 * 1024 * 1024
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
+_CLEAR_REFS = Path("/proc/self/clear_refs")
+_STATUS = Path("/proc/self/status")
+
+
+def measure_memory(
+    call: Callable[[], object], device: torch.device, *, between: Callable[[], object]
+) -> dict[str, Metric]:
+    """Return the peaks of `call` by name; `between` runs before and after each call.
+
+    The caller runs a tiny call first, so that what libraries set up once is not counted.
+    """
+    if device.type == "cuda":
+        allocated, reserved = _device_peaks(call, device, between)
+        return {
+            "peak_resident_bytes": _unknown("measured on CPUs only"),
+            "peak_allocated_bytes": _bytes(allocated),
+            "peak_reserved_bytes": _bytes(reserved),
+        }
+    resident = resident_peak(call, between=between)
+    return {
+        "peak_resident_bytes": _unknown("the process had already been larger")
+        if resident is None
+        else _bytes(resident),
+        "peak_allocated_bytes": _unknown("torch counts allocations on GPUs only"),
+        "peak_reserved_bytes": _unknown("torch reserves memory on GPUs only"),
+    }
+
+
+def resident_peak(
+    call: Callable[[], object], *, between: Callable[[], object] = lambda: None
+) -> int | None:
+    """Return by how many bytes the process grew at most during the call; None if unknown.
+
+    Linux lets a process reset its own high-water mark, counted in pages and in batches of them:
+    a quarter of a mebibyte means nothing. Elsewhere the mark only ever rises, and a call below an
+    earlier peak leaves no trace.
+    """
+    with _mapped_one_by_one():
+        between()
+        _give_back()
+        if not _reset_mark():
+            return _growth_of_mark(call, between)
+        before = _kilobytes("VmRSS")
+        peaks = []
+        for _ in range(CALLS):
+            _reset_mark()
+            call()
+            peaks.append(_kilobytes("VmHWM"))
+            between()
+            _give_back()
+    return max(0, min(peaks) - before) * 1024
+
+
+def method(device: torch.device) -> str:
+    """Return in words how peaks are measured on a device."""
+    if device.type == "cuda":
+        return f"peaks of torch's allocator above the level before, {CALLS} calls"
+    return (
+        f"peak resident size above the level before, the least of {CALLS} calls, "
+        "large blocks mapped singly"
+    )
+
+
+def _reset_mark() -> bool:
+    try:
+        _CLEAR_REFS.write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def _growth_of_mark(call: Callable[[], object], between: Callable[[], object]) -> int | None:
+    before = _high_water_mark()
+    for _ in range(CALLS):
+        call()
+        between()
+    return (_high_water_mark() - before) or None
+
+
+def _device_peaks(
+    call: Callable[[], object], device: torch.device, between: Callable[[], object]
+) -> tuple[int, int]:
+    between()
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    allocated = torch.cuda.memory_allocated(device)
+    reserved = torch.cuda.memory_reserved(device)
+    for _ in range(CALLS):
+        call()
+        between()
+    torch.cuda.synchronize(device)
+    return (
+        torch.cuda.max_memory_allocated(device) - allocated,
+        torch.cuda.max_memory_reserved(device) - reserved,
+    )
+
+
+@contextmanager
+def _mapped_one_by_one() -> Iterator[None]:
+    """Have glibc map each block above `_SMALL` by itself, and unmap it when it is freed.
+
+    Otherwise a peak depends on the holes that earlier allocations happen to have left, by half
+    and more. Afterwards blocks up to `_LARGE` are kept for reuse, which is where glibc's own
+    adaptation ends in a process that runs long.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda parameter, value: 0)
+    mallopt(_M_MMAP_THRESHOLD, _SMALL)
+    try:
+        yield
+    finally:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE)
+        mallopt(_M_TRIM_THRESHOLD, 2 * _LARGE)
+
+
+def _give_back() -> None:
+    """Return freed memory to the system, or the call would reuse it unseen."""
+    gc.collect()
+    with suppress(AttributeError, OSError):
+        # glibc only.
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _kilobytes(field: str) -> int:
+    for line in _STATUS.read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == field:
+            return int(value.split()[0])
+    raise LookupError(field)
+
+
+def _high_water_mark() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _bytes(value: int) -> Metric:
+    return Metric(value=float(value), unit="B", better="lower")
+
+
+def _unknown(why: str) -> Metric:
+    return Metric(value=None, unit="B", better="lower", why_null=why)

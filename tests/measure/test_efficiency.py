@@ -1,0 +1,223 @@
+"""Efficiency cells: what is built, what is called, what is cleared, what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attention_impls.contract import Attention, Context, Dims, Layer, MechanismConfig, Out
+from lra.core.cards import AttentionCard, Capabilities
+from lra.core.cells import EfficiencyCell
+from lra.core.errors import UnsupportedError
+from lra.core.protocol import Machine, Mechanism
+from lra.measure import control
+from lra.measure.efficiency import build_layer, measure_efficiency, prepare_call
+from lra.measure.latency import FLOOR, HostStopwatch
+
+CPU = torch.device("cpu")
+
+
+def _card(**capabilities: Any) -> AttentionCard:
+    return AttentionCard(
+        title="toy",
+        paper="none",
+        year=2026,
+        time="O(n)",
+        memory="O(n)",
+        approximates_softmax=False,
+        capabilities=Capabilities(**capabilities),
+    )
+
+
+class Mean(Attention):
+    """Attends to everything alike; remembers what it was given."""
+
+    card = _card(bidirectional=True)
+    seen: list[tuple[Tensor, Tensor, Tensor, Context, bool, bool]]
+
+    def attend(
+        self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        self.seen = [
+            *getattr(self, "seen", []),
+            (q_BHNK, k_BHMK, v_BHMV, context, self.training, torch.is_grad_enabled()),
+        ]
+        return v_BHMV.mean(dim=2, keepdim=True) + 0.0 * (q_BHNK + k_BHMK), None
+
+    def oracle(
+        self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context
+    ) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
+
+
+class Shared(Mean):
+    """Scales by a parameter that all layers share."""
+
+    @classmethod
+    def build_shared(cls, dims: Dims, config: MechanismConfig) -> nn.Module:
+        return nn.Linear(3, 1, bias=False)
+
+    def __init__(self, *arguments: Any, shared: nn.Module | None = None, **rest: Any) -> None:
+        super().__init__(*arguments, shared=shared, **rest)
+        assert shared is not None
+        # Kept out of the layer's own parameters: the model counts it.
+        self.table = [shared]
+
+    def attend(
+        self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        out_BHNV, state = super().attend(q_BHNK, k_BHMK, v_BHMV, context, state)
+        return out_BHNV * self.table[0].weight.sum(), state
+
+
+class CausalOnly(Mean):
+    card = _card(causal="strict")
+
+
+class NoHeads(Layer):
+    card = _card(bidirectional=True)
+
+    def forward(self, x_BND: Tensor, context: Context, **rest: Any) -> Out:
+        return Out(x_BND)
+
+
+def cell(**changes: Any) -> EfficiencyCell:
+    return EfficiencyCell(
+        **{
+            "scale": "toy",
+            "machine": Machine(processor="toy", cores=1),
+            "torch": "0",
+            "threads": 1,
+            "measure_hash": "0",
+            "mechanism": Mechanism(name="mean", hash="0"),
+            "length": 24,
+            "mode": "forward",
+            "batch": 2,
+            "heads": 2,
+            "head_width": 4,
+            "seconds": 0.0,
+            **changes,
+        }
+    )
+
+
+def call_once(kind: type[Layer], wanted: EfficiencyCell) -> Layer:
+    layer = build_layer(wanted, kind, kind.Config())
+    call, _ = prepare_call(wanted, layer, wanted.length, CPU)
+    call()
+    return layer
+
+
+@pytest.fixture(autouse=True)
+def small_control(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(control.SIZE, "cpu", 16)
+    monkeypatch.setattr(control, "SECONDS", 0.0)
+
+
+def test_all_metrics_and_the_method_are_there() -> None:
+    phases: list[str] = []
+    found = measure_efficiency(cell(), Mean, Mean.Config(), report=phases.append)
+    assert set(found.metrics) == {
+        "latency",
+        "peak_resident_bytes",
+        "peak_allocated_bytes",
+        "peak_reserved_bytes",
+        "control_before",
+        "control_after",
+    }
+    for name in ("latency", "control_before", "control_after"):
+        assert len(found.metrics[name].samples) >= FLOOR
+    assert found.parameters == 4 * (8 * 8 + 8)
+    assert "no_grad" in found.method["timed_region"]
+    assert found.method["threads"] == torch.get_num_threads()
+    # Memory before time, each in a pass of its own, the control around both.
+    assert phases == ["build", "control", "memory", "time", "control"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_forward_is_evaluation_without_gradients_on_normal_inputs(dtype: Any) -> None:
+    layer = call_once(Mean, cell(level="attention", length=2000, dtype=dtype))
+    assert isinstance(layer, Mean)
+    ((q, k, v, context, training, with_gradients),) = layer.seen
+    assert not training and not with_gradients and not context.causal
+    for tensor in (q, k, v):
+        assert tensor.dtype is getattr(torch, dtype)
+        assert tuple(tensor.shape) == (2, 2, 2000, 4)
+        assert abs(tensor.float().mean()) < 0.05
+        assert abs(tensor.float().std() - 1.0) < 0.05
+    assert not torch.equal(q, k) and not torch.equal(k, v)
+
+
+def test_train_fills_gradients_and_clears_them_between() -> None:
+    wanted = cell(mode="train")
+    layer = build_layer(wanted, Mean, Mean.Config())
+    assert isinstance(layer, Mean)
+    call, between = prepare_call(wanted, layer, 24, CPU)
+    call()
+    *_, training, with_gradients = layer.seen[-1]
+    assert training and with_gradients
+    first = {name: parameter.grad for name, parameter in layer.named_parameters()}
+    assert all(gradient is not None for gradient in first.values())
+    between()
+    assert all(parameter.grad is None for parameter in layer.parameters())
+    call()
+    for name, parameter in layer.named_parameters():
+        torch.testing.assert_close(parameter.grad, first[name])
+
+
+def test_train_at_the_level_of_attention_goes_down_to_queries_keys_and_values() -> None:
+    wanted = cell(mode="train", level="attention")
+    layer = build_layer(wanted, Mean, Mean.Config())
+    assert isinstance(layer, Mean)
+    call, between = prepare_call(wanted, layer, 24, CPU)
+    call()
+    inputs = layer.seen[-1][:3]
+    assert all(tensor.grad is not None for tensor in inputs)
+    between()
+    assert all(tensor.grad is None for tensor in inputs)
+
+
+def test_parameters_that_layers_share_are_counted_and_cleared_with_the_layer() -> None:
+    wanted = cell(mode="train", dtype="bfloat16")
+    layer = build_layer(wanted, Shared, Shared.Config())
+    assert isinstance(layer, Shared)
+    weight = layer.table[0].weight
+    assert weight.dtype is torch.bfloat16
+    call, between = prepare_call(wanted, layer, 24, CPU)
+    call()
+    assert weight.grad is not None
+    between()
+    assert weight.grad is None
+    assert sum(p.numel() for p in layer.parameters()) == 4 * (8 * 8 + 8) + 3
+
+
+def test_a_direction_that_the_card_does_not_claim_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="mean cannot be causal"):
+        build_layer(cell(direction="causal"), Mean, Mean.Config())
+    with pytest.raises(UnsupportedError, match="causal only"):
+        build_layer(cell(), CausalOnly, CausalOnly.Config())
+    causal = call_once(CausalOnly, cell(direction="causal"))
+    assert isinstance(causal, CausalOnly) and causal.seen[0][3].causal
+
+
+def test_the_level_of_attention_needs_queries_and_keys() -> None:
+    with pytest.raises(UnsupportedError, match="level layer"):
+        call_once(NoHeads, cell(level="attention"))
+    call_once(NoHeads, cell())
+
+
+def test_the_control_is_a_product_of_the_stated_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[tuple[int, ...]] = []
+    product = torch.mm
+
+    def watched(left: Tensor, right: Tensor, *, out: Tensor) -> Tensor:
+        sizes.extend((tuple(left.shape), tuple(right.shape)))
+        return product(left, right, out=out)
+
+    monkeypatch.setattr(torch, "mm", watched)
+    found = control.measure_control(CPU, HostStopwatch())
+    assert set(sizes) == {(16, 16)}
+    assert len(found.seconds) == FLOOR

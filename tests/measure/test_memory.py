@@ -1,0 +1,102 @@
+"""Peak memory: an n x n matrix is seen, nothing is seen where nothing is, unknown is not zero."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from lra.measure import memory
+
+CPU = torch.device("cpu")
+SIZE = 3000
+MATRIX = SIZE * SIZE * 4
+SLACK = 0.05
+"""The kernel counts pages in batches."""
+
+
+def square() -> None:
+    torch.ones(SIZE, SIZE)
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")
+def test_a_square_matrix_is_seen_though_freed_before_the_call_returns() -> None:
+    square()
+    peak = memory.resident_peak(square)
+    assert peak is not None
+    assert abs(peak - MATRIX) < SLACK * MATRIX
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")
+def test_an_earlier_larger_peak_hides_nothing() -> None:
+    torch.ones(2 * SIZE, SIZE)
+    peak = memory.resident_peak(square)
+    assert peak is not None
+    assert abs(peak - MATRIX) < SLACK * MATRIX
+
+
+def test_a_call_that_holds_nothing_has_hardly_a_peak() -> None:
+    small = torch.ones(8)
+    peak = memory.resident_peak(lambda: small.add_(1.0))
+    assert peak is None or peak < SLACK * MATRIX
+
+
+def test_what_runs_between_calls_comes_before_and_after_each() -> None:
+    done: list[str] = []
+    memory.resident_peak(lambda: done.append("call"), between=lambda: done.append("between"))
+    assert done == ["between", *["call", "between"] * memory.CALLS]
+
+
+def test_on_a_cpu_the_figures_of_a_gpu_are_unknown_with_a_reason() -> None:
+    found = memory.measure_memory(lambda: None, CPU, between=lambda: None)
+    assert set(found) == {"peak_resident_bytes", "peak_allocated_bytes", "peak_reserved_bytes"}
+    for name in ("peak_allocated_bytes", "peak_reserved_bytes"):
+        assert found[name].value is None
+        assert found[name].why_null
+    assert found["peak_resident_bytes"].value is not None
+    assert {metric.unit for metric in found.values()} == {"B"}
+
+
+@pytest.mark.parametrize(("marks", "peak"), [([500, 700], 200), ([500, 500], None)])
+def test_without_a_mark_that_can_be_reset_only_growth_is_known(
+    monkeypatch: pytest.MonkeyPatch, marks: list[int], peak: int | None
+) -> None:
+    monkeypatch.setattr(memory, "_CLEAR_REFS", Path("/nowhere/clear_refs"))
+    monkeypatch.setattr(memory, "_high_water_mark", iter(marks).__next__)
+    found = memory.measure_memory(lambda: None, CPU, between=lambda: None)
+    metric = found["peak_resident_bytes"]
+    assert metric.value == peak
+    assert (metric.why_null is None) == (peak is not None)
+
+
+def test_a_gpus_peaks_are_read_in_the_right_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def fake(name: str, value: int | None = None) -> None:
+        def stand_in(*arguments: object) -> int | None:
+            done.append(name)
+            return value
+
+        monkeypatch.setattr(torch.cuda, name, stand_in)
+
+    fake("empty_cache")
+    fake("synchronize")
+    fake("reset_peak_memory_stats")
+    fake("memory_allocated", 100)
+    fake("memory_reserved", 1000)
+    fake("max_memory_allocated", 150)
+    fake("max_memory_reserved", 3000)
+    found = memory.measure_memory(
+        lambda: done.append("call"), torch.device("cuda"), between=lambda: done.append("between")
+    )
+    assert found["peak_allocated_bytes"].value == 50
+    assert found["peak_reserved_bytes"].value == 2000
+    assert found["peak_resident_bytes"].value is None
+    assert found["peak_resident_bytes"].why_null
+    assert done == [
+        *("between", "empty_cache", "synchronize", "reset_peak_memory_stats"),
+        *("memory_allocated", "memory_reserved"),
+        *("call", "between") * memory.CALLS,
+        *("synchronize", "max_memory_allocated", "max_memory_reserved"),
+    ]
