@@ -1,0 +1,33 @@
+"""A time budget: when to start nothing more, when to ask running cells to stop, when it is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from lra.core.errors import UsageError
+
+GRACE_SHARE = 0.1
+"""Of a budget, kept for running cells to write their checkpoints."""
+GRACE_MOST = 10.0
+"""Seconds of grace, at most; also what a cell gets that is stopped by hand."""
+
+
+class Budget:
+    """Seconds that a run may take, counted from its making."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        if seconds <= 0:
+            raise UsageError(f"a budget of {seconds:g} s runs nothing; give more, such as 9m")
+        self._clock = clock
+        self._end = clock() + seconds
+        self.grace = min(GRACE_MOST, GRACE_SHARE * seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds until running cells are asked to stop; 0 once they have to."""
+        return max(0.0, self._end - self.grace - self._clock())
+
+    def fits(self, seconds: float) -> bool:
+        """Return whether something that takes at least so many seconds may still start."""
+        return self.left > seconds

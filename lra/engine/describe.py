@@ -1,0 +1,164 @@
+"""What mechanisms, positions and tasks declare, and what their configurations mean; no torch here.
+
+Answers come from one child process that imports just the modules asked for, and are kept under the
+cache folder by the hash of the module's source.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from lra.core.cards import AttentionCard, PositionCard, TaskCard
+from lra.core.catalogue import Target
+from lra.core.errors import LraError, UsageError, nearest
+from lra.core.hashing import source_hash, value_hash
+from lra.engine.introspect import CARDS, Answer, Request
+from lra.engine.server import environment
+
+Card = AttentionCard | PositionCard | TaskCard
+
+
+@dataclass(frozen=True)
+class Description:
+    """What one module declares."""
+
+    target: Target
+    card: Card | None
+    """None where the module is unavailable."""
+    schema: dict[str, Any]
+    """JSON schema of its configuration; empty where it has none."""
+    defaults: dict[str, Any]
+    """Its configuration when nothing is chosen, in plain values."""
+    unavailable: str | None
+    """Why it cannot be imported; None where it can."""
+    _describer: Describer = field(repr=False, compare=False)
+
+    def configure(self, changes: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """Return the full configuration with these fields changed, checked, in plain values.
+
+        Raises `UsageError`, beginning with `where`, for an unknown field or a value that does not
+        fit, and for a module that is unavailable.
+        """
+        if self.unavailable is not None:
+            raise UsageError(
+                f"{self.target.kind} '{self.target.name}' is unavailable: {self.unavailable}"
+            )
+        if not changes:
+            return dict(self.defaults)
+        found = self._describer.ask(Request(self.target, dict(changes)))
+        if found.unknown is not None:
+            known = f"{where}: {nearest('field', found.unknown, self.defaults)}"
+            raise UsageError(known if self.defaults else f"{where}: there is nothing to configure")
+        if found.config is None:
+            raise UsageError(f"{where}: {found.problem or found.unavailable}; fix the value")
+        return found.config
+
+
+class Describer:
+    """Describes modules; starts its child process with the first question the cache cannot answer.
+
+    The child ends with this object, or with this process.
+    """
+
+    def __init__(self, cache: Path) -> None:
+        self._folder = cache / "descriptions"
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def describe(self, target: Target) -> Description:
+        """Return what a module declares; one that cannot be imported says why."""
+        found = self.ask(Request(target))
+        card = None
+        if found.card is not None:
+            card = cast(Card, msgspec.convert(found.card, CARDS[target.kind]))
+        return Description(
+            target, card, found.schema, found.defaults, found.unavailable, _describer=self
+        )
+
+    def ask(self, request: Request) -> Answer:
+        """Return the answer to a request, from the cache if it lies there."""
+        key = _key(request)
+        file = None if key is None else self._folder / f"{key}.json"
+        if file is not None:
+            with suppress(OSError, msgspec.MsgspecError):
+                return msgspec.json.decode(file.read_bytes(), type=Answer)
+        answer = self._ask_child(request)
+        # What is missing today may be installed tomorrow.
+        if file is not None and answer.unavailable is None:
+            _keep(file, msgspec.json.encode(answer))
+        return answer
+
+    def _ask_child(self, request: Request) -> Answer:
+        child = self._running()
+        assert child.stdin is not None and child.stdout is not None
+        line = b""
+        with suppress(BrokenPipeError):
+            child.stdin.write(msgspec.json.encode(request) + b"\n")
+            child.stdin.flush()
+            line = child.stdout.readline()
+        if line.endswith(b"\n"):
+            return msgspec.json.decode(line, type=Answer)
+        self._child = None
+        return Answer(unavailable=f"importing it ends Python with exit code {child.wait()}")
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._child is None:
+            try:
+                self._child = subprocess.Popen(
+                    [sys.executable, "-m", "lra.engine.introspect"],
+                    env=environment(),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
+            except OSError as error:
+                raise LraError(f"cannot start Python to read modules: {error.strerror}") from error
+            weakref.finalize(self, _end, self._child)
+        return self._child
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Let the child see the end of its questions."""
+    for stream in (child.stdin, child.stdout):
+        if stream is not None:
+            with suppress(BrokenPipeError):
+                stream.close()
+    child.wait()
+
+
+def _key(request: Request) -> str | None:
+    """Hash of all that an answer depends on; None where the source cannot be read here.
+
+    The source of somebody's installed package is not looked for: that would import the package.
+    """
+    target = request.target
+    if not target.ours and not target.module.endswith(".py"):
+        return None
+    try:
+        return value_hash([request, source_hash(target.file), _own_hash()])
+    except (OSError, SyntaxError, ValueError):
+        return None
+
+
+@cache
+def _own_hash() -> str:
+    return source_hash(Path(__file__).with_name("introspect.py"))
+
+
+def _keep(file: Path, data: bytes) -> None:
+    """Write a cache file whole; a cache that cannot be written only costs time."""
+    temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(data)
+        temporary.replace(file)

@@ -1,0 +1,93 @@
+"""From how a worker ended to a typed status; and which cells an ending makes pointless."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from lra.core.cells import Cell, EfficiencyCell
+from lra.core.records import Failure, Record
+from lra.engine.jobs import Job, Outcome
+from lra.engine.tails import strip_paths
+
+
+@dataclass(frozen=True)
+class Ending:
+    """All that is known of a worker that has ended."""
+
+    outcome: Outcome | None
+    """What it sent last; None where it could not."""
+    exit_code: int | None
+    """Negative: killed by that signal. None: the fork server died with it."""
+    phase: str
+    timeout: float | None
+    """Seconds after which the pool killed it; None where it did not."""
+    out_of_memory: bool
+    """Whether the kernel has killed for memory while it ran."""
+    tail: str
+    """End of its standard output and error, as written."""
+
+
+def judge(ending: Ending, job: Job) -> Outcome:
+    """Return the outcome of a job whose worker has ended."""
+    outcome = ending.outcome or _without_words(ending)
+    if outcome.failure is None:
+        return outcome
+    checkpoints = str(Path(job.checkpoint).parent)
+    modules = [reference.partition(":")[0] for reference in (job.mechanism, job.task)]
+    known = [place for place in (job.source, job.cache, checkpoints, *modules) if place]
+    failure = msgspec.structs.replace(
+        outcome.failure,
+        message=strip_paths(outcome.failure.message, known),
+        tail="" if outcome.status == "unsupported" else strip_paths(ending.tail, known),
+    )
+    return msgspec.structs.replace(outcome, failure=failure)
+
+
+def pruned(cell: Cell, failed: Iterable[Record]) -> Outcome | None:
+    """Return `skipped` for a cell whose shorter twin ran out of memory or time; else None."""
+    if not isinstance(cell, EfficiencyCell):
+        return None
+    for record in failed:
+        twin = record.cell
+        if (
+            record.status in ("oom", "timeout")
+            and isinstance(twin, EfficiencyCell)
+            and twin.length < cell.length
+            and msgspec.structs.replace(cell, length=twin.length) == twin
+        ):
+            message = f"not tried: {record.status} already at length {twin.length}"
+            return Outcome(status="skipped", failure=Failure(type="Pruned", message=message))
+    return None
+
+
+def _without_words(ending: Ending) -> Outcome:
+    """The outcome of a worker that said nothing about its end."""
+    code, phase = ending.exit_code, ending.phase
+    if ending.timeout is not None:
+        message = f"no result after {ending.timeout:g} s; give more with --timeout"
+        return Outcome(
+            status="timeout", failure=Failure(type="Timeout", message=message, phase=phase)
+        )
+    if code is None:
+        message = "the process that starts workers was killed, and this one with it"
+        return Outcome(
+            status="crash", failure=Failure(type="ServerLost", message=message, phase=phase)
+        )
+    if code >= 0:
+        message = f"the worker ended with exit code {code} before it had a result"
+        return Outcome(
+            status="error", failure=Failure(type="NoResult", message=message, phase=phase)
+        )
+    name = signal.Signals(-code).name
+    if name == "SIGKILL" and ending.out_of_memory:
+        message = "the kernel killed the worker because memory ran out"
+        return Outcome(status="oom", failure=Failure(type=name, message=message, phase=phase))
+    return Outcome(
+        status="crash",
+        failure=Failure(type=name, message=f"the worker ended by {name}", phase=phase),
+    )

@@ -1,0 +1,106 @@
+"""Answers about modules, in a process that may import them: what one declares, what a config means.
+
+`python -m lra.engine.introspect` reads requests as lines of JSON and writes answers the same way,
+importing just the modules asked for, each once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import msgspec
+
+from lra.core import catalogue
+from lra.core.cards import AttentionCard, PositionCard, TaskCard
+from lra.core.catalogue import Kind, Target
+from lra.core.errors import LraError
+from lra.engine.tails import one_line, strip_paths
+
+CARDS: dict[Kind, type[msgspec.Struct]] = {
+    "mechanism": AttentionCard,
+    "position": PositionCard,
+    "task": TaskCard,
+}
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A question about one module."""
+
+    target: Target
+    changes: dict[str, Any] | None = None
+    """Fields to put into its configuration; None asks what it declares."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the module declares, or the configuration with all defaults filled in, or why not."""
+
+    card: dict[str, Any] | None = None
+    schema: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    config: dict[str, Any] | None = None
+    unknown: str | None = None
+    """The field that the configuration does not have."""
+    problem: str | None = None
+    """Why a value does not fit."""
+    unavailable: str | None = None
+    """Why the module cannot be imported."""
+
+
+def answer(request: Request) -> Answer:
+    """Import the module of a request and answer it."""
+    try:
+        found = catalogue.load(request.target)
+        card = msgspec.convert(
+            msgspec.to_builtins(found.card),  # type: ignore[attr-defined]
+            CARDS[request.target.kind],
+        )
+    except LraError as error:
+        return Answer(unavailable=_words(error))
+    except (Exception, SystemExit) as error:
+        return Answer(unavailable=f"{type(error).__name__}: {_words(error)}")
+    config = getattr(found, "Config", None)
+    if request.changes is not None:
+        return _configure(config, request.changes)
+    return Answer(
+        card=msgspec.to_builtins(card),
+        schema={} if config is None else msgspec.json.schema(config),
+        defaults={} if config is None else _canonical(config()),
+    )
+
+
+def _configure(config: Any, changes: dict[str, Any]) -> Answer:
+    known = () if config is None else config.__struct_encode_fields__
+    for field in changes:
+        if field not in known:
+            return Answer(unknown=field)
+    if config is None:
+        return Answer(config={})
+    try:
+        return Answer(config=_canonical(msgspec.convert(changes, config)))
+    except (msgspec.ValidationError, LraError) as error:
+        return Answer(problem=one_line(error))
+
+
+def _canonical(config: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(config, order="sorted")
+    return plain
+
+
+def _words(error: BaseException) -> str:
+    return strip_paths(one_line(error))
+
+
+def main() -> None:
+    """Answer requests from standard input until it closes."""
+    # What an imported module prints must not come between the answers.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    for line in sys.stdin.buffer:
+        request = msgspec.json.decode(line, type=Request)
+        answers.write(msgspec.json.encode(answer(request)) + b"\n")
+
+
+if __name__ == "__main__":
+    main()

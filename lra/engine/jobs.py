@@ -1,0 +1,74 @@
+"""What passes between a run and its workers: a job goes in, messages and one outcome come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from lra.core.cells import Cell, EfficiencyCell, QualityCell
+from lra.core.protocol import Frozen
+from lra.core.records import CurvePoint, Failure, Metric, Status
+
+
+class Job(Frozen, frozen=True, kw_only=True):
+    """A cell, and where its worker finds what the cell only names. Never part of a record."""
+
+    cell: Cell
+    mechanism: str = ""
+    """How `lra.core.catalogue.find` reaches the mechanism; empty where the cell's name does."""
+    task: str = ""
+    """The same for the task."""
+    source: str | None = None
+    """Path of real data, or `hub`; None for the generator."""
+    cache: str
+    """Folder of prepared data."""
+    checkpoint: str = ""
+    """File that a training cell saves to and continues from; the pool fills it in."""
+
+    @property
+    def label(self) -> str:
+        """A few words for a progress line."""
+        cell = self.cell
+        if isinstance(cell, EfficiencyCell):
+            return f"{cell.mechanism.name} {cell.mode} {cell.length}"
+        if isinstance(cell, QualityCell):
+            return f"{cell.mechanism.name} {cell.data.task}"
+        return f"baselines {cell.data.task}"
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing else of ours may run beside it."""
+        return isinstance(self.cell, EfficiencyCell)
+
+
+class Progress(Frozen, frozen=True, tag="progress", kw_only=True):
+    """Where a worker stands."""
+
+    phase: str
+    """`data`, `build`, `train`, `memory`, `time`, ..."""
+    step: int = 0
+    steps: int = 0
+    """0 where the phase has no steps."""
+    loss: float | None = None
+    """Of training, in nat."""
+
+
+class Stopped(Frozen, frozen=True, tag="stopped"):
+    """The worker was told to stop, and saved its checkpoint."""
+
+
+class Outcome(Frozen, frozen=True, tag="outcome", kw_only=True):
+    """How a cell ended, as its worker saw it; the pool adds time, provenance and error tail."""
+
+    status: Status
+    metrics: dict[str, Metric] = msgspec.field(default_factory=dict)
+    curve: tuple[CurvePoint, ...] = ()
+    parameters: int | None = None
+    best_step: int | None = None
+    failure: Failure | None = None
+    method: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+Message = Progress | Stopped | Outcome
+"""What a worker sends, each one in MessagePack, which unlike JSON knows infinities."""

@@ -1,0 +1,76 @@
+"""Which code answers: the project's own commit, its version and those of the libraries."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import lra
+from lra.core.records import Provenance
+
+_LIBRARIES = (
+    "torch",
+    "triton",
+    "numpy",
+    "numba",
+    "scipy",
+    "scikit-learn",
+    "datasets",
+    "pyarrow",
+    "msgspec",
+    "nvidia-ml-py",
+)
+_ROOMS = ("lra", "tasks", "attention_impls", "pyproject.toml")
+"""What makes a checkout dirty: results and reports do not."""
+
+
+def provenance(host: dict[str, Any]) -> Provenance:
+    """Return what a record says about code and machine; `host` is `lra.engine.host.facts()`."""
+    commit, dirty = checkout(Path(lra.__file__).parents[1])
+    libraries = {name: library(name) for name in _LIBRARIES}
+    return Provenance(
+        git_commit=commit,
+        git_dirty=dirty,
+        version=lra.__version__,
+        libraries={
+            "python": platform.python_version(),
+            **{name: found for name, found in libraries.items() if found},
+        },
+        host=host,
+    )
+
+
+def checkout(root: Path) -> tuple[str | None, bool | None]:
+    """Return commit and dirty flag of the project's own checkout; None where it is installed.
+
+    Git is asked only where `root` itself is a work tree, so that a virtual environment inside
+    somebody's repository does not answer with their commit.
+    """
+    if not (root / ".git").exists():
+        return None, None
+    commit = output("git", "-C", str(root), "rev-parse", "HEAD")
+    changes = output("git", "-C", str(root), "status", "--porcelain", "--", *_ROOMS)
+    return commit, None if changes is None else bool(changes)
+
+
+def library(name: str) -> str:
+    """Return the installed version of a distribution, empty if there is none."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def output(*command: str) -> str | None:
+    """Return what a command prints; None where it is not there or fails."""
+    # GIT_DIR and its like would send git to another repository.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,30 @@
+"""One warm fork server for all tests of this room: its import of torch is their largest cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lra.engine.server import ForkServer
+from lra.store import Store
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[ForkServer]:
+    with ForkServer() as server:
+        yield server
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A store held open for writing."""
+    with Store(tmp_path / "store").writing() as store:
+        yield store
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Prepared data, made once."""
+    return tmp_path_factory.mktemp("cache")

@@ -1,0 +1,70 @@
+"""Jobs of the toy mechanisms, small enough to run in a blink."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
+from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
+from lra.engine.jobs import Job
+
+TOYS = Path(__file__).with_name("toys.py")
+
+_COMMON: dict[str, Any] = {
+    "scale": "toy",
+    "machine": Machine(processor="toy", cores=1),
+    "torch": "0",
+    "threads": 1,
+    "measure_hash": "0",
+}
+
+
+def timing(toy: str, cache: Path, *, length: int = 32, mode: Any = "forward", **config: Any) -> Job:
+    """An efficiency job of a toy."""
+    cell = EfficiencyCell(
+        **_COMMON,
+        mechanism=Mechanism(name=toy, config=config, hash="0"),
+        length=length,
+        mode=mode,
+        heads=2,
+        head_width=8,
+        seconds=0.02,
+    )
+    return Job(cell=cell, mechanism=f"{TOYS}:{toy}", cache=str(cache))
+
+
+def training(toy: str, cache: Path, *, steps: int = 20, seed: int = 0, **changes: Any) -> Job:
+    """A quality job of a toy on a little ListOps."""
+    cell = QualityCell(
+        **_COMMON,
+        mechanism=Mechanism(name=toy, hash="0"),
+        data=_listops(),
+        model=ModelSpec(layers=1, width=16, qkv_width=16, heads=2, mlp_width=16),
+        training=TrainSpec(
+            **{
+                "steps": steps,
+                "batch": 8,
+                "learning_rate": 1e-2,
+                "evaluate_every": steps,
+                **changes,
+            }
+        ),
+        seed=seed,
+    )
+    return Job(cell=cell, mechanism=f"{TOYS}:{toy}", cache=str(cache))
+
+
+def baselines(cache: Path) -> Job:
+    """A baseline job on the same data."""
+    return Job(cell=BaselineCell(**_COMMON, data=_listops()), cache=str(cache))
+
+
+def _listops() -> DataSpec:
+    return DataSpec(
+        task="listops",
+        hash="toy-listops",
+        length=32,
+        rows=Rows(train=64, validation=16, test=16),
+        parameters={"max_depth": 3, "max_args": 3, "min_length": 6, "max_length": 30},
+    )

@@ -1,0 +1,195 @@
+"""Descriptions: what a module declares, from a child process, kept by the hash of its source."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from engine_jobs import TOYS
+
+from lra.core import catalogue
+from lra.core.cards import AttentionCard, TaskCard
+from lra.core.catalogue import Target
+from lra.core.errors import UsageError
+from lra.engine.describe import Describer
+
+PLUGIN = """
+import msgspec
+from lra.core.cards import TaskCard
+
+print("noise that must not come between the answers")
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    rate: float = 0.5
+    sizes: tuple[int, ...] = (1, 2)
+
+class Plugin:
+    card = TaskCard(title="plug", source="none", classes=2, vocabulary=3)
+    Config = Config
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    file = tmp_path / "plugins" / "plugin.py"
+    file.parent.mkdir()
+    file.write_text(PLUGIN)
+    return file
+
+
+@pytest.fixture
+def describer(tmp_path: Path) -> Describer:
+    return Describer(tmp_path / "cache")
+
+
+def target(file: Path) -> Target:
+    return catalogue.find("task", f"{file}:Plugin")
+
+
+def test_a_module_says_card_schema_and_defaults(describer: Describer, plugin: Path) -> None:
+    found = describer.describe(target(plugin))
+    assert found.unavailable is None
+    assert found.card == TaskCard(title="plug", source="none", classes=2, vocabulary=3)
+    assert found.defaults == {"rate": 0.5, "sizes": [1, 2]}
+    assert set(found.schema["$defs"]["Config"]["properties"]) == {"rate", "sizes"}
+
+
+def test_a_task_of_ours_is_described_without_torch(describer: Describer) -> None:
+    found = describer.describe(catalogue.find("task", "listops"))
+    assert isinstance(found.card, TaskCard) and found.card.classes == 10
+    full = found.configure({"max_args": 5}, "here")
+    assert full == {**found.defaults, "max_args": 5}
+
+
+def test_a_mechanism_by_file_is_described(describer: Describer) -> None:
+    found = describer.describe(catalogue.find("mechanism", f"{TOYS}:Toy"))
+    assert isinstance(found.card, AttentionCard) and found.card.capabilities.padding == "content"
+    assert found.configure({"rate": 2}, "here") == {"note": "", "rate": 2.0, "size": 8}
+    assert found.configure({}, "here") == found.defaults
+    with pytest.raises(UsageError, match=r"^here: .*size.*; fix the value$"):
+        found.configure({"size": 0}, "here")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rats": 1.0}, "^here: unknown field 'rats'; did you mean 'rate'"),
+        ({"rate": "fast"}, r"^here: Expected `float`, got `str` - at `\$.rate`; fix the value$"),
+        ({"sizes": [1, "x"]}, r"^here: Expected `int`, got `str` - at `\$.sizes\[1\]`"),
+    ],
+)
+def test_what_does_not_fit_is_one_line_with_its_place(
+    describer: Describer, plugin: Path, changes: dict[str, object], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words) as refused:
+        describer.describe(target(plugin)).configure(changes, "here")
+    assert "\n" not in str(refused.value)
+
+
+def test_answers_are_kept_until_the_source_changes(
+    tmp_path: Path, plugin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Describer(tmp_path / "cache")
+    assert first.describe(target(plugin)).configure({"rate": 1.0}, "here")["rate"] == 1.0
+
+    asked: list[object] = []
+    second = Describer(tmp_path / "cache")
+    ask = second._ask_child
+    monkeypatch.setattr(second, "_ask_child", lambda request: asked.append(request) or ask(request))
+    found = second.describe(target(plugin))
+    assert found.defaults == first.describe(target(plugin)).defaults
+    assert found.configure({"rate": 1.0}, "here")["rate"] == 1.0
+    plugin.write_text("# a comment\n" + plugin.read_text())
+    second.describe(target(plugin))
+    assert asked == []
+    plugin.write_text(plugin.read_text().replace("0.5", "0.25"))
+    assert second.describe(target(plugin)).defaults["rate"] == 0.25
+    assert len(asked) == 1
+
+
+def test_a_damaged_cache_is_asked_again(tmp_path: Path, plugin: Path) -> None:
+    Describer(tmp_path / "cache").describe(target(plugin))
+    (file,) = (tmp_path / "cache" / "descriptions").iterdir()
+    file.write_bytes(b"{")
+    assert Describer(tmp_path / "cache").describe(target(plugin)).defaults["rate"] == 0.5
+
+
+def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path: Path, plugin: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    assert Describer(tmp_path / "cache").describe(target(plugin)).defaults["rate"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import module_that_is_not_there", "needs the module 'module_that_is_not_there'"),
+        ("raise ValueError('broken /a/b/c.txt')", "ValueError: broken c.txt"),
+        ("import sys; sys.exit('bye')", "SystemExit: bye"),
+        ("import os; os._exit(3)", "ends Python with exit code 3"),
+        ("def (:", "SyntaxError"),
+        ("class Plugin: pass", "AttributeError"),
+        ("class Plugin: card = 3", "ValidationError"),
+        ("class Other: pass", "has no class 'Plugin'"),
+    ],
+)
+def test_a_plugin_that_cannot_be_imported_says_why_and_harms_nobody(
+    describer: Describer, plugin: Path, source: str, reason: str
+) -> None:
+    bad = plugin.with_name("bad.py")
+    bad.write_text(source)
+    found = describer.describe(target(bad))
+    assert found.card is None and found.defaults == {}
+    assert found.unavailable is not None and reason in found.unavailable
+    assert "\n" not in found.unavailable
+    assert str(bad.parent) not in found.unavailable
+    with pytest.raises(UsageError, match="task 'Plugin' is unavailable"):
+        found.configure({}, "here")
+    assert describer.describe(target(plugin)).unavailable is None
+    # Mended, it is available: a failure is not kept.
+    bad.write_text(PLUGIN)
+    assert describer.describe(target(bad)).unavailable is None
+
+
+def test_somebodys_installed_package_is_never_imported_here(
+    tmp_path: Path, describer: Describer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "their_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "task.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = describer.describe(catalogue.find("task", "their_package.task:Plugin"))
+    assert found.unavailable is None and found.defaults["rate"] == 0.5
+    assert "their_package" not in sys.modules
+    missing = describer.describe(catalogue.find("task", "no_such_package.task:Plugin"))
+    assert missing.unavailable is not None and "no_such_package" in missing.unavailable
+
+
+def test_the_child_ends_with_its_maker(tmp_path: Path, plugin: Path) -> None:
+    describer = Describer(tmp_path / "cache")
+    describer.describe(target(plugin))
+    child = describer._child
+    assert child is not None and child.poll() is None
+    del describer
+    assert child.poll() is not None
+
+
+def test_importing_only_what_was_asked_for(plugin: Path) -> None:
+    code = dedent(
+        """
+        import sys
+        sys.path.insert(0, sys.argv[1])
+        from lra.core.catalogue import find
+        from lra.engine.introspect import Request, answer
+        assert answer(Request(find("task", sys.argv[2]))).unavailable is None
+        print("torch" in sys.modules)
+        """
+    )
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", code, root, f"{plugin}:Plugin"], capture_output=True, text=True
+    )
+    assert done.stdout.split()[-1] == "False", done

@@ -1,0 +1,107 @@
+"""From the facts of an end to its status, and which cells an ending makes pointless."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from engine_jobs import baselines, timing, training
+
+from lra.core.records import Failure, Record
+from lra.engine.endings import Ending, judge, pruned
+from lra.engine.jobs import Job, Outcome
+
+
+def ending(**known: Any) -> Ending:
+    return Ending(
+        **{
+            "outcome": None,
+            "exit_code": 0,
+            "phase": "train",
+            "timeout": None,
+            "out_of_memory": False,
+            "tail": "last words",
+            **known,
+        }
+    )
+
+
+JOB = timing("Toy", Path("/somewhere/cache"))
+
+
+@pytest.mark.parametrize(
+    ("known", "status", "kind"),
+    [
+        ({"exit_code": -9}, "crash", "SIGKILL"),
+        ({"exit_code": -9, "out_of_memory": True}, "oom", "SIGKILL"),
+        ({"exit_code": -11, "out_of_memory": True}, "crash", "SIGSEGV"),
+        ({"exit_code": -9, "timeout": 3.0}, "timeout", "Timeout"),
+        ({"exit_code": None}, "crash", "ServerLost"),
+        ({"exit_code": 0}, "error", "NoResult"),
+        ({"exit_code": 3}, "error", "NoResult"),
+    ],
+)
+def test_a_worker_without_an_outcome(known: dict[str, Any], status: str, kind: str) -> None:
+    outcome = judge(ending(**known), JOB)
+    assert outcome.status == status
+    assert outcome.failure is not None
+    assert (outcome.failure.type, outcome.failure.phase) == (kind, "train")
+    assert outcome.failure.tail == "last words"
+
+
+def test_an_outcome_that_arrived_counts_whatever_came_after() -> None:
+    sent = Outcome(status="ok", parameters=3)
+    assert judge(ending(outcome=sent, exit_code=-9, timeout=1.0), JOB) == sent
+
+
+def test_what_the_worker_says_of_its_failure_is_stripped_and_gets_its_tail() -> None:
+    job = msgspec.structs.replace(
+        JOB,
+        source="/data of mine/reviews.csv",
+        mechanism="/home/somebody/my tricks/trick.py:Trick",
+        checkpoint="/store/checkpoints/abc.pt",
+    )
+    failure = Failure(type="DataError", message="/data of mine/reviews.csv, row 3: no label")
+    tail = "File /home/somebody/my tricks/trick.py saw /store/checkpoints/abc.pt, /etc/a/b.txt"
+    found = judge(ending(outcome=Outcome(status="error", failure=failure), tail=tail), job).failure
+    assert found is not None
+    assert found.message == "reviews.csv, row 3: no label"
+    assert found.tail == "File trick.py saw abc.pt, b.txt"
+
+
+def test_a_refusal_needs_no_tail() -> None:
+    failure = Failure(type="UnsupportedError", message="cannot be causal")
+    found = judge(ending(outcome=Outcome(status="unsupported", failure=failure)), JOB).failure
+    assert found is not None and found.tail == ""
+
+
+def _record(job: Job, status: Any) -> Record:
+    return Record(id=job.cell.id, cell=job.cell, status=status, started_at="", seconds=0.0)
+
+
+@pytest.mark.parametrize("status", ["oom", "timeout"])
+def test_longer_twins_of_what_ran_out_are_skipped(status: str) -> None:
+    cache = Path("/cache")
+    failed = [_record(timing("Toy", cache, length=64), status)]
+    longer = pruned(timing("Toy", cache, length=128).cell, failed)
+    assert longer is not None and longer.status == "skipped"
+    assert longer.failure is not None and f"{status} already at length 64" in longer.failure.message
+    for other in (
+        timing("Toy", cache, length=32),
+        timing("Toy", cache, length=64),
+        timing("Toy", cache, length=128, mode="train"),
+        timing("Other", cache, length=128),
+        timing("Toy", cache, length=128, size=9),
+        training("Toy", cache),
+        baselines(cache),
+    ):
+        assert pruned(other.cell, failed) is None
+
+
+@pytest.mark.parametrize("status", ["ok", "crash", "error", "unsupported", "skipped"])
+def test_other_endings_say_nothing_about_longer_twins(status: str) -> None:
+    cache = Path("/cache")
+    failed = [_record(timing("Toy", cache, length=64), status)]
+    assert pruned(timing("Toy", cache, length=128).cell, failed) is None

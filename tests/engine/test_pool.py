@@ -1,0 +1,375 @@
+"""The pool: every ending a record, nothing finished lost, nothing done twice, nothing left running.
+
+Toy mechanisms end their workers in every way there is; the cells are real and so is the training.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from engine_jobs import timing, training
+from processes import alive, gone, wait_until
+
+from lra.core.errors import StoreError
+from lra.core.records import Record
+from lra.engine.budget import Budget
+from lra.engine.jobs import Job, Progress
+from lra.engine.pool import Pool, RunStopped, Watcher
+from lra.engine.server import ForkServer
+from lra.engine.timing_lock import TimingLock
+from lra.store import Store
+
+
+class Diary(Watcher):
+    """Writes down what it hears; calls back at the first progress of training."""
+
+    def __init__(self, at_training: Callable[[], None] = lambda: None) -> None:
+        self.lines: list[str] = []
+        self.losses: list[float] = []
+        self.at_training = at_training
+
+    def started(self, job: Job) -> None:
+        self.lines.append(f"start {job.label}")
+
+    def progress(self, job: Job, progress: Progress) -> None:
+        if progress.phase == "train" and progress.step:
+            self.at_training()
+        if progress.loss is not None:
+            self.losses.append(progress.loss)
+
+    def finished(self, job: Job, record: Record) -> None:
+        self.lines.append(f"{record.status} {job.label}")
+
+    def left(self, job: Job) -> None:
+        self.lines.append(f"left {job.label}")
+
+
+@pytest.fixture(scope="module")
+def endings(
+    server: ForkServer, cache: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Record]:
+    """One run over toys that end in every way, by the name of the toy."""
+    jobs = [
+        *(
+            timing(toy, cache)
+            for toy in ("Killed", "Aborts", "Exits", "Vanishes", "Raises", "OutOfMemory", "Refuses")
+        ),
+        timing("TooLarge", cache, length=64),
+        training("Diverges", cache, steps=200),
+        timing("Toy", cache),
+    ]
+    with Store(tmp_path_factory.mktemp("endings")).writing() as store:
+        found = {r.cell.mechanism.name: r for r in Pool(store, server, slots=1).run(jobs)}  # type: ignore[union-attr]
+        assert {r.id: r for r in store.records()} == {r.id: r for r in found.values()}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("toy", "status", "kind", "words"),
+    [
+        ("Killed", "crash", "SIGKILL", "ended by SIGKILL"),
+        ("Aborts", "crash", "SIGABRT", "ended by SIGABRT"),
+        ("Exits", "error", "SystemExit", "called sys.exit(0) before it had a result"),
+        ("Vanishes", "error", "NoResult", "exit code 0 before it had a result"),
+        ("Raises", "error", "ValueError", "cannot use 'notes of mine.txt', sorry"),
+        ("OutOfMemory", "oom", "MemoryError", "MemoryError"),
+        ("TooLarge", "oom", "RuntimeError", "can't allocate memory"),
+        ("Refuses", "unsupported", "UnsupportedError", "refuses whatever it is asked"),
+        ("Diverges", "diverged", "Diverged", "no longer finite"),
+    ],
+)
+def test_every_ending_has_its_status_and_one_line(
+    endings: dict[str, Record], toy: str, status: str, kind: str, words: str
+) -> None:
+    record = endings[toy]
+    assert record.status == status
+    assert record.failure is not None
+    assert record.failure.type == kind
+    assert words in record.failure.message
+    assert "\n" not in record.failure.message
+    assert record.failure.phase
+    assert not record.metrics
+
+
+def test_a_run_goes_on_after_every_ending(endings: dict[str, Record]) -> None:
+    record = endings["Toy"]
+    assert record.status == "ok"
+    assert record.failure is None
+    assert record.metrics["latency"].samples
+    assert record.parameters
+    assert record.seconds > 0.0
+    assert record.provenance.libraries["torch"]
+    assert record.provenance.host["cores_allowed"]
+
+
+def test_the_tail_holds_the_last_words_and_no_path(endings: dict[str, Record]) -> None:
+    failure = endings["Raises"].failure
+    assert failure is not None
+    assert "the last words" in failure.tail
+    assert "in mischief" in failure.tail
+    for record in endings.values():
+        text = json.dumps([str(record.failure), record.method, record.provenance.host])
+        for secret in (str(Path.home()), str(Path(__file__).parent), "secret", os.uname().nodename):
+            assert secret not in text
+
+
+def test_a_cell_that_takes_too_long_is_killed_with_its_children(
+    server: ForkServer, store: Store, cache: Path, tmp_path: Path
+) -> None:
+    job = timing("Sleeps", cache, note=str(tmp_path))
+    after = timing("Toy", cache)
+    slow, good = Pool(store, server, slots=1, timeout=1.5).run([job, after])
+    assert slow.status == "timeout"
+    assert slow.failure is not None and "1.5 s" in slow.failure.message
+    assert 1.5 <= slow.seconds < 10.0
+    (note,) = tmp_path.glob("pids-*")
+    assert gone(map(int, note.read_text().split()))
+    assert good.status == "ok"
+
+
+def test_lengths_beyond_one_that_ran_out_of_memory_are_skipped_not_omitted(
+    server: ForkServer, store: Store, cache: Path
+) -> None:
+    jobs = [timing("TooLarge", cache, length=length) for length in (32, 64, 128)]
+    jobs.append(timing("TooLarge", cache, length=128, mode="train"))
+    found = list(Pool(store, server, slots=1).run(jobs))
+    assert [record.status for record in found] == ["ok", "oom", "skipped", "oom"]
+    assert found[2].failure is not None
+    assert "oom already at length 64" in found[2].failure.message
+    assert store.has(jobs[2].cell.id)
+
+
+def test_a_rerun_does_only_what_is_missing(server: ForkServer, store: Store, cache: Path) -> None:
+    jobs = [timing("Toy", cache, length=length) for length in (8, 16, 24)]
+    first = list(Pool(store, server, slots=1).run(jobs))
+    (store.path / f"{first[1].id}.json").unlink()
+    diary = Diary()
+    missing = [job for job in jobs if not store.has(job.cell.id)]
+    list(Pool(store, server, slots=1, watcher=diary).run(missing))
+    assert diary.lines == ["start Toy forward 16", "ok Toy forward 16"]
+    assert store.load(first[0].id) == first[0]
+
+
+def test_a_training_becomes_a_record_with_its_curve(
+    server: ForkServer, store: Store, cache: Path
+) -> None:
+    diary = Diary()
+    (record,) = Pool(store, server, slots=1, watcher=diary).run(
+        [training("Toy", cache, steps=20, evaluate_every=10)]
+    )
+    assert record.status == "ok"
+    assert {name: (m.unit, m.better) for name, m in record.metrics.items()} == {
+        "test_accuracy": ("share", "higher"),
+        "test_loss": ("nat", "lower"),
+        "validation_accuracy": ("share", "higher"),
+        "training_seconds": ("s", "lower"),
+        "steps_per_second": ("1/s", "higher"),
+    }
+    assert [point.step for point in record.curve] == [10, 20]
+    assert diary.losses and diary.losses[-1] == record.curve[-1].train_loss
+    assert record.best_step in (10, 20)
+    assert record.parameters is not None and record.parameters > 1000
+    assert record.method["continued"] is False
+    assert not store.checkpoint(record.id).exists()
+
+
+def test_timing_waits_until_it_is_alone(server: ForkServer, store: Store, cache: Path) -> None:
+    diary = Diary()
+    jobs = [
+        training("Toy", cache, seed=0),
+        training("Toy", cache, seed=1),
+        timing("Toy", cache),
+        training("Toy", cache, seed=2),
+    ]
+    list(Pool(store, server, slots=3, watcher=diary).run(jobs))
+    events = [line.partition(" ")[0] for line in diary.lines]
+    assert events == ["start", "start", "ok", "ok", "start", "ok", "start", "ok"]
+    assert diary.lines[4:6] == ["start Toy forward 32", "ok Toy forward 32"]
+
+
+def test_timing_waits_for_another_runs_timing(
+    server: ForkServer, store: Store, cache: Path, tmp_path: Path
+) -> None:
+    other = TimingLock(tmp_path / "lock")
+    assert other.acquire()
+    told: list[str] = []
+
+    class Releases(Watcher):
+        def waiting(self, job: Job) -> None:
+            told.append(job.label)
+            other.release()
+
+    pool = Pool(store, server, slots=1, watcher=Releases())
+    pool._lock = TimingLock(tmp_path / "lock")
+    (record,) = pool.run([timing("Toy", cache)])
+    assert record.status == "ok"
+    assert told == ["Toy forward 32"]
+    assert other.acquire()
+    other.release()
+
+
+def test_a_budget_stops_a_long_training_which_continues_next_time(
+    server: ForkServer, store: Store, cache: Path
+) -> None:
+    steps = 60
+    job = training("Slow", cache, steps=steps, evaluate_every=30)
+    never = timing("Toy", cache)
+    diary = Diary()
+    pool = Pool(store, server, slots=1, budget=Budget(1.2), watcher=diary)
+    assert list(pool.run([job, never])) == []
+    assert [left.label for left in pool.left] == ["Slow listops", "Toy forward 32"]
+    assert diary.lines == ["start Slow listops", "left Slow listops"]
+    assert store.records() == []
+    assert store.checkpoint(job.cell.id).is_file()
+
+    straight = training("Slow", cache, steps=steps, evaluate_every=30, weight_decay=1e-30)
+    again = Pool(store, server, slots=2)
+    found = {record.id: record for record in again.run([job, straight])}
+    continued, uninterrupted = found[job.cell.id], found[straight.cell.id]
+    assert again.left == []
+    assert continued.method["continued"] is True
+    assert continued.seconds < uninterrupted.seconds
+    assert not store.checkpoint(job.cell.id).exists()
+    # The same numbers as in one go: a decay of 1e-30 is another cell and the same arithmetic.
+    assert continued.metrics["test_loss"] == uninterrupted.metrics["test_loss"]
+    assert [p.train_loss for p in continued.curve] == [p.train_loss for p in uninterrupted.curve]
+
+
+def test_a_timing_cell_that_does_not_fit_the_budget_is_not_started(
+    server: ForkServer, store: Store, cache: Path
+) -> None:
+    diary = Diary()
+    pool = Pool(store, server, slots=1, budget=Budget(0.04), watcher=diary)
+    job = timing("Toy", cache)
+    assert list(pool.run([job])) == []
+    assert pool.left == [job]
+    assert diary.lines == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_the_training_and_ends_the_run(
+    server: ForkServer, store: Store, cache: Path, number: signal.Signals
+) -> None:
+    before = signal.getsignal(number)
+    jobs = [
+        timing("Toy", cache),
+        training("Slow", cache, steps=400),
+        timing("Toy", cache, length=8),
+    ]
+    diary = Diary(at_training=lambda: os.kill(os.getpid(), number))
+    pool = Pool(store, server, slots=1, watcher=diary)
+    with pytest.raises(RunStopped, match="finished cells are stored, 2 are left") as stopped:
+        list(pool.run(jobs))
+    assert stopped.value.exit_code == 130
+    assert [record.id for record in store.records()] == [jobs[0].cell.id]
+    assert [job.cell.id for job in pool.left] == [jobs[1].cell.id, jobs[2].cell.id]
+    assert store.checkpoint(jobs[1].cell.id).is_file()
+    assert signal.getsignal(number) == before
+
+
+def test_a_second_ctrl_c_does_not_wait(
+    server: ForkServer, store: Store, cache: Path, tmp_path: Path
+) -> None:
+    class Impatient(Watcher):
+        def progress(self, job: Job, progress: Progress) -> None:
+            if progress.phase == "memory":
+                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), signal.SIGINT)
+
+    # It ignores SIGTERM, as a worker deep in a library does.
+    job = timing("Deaf", cache, note=str(tmp_path))
+    pool = Pool(store, server, slots=1, watcher=Impatient())
+    with pytest.raises(RunStopped, match="Ctrl-C"):
+        list(pool.run([job]))
+    assert store.records() == []
+    assert pool.left[0].cell.id == job.cell.id
+
+
+def test_giving_up_between_two_records_stops_what_runs(
+    server: ForkServer, store: Store, cache: Path, tmp_path: Path
+) -> None:
+    jobs = [training("Toy", cache), training("Slow", cache, steps=400)]
+    pool = Pool(store, server, slots=2)
+    run = pool.run(jobs)
+    assert next(run).id == jobs[0].cell.id
+    run.close()
+    assert [record.id for record in store.records()] == [jobs[0].cell.id]
+    assert [job.cell.id for job in pool.left] == [jobs[1].cell.id]
+
+
+def test_a_store_that_fails_ends_the_run_with_its_error(
+    server: ForkServer, store: Store, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(record: Record) -> None:
+        raise StoreError("cannot write: no space left")
+
+    monkeypatch.setattr(store, "save", full)
+    with pytest.raises(StoreError, match="no space left"):
+        list(Pool(store, server, slots=1).run([timing("Toy", cache)]))
+
+
+RUN = """
+import sys
+sys.path[:0] = sys.argv[2:]
+from pathlib import Path
+from engine_jobs import timing, training
+from lra.engine.pool import Pool, RunStopped
+from lra.engine.server import ForkServer
+from lra.store import Store
+
+place = Path(sys.argv[1])
+jobs = [timing("Toy", place), timing("Sleeps", place, note=str(place))]
+if __name__ == "__main__":
+    try:
+        with ForkServer() as server, Store(place / "store").writing() as store:
+            for record in Pool(store, server, slots=1).run(jobs):
+                print(record.id, server._process.pid, flush=True)
+    except RunStopped as stopped:
+        sys.exit(stopped.exit_code)
+"""
+
+
+def launch(place: Path) -> subprocess.Popen[str]:
+    """Start a run of its own, as leader of a group as under a terminal."""
+    folders = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN, str(place), *folders],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize("how", ["kill -9 of the run", "Ctrl-C at the terminal"])
+def test_a_run_that_is_stopped_from_outside_leaves_nothing_running_and_loses_nothing(
+    tmp_path: Path, server: ForkServer, how: str
+) -> None:
+    with launch(tmp_path) as run:
+        assert run.stdout is not None
+        finished, server_pid = run.stdout.readline().split()
+        assert wait_until(lambda: bool(list(tmp_path.glob("pids-*"))))
+        (note,) = (p for p in tmp_path.glob("pids-*") if p.suffix == "")
+        pids = [int(server_pid), *map(int, note.read_text().split())]
+        assert all(alive(pid) for pid in pids)
+        if how == "kill -9 of the run":
+            run.kill()
+            assert run.wait(20) == -signal.SIGKILL
+        else:
+            os.killpg(run.pid, signal.SIGINT)
+            assert run.wait(20) == 130
+    assert gone(pids)
+    with Store(tmp_path / "store").writing() as store:
+        assert [record.id for record in store.records()] == [finished]
+        # And the same command again does the rest, and nothing twice.
+        jobs = [timing("Toy", tmp_path), timing("Sleeps", tmp_path, note=str(tmp_path))]
+        due = [job for job in jobs if not store.has(job.cell.id)]
+        assert [job.label for job in due] == ["Sleeps forward 32"]
+        (record,) = Pool(store, server, slots=1, timeout=1.0).run(due)
+        assert record.status == "timeout"

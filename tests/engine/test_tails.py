@@ -1,0 +1,47 @@
+"""No path survives in text that may be published; every word does."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from lra.engine.tails import one_line, strip_paths
+
+
+@pytest.mark.parametrize(
+    ("text", "stripped"),
+    [
+        ('  File "/opt/x y/lra/worker.py", line 3, in main', '  File "worker.py", line 3, in main'),
+        ("no file '/a/b/c.tsv'; check", "no file 'c.tsv'; check"),
+        ("cannot open /a/b-c/d_e.txt: denied", "cannot open d_e.txt: denied"),
+        ("(/usr/lib/libtorch.so+0x12)", "(libtorch.so+0x12)"),
+        (r"C:\Users\me\notes.txt is gone", "notes.txt is gone"),
+        (r'File "C:\My Files\notes.txt"', 'File "notes.txt"'),
+        ("a ratio of 1/2 and/or 3 / 4 at 5 it/s", "a ratio of 1/2 and/or 3 / 4 at 5 it/s"),
+        ("see https://example.org/a/b", "see https://example.org/a/b"),
+        ("shape (4, 8) and 50% of [1, 2]", "shape (4, 8) and 50% of [1, 2]"),
+    ],
+)
+def test_paths_are_cut_to_their_names(text: str, stripped: str) -> None:
+    assert strip_paths(text) == stripped
+
+
+def test_places_that_are_known_are_cut_with_their_spaces() -> None:
+    assert strip_paths("read /my data/set one/x.csv.", ["/my data/set one"]) == "read x.csv."
+    assert strip_paths("read /my data/x.csv, row 1", ["/my data/x.csv"]) == "read x.csv, row 1"
+    assert strip_paths("in secret/reviews.csv", ["secret/reviews.csv"]) == "in reviews.csv"
+    # A plain word is no place, even where a folder is called so.
+    assert strip_paths("data, data and data", ["data"]) == "data, data and data"
+
+
+@pytest.mark.parametrize("place", [Path.home(), Path.cwd(), Path(tempfile.gettempdir())])
+def test_nothing_of_this_machine_stays(place: Path) -> None:
+    assert strip_paths(f"at {place}/.hidden/deep/file.txt end") == "at file.txt end"
+    assert str(place) not in strip_paths(f"at {place} end")
+
+
+def test_one_line() -> None:
+    assert one_line(ValueError("first\n  second\n")) == "first second"
+    assert one_line(MemoryError()) == "MemoryError"
