@@ -1,0 +1,111 @@
+"""Kernel attention as a whole: from queries, keys, values and a context to outputs and a state.
+
+    B batch   H heads   N queries   M keys   K head width   V value width
+    R features   U = V + 1: the values and a row of ones, whose sum is the denominator
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from attention_impls.contract import Context, causal_mask
+from attention_impls.kernel._bidirectional import Bidirectional, lowest
+from attention_impls.kernel._causal import Causal
+from attention_impls.kernel._features import FeatureMap
+from lra.core.errors import UnsupportedError
+
+
+class KernelState(NamedTuple):
+    """All that the past is to a causal kernel: its size does not grow with the length."""
+
+    memory_BHUR: Tensor
+    """Sum over the keys of [v, 1] phi(k)^T, divided by exp(log_scale). float32 or better."""
+    log_scale_BH: Tensor
+    """The largest log scale of any key so far; stays at the lowest float where keys have none."""
+    seen_B: Tensor
+    """Positions consumed, int64, on the CPU."""
+
+
+def empty_state(
+    batch: int, heads: int, features: int, values: int, device: torch.device, dtype: torch.dtype
+) -> KernelState:
+    """Return the state before the first key."""
+    dtype = torch.promote_types(dtype, torch.float32)
+    memory_BHUR = torch.zeros(batch, heads, values + 1, features, device=device, dtype=dtype)
+    log_scale_BH = torch.full((batch, heads), lowest(dtype), device=device, dtype=dtype)
+    return KernelState(memory_BHUR, log_scale_BH, torch.zeros(batch, dtype=torch.int64))
+
+
+def kernel_attention(
+    q_BHNK: Tensor,
+    k_BHMK: Tensor,
+    v_BHMV: Tensor,
+    context: Context,
+    state: KernelState | None,
+    features: FeatureMap,
+) -> tuple[Tensor, KernelState | None]:
+    """Return (B, H, N, V) in the dtype of v, and the advanced state where one was given.
+
+    All arithmetic is in float32 or better, autocast or not: sums over thousands of keys and
+    exponentials need it. Rows with nothing to attend to are zero.
+    """
+    dtype = torch.promote_types(v_BHMV.dtype, torch.float32)
+    with torch.autocast(q_BHNK.device.type, enabled=False):
+        q, k, v = q_BHNK.to(dtype), k_BHMK.to(dtype), v_BHMV.to(dtype)
+        if not context.causal:
+            out_BHNV = Bidirectional.apply(q, k, v, context.key_mask_BM, features)
+        else:
+            out_BHNV, state = _causal(q, k, v, context.key_mask_BM, state, features)
+    return out_BHNV.to(v_BHMV.dtype), state
+
+
+def _causal(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask_BM: Tensor | None,
+    state: KernelState | None,
+    features: FeatureMap,
+) -> tuple[Tensor, KernelState | None]:
+    """Align queries and keys at their ends, then scan."""
+    n, m = q.shape[2], k.shape[2]
+    if m < n and state is not None:
+        raise UnsupportedError(
+            f"a continued kernel state got {n} queries but {m} keys; give as many keys as queries"
+        )
+    # Queries before the first key see nothing; keys before the first query are seen by all.
+    blind, early = max(0, n - m), max(0, m - n)
+    q = F.pad(q[:, :, blind:], (0, 0, early, 0))
+    past = state or empty_state(
+        q.shape[0], q.shape[1], features.width(q.shape[3]), v.shape[3], q.device, q.dtype
+    )
+    out_BHNV, memory_BHUR, log_scale_BH = Causal.apply(
+        q, k, v, mask_BM, past.memory_BHUR.to(q.dtype), past.log_scale_BH.to(q.dtype), features
+    )
+    out_BHNV = F.pad(out_BHNV[:, :, early:], (0, 0, blind, 0))
+    if state is None:
+        return out_BHNV, None
+    return out_BHNV, KernelState(memory_BHUR, log_scale_BH, state.seen_B + m)
+
+
+def normalised(
+    log_weights_BHNM: Tensor, v_BHMV: Tensor, context: Context
+) -> tuple[Tensor, Tensor]:
+    """Return the outputs and the weights of dense kernel attention, given log phi(q) . phi(k).
+
+    For oracles: float64, rows that sum to 1, or are zero where no key is permitted.
+    """
+    n, m = log_weights_BHNM.shape[2:]
+    permitted = torch.ones(n, m, dtype=torch.bool, device=log_weights_BHNM.device)
+    if context.causal:
+        permitted = causal_mask(n, m, permitted.device)
+    if context.key_mask_BM is not None:
+        permitted = permitted & context.key_mask_BM[:, None, None, :]
+    none_BHN1 = ~permitted.any(-1, keepdim=True)
+    logits = log_weights_BHNM.masked_fill(~(permitted | none_BHN1), -torch.inf)
+    weights_BHNM = logits.softmax(-1).masked_fill(none_BHN1, 0.0)
+    return weights_BHNM @ v_BHMV.double(), weights_BHNM

@@ -1,0 +1,177 @@
+"""Kernel attention where every query sees every key: two products, and no N-by-M array.
+
+    B batch   H heads   G heads of a tile   N queries   M keys   K head width   V value width
+    R features   U = V + 1: the values and a column of ones, whose sum is the denominator
+
+S = [V, 1]^T phi(K) is (U, R); the output is phi(Q) S^T, its first V columns divided by the last.
+The gradient keeps q, k, v and S, and makes the features again, tile by tile. Time O((N + M) R U).
+
+Products of width U go along an inner or the outermost dimension: 65 columns are far slower than 64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from attention_impls.kernel._features import FeatureMap
+from attention_impls.kernel._tiles import Tile, spans, tile_rows, tiles
+
+
+class Bidirectional(torch.autograd.Function):
+    """Normalised kernel attention; keys where the mask is False count for nothing."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        mask_BM: Tensor | None,
+        features: FeatureMap,
+    ) -> Tensor:
+        """Sum over the keys, then read with the queries: (B, H, N, V)."""
+        q_BHNK, k_BHMK = features.prepare(q_BHNK), features.prepare(k_BHMK)
+        out_BHNV = like_projection(q_BHNK, v_BHMV.shape[3])
+        inverse_BHN1 = like_projection(q_BHNK, 1)
+        kept: list[Tensor] = []
+        pieces, step = _plan(q_BHNK, k_BHMK, features)
+        for tile in pieces:
+            local = features.tile(tile.heads, tile.repeats)
+            sum_GUR, scale_G1 = _sum_keys(tile, k_BHMK, v_BHMV, mask_BM, local, step)
+            for rows in spans(q_BHNK.shape[2], step):
+                phi_GNR = local.queries(tile.of(q_BHNK, rows))
+                out_GNV, inverse_GN1 = tile.room(out_BHNV, rows), tile.room(inverse_BHN1, rows)
+                torch.bmm(phi_GNR, sum_GUR[:, :-1].mT, out=out_GNV)
+                inverse(torch.bmm(phi_GNR, sum_GUR[:, -1:].mT), out=inverse_GN1)
+                out_GNV.mul_(inverse_GN1)
+                tile.put(out_BHNV, rows, out_GNV)
+                tile.put(inverse_BHN1, rows, inverse_GN1)
+            kept += [sum_GUR, scale_G1]
+        ctx.features = features
+        ctx.save_for_backward(q_BHNK, k_BHMK, v_BHMV, mask_BM, out_BHNV, inverse_BHN1, *kept)
+        return out_BHNV
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream_BHNV: Tensor) -> tuple[Tensor | None, ...]:
+        """Walk the queries, which gives dS too, then the keys."""
+        q, k, v, mask_BM, out, inverse_BHN1, *kept = ctx.saved_tensors
+        dq, dk = like_projection(q, q.shape[3]), like_projection(k, k.shape[3])
+        dv = like_projection(v, v.shape[3])
+        pieces, step = _plan(q, k, ctx.features)
+        for tile, sum_GUR, scale_G1 in zip(pieces, kept[::2], kept[1::2], strict=True):
+            local = ctx.features.tile(tile.heads, tile.repeats)
+            dsum_GUR = torch.zeros_like(sum_GUR)
+            for rows in spans(q.shape[2], step):
+                q_GNK, dq_GNK = tile.of(q, rows), tile.room(dq, rows)
+                phi_GNR = local.queries(q_GNK)
+                dread_GNU = read_gradient(
+                    tile.of(upstream_BHNV, rows), tile.of(out, rows), tile.of(inverse_BHN1, rows)
+                )
+                dsum_GUR.baddbmm_(dread_GNU.mT, phi_GNR)
+                dphi_GNR = torch.bmm(dread_GNU, sum_GUR)
+                local.queries_gradient(q_GNK, phi_GNR, dphi_GNR, dq_GNK)
+                tile.put(dq, rows, dq_GNK)
+            for rows in spans(k.shape[2], step):
+                k_GMK, dk_GMK, dv_GMV = tile.of(k, rows), tile.room(dk, rows), tile.room(dv, rows)
+                phi_GMR, log_scale_GM = local.keys(k_GMK)
+                weight_GM = _weights(log_scale_GM, scale_G1, tile.mask(mask_BM, rows))
+                torch.bmm(phi_GMR, dsum_GUR[:, :-1].mT, out=dv_GMV)
+                if weight_GM is not None:
+                    dv_GMV.mul_(weight_GM.unsqueeze(-1))
+                dphi_GMR = torch.bmm(with_ones(tile.of(v, rows), weight_GM), dsum_GUR)
+                local.keys_gradient(k_GMK, phi_GMR, dphi_GMR, dk_GMK)
+                tile.put(dv, rows, dv_GMV)
+                tile.put(dk, rows, dk_GMK)
+        return dq, dk, dv, None, None
+
+
+def _plan(q: Tensor, k: Tensor, features: FeatureMap) -> tuple[list[Tile], int]:
+    """Return the tiles of heads and how many rows of each are taken at once."""
+    batch, heads, n, width = q.shape
+    step = tile_rows(q, features.width(width))
+    return tiles(batch, heads, step // max(1, n, k.shape[2])), step
+
+
+def _sum_keys(
+    tile: Tile,
+    k_BHMK: Tensor,
+    v_BHMV: Tensor,
+    mask_BM: Tensor | None,
+    local: FeatureMap,
+    step: int,
+) -> tuple[Tensor, Tensor]:
+    """Return S = [V, 1]^T phi(K), (G, U, R), divided by exp(scale), and that scale, (G, 1)."""
+    heads = tile.repeats * (tile.heads.stop - tile.heads.start)
+    features, values = local.width(k_BHMK.shape[3]), v_BHMV.shape[3]
+    sum_GUR = k_BHMK.new_zeros(heads, values + 1, features)
+    scale_G1 = k_BHMK.new_full((heads, 1), lowest(k_BHMK.dtype))
+    for rows in spans(k_BHMK.shape[2], step):
+        phi_GMR, log_scale_GM = local.keys(tile.of(k_BHMK, rows))
+        mask_GM = tile.mask(mask_BM, rows)
+        if log_scale_GM is not None:
+            if mask_GM is not None:
+                log_scale_GM.masked_fill_(~mask_GM, lowest(k_BHMK.dtype))
+            grown_G1 = torch.maximum(scale_G1, log_scale_GM.amax(-1, keepdim=True))
+            sum_GUR.mul_((scale_G1 - grown_G1).exp_().unsqueeze(-1))
+            scale_G1 = grown_G1
+        weight_GM = _weights(log_scale_GM, scale_G1, mask_GM)
+        sum_GUR.baddbmm_(with_ones(tile.of(v_BHMV, rows), weight_GM).mT, phi_GMR)
+    return sum_GUR, scale_G1
+
+
+def _weights(
+    log_scale_GM: Tensor | None, scale_G1: Tensor, mask_GM: Tensor | None
+) -> Tensor | None:
+    """Return what each key's features are still to be multiplied by; None for nothing."""
+    if log_scale_GM is None:
+        return None if mask_GM is None else mask_GM.to(scale_G1.dtype)
+    weight_GM = (log_scale_GM - scale_G1).exp_()
+    return weight_GM if mask_GM is None else weight_GM.masked_fill_(~mask_GM, 0.0)
+
+
+def like_projection(x_BHNK: Tensor, width: int) -> Tensor:
+    """Return an empty (B, H, N, width) whose memory is (B, N, H, width), as projections have it."""
+    batch, heads, n = x_BHNK.shape[:3]
+    return x_BHNK.new_empty(batch, n, heads, width).transpose(1, 2)
+
+
+def with_ones(v_GMV: Tensor, weight_GM: Tensor | None) -> Tensor:
+    """Return [v, 1], (G, M, U), times the weights."""
+    padded = v_GMV.new_empty(*v_GMV.shape[:2], v_GMV.shape[2] + 1)
+    if weight_GM is None:
+        padded[..., :-1] = v_GMV
+        padded[..., -1] = 1.0
+    else:
+        torch.mul(v_GMV, weight_GM.unsqueeze(-1), out=padded[..., :-1])
+        padded[..., -1] = weight_GM
+    return padded
+
+
+def inverse(denominator: Tensor, out: Tensor) -> None:
+    """Write 1 / denominator, and 0 where nothing may be attended to or all features underflow.
+
+    Below smallest float / rounding error the denominator has lost its digits.
+    """
+    limits = torch.finfo(denominator.dtype)
+    torch.reciprocal(denominator, out=out)
+    out.masked_fill_(denominator < limits.tiny / limits.eps, 0.0)
+
+
+def read_gradient(upstream_GNV: Tensor, out_GNV: Tensor, inverse_GN1: Tensor) -> Tensor:
+    """Return the gradient (G, N, U) of numerator and denominator, from that of their quotient."""
+    gradient = out_GNV.new_empty(*out_GNV.shape[:2], out_GNV.shape[2] + 1)
+    numerator_GNV = gradient[..., :-1]
+    torch.mul(upstream_GNV, inverse_GN1, out=numerator_GNV)
+    torch.sum(numerator_GNV * out_GNV, -1, out=gradient[..., -1])
+    gradient[..., -1].neg_()
+    return gradient
+
+
+def lowest(dtype: torch.dtype) -> float:
+    """The log scale of no key at all: finite, so that differences of two are 0 and not NaN."""
+    return torch.finfo(dtype).min

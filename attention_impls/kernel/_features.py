@@ -1,0 +1,162 @@
+"""Feature maps: phi with weight(q, k) = phi(q) . phi(k) > 0, and their gradients.
+
+    G heads of a tile   N positions   K head width   R features
+
+A map makes features of tiles of heads and rows that fit a cache. A row of query features may carry
+any positive factor, which cancels in the normalised output. A row of key features may be divided by
+exp(log scale), which the map then returns; the attention puts it back, exactly. Both factors are
+constants to the gradient, because nothing depends on them.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Self
+
+import torch
+from torch import Tensor
+
+
+class FeatureMap(ABC):
+    """Non-negative features of queries and keys."""
+
+    @abstractmethod
+    def width(self, head_width: int) -> int:
+        """Return R."""
+
+    def prepare(self, x_BHNK: Tensor) -> Tensor:
+        """Return what stands for the queries or keys in all methods below, and for the gradient."""
+        return x_BHNK
+
+    def tile(self, heads: slice, repeats: int) -> FeatureMap:
+        """Return the map of these heads of `repeats` batch rows, flattened into G."""
+        return self
+
+    @abstractmethod
+    def queries(self, q_GNK: Tensor) -> Tensor:
+        """Return (G, N, R), each row up to a positive factor."""
+
+    @abstractmethod
+    def keys(self, k_GNK: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return (G, N, R), and the log scale (G, N) of its rows if they were divided by it."""
+
+    @abstractmethod
+    def queries_gradient(
+        self, q_GNK: Tensor, phi_GNR: Tensor, upstream_GNR: Tensor, out_GNK: Tensor
+    ) -> None:
+        """Write the gradient of q into `out`, given that of its features, which it overwrites."""
+
+    def keys_gradient(
+        self, k_GNK: Tensor, phi_GNR: Tensor, upstream_GNR: Tensor, out_GNK: Tensor
+    ) -> None:
+        """Write the gradient of k into `out`, given that of its features, which it overwrites."""
+        self.queries_gradient(k_GNK, phi_GNR, upstream_GNR, out_GNK)
+
+
+class EluFeatures(FeatureMap):
+    """elu(x) + 1: x + 1 where x >= 0, else exp(x). They are kept in place of x."""
+
+    def width(self, head_width: int) -> int:
+        """Return R = K."""
+        return head_width
+
+    def prepare(self, x_BHNK: Tensor) -> Tensor:
+        """Return the features, as exp(min(x, 0)) + max(x, 0).
+
+        One of the terms is 1 or 0 exactly, so small features keep the digits that elu(x) + 1 loses.
+        """
+        return x_BHNK.clamp(max=0.0).exp_().add_(x_BHNK.clamp(min=0.0))
+
+    def queries(self, q_GNK: Tensor) -> Tensor:
+        """Return them."""
+        return q_GNK
+
+    def keys(self, k_GNK: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return them; they have no scale."""
+        return k_GNK, None
+
+    def queries_gradient(
+        self, q_GNK: Tensor, phi_GNR: Tensor, upstream_GNR: Tensor, out_GNK: Tensor
+    ) -> None:
+        """The slope is 1 where phi >= 1, else phi itself. A masked key has phi = 0."""
+        torch.mul(upstream_GNR, phi_GNR.clamp(max=1.0), out=out_GNK)
+
+
+class _Projected(FeatureMap):
+    """Features of omega . x, with x scaled by K ** -1/4 so that x . y is the softmax logit."""
+
+    def __init__(self, omega_HRK: Tensor) -> None:
+        """Take draws that already hold that scale."""
+        self.omega = omega_HRK
+
+    @classmethod
+    def of(cls, omega_HRK: Tensor, dtype: torch.dtype) -> Self:
+        """Return the map for standard draws."""
+        return cls(omega_HRK.to(dtype) * omega_HRK.shape[-1] ** -0.25)
+
+    def width(self, head_width: int) -> int:
+        """Return R, the number of draws."""
+        return self.omega.shape[1]
+
+    def tile(self, heads: slice, repeats: int) -> FeatureMap:
+        """Repeat the heads' draws for each batch row."""
+        omega = self.omega[heads]
+        return type(self)(omega if repeats == 1 else omega.repeat(repeats, 1, 1))
+
+    def _project(self, x_GNK: Tensor) -> Tensor:
+        return torch.bmm(x_GNK, self.omega.mT)
+
+
+class ReluFeatures(_Projected):
+    """max(omega . x, 0) + 0.001: a generalised kernel, with a floor so that no row is empty."""
+
+    FLOOR = 1e-3
+
+    def queries(self, q_GNK: Tensor) -> Tensor:
+        """Return the features."""
+        return self._project(q_GNK).clamp_(min=0.0).add_(self.FLOOR)
+
+    def keys(self, k_GNK: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the same features; they have no scale."""
+        return self.queries(k_GNK), None
+
+    def queries_gradient(
+        self, q_GNK: Tensor, phi_GNR: Tensor, upstream_GNR: Tensor, out_GNK: Tensor
+    ) -> None:
+        """Pass the gradient where the feature stands above its floor."""
+        torch.bmm(upstream_GNR.mul_(phi_GNR > self.FLOOR), self.omega, out=out_GNK)
+
+
+class SoftmaxFeatures(_Projected):
+    """exp(omega . x - |x|^2 / 2): positive features, unbiased for exp(x . y).
+
+    A query row is divided by its sum, which also cancels its |x|^2 / 2. A key row is divided by
+    its own largest feature, whose logarithm is returned: a single key of huge norm then cannot
+    push the others under the smallest float, and no key sees another's scale.
+    """
+
+    def queries(self, q_GNK: Tensor) -> Tensor:
+        """Return features that sum to 1 in each row: the fused softmax is the fastest exp."""
+        return self._project(q_GNK).softmax(-1)
+
+    def keys(self, k_GNK: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return features whose largest in each row is 1, and the logarithm of what it was."""
+        phi_GNR = self._project(k_GNK)
+        largest_GN1 = phi_GNR.amax(-1, keepdim=True)
+        half_norm_GN = k_GNK.square().sum(-1).mul_(0.5 / math.sqrt(k_GNK.shape[-1]))
+        return phi_GNR.sub_(largest_GN1).exp_(), largest_GN1.squeeze(-1) - half_norm_GN
+
+    def queries_gradient(
+        self, q_GNK: Tensor, phi_GNR: Tensor, upstream_GNR: Tensor, out_GNK: Tensor
+    ) -> None:
+        """The slope of exp is exp."""
+        torch.bmm(upstream_GNR.mul_(phi_GNR), self.omega, out=out_GNK)
+
+    def keys_gradient(
+        self, k_GNK: Tensor, phi_GNR: Tensor, upstream_GNR: Tensor, out_GNK: Tensor
+    ) -> None:
+        """As for queries, and the share of |x|^2 / 2."""
+        slope_GNR = upstream_GNR.mul_(phi_GNR)
+        norm_GN1 = slope_GNR.sum(-1, keepdim=True).mul_(-1.0 / math.sqrt(k_GNK.shape[-1]))
+        torch.bmm(slope_GNR, self.omega, out=out_GNK).addcmul_(k_GNK, norm_GN1)

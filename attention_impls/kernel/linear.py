@@ -1,0 +1,68 @@
+"""Linear attention: softmax's exponential replaced by a product of two positive features.
+
+B batch   N queries   M keys   H heads   K width of a query or key head   V width of a value head
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from attention_impls.contract import Attention, Context
+from attention_impls.kernel._attend import KernelState, empty_state, kernel_attention, normalised
+from attention_impls.kernel._features import EluFeatures
+from lra.core.cards import AttentionCard, Capabilities
+
+
+class Linear(Attention):
+    """out_i = phi(q_i) sum_j phi(k_j) v_j / phi(q_i) sum_j phi(k_j), phi = elu + 1, in O(N + M).
+
+    Exact to its own kernel, never to softmax. As in the paper there is no 1 / sqrt(K), which
+    would change phi. Ours: the causal form runs by chunks, and no epsilon is added to the
+    denominator (the paper's code adds 1e-6), so that weights always sum to 1; features that
+    underflow altogether give zero.
+    """
+
+    card = AttentionCard(
+        title="Linear attention (elu + 1)",
+        paper="Katharopoulos et al., Transformers are RNNs: Fast Autoregressive Transformers "
+        "with Linear Attention, ICML 2020, arXiv:2006.16236",
+        year=2020,
+        time="O((n + m) d^2)",
+        memory="O(n + m)",
+        approximates_softmax=False,
+        capabilities=Capabilities(
+            bidirectional=True,
+            causal="strict",
+            cross=True,
+            padding="content",
+            decode="exact",
+        ),
+    )
+
+    def attend(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        context: Context,
+        state: KernelState | None = None,
+    ) -> tuple[Tensor, KernelState | None]:
+        """Return the normalised output and the state."""
+        return kernel_attention(q_BHNK, k_BHMK, v_BHMV, context, state, EluFeatures())
+
+    def oracle(
+        self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context
+    ) -> tuple[Tensor, Tensor]:
+        """Return the same from the full matrix of phi(q_i) . phi(k_j)."""
+        q, k = q_BHNK.double(), k_BHMK.double()
+        phi_q = torch.where(q >= 0, q + 1, q.clamp(max=0).exp())
+        phi_k = torch.where(k >= 0, k + 1, k.clamp(max=0).exp())
+        return normalised(torch.einsum("bhnk,bhmk->bhnm", phi_q, phi_k).log(), v_BHMV, context)
+
+    def init_state(
+        self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
+    ) -> KernelState:
+        """Return the empty state; its size is the same for any length."""
+        width = self.dims.head_width
+        return empty_state(batch, self.dims.heads, width, width, device, dtype)

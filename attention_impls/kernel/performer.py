@@ -1,0 +1,132 @@
+"""Performer: softmax attention through positive random features (FAVOR+).
+
+B batch   N queries   M keys   H heads   K width of a query or key head   V width of a value head
+R features
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+import torch
+from torch import Tensor, nn
+
+from attention_impls.contract import Attention, Context, Dims, MechanismConfig
+from attention_impls.kernel._attend import KernelState, empty_state, kernel_attention, normalised
+from attention_impls.kernel._draws import Norms, orthogonal_draws, seeded
+from attention_impls.kernel._features import ReluFeatures, SoftmaxFeatures
+from lra.core.cards import AttentionCard, Capabilities
+
+
+class PerformerConfig(MechanismConfig, frozen=True):
+    """Hyper-parameters of the Performer."""
+
+    features: Annotated[int, msgspec.Meta(ge=1)] = 256
+    """R, random features per head. The error against softmax falls as 1 / R."""
+    kernel: Literal["softmax", "relu"] = "softmax"
+    """softmax: positive features of the exponential kernel. relu: the paper's generalised
+    attention with features max(omega . x, 0) + 0.001, which does not approximate softmax."""
+    norms: Norms = "chi"
+    """Lengths of the draws: chi-distributed like those of Gaussian rows (unbiased), or all sqrt(K)
+    (the paper's regularised kernel: less variance, some bias)."""
+    redraw_every: Annotated[int, msgspec.Meta(ge=0)] = 1000
+    """Optimiser steps between fresh draws; 0 keeps the first. The paper redraws now and then
+    without naming a period; 1000 is that of the usual PyTorch port."""
+
+
+class Performer(Attention):
+    """phi(q) . phi(k) for exp(q . k / sqrt(K)), phi(x) = exp(omega . x - |x|^2 / 2), x = q / K^(1/4).
+
+    In O((N + M) R) time; approximates softmax without bias in numerator and denominator. The rows
+    omega are Gaussian, orthogonal in blocks of K, drawn per head from the seed and the layer's
+    number. Ours: exact log scales per key where the papers' code adds 1e-4 or 1e-6 to each feature
+    (which turns attention uniform when features are small) and subtracts a maximum over all keys
+    (which leaks the future under a causal mask); the causal form runs by chunks.
+    """
+
+    card = AttentionCard(
+        title="Performer (FAVOR+)",
+        paper="Choromanski et al., Rethinking Attention with Performers, ICLR 2021, "
+        "arXiv:2009.14794",
+        year=2020,
+        time="O((n + m) r d)",
+        memory="O(n + m + r d)",
+        approximates_softmax=True,
+        capabilities=Capabilities(
+            bidirectional=True,
+            causal="strict",
+            cross=True,
+            padding="content",
+            decode="exact",
+            rotary=True,
+            stochastic=True,
+        ),
+    )
+    Config = PerformerConfig
+    config: PerformerConfig
+    omega_HRK: Tensor
+
+    def __init__(
+        self,
+        dims: Dims,
+        config: MechanismConfig | None = None,
+        *,
+        layer_index: int = 0,
+        shared: nn.Module | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
+        self.register_buffer("omega_HRK", self._draw(0))
+
+    def attend(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        context: Context,
+        state: KernelState | None = None,
+    ) -> tuple[Tensor, KernelState | None]:
+        """Return the normalised output and the state."""
+        kind = SoftmaxFeatures if self.config.kernel == "softmax" else ReluFeatures
+        features = kind.of(self.omega_HRK, torch.promote_types(v_BHMV.dtype, torch.float32))
+        return kernel_attention(q_BHNK, k_BHMK, v_BHMV, context, state, features)
+
+    def oracle(
+        self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context
+    ) -> tuple[Tensor, Tensor]:
+        """Return the same from the full matrix of phi(q_i) . phi(k_j), kept in logarithms."""
+        omega, shrink = self.omega_HRK.double(), q_BHNK.shape[-1] ** -0.25
+        x, y = q_BHNK.double() * shrink, k_BHMK.double() * shrink
+        along_x = torch.einsum("bhnk,hrk->bhnr", x, omega)
+        along_y = torch.einsum("bhmk,hrk->bhmr", y, omega)
+        if self.config.kernel == "relu":
+            phi_q, phi_k = along_x.relu() + 0.001, along_y.relu() + 0.001
+            return normalised((phi_q @ phi_k.mT).log(), v_BHMV, context)
+        log_phi_q = along_x - x.square().sum(-1, keepdim=True) / 2
+        log_phi_k = along_y - y.square().sum(-1, keepdim=True) / 2
+        top_q = log_phi_q.detach().amax(-1, keepdim=True)
+        top_k = log_phi_k.detach().amax(-1, keepdim=True)
+        weights_BHNM = (log_phi_q - top_q).exp() @ (log_phi_k - top_k).exp().mT
+        return normalised(weights_BHNM.log() + top_k.mT, v_BHMV, context)
+
+    def init_state(
+        self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
+    ) -> KernelState:
+        """Return the empty state; its size is the same for any length."""
+        heads, width = self.dims.heads, self.dims.head_width
+        return empty_state(batch, heads, self.config.features, width, device, dtype)
+
+    @torch.no_grad()
+    def after_step(self, step: int) -> None:
+        """Draw afresh where the period ends; a resumed run makes the same draws."""
+        period = self.config.redraw_every
+        if period and step % period == 0:
+            self.omega_HRK.copy_(self._draw(step // period))
+
+    def _draw(self, number: int) -> Tensor:
+        generator = seeded(self.seed, self.layer_index, number)
+        dims, config = self.dims, self.config
+        return orthogonal_draws(
+            dims.heads, config.features, dims.head_width, config.norms, generator
+        )

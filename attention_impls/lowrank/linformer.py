@@ -1,0 +1,173 @@
+"""Linformer: softmax attention over keys and values compressed to a fixed number of slots.
+
+B batch   N queries   M keys   D model width   H heads   K width of a query or key head
+V width of a value head   P compressed keys (the rank)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+import msgspec
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from attention_impls.contract import Attention, Context, Dims, MechanismConfig, split_heads
+from lra.core.cards import AttentionCard, Capabilities
+from lra.core.errors import UsageError
+
+
+class LinformerConfig(MechanismConfig, frozen=True):
+    """Hyper-parameters of the Linformer."""
+
+    rank: Annotated[int, msgspec.Meta(ge=1)] = 256
+    """P, slots that keys and values are compressed to; the paper's for a length of 1024."""
+    sharing: Literal["headwise", "key-value", "layerwise"] = "headwise"
+    """Which projections are one and the same, from least to most, as the paper names them.
+    headwise: E and F per layer, for all heads. key-value: E = F too. layerwise: one E for all."""
+
+
+class Linformer(Attention):
+    """softmax(q (E^T k)^T / sqrt(K)) (F^T v), with E and F learned, (maximum length, P).
+
+    In O((N + M) P) time; equal to softmax attention only where E = F is a permutation. Weights
+    over the M keys may be negative and need not sum to 1, and every slot mixes all positions, so
+    there is no causal form. Keys and values of padding are zeroed before E. Ours: `mix` compresses
+    the input before projecting it. E and F have no bias and start as Gaussians of variance 1 / P,
+    the theorem's.
+    """
+
+    card = AttentionCard(
+        title="Linformer",
+        paper="Wang et al., Linformer: Self-Attention with Linear Complexity, 2020, "
+        "arXiv:2006.04768",
+        year=2020,
+        time="O((n + m) r d)",
+        memory="O(n + r d)",
+        approximates_softmax=True,
+        capabilities=Capabilities(
+            bidirectional=True,
+            cross=True,
+            padding="content",
+            fixed_length=True,
+        ),
+    )
+    Config = LinformerConfig
+    config: LinformerConfig
+
+    def __init__(
+        self,
+        dims: Dims,
+        config: MechanismConfig | None = None,
+        *,
+        layer_index: int = 0,
+        shared: nn.Module | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
+        layerwise = self.config.sharing == "layerwise"
+        if layerwise and shared is None:
+            raise UsageError(
+                "linformer: sharing 'layerwise' needs one module for all layers; "
+                "pass what build_shared returns as shared"
+            )
+        self.compression = shared if layerwise else Compression(dims, self.config)
+
+    @classmethod
+    def build_shared(cls, dims: Dims, config: MechanismConfig) -> nn.Module | None:
+        """Return the one E of all layers where sharing is layerwise."""
+        layerwise = isinstance(config, LinformerConfig) and config.sharing == "layerwise"
+        return Compression(dims, config) if layerwise else None
+
+    def mix(
+        self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
+    ) -> tuple[Tensor, Any]:
+        """Compress the input and then project it, where that is less work.
+
+        E^T (X W + 1 b) = (E^T X) W + (E^T 1) b. The input is already zero at padding, and the bias
+        counts only where keys are real.
+        """
+        source = x_BND if source_BMD is None else source_BMD
+        if not self._input_first(source.shape[1]):
+            return super().mix(x_BND, context, source_BMD, state)
+        e_MP, f_MP = self.compression(source.shape[1])
+        slots_BPD = e_MP.mT @ source
+        k_BPE = self._project_slots(self.key, slots_BPD, e_MP, context.key_mask_BM)
+        if f_MP is not e_MP:
+            slots_BPD = f_MP.mT @ source
+        v_BPE = self._project_slots(self.value, slots_BPD, f_MP, context.key_mask_BM)
+        heads = self.dims.heads
+        q_BHNK = split_heads(self.query(x_BND), heads)
+        return self._read(q_BHNK, split_heads(k_BPE, heads), split_heads(v_BPE, heads)), None
+
+    def attend(
+        self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        """Zero the padding, compress, and read the slots with exact attention."""
+        e_MP, f_MP = self.compression(k_BHMK.shape[2])
+        if context.key_mask_BM is not None:
+            padding_BHM1 = ~context.key_mask_BM[:, None, :, None]
+            k_BHMK = k_BHMK.masked_fill(padding_BHM1, 0.0)
+            v_BHMV = v_BHMV.masked_fill(padding_BHM1, 0.0)
+        return self._read(q_BHNK, e_MP.mT @ k_BHMK, f_MP.mT @ v_BHMV), None
+
+    def oracle(
+        self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context
+    ) -> tuple[Tensor, Tensor]:
+        """Return the same with the (N, M) weights softmax(q (E^T k)^T / sqrt(K)) F^T."""
+        e_MP, f_MP = (x.double() for x in self.compression(k_BHMK.shape[2]))
+        q, k, v = q_BHNK.double(), k_BHMK.double(), v_BHMV.double()
+        real_B11M = torch.ones_like(k[:, :1, None, :, 0])
+        if context.key_mask_BM is not None:
+            real_B11M = real_B11M * context.key_mask_BM[:, None, None, :]
+        k_BHPK = torch.einsum("mp,bhmk->bhpk", e_MP, k * real_B11M.mT)
+        logits_BHNP = torch.einsum("bhnk,bhpk->bhnp", q, k_BHPK) / math.sqrt(q.shape[-1])
+        weights_BHNM = torch.einsum("bhnp,mp->bhnm", logits_BHNP.softmax(-1), f_MP) * real_B11M
+        return weights_BHNM @ v, weights_BHNM
+
+    def _read(self, q_BHNK: Tensor, k_BHPK: Tensor, v_BHPV: Tensor) -> Tensor:
+        dropout = self.dims.dropout if self.training else 0.0
+        return F.scaled_dot_product_attention(q_BHNK, k_BHPK, v_BHPV, dropout_p=dropout)
+
+    def _input_first(self, m: int) -> bool:
+        """Whether compressing M inputs, then projecting P slots, takes fewer products."""
+        rank, width, qkv_width = self.config.rank, self.dims.width, self.dims.qkv_width
+        compressions = 2 if self.config.sharing == "headwise" else 1
+        first = compressions * m * rank * width + 2 * rank * width * qkv_width
+        return first < 2 * m * width * qkv_width + 2 * m * rank * qkv_width
+
+    @staticmethod
+    def _project_slots(
+        projection: nn.Linear, slots_BPD: Tensor, e_MP: Tensor, mask_BM: Tensor | None
+    ) -> Tensor:
+        projected_BPE = F.linear(slots_BPD, projection.weight)
+        if projection.bias is None:
+            return projected_BPE
+        held = e_MP.sum(0) if mask_BM is None else mask_BM.to(e_MP.dtype) @ e_MP
+        return projected_BPE + held.unsqueeze(-1) * projection.bias
+
+
+class Compression(nn.Module):
+    """E and F: what each position gives to each slot. One parameter where they are the same."""
+
+    def __init__(self, dims: Dims, config: LinformerConfig) -> None:
+        super().__init__()
+        shape, deviation = (dims.max_length, config.rank), config.rank**-0.5
+        self.key_MP = nn.Parameter(torch.empty(shape).normal_(std=deviation))
+        self.value_MP = (
+            nn.Parameter(torch.empty(shape).normal_(std=deviation))
+            if config.sharing == "headwise"
+            else None
+        )
+
+    def forward(self, length: int) -> tuple[Tensor, Tensor]:
+        """Return E and F for the first `length` positions, each (M, P); the same object if shared."""
+        e_MP = _first_rows(self.key_MP, length)
+        return e_MP, e_MP if self.value_MP is None else _first_rows(self.value_MP, length)
+
+
+def _first_rows(matrix: Tensor, rows: int) -> Tensor:
+    """A slice, but not of all rows: its gradient would be copied into a matrix of zeros."""
+    return matrix if rows == matrix.shape[0] else matrix[:rows]

@@ -1,0 +1,187 @@
+"""What the tests of mechanisms and positions build with, as fixtures that return functions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from attention_impls.contract import Context, Dims, Layer, MechanismConfig, Position
+from lra.core.cards import Capabilities
+from lra.core.catalogue import find, load, names
+
+Build = Callable[..., Layer]
+Draw = Callable[..., list[Tensor]]
+Case = tuple[str, dict[str, Any]]
+
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "linformer": [{"rank": 4}],
+    "performer": [{"kernel": "relu"}],
+    "sliding_window": [{"left": 3, "right": 2}, {"left": 5, "right": 0}],
+}
+"""Configurations for the laws beside each mechanism's default."""
+
+CLAIMING: dict[str, Callable[[Capabilities], bool]] = {
+    "any_case": lambda can: True,
+    "bidirectional_case": lambda can: can.bidirectional,
+    "causal_case": lambda can: can.causal != "no",
+    "strict_case": lambda can: can.causal == "strict",
+    "cross_case": lambda can: can.cross,
+    "padding_case": lambda can: can.padding != "none",
+    "content_case": lambda can: can.padding == "content",
+    "decode_case": lambda can: can.decode == "exact",
+    "bias_case": lambda can: can.bias,
+}
+"""A test that takes one of these runs over every registered mechanism that claims as much."""
+
+SMALL = {"BLOCK": 4, "CHUNK": 4, "TILE": 100}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    for claim, claimed in CLAIMING.items():
+        if claim in metafunc.fixturenames:
+            metafunc.parametrize(claim, list(_cases(claimed)))
+
+
+def _cases(claimed: Callable[[Capabilities], bool]) -> Iterator[Any]:
+    for name in names("mechanism"):
+        try:
+            card = load(find("mechanism", name)).card
+        except Exception:  # `test_every_file_loads` says what is wrong with it
+            continue
+        if claimed(card.capabilities):
+            for config in [{}, *VARIANTS.get(name, [])]:
+                label = "-".join([name, *(f"{key}={value}" for key, value in config.items())])
+                yield pytest.param((name, config), id=label)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    """Small tensors: a second thread only waits."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shrink the room's module constants of these names, so that short inputs span several tiles."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("attention_impls."):
+            for constant, value in SMALL.items():
+                if hasattr(module, constant):
+                    monkeypatch.setattr(module, constant, value)
+
+
+@pytest.fixture
+def build() -> Build:
+    """Return a layer by name: small, in eval mode, with biases that are not zero."""
+
+    def make(
+        case: Case,
+        *,
+        dtype: torch.dtype = torch.float64,
+        seed: int = 0,
+        **sizes: Any,
+    ) -> Layer:
+        name, config = case
+        mechanism: type[Layer] = load(find("mechanism", name))
+        dims = Dims(**{"width": 12, "qkv_width": 16, "heads": 2, "max_length": 48, **sizes})
+        options: MechanismConfig = mechanism.Config(**config)
+        torch.manual_seed(seed)
+        shared = mechanism.build_shared(dims, options)
+        layer = mechanism(dims, options, shared=shared, seed=seed)
+        for parameter_name, parameter in layer.named_parameters():
+            if parameter_name.endswith("bias"):
+                torch.nn.init.normal_(parameter)
+        return layer.to(dtype).eval()
+
+    return make
+
+
+@pytest.fixture
+def draw() -> Draw:
+    """Return q, k and v by head, (B, H, N or M, K), that ask for gradients."""
+
+    def make(
+        batch: int,
+        n: int,
+        m: int | None = None,
+        *,
+        heads: int = 2,
+        width: int = 8,
+        dtype: torch.dtype = torch.float64,
+        seed: int = 0,
+    ) -> list[Tensor]:
+        generator = torch.Generator().manual_seed(seed)
+        m = n if m is None else m
+        return [
+            torch.randn(batch, heads, length, width, generator=generator, dtype=dtype)
+            .to(dtype)
+            .requires_grad_()
+            for length in (n, m, m)
+        ]
+
+    return make
+
+
+@pytest.fixture
+def directions() -> Callable[[Layer], list[bool]]:
+    """Return the values of `causal` that a layer claims."""
+
+    def claimed(layer: Layer) -> list[bool]:
+        can = layer.card.capabilities
+        return [False] * can.bidirectional + [True] * (can.causal != "no")
+
+    return claimed
+
+
+@pytest.fixture
+def positions() -> Callable[..., list[Position | None]]:
+    """Return no positions, and the schemes that act inside of attention and the layer claims."""
+
+    def claimed(layer: Layer, *kinds: str) -> list[Position | None]:
+        can = layer.card.capabilities
+        schemes = {"bias": (can.bias, "alibi"), "rotary": (can.rotary, "rope")}
+        wanted = [schemes[kind] for kind in kinds]
+        return [None, *(load(find("position", name))(layer.dims) for able, name in wanted if able)]
+
+    return claimed
+
+
+@pytest.fixture
+def some_padding() -> Callable[[int, int], Tensor]:
+    """Return a mask with padding behind, in front and within; the first row has none."""
+
+    def make(batch: int, length: int) -> Tensor:
+        mask = torch.rand(batch, length, generator=torch.Generator().manual_seed(2)) > 0.3
+        mask[0] = True
+        mask[:, length // 2] = True
+        return mask
+
+    return make
+
+
+@pytest.fixture
+def check_oracle() -> Callable[..., None]:
+    """Compare `attend` with the dense float64 oracle: outputs, and gradients of q, k and v."""
+
+    def check(layer: Any, qkv: list[Tensor], context: Context, tolerance: float = 1e-9) -> None:
+        out, _ = layer.attend(*qkv, context)
+        expected, _ = layer.oracle(*qkv, context)
+        close = {"rtol": tolerance, "atol": tolerance}
+        torch.testing.assert_close(out, expected.to(out.dtype), **close)
+        upstream = torch.randn(out.shape, dtype=out.dtype, generator=torch.Generator().manual_seed(1))
+        found = torch.autograd.grad(out, qkv, upstream, materialize_grads=True)
+        wanted = torch.autograd.grad(expected, qkv, upstream.to(expected.dtype), materialize_grads=True)
+        for name, actual, reference in zip("qkv", found, wanted, strict=True):
+            torch.testing.assert_close(
+                actual, reference, **close, msg=lambda text, name=name: f"gradient of {name}: {text}"
+            )
+
+    return check

@@ -1,0 +1,177 @@
+"""Position schemes: their formulas by hand, what they do to a shift, their tables and refusals."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from attention_impls.contract import Dims, Position
+from lra.core.catalogue import find, load, names
+from lra.core.errors import UnsupportedError
+
+DIMS = Dims(width=12, qkv_width=16, heads=2, max_length=20)
+
+
+def scheme(name: str, dims: Dims = DIMS) -> Position:
+    torch.manual_seed(0)
+    position: Position = load(find("position", name))(dims)
+    return position
+
+
+def test_the_expected_schemes_are_there() -> None:
+    expected = {"alibi", "learned", "learned_from_sinusoid", "none", "rope", "sinusoidal"}
+    assert expected <= set(names("position"))
+
+
+@pytest.mark.parametrize("name", names("position"))
+def test_a_scheme_acts_where_its_card_says_and_nowhere_else(name: str) -> None:
+    position = scheme(name)
+    places = torch.arange(7)
+    x = torch.randn(2, 2, 7, 8)
+    acts = {
+        "input": position.embed(places) is not None,
+        "queries-keys": not torch.equal(position.rotate(x, places), x),
+        "logits": position.logits(places, places) is not None,
+    }
+    assert [where for where, active in acts.items() if active] == (
+        [] if position.card.acts_on == "nothing" else [position.card.acts_on]
+    )
+    if acts["input"]:
+        assert position.embed(places).shape == (7, 12)
+    if acts["logits"]:
+        bias = position.logits(places[:3], places)
+        assert bias.shape == (2, 3, 7) and bias.dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", names("position"))
+def test_a_longer_input_is_refused_in_one_line_or_served(name: str) -> None:
+    position = scheme(name)
+    places = torch.arange(DIMS.max_length + 1)
+    position.embed(places[:-1])
+    if position.card.fixed_length:
+        with pytest.raises(UnsupportedError, match=r"at most 20 positions, got 21; build") as refusal:
+            position.embed(places)
+        assert "\n" not in str(refusal.value)
+    else:
+        position.embed(places)
+        position.logits(places, places)
+
+
+@pytest.mark.parametrize("width", [1, 5, 12])
+def test_sinusoid_interleaves_sines_and_cosines(width: int) -> None:
+    table = scheme("sinusoidal", Dims(width, 16, 2, 20)).embed(torch.tensor([0, 1, 7, 300]))
+    assert table.dtype == torch.float32
+    for row, p in enumerate((0, 1, 7, 300)):
+        for column in range(width):
+            angle = p / 10_000 ** ((column - column % 2) / width)
+            expected = math.cos(angle) if column % 2 else math.sin(angle)
+            assert table[row, column].item() == pytest.approx(expected, abs=3e-5)
+
+
+def test_sinusoid_products_depend_on_the_distance() -> None:
+    position = scheme("sinusoidal")
+    near, far = position.embed(torch.arange(9)), position.embed(torch.arange(9) + 50)
+    torch.testing.assert_close(near @ near.T, far @ far.T, rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(near, far, atol=0.1)
+
+
+def test_sinusoid_tells_distant_neighbours_apart_under_autocast() -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        table = scheme("sinusoidal").embed(torch.arange(4000, 4100))
+    assert table.dtype == torch.float32
+    assert (table[1:] - table[:-1]).norm(dim=-1).min() > 0.1
+
+
+def test_sinusoid_has_no_parameters_and_no_state() -> None:
+    assert not list(scheme("sinusoidal").parameters()) and not scheme("sinusoidal").state_dict()
+
+
+def test_learned_rows_start_small_and_are_looked_up() -> None:
+    position = scheme("learned", Dims(width=64, qkv_width=64, heads=2, max_length=500))
+    assert position.table.shape == (500, 64)
+    assert position.table.std().item() == pytest.approx(0.02, rel=0.02)
+    places = torch.tensor([3, 0, 499])
+    assert torch.equal(position.embed(places), position.table[places])
+    position.embed(places).sum().backward()
+    assert position.table.grad.sum(dim=1).nonzero().flatten().tolist() == [0, 3, 499]
+
+
+def test_learned_from_sinusoid_starts_there_and_is_trained() -> None:
+    position, fixed = scheme("learned_from_sinusoid"), scheme("sinusoidal")
+    places = torch.arange(DIMS.max_length)
+    assert torch.equal(position.embed(places), fixed.embed(places))
+    assert [p.shape for p in position.parameters()] == [(20, 12)]
+    assert position.embed(places).requires_grad
+
+
+def test_rope_turns_halves_by_the_position() -> None:
+    """Heads of 4: features 0 and 2 turn by p, features 1 and 3 by p / 100."""
+    position = scheme("rope", Dims(width=8, qkv_width=8, heads=2, max_length=20))
+    x = torch.tensor([1.0, 2.0, 3.0, 4.0]).expand(1, 2, 1, 4)
+    p = 7
+    turned = position.rotate(x, torch.tensor([p]))[0, 0, 0].tolist()
+    fast, slow = (math.cos(p), math.sin(p)), (math.cos(p / 100), math.sin(p / 100))
+    expected = [
+        1 * fast[0] - 3 * fast[1],
+        2 * slow[0] - 4 * slow[1],
+        3 * fast[0] + 1 * fast[1],
+        4 * slow[0] + 2 * slow[1],
+    ]
+    assert turned == pytest.approx(expected, abs=1e-5)
+
+
+def test_rope_logits_depend_on_the_distance_and_lengths_are_kept() -> None:
+    position = scheme("rope")
+    generator = torch.Generator().manual_seed(0)
+    q, k = torch.randn(2, 1, 2, 9, 8, dtype=torch.float64, generator=generator)
+    places = torch.arange(9)
+    here, there = (
+        position.rotate(q, places + shift) @ position.rotate(k, places + shift).mT
+        for shift in (0, 1000)
+    )
+    torch.testing.assert_close(here, there, rtol=1e-10, atol=1e-10)
+    assert not torch.allclose(here, q @ k.mT)
+    torch.testing.assert_close(position.rotate(q, places + 1000).norm(dim=-1), q.norm(dim=-1))
+
+
+def test_rope_angles_stay_precise_in_bfloat16() -> None:
+    position, places = scheme("rope"), torch.arange(5000, 5009)
+    x = torch.randn(1, 2, 9, 8).bfloat16()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        turned = position.rotate(x, places)
+    assert turned.dtype == torch.bfloat16
+    torch.testing.assert_close(turned.double(), position.rotate(x.double(), places), rtol=0.01, atol=0.01)
+
+
+def test_rope_refuses_heads_of_odd_width() -> None:
+    with pytest.raises(UnsupportedError, match="odd width 3; choose"):
+        scheme("rope", Dims(width=8, qkv_width=6, heads=2, max_length=20))
+
+
+@pytest.mark.parametrize(
+    ("heads", "exponents"),
+    [
+        (1, [8]),
+        (2, [4, 8]),
+        (8, [1, 2, 3, 4, 5, 6, 7, 8]),
+        (12, [1, 2, 3, 4, 5, 6, 7, 8, 0.5, 1.5, 2.5, 3.5]),
+    ],
+)
+def test_alibi_slopes(heads: int, exponents: list[float]) -> None:
+    """Powers of 1/2 as printed by the authors' code for these numbers of heads."""
+    position = scheme("alibi", Dims(heads * 2, heads * 2, heads, max_length=20))
+    slopes = -position.logits(torch.tensor([0]), torch.tensor([1])).flatten()
+    assert slopes.tolist() == pytest.approx([2.0**-e for e in exponents], rel=1e-6)
+
+
+def test_alibi_is_a_symmetric_distance_whatever_the_block() -> None:
+    position = scheme("alibi")
+    places = torch.arange(9)
+    whole = position.logits(places, places)
+    assert whole[0, 2].tolist() == [-(2.0**-4) * abs(2 - j) for j in range(9)]
+    assert torch.equal(whole, whole.mT)
+    assert torch.equal(whole, position.logits(places + 300, places + 300))
+    assert torch.equal(whole[:, 2:5, 4:], position.logits(places[2:5], places[4:]))
+    assert not position.state_dict()

@@ -1,0 +1,218 @@
+"""What is particular to the window: its edges, its three computations, its memory, its state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from attention_impls.contract import Context
+from attention_impls.pattern import sliding_window
+from attention_impls.pattern._band import Band
+from attention_impls.pattern._blocked import blocked_attention
+from attention_impls.pattern._folded import folded_attention
+from attention_impls.pattern.sliding_window import SlidingWindowConfig, dense_attention
+from lra.core.catalogue import find, load
+from lra.core.errors import UnsupportedError
+
+COMPUTATIONS = [blocked_attention, folded_attention, dense_attention]
+
+BAND = """
+    xxx....
+    xxxx...
+    .xxxx..
+    ..xxxx.
+    ...xxxx
+    ....xxx
+    .....xx
+"""
+"""left = 1, right = 2 at seven positions."""
+
+
+def written(pattern: str) -> Tensor:
+    return torch.tensor([[sign == "x" for sign in line] for line in pattern.split()])
+
+
+def test_the_edges_of_the_band_against_a_mask_by_hand(build, draw) -> None:
+    layer = build(("sliding_window", {"left": 1, "right": 2}))
+    support = layer.support(7, 7, Context())
+    assert torch.equal(support, written(BAND))
+    assert torch.equal(layer.support(7, 7, Context(causal=True)), written(BAND).tril())
+    q, k, v = draw(1, 7)
+    for causal in (False, True):
+        pattern = written(BAND).tril() if causal else written(BAND)
+        masked = (q @ k.mT / 8**0.5).masked_fill(~pattern, -torch.inf).softmax(-1) @ v
+        torch.testing.assert_close(layer.attend(q, k, v, Context(causal))[0], masked)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_window_as_wide_as_the_input_is_full_attention(causal, build, draw) -> None:
+    qkv = draw(2, 23)
+    wide = build(("sliding_window", {"left": 22, "right": 22}))
+    narrow = build(("sliding_window", {"left": 21, "right": 21}))
+    full, _ = build(("full", {})).attend(*qkv, Context(causal))
+    torch.testing.assert_close(wide.attend(*qkv, Context(causal))[0], full)
+    assert not torch.allclose(narrow.attend(*qkv, Context(causal))[0], full)
+
+
+def test_a_window_of_nothing_but_the_own_place_returns_v(build, draw) -> None:
+    qkv = draw(2, 23)
+    out, _ = build(("sliding_window", {"left": 0, "right": 0})).attend(*qkv, Context())
+    torch.testing.assert_close(out, qkv[2])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("tile", [1, 10**6])
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (3, 5), (8, 8), (9, 0), (0, 4), (100, 100)])
+def test_all_three_computations_equal_the_oracle(
+    left: int, right: int, tile: int, causal: bool, build, draw, monkeypatch
+) -> None:
+    """Around multiples of the block, with a past of 3 keys when causal, padding and ALiBi."""
+    monkeypatch.setattr("attention_impls.pattern._blocked.TILE", tile)
+    layer = build(("sliding_window", {"left": left, "right": right}))
+    alibi = load(find("position", "alibi"))(layer.dims)
+    past = min(3, left) if causal else 0
+    for n in (1, 7, 8, 9, 25):
+        q, k, v = draw(2, n, n + past)
+        mask = torch.rand(2, n + past, generator=torch.Generator().manual_seed(n)) > 0.4
+        for key_mask, position in ((None, None), (mask, None), (mask, alibi)):
+            context = Context(causal, key_mask_BM=key_mask, position=position)
+            expected, _ = layer.oracle(q, k, v, context)
+            upstream = torch.randn_like(expected)
+            wanted = torch.autograd.grad(expected, (q, k, v), upstream)
+            band = replace(layer._band(n, n + past, causal=causal), size=8)
+            for compute in COMPUTATIONS:
+                out = compute(
+                    q, k, v, band, key_mask_BM=key_mask, position=position, origin=past, dropout=0.0
+                )
+                torch.testing.assert_close(out, expected, rtol=1e-9, atol=1e-9)
+                found = torch.autograd.grad(out, (q, k, v), upstream)
+                torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_fewer_queries_than_keys_stand_at_their_end(build, draw, check_oracle) -> None:
+    layer = build(("sliding_window", {"left": 3}))
+    position = load(find("position", "alibi"))(layer.dims)
+    check_oracle(layer, draw(2, 5, 8), Context(causal=True, position=position))
+
+
+def test_blocks_compute_bfloat16_inputs_in_float32(draw) -> None:
+    """Rounded once, at the end, with or without autocast."""
+    band = Band(n=25, m=25, left=3, right=2, size=4)
+    rounded = [x.detach().bfloat16().requires_grad_() for x in draw(2, 25)]
+    precise = [x.detach().float().requires_grad_() for x in rounded]
+
+    def run(qkv: list[Tensor]) -> list[Tensor]:
+        out = blocked_attention(
+            *qkv, band, key_mask_BM=None, position=None, origin=0, dropout=0.0
+        )
+        return [out, *torch.autograd.grad(out.sum(), qkv)]
+
+    expected = [x.bfloat16() for x in run(precise)]
+    for enabled in (False, True):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            found = run(rounded)
+        assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("compute", COMPUTATIONS)
+def test_dropout_keeps_the_mean_and_its_gradient(compute: Callable[..., Tensor], draw) -> None:
+    """The backward pass meets the same draws; over many draws the output stays."""
+    band = Band(n=9, m=9, left=3, right=2, size=4)
+    q, k, v = draw(1, 9, width=3)
+
+    def run(*qkv: Tensor, seed: int = 0, dropout: float = 0.3) -> Tensor:
+        torch.manual_seed(seed)
+        return compute(*qkv, band, key_mask_BM=None, position=None, origin=0, dropout=dropout)
+
+    assert torch.autograd.gradcheck(run, (q, k, v))
+    with torch.no_grad():
+        draws = torch.stack([run(q, k, v, seed=seed) for seed in range(500)])
+        error = (draws.mean(0) - run(q, k, v, dropout=0.0)).abs()
+    assert not torch.equal(draws[0], draws[1])
+    assert bool((error <= 5 * draws.std(0) / 500**0.5 + 1e-12).all())
+
+
+class Largest(TorchDispatchMode):
+    """Notes the most elements that any tensor of a computation has."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if isinstance(result, Tensor):
+            stored = result.untyped_storage().nbytes() // result.element_size()
+            self.elements = max(self.elements, stored)
+        return result
+
+
+@pytest.mark.parametrize("compute", [blocked_attention, folded_attention])
+def test_no_array_grows_with_the_square_of_the_length(compute, draw, monkeypatch) -> None:
+    monkeypatch.setattr("attention_impls.pattern._blocked.TILE", 4096)
+    largest = []
+    for n in (400, 800):
+        qkv = draw(1, n, heads=1, width=4)
+        band = Band(n, n, left=8, right=8, size=8)
+        with Largest() as seen:
+            out = compute(*qkv, band, key_mask_BM=None, position=None, origin=0, dropout=0.0)
+            torch.autograd.grad(out.sum(), qkv)
+        largest.append(seen.elements)
+    assert largest[1] <= 2.1 * largest[0] and largest[1] < 800 * 800 / 8
+
+
+def test_long_inputs_go_by_blocks_and_short_ones_dense(build, draw, monkeypatch) -> None:
+    """The laws at small blocks do reach the blocked computation."""
+    ran: list[str] = []
+    for name in ("blocked_attention", "dense_attention", "folded_attention"):
+        original = getattr(sliding_window, name)
+        monkeypatch.setattr(
+            sliding_window,
+            name,
+            lambda *a, name=name, original=original, **k: ran.append(name) or original(*a, **k),
+        )
+    layer = build(("sliding_window", {"left": 3, "right": 2}))
+    layer.attend(*draw(1, 37), Context())
+    monkeypatch.setattr(sliding_window, "BLOCK", 4)
+    layer.attend(*draw(1, 37), Context())
+    layer.attend(*draw(1, 37), Context(causal=True))
+    layer.attend(*draw(1, 5), Context())
+    assert ran == ["dense_attention", "blocked_attention", "blocked_attention", "dense_attention"]
+
+
+@torch.no_grad()
+def test_the_state_holds_the_last_keys_and_no_more(build) -> None:
+    layer = build(("sliding_window", {"left": 3}))
+    x = torch.randn(2, 40, 12, dtype=torch.float64)
+    expected = layer(x, Context(causal=True)).y_BND
+    state = layer.init_state(2, length=40, device=x.device, dtype=x.dtype)
+    assert state.k_BHWK.shape == (2, 2, 3, 8) and not bool(state.mask_BW.any())
+    for place in range(40):
+        y, state = layer(x[:, place : place + 1], Context(causal=True), state=state)
+        torch.testing.assert_close(y, expected[:, place : place + 1])
+        assert state.mask_BW[0].tolist() == [place >= 2, place >= 1, True]
+    keys = layer.key(x[:, 37:]).view(2, 3, 2, 8).transpose(1, 2)
+    torch.testing.assert_close(state.k_BHWK, keys)
+    assert state.k_BHWK.untyped_storage().nbytes() == state.k_BHWK.nbytes
+
+
+@torch.no_grad()
+def test_a_state_shorter_than_the_window_refuses_what_it_would_forget(build) -> None:
+    layer = build(("sliding_window", {"left": 10}))
+    x = torch.randn(2, 7, 12, dtype=torch.float64)
+    state = layer.init_state(2, length=6, device=x.device, dtype=x.dtype)
+    assert state.k_BHWK.shape[2] == 6
+    _, state = layer(x[:, :6], Context(causal=True), state=state)
+    with pytest.raises(UnsupportedError, match=r"made for 6 positions and 7 .*; call init_state"):
+        layer(x[:, 6:], Context(causal=True), state=state)
+
+
+def test_the_papers_window_is_the_default_and_negative_ones_are_refused() -> None:
+    assert SlidingWindowConfig() == SlidingWindowConfig(left=256, right=256)
+    with pytest.raises(msgspec.ValidationError, match=r"\$.left"):
+        msgspec.convert({"left": -1}, SlidingWindowConfig)
