@@ -1,0 +1,73 @@
+"""Image: classify a grey picture read pixel by pixel.
+
+Grey CIFAR-10 (Krizhevsky 2009) in Long Range Arena, Tay et al., ICLR 2021 (arXiv 2011.04006);
+offline, drawn shapes at any resolution.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import Annotated, cast
+
+import msgspec
+
+from lra.core.cards import TaskCard
+from lra.core.dataset import Split, SplitName
+from lra.core.errors import UsageError
+from lra.core.protocol import Rules
+from tasks.contract import Task, TaskConfig
+from tasks.generators.counter import U64, stream_key
+from tasks.generators.disjoint import Drawn, disjoint_split
+from tasks.generators.shapes import SHAPES, SMALLEST, draw_shapes
+
+
+class ImageConfig(TaskConfig, frozen=True):
+    """Parameters of the drawn shapes; real pictures have none."""
+
+    levels: Annotated[int, msgspec.Meta(ge=2, le=256)] = 8
+    """Grey levels, spread evenly over 0 ... 255."""
+    noise_percent: Annotated[int, msgspec.Meta(ge=0, le=50)] = 5
+    """Chance of a pixel to take a random grey level."""
+
+
+class Image(Task):
+    """Ten-way classification of a square picture; token ids are grey values, 0 is a black pixel."""
+
+    card = TaskCard(
+        title="Image",
+        source="CIFAR-10, Krizhevsky 2009; LRA, Tay et al. 2021 (arXiv 2011.04006)",
+        classes=len(SHAPES),
+        vocabulary=256,
+        stand_in=f"one drawn shape of ten: {', '.join(SHAPES)}",
+    )
+    Config = ImageConfig
+
+    def __init__(self, config: TaskConfig, *, length: int, rules: Rules = "fixed") -> None:
+        super().__init__(config, length=length, rules=rules)
+        self.side = _side(length)
+
+    def generate(self, split: SplitName, rows: int) -> Split:
+        """Make `rows` pictures of side x side pixels, row by row; tokens are uint8."""
+        config = cast(ImageConfig, self.config)
+
+        def draw(keys_R: U64) -> Drawn:
+            return draw_shapes(
+                keys_R, side=self.side, levels=config.levels, noise_percent=config.noise_percent
+            )
+
+        return disjoint_split(draw, stream_key("image", config.data_seed), split, rows)
+
+
+def _side(length: int) -> int:
+    """The side of a square picture of `length` pixels."""
+    side = isqrt(length)
+    if side * side != length:
+        raise UsageError(
+            f"image: {length} pixels are no square; use length {side**2} or {(side + 1) ** 2}"
+        )
+    if side < SMALLEST:
+        raise UsageError(
+            f"image: {side} x {side} pixels are too few to draw shapes; "
+            f"use length {SMALLEST**2} or more"
+        )
+    return side

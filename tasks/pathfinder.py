@@ -1,0 +1,107 @@
+"""Pathfinder: are two discs joined by one dashed path? Grey images, read pixel by pixel.
+
+Linsley, Kim, Veerabadran, Windolf, Serre, "Learning long-range spatial dependencies with
+horizontal gated recurrent units", NeurIPS 2018; as a sequence task in Tay et al., "Long Range
+Arena", ICLR 2021 (its Path-X is 128 x 128). See docs/pathfinder.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from lra.core.cards import TaskCard
+from lra.core.dataset import Dataset, Split, SplitName
+from lra.core.errors import UsageError
+from lra.core.protocol import Rules
+from tasks.contract import Task, TaskConfig
+from tasks.generators import pathfinder_images
+from tasks.generators.pathfinder_fixed import I64
+from tasks.generators.pathfinder_rule import marker_distance
+from tasks.generators.pathfinder_settings import resolve
+from tasks.generators.pathfinder_stamps import U8, disc
+
+
+class Config(TaskConfig, frozen=True, kw_only=True):
+    """Parameters of the generator, lengths in pixels.
+
+    What is left None takes the original's value at the resolution (see docs/pathfinder.md).
+    """
+
+    contour_length: int | None = None
+    """Paddles in each of the two paths: 14 is the original's hard level, 9 and 6 the easier ones."""
+    distractor_length: int | None = None
+    """Paddles in each distractor; a third of the contour length."""
+    distractors: int | None = None
+    """Distractors to try for; fewer where they find no room."""
+    paddle_length: int | None = None
+    paddle_thickness: float | None = None
+    paddle_margins: tuple[int, ...] | None = None
+    """Half the gap between paddles; one of these is drawn for each image."""
+    marker_radius: float | None = None
+    seed_distance: int | None = None
+    """Between the beginnings of the two paths."""
+    band: int | None = None
+    """Width of the edge that the first seed keeps out of; twice the seed distance."""
+    padding: int | None = None
+    """Width of the edge that paths keep out of."""
+    continuity: float | None = None
+    """Stiffness of paths: a turn is multiplied by it before its cosine is squared."""
+    snake_contrast: float | None = None
+    """Brightness of a distractor; that of a marker is 1."""
+    paddle_contrast: float | None = None
+    """Brightness of a path in units of `snake_contrast`."""
+    antialias: int | None = None
+    """Lines are drawn this many times larger and shrunk."""
+    levels: int | None = None
+    """Different grey values, spread over 0 ... 255."""
+    probe: Literal["original", "centred"] | None = None
+    """original: seeds look for room one pixel beside their place, as the original's do."""
+    paddle_retries: int | None = None
+    distractor_retries: int | None = None
+
+
+class Pathfinder(Task):
+    """Tokens are grey values 0 ... 255, row by row; label 1 where one path joins both markers."""
+
+    card = TaskCard(
+        title="Pathfinder",
+        source="Linsley et al. 2018 (arXiv 1805.08315), through Long Range Arena (2011.04006)",
+        classes=2,
+        vocabulary=256,
+    )
+    Config = Config
+
+    def __init__(self, config: Config, *, length: int, rules: Rules = "fixed") -> None:
+        super().__init__(config, length=length, rules=rules)
+        self.side = math.isqrt(max(length, 0))
+        if self.side**2 != length:
+            raise UsageError(
+                f"pathfinder: length {length} is no square of pixels; "
+                f"use {self.side**2} or {(self.side + 1) ** 2}"
+            )
+        given = {k: v for k, v in msgspec.structs.asdict(config).items() if v is not None}
+        self.seed = given.pop("data_seed")
+        self.settings = resolve(self.side, given)
+
+    def generate(self, split: SplitName, rows: int) -> Split:
+        """Make `rows` images of a split, the same with and without numba."""
+        search = pathfinder_images.choose_search(self.side)
+        images, labels = pathfinder_images.make(self.settings, split, self.seed, rows, search)
+        starts = np.arange(rows + 1, dtype=np.int64) * self.length
+        return Split(images.reshape(-1), starts, labels)
+
+    def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
+        """Return the test accuracy of looking at the markers' distance alone, fitted on train."""
+        marker = disc(self.settings.marker_radius, self.settings.antialias)
+        accuracy = marker_distance(self._images(data.train), self._images(data.test), marker)
+        return {"marker distance": accuracy}
+
+    def _images(self, split: Split) -> tuple[U8, I64]:
+        """At most the first 20,000 images of a split, (rows, side, side), and their labels."""
+        rows = min(len(split), 20_000)
+        tokens = split.tokens[: rows * self.length].astype(np.uint8)
+        return tokens.reshape(rows, self.side, self.side), split.labels[:rows]

@@ -1,0 +1,63 @@
+"""Retrieval: tell whether two documents, each encoded by itself, belong together.
+
+In Long Range Arena, Tay et al., ICLR 2021 (arXiv 2011.04006), pairs of papers of the ACL Anthology
+Network, Radev et al. 2013, one citing the other or not; offline, pairs of poems.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+import msgspec
+import numpy as np
+
+from lra.core.cards import TaskCard
+from lra.core.dataset import Split, SplitName
+from tasks.contract import Task, TaskConfig
+from tasks.generators.counter import U64, below, bits, stream_key
+from tasks.generators.disjoint import Drawn, disjoint_split
+from tasks.generators.verses import ABAB, ABBA, Poetics, poems
+
+
+class RetrievalConfig(TaskConfig, frozen=True):
+    """Parameters of the pairs of poems."""
+
+    astray_percent: Annotated[int, msgspec.Meta(ge=0, le=40)] = 10
+    """Chance of a word to return in the wrong verse; most words always return in the right one."""
+    lean_percent: Annotated[int, msgspec.Meta(ge=50, le=99)] = 90
+    """Of the training pairs that belong together, how many are both ABAB; of validation and test
+    pairs always half. At 50 neither poem alone says anything, and nothing is learned for long."""
+
+
+class Retrieval(Task):
+    """Two-way classification of a pair of documents; tokens are their bytes + 1."""
+
+    card = TaskCard(
+        title="Retrieval",
+        source="ACL Anthology Network, Radev et al. 2013; LRA, Tay et al. 2021 (arXiv 2011.04006)",
+        classes=2,
+        vocabulary=257,
+        inputs=2,
+        stand_in="pairs of poems: do both rhyme in the same way (1) or not (0)?",
+    )
+    Config = RetrievalConfig
+
+    def generate(self, split: SplitName, rows: int) -> Split:
+        """Make `rows` pairs of poems; `length` is the longest of one poem."""
+        config = cast(RetrievalConfig, self.config)
+        size = Poetics.of("retrieval", self.length, config.astray_percent)
+        lean = config.lean_percent if split == "train" else 50
+
+        def draw(keys_R: U64) -> Drawn:
+            labels_R = below(keys_R, 0, 2)
+            leaning_R = np.where(below(keys_R, 1, 100) < lean, ABAB, ABBA)
+            first_R = np.where(labels_R == 1, leaning_R, below(keys_R, 2, 2))
+            second_R = np.where(labels_R == 1, first_R, 1 - first_R)
+            made = [
+                poems(bits(keys_R, 3 + place), forms_R, size)
+                for place, forms_R in enumerate((first_R, second_R))
+            ]
+            tokens_RIS = np.stack([tokens_RS for tokens_RS, _ in made], axis=1)
+            return Drawn(tokens_RIS, np.stack([kept for _, kept in made], axis=1), labels_R)
+
+        return disjoint_split(draw, stream_key("retrieval", config.data_seed), split, rows)

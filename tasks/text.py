@@ -1,0 +1,77 @@
+"""Text: classify a document read byte by byte.
+
+The byte-level IMDB reviews of Maas et al., ACL 2011, as in Long Range Arena, Tay et al., ICLR 2021
+(arXiv 2011.04006); offline, poems whose rhyme scheme is to be told.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+import msgspec
+import numpy as np
+
+from lra.core.cards import TaskCard
+from lra.core.dataset import SPLITS, Dataset, Split, SplitName
+from lra.core.protocol import Rows, Rules
+from tasks.contract import Task, TaskConfig
+from tasks.generators.counter import U64, below, stream_key
+from tasks.generators.disjoint import Drawn, disjoint_split
+from tasks.generators.verses import Poetics, poems
+
+
+class TextConfig(TaskConfig, frozen=True):
+    """Parameters of the poems; real text has none."""
+
+    astray_percent: Annotated[int, msgspec.Meta(ge=0, le=40)] = 10
+    """Chance of a word to return in the wrong verse; most words always return in the right one."""
+
+
+class Text(Task):
+    """Two-way classification of a document; tokens are its bytes + 1, cut at the length."""
+
+    card = TaskCard(
+        title="Text",
+        source="IMDB, Maas et al. 2011; LRA, Tay et al. 2021 (arXiv 2011.04006)",
+        classes=2,
+        vocabulary=257,
+        stand_in="poems of four verses: do they rhyme ABAB (1) or ABBA (0)?",
+    )
+    Config = TextConfig
+
+    def __init__(self, config: TaskConfig, *, length: int, rules: Rules = "fixed") -> None:
+        super().__init__(config, length=length, rules=rules)
+
+    def generate(self, split: SplitName, rows: int) -> Split:
+        """Make `rows` poems; under lra2021 rules validation is test, as in the original."""
+        config = cast(TextConfig, self.config)
+        if self.rules == "lra2021" and split == "validation":
+            split = "test"
+        size = Poetics.of("text", self.length, config.astray_percent)
+
+        def draw(keys_R: U64) -> Drawn:
+            forms_R = below(keys_R, _FORM, 2)
+            tokens_RS, kept_RS = poems(keys_R, forms_R, size)
+            return Drawn(tokens_RS[:, None], kept_RS[:, None], forms_R)
+
+        return disjoint_split(draw, stream_key("text", config.data_seed), split, rows)
+
+    def load(self, source: str, rows: Rows) -> Dataset:
+        """Read labelled text; see `tasks.sources.labelled_text` for its forms."""
+        from tasks.sources.labelled_text import read_labelled_text
+
+        found = read_labelled_text(source, rows, rules=self.rules, task="text")
+        splits: dict[SplitName, Split] = {}
+        for split in SPLITS:
+            texts, labels = found[split]
+            tokens = [_bytes_plus_one(text[: self.length]) for text in texts]
+            splits[split] = Split.of(tokens, labels)
+        return self.dataset(splits)
+
+
+_FORM = 1 << 30
+"""Where in a row's stream its form is drawn, past all draws of the poem."""
+
+
+def _bytes_plus_one(text: bytes) -> np.ndarray[tuple[int], np.dtype[np.uint16]]:
+    return np.frombuffer(text, dtype=np.uint8).astype(np.uint16) + np.uint16(1)
