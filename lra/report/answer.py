@@ -1,0 +1,181 @@
+"""What the records say, in a few sentences computed from the tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from lra.report.efficiency import EfficiencyTables
+from lra.report.quality import QualityTable
+from lra.report.rows import EXACT, NO_MIXING
+from lra.report.select import Selection
+from lra.report.table import Cell, Row, Table
+from lra.report.words import NOT_RUN, STATUS, count, listing
+
+_SENTENCES = 3
+"""With more mechanisms than this the answer names the best ones instead of each."""
+_STEPS = {"train": "a training step", "forward": "a forward pass"}
+
+
+def answer(
+    selection: Selection, quality: Sequence[QualityTable], costs: Sequence[EfficiencyTables]
+) -> tuple[str, ...]:
+    """Return the sentences to read first; at least one."""
+    sentences: list[str] = []
+    for one in quality:
+        sentences += _quality(one, name_scale=len(quality) > 1)
+    for cost in costs:
+        if not cost.reference_only:
+            sentences += _costs(cost)
+    if not sentences:
+        sentences = ["The run has neither an accuracy nor a time yet."]
+    return (*sentences, *_not_ok(selection))
+
+
+def _subjects(table: Table) -> list[Row]:
+    """The run's mechanisms that are asked about; exact attention if there is nothing else."""
+    own = [row for row in table.rows if row.origin == "run" and row.mechanism]
+    asked = [row for row in own if row.mechanism not in (EXACT, NO_MIXING)]
+    return asked or [row for row in own if row.mechanism == EXACT]
+
+
+def _quality(quality: QualityTable, *, name_scale: bool) -> list[str]:
+    table, subjects = quality.table, _subjects(quality.table)
+    where = f"{table.title}. " if name_scale else ""
+    if len(subjects) > _SENTENCES:
+        return [where + _best(quality, subjects)]
+    return [where + _per_task(quality, row) for row in subjects]
+
+
+def _anchors(table: Table, row: Row) -> list[tuple[str, Row]]:
+    """Exact attention and no mixing, the run's own before a reference's."""
+    named = [(EXACT, EXACT), (NO_MIXING, "no mixing")]
+    found = []
+    for name, words in named:
+        rows = [
+            r
+            for r in table.rows
+            if r.mechanism == name and r.mechanism != row.mechanism and r.cells
+        ]
+        rows.sort(key=lambda r: r.origin != "run")
+        if rows:
+            found.append((words, rows[0]))
+    return found
+
+
+def _per_task(quality: QualityTable, row: Row) -> str:
+    """`performer: 78.3 % on text (sdpa 99.9 %, no mixing 50.1 %), OOM on image (...)`."""
+    anchors = _anchors(quality.table, row)
+    parts = []
+    titles = [column.title for column in quality.columns]
+    for place, title in enumerate(titles):
+        beside = _beside(anchors, place)
+        parts.append(f"{_share(row.cells[place])} on {title}{beside}")
+    return f"{row.label}: {'; '.join(parts)}."
+
+
+def _beside(anchors: Sequence[tuple[str, Row]], place: int) -> str:
+    found = [(words, row.cells[place]) for words, row in anchors]
+    parts = [f"{words} {_share(cell)}" for words, cell in found if cell.text != NOT_RUN]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _share(cell: Cell) -> str:
+    return cell.text if cell.value is None else f"{cell.text} %"
+
+
+def _best(quality: QualityTable, subjects: Sequence[Row]) -> str:
+    """The highest means of many mechanisms, with the anchors."""
+    number = len(quality.columns)
+    start = f"{count(len(subjects), 'mechanism')} on {count(number, 'task')}"
+    if not quality.mean_of and number > 1:
+        return f"{start}; the table has their accuracies."
+    over = f"mean accuracy over {listing(quality.mean_of)}" if quality.mean_of else "accuracy"
+    ranked = sorted(
+        ((row.cells[-1].value, row) for row in subjects if row.cells[-1].value is not None),
+        key=lambda pair: (-(pair[0] or 0.0), pair[1].label),
+    )
+    if not ranked:
+        return f"{start}; none of them has a {over}."
+    best = [f"{row.label} {_share(row.cells[-1])}" for _, row in ranked[:_SENTENCES]]
+    beside = _beside(_anchors(quality.table, ranked[0][1]), -1)
+    return f"{start}. Highest {over}: {listing(best)}{beside}."
+
+
+def _costs(costs: EfficiencyTables) -> list[str]:
+    mode = next((mode for mode in _STEPS if mode in costs.latency), None)
+    if mode is None:
+        return []
+    latency, memory = costs.latency[mode], costs.memory[mode]
+    subjects = [row for row in _subjects(latency) if row.mechanism != EXACT]
+    layer = "attention alone" if costs.level == "attention" else costs.level
+    if len(subjects) > _SENTENCES:
+        return _cheapest(latency, memory, subjects, f"{_STEPS[mode]} of the {layer}")
+    return [
+        _cost(row, latency, memory, f"{_STEPS[mode]} of the {row.label} {layer}")
+        for row in subjects
+    ]
+
+
+def _cost(row: Row, latency: Table, memory: Table, what: str) -> str:
+    """`At length 2048 a training step of the performer layer takes 0.41 x the time of sdpa ...`."""
+    reached = [place for place, cell in enumerate(row.cells) if cell.value is not None]
+    if not reached:
+        return f"There is no time of {what} ({row.cells[-1].text})."
+    place = reached[-1]
+    time, symbol = row.cells[place], latency.title.rpartition(" ")[2]
+    start = f"At length {latency.columns[place]} {what} takes"
+    beside = memory.row(row.variant, row.origin)
+    room = beside.cells[place] if beside else Cell("not measured")
+    if time.ratio is None:
+        needs = f" and {room.text} {memory.title.rpartition(' ')[2]}" if room.value else ""
+        return f"{start} {time.text} {symbol}{needs}; {EXACT} has no time there."
+    needs = f" and {room.note} its memory" if room.ratio is not None else f"; memory {room.text}"
+    return f"{start} {time.note} the time of {EXACT}{needs}."
+
+
+def _cheapest(latency: Table, memory: Table, subjects: Sequence[Row], what: str) -> list[str]:
+    """The fastest and the leanest of many mechanisms at the longest length."""
+    parts = []
+    labels = {row.label for row in subjects}
+    for table, word in ((latency, "fastest"), (memory, "least memory")):
+        found = [
+            (cell.ratio, row.label, cell)
+            for row in table.rows
+            if row.origin == "run" and row.label in labels
+            for cell in row.cells[-1:]
+            if cell.ratio is not None
+        ]
+        if found:
+            _, label, cell = min(found, key=lambda one: one[:2])
+            parts.append(f"{word}: {label}, {cell.note} {EXACT}")
+    if not parts:
+        return []
+    return [f"For {what} at length {latency.columns[-1]}, {'; '.join(parts)}."]
+
+
+def _not_ok(selection: Selection) -> list[str]:
+    """How many of the run's cells did not end well, by ending."""
+    own = [kept.record for kept in selection.kept if kept.origin == "run"]
+    bad = Counter(record.status for record in own if record.status != "ok")
+    if not bad:
+        return []
+    endings = [f"{number} {STATUS[status]}" for status, number in sorted(bad.items())]
+    verb = "is" if bad.total() == 1 else "are"
+    return [f"{bad.total()} of {count(len(own), 'cell')} {verb} not ok: {listing(endings)}."]
+
+
+def summary(quality: Sequence[QualityTable], costs: Sequence[EfficiencyTables]) -> Table | None:
+    """Return the table to print in a terminal: the run beside exact attention and baselines."""
+    if not quality:
+        own = [cost for cost in costs if not cost.reference_only]
+        return next((table for cost in own for table in reversed(cost.latency.values())), None)
+    table = quality[0].table
+    rows = [
+        row
+        for row in table.rows
+        if row.origin == "run" or row.mechanism in (EXACT, NO_MIXING) or not row.mechanism
+    ]
+    return msgspec.structs.replace(table, rows=tuple(rows))

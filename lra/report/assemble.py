@@ -1,0 +1,121 @@
+"""The whole report as one value: sentences, tables and figures in reading order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeVar
+
+from lra.report.answer import answer, summary
+from lra.report.efficiency import EfficiencyTables, efficiency_tables
+from lra.report.plots_cost import cost_figure
+from lra.report.plots_learning import learning_figure
+from lra.report.plots_quality import quality_figure
+from lra.report.plots_tradeoff import tradeoff_figure
+from lra.report.protocol import parameter_table, protocol_table
+from lra.report.provenance import footer, measuring, not_ok_table, provenance_table, subtitle
+from lra.report.quality import QualityTable, quality_tables
+from lra.report.select import Selection
+from lra.report.table import Report, Section, Table
+
+EMPTY = "There is no record to report: run `python -m lra run --impl performer`, then report again."
+_Item = TypeVar("_Item")
+
+
+def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
+    """Return the report, and the small table to print beside its answer."""
+    if not any(kept.origin == "run" for kept in selection.kept):
+        return Report(title, "", (EMPTY,), (), ""), None
+    quality, costs = quality_tables(selection), efficiency_tables(selection)
+    here = [one for one in costs if not one.reference_only]
+    elsewhere = [one for one in costs if one.reference_only]
+    sections = [
+        *_quality(quality, selection),
+        *_costs(here),
+        *_tradeoff(quality, costs),
+        *_elsewhere(elsewhere),
+        *_not_ok(selection),
+        *_protocol(quality, selection),
+        Section("provenance", "Provenance", tables=(provenance_table(selection),)),
+    ]
+    report = Report(
+        title=title,
+        subtitle=subtitle(selection),
+        answer=answer(selection, quality, costs),
+        sections=tuple(sections),
+        footer=footer(selection),
+    )
+    return report, summary(quality, costs)
+
+
+def _there(items: Iterable[_Item | None]) -> tuple[_Item, ...]:
+    return tuple(item for item in items if item is not None)
+
+
+def _quality(quality: Sequence[QualityTable], selection: Selection) -> list[Section]:
+    if not quality:
+        return [Section("quality", "Quality", ("No model was trained in this run.",))]
+    return [
+        Section(
+            "quality" if number == 1 else f"quality-{number}",
+            "Quality" if number == 1 else f"Quality: {one.table.title.lower()}",
+            tables=(one.table,),
+            figures=_there((quality_figure(one), learning_figure(one, selection))),
+        )
+        for number, one in enumerate(quality, start=1)
+    ]
+
+
+def _costs(costs: Sequence[EfficiencyTables]) -> list[Section]:
+    if not costs:
+        return [Section("latency", "Latency and memory", ("None was measured in this run.",))]
+    sections = []
+    for number, one in enumerate(costs, start=1):
+        which = "" if len(costs) == 1 else f" {number}"
+        parts: list[tuple[Literal["latency", "memory"], dict[str, Table]]] = [
+            ("latency", one.latency),
+            ("memory", one.memory),
+        ]
+        for metric, tables in parts:
+            sections.append(
+                Section(
+                    f"{metric}{which.replace(' ', '-')}",
+                    f"{metric.capitalize()}{which}",
+                    (one.setting,),
+                    tuple(tables.values()),
+                    _there([cost_figure(one, metric)]),
+                )
+            )
+    return sections
+
+
+def _tradeoff(quality: Sequence[QualityTable], costs: Sequence[EfficiencyTables]) -> list[Section]:
+    figures = _there(tradeoff_figure(one, costs) for one in quality)
+    return [Section("tradeoff", "Quality against speed", figures=figures)] if figures else []
+
+
+def _elsewhere(costs: Sequence[EfficiencyTables]) -> list[Section]:
+    """Reference timings of other machine classes or builds, apart from the run's."""
+    text = "Reference rows, measured elsewhere or with another build. Compare ratios, never times."
+    return [
+        Section(
+            f"reference-{number}",
+            "Reference timings" if len(costs) == 1 else f"Reference timings {number}",
+            (text, one.setting),
+            (*one.latency.values(), *one.memory.values()),
+        )
+        for number, one in enumerate(costs, start=1)
+    ]
+
+
+def _not_ok(selection: Selection) -> list[Section]:
+    table = not_ok_table(selection)
+    if table is None:
+        return [Section("not-ok", "Cells that are not ok", ("None: every cell ended well.",))]
+    return [Section("not-ok", "Cells that are not ok", tables=(table,))]
+
+
+def _protocol(quality: Sequence[QualityTable], selection: Selection) -> list[Section]:
+    tables = [
+        table for one in quality for table in (protocol_table(one), parameter_table(one, selection))
+    ]
+    return [Section("protocol", "Protocol", measuring(selection), tuple(tables))]

@@ -1,0 +1,79 @@
+"""Columns of an accuracy table: one per protocol of a task, told apart by what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from lra.core.cells import QualityCell
+from lra.core.hashing import value_hash
+from lra.report.entries import protocol_hash
+from lra.report.words import differing, flat
+
+AVERAGED = ("listops", "text", "retrieval", "image", "pathfinder")
+"""The tasks that a mean accuracy is over; a table that has fewer of them says which."""
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One protocol of one task."""
+
+    title: str
+    cell: QualityCell
+    """Any cell of the column: they share data, model and training."""
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return self.cell.data.task
+
+    @property
+    def protocol(self) -> str:
+        """Hash of data, model and training."""
+        return protocol_hash(self.cell)
+
+    @property
+    def data(self) -> str:
+        """Hash of the data alone, by which simple baselines are joined."""
+        return value_hash(self.cell.data)
+
+
+def columns_of(cells: Iterable[QualityCell]) -> list[Column]:
+    """Return one column per protocol, the five named tasks first."""
+    protocols = {protocol_hash(cell): cell for cell in cells}
+    by_task: dict[str, list[QualityCell]] = {}
+    for _, cell in sorted(protocols.items()):
+        by_task.setdefault(cell.data.task, []).append(cell)
+    return [column for task in sorted(by_task, key=_place) for column in _titled(by_task[task])]
+
+
+def mean_columns(columns: Iterable[Column]) -> list[Column]:
+    """Return the columns that a mean accuracy is over: none if a task has two protocols."""
+    named = [column for column in columns if column.task in AVERAGED]
+    tasks = {column.task for column in named}
+    return named if len(tasks) == len(named) > 1 else []
+
+
+def _titled(cells: list[QualityCell]) -> list[Column]:
+    settings = [
+        {
+            **{f"data.{key}": text for key, text in flat(cell.data).items() if key != "hash"},
+            **{f"model.{key}": text for key, text in flat(cell.model).items()},
+            **{f"training.{key}": text for key, text in flat(cell.training).items()},
+        }
+        for cell in cells
+    ]
+    differences = differing(settings)
+    if len(set(differences)) < len(cells):
+        hashes = [f"data {cell.data.hash[:8]}" for cell in cells]
+        pairs = zip(hashes, differences, strict=True)
+        differences = [", ".join(part for part in pair if part) for pair in pairs]
+    columns = [
+        Column(f"{cell.data.task} ({difference})" if len(cells) > 1 else cell.data.task, cell)
+        for cell, difference in zip(cells, differences, strict=True)
+    ]
+    return sorted(columns, key=lambda column: column.title)
+
+
+def _place(task: str) -> tuple[int, str]:
+    return (AVERAGED.index(task) if task in AVERAGED else len(AVERAGED), task)

@@ -1,0 +1,148 @@
+"""Latency and memory tables: mechanisms by length, each beside exact attention of the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+import msgspec
+
+from lra.report.costs import LOOSE, Costs, costs
+from lra.report.entries import PEAK_MEMORY, Entry
+from lra.report.rows import EXACT, reference_notes, row, shown
+from lra.report.select import Selection
+from lra.report.table import Table, sorted_groups
+from lra.report.words import count, listing, quantity, scale_of
+
+_CALLS = {"forward": "forward pass", "train": "training step"}
+_MEMORY = {
+    "peak_resident_bytes": "Peak resident memory above its level before the call",
+    "peak_allocated_bytes": "Peak memory in live tensors above its level before the call",
+}
+
+
+class EfficiencyTables(msgspec.Struct, frozen=True):
+    """The tables of one machine class, one setting of sizes and one build."""
+
+    machine: str
+    level: str
+    batch: int
+    setting: str
+    """All that the tables share, in a sentence."""
+    reference_only: bool
+    latency: dict[str, Table]
+    """By mode."""
+    memory: dict[str, Table]
+
+
+def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
+    """Return tables per machine class, sizes, threads, torch and profiler; the run's first.
+
+    Two machine classes never share a table.
+    """
+    measured = [e for e in selection.entries if e.kind == "efficiency"]
+    groups = [group for _, group in sorted_groups(measured, _key)]
+    groups.sort(key=lambda group: all(e.origin == "reference" for e in group))
+    return [_tables(number, group) for number, group in enumerate(groups, start=1)]
+
+
+def call_words(mode: str) -> str:
+    """Return what one call of a mode is."""
+    return _CALLS.get(mode, f"{mode} call")
+
+
+def _key(e: Entry) -> tuple[object, ...]:
+    where = (e.device, e.machine, e.threads, e.torch, e.measure_hash)
+    return (e.scale, e.level, e.direction, e.batch, e.heads, e.head_width, e.dtype, *where)
+
+
+def _tables(number: int, group: list[Entry]) -> EfficiencyTables:
+    first = group[0]
+    memory = PEAK_MEMORY[first.device]
+    modes = sorted({e.mode for e in group}, key=lambda mode: (mode not in _CALLS, mode))
+    what = "the attention alone" if first.level == "attention" else f"one {first.level}"
+    setting = (
+        f"{first.machine}, {count(first.threads, 'thread')}, torch {first.torch}: "
+        f"{what}, {first.direction}, batch {first.batch}, "
+        f"{count(first.heads or 0, 'head')} of width {first.head_width}, {first.dtype}."
+    )
+
+    def by_mode(metric: str, noun: str) -> dict[str, Table]:
+        return {mode: _table(f"{noun}-{mode}-{number}", metric, mode, group) for mode in modes}
+
+    return EfficiencyTables(
+        machine=first.machine,
+        level=first.level,
+        batch=first.batch or 1,
+        setting=setting,
+        reference_only=all(e.origin == "reference" for e in group),
+        latency=by_mode("latency", "latency"),
+        memory=by_mode(memory, "memory"),
+    )
+
+
+def _table(id: str, metric: str, mode: str, group: Sequence[Entry]) -> Table:
+    """Rows are mechanisms, columns lengths; one unit for the whole table."""
+    entries = [e for e in group if e.mode == mode]
+    measured = [e for e in entries if e.metric == metric]
+    lengths = sorted({e.length for e in entries})
+    timed = metric == "latency"
+    rows, known = shown(measured), costs(measured)
+    size, symbol = scale_of(known.known(), "s" if timed else "B")
+    best = {length: known.fastest(length) if timed else None for length in lengths}
+    subject = "Time" if timed else "Peak memory"
+    quoted = "Median" if timed else _MEMORY[metric]
+    return Table(
+        id=id,
+        title=f"{subject} of a {call_words(mode)}, in {symbol}",
+        caption=f"{quoted}, by sequence length, with its ratio to {EXACT} in the same run.",
+        corner="mechanism",
+        columns=tuple(str(length) for length in lengths),
+        rows=tuple(
+            row(own, [known.cell(key, n, size, strong=best[n] == key) for n in lengths])
+            for key, own in rows.items()
+        ),
+        notes=(
+            *(_time_notes(entries, known) if timed else []),
+            *(["Bold: fastest but the floor, its quartiles apart."] if any(best.values()) else []),
+            *_missing(entries, known, lengths, metric),
+            *reference_notes(rows),
+        ),
+    )
+
+
+def _time_notes(entries: Sequence[Entry], known: Costs) -> list[str]:
+    """How many samples, how wide, and whether the machine held still."""
+    notes = []
+    samples = sorted({e.samples for e in entries if e.metric == "latency" and e.samples})
+    if samples:
+        span = f"{samples[0]} to {samples[-1]}" if len(samples) > 1 else f"{samples[0]}"
+        notes.append(f"{span} samples a figure.")
+    if any(cost.loose for cost in known.by_place.values()):
+        notes.append(f"~: the quartiles lie more than {LOOSE:.0%} of the median apart.")
+    before = {e.record: e.value for e in entries if e.metric == "control_before" and e.value}
+    after = {e.record: e.value for e in entries if e.metric == "control_after" and e.value}
+    pairs = [(before[record], after[record]) for record in sorted(before.keys() & after.keys())]
+    if pairs:
+        middle = quantity(median([value for pair in pairs for value in pair]), "s")
+        drift = max(max(pair) / min(pair) for pair in pairs) - 1
+        notes.append(
+            f"Control (a plain matrix product in the same processes): {middle}, "
+            f"up to {drift:.0%} apart before and after a cell."
+        )
+    return notes
+
+
+def _missing(
+    entries: Sequence[Entry], known: Costs, lengths: Sequence[int], metric: str
+) -> list[str]:
+    """Why a ratio is n/a, and what these cells could not measure."""
+    notes = []
+    gone = [(n, known.exact("run", n)) for n in lengths]
+    words = [f"{n} ({cost.word})" for n, cost in gone if cost.value is None]
+    if words and any(e.origin == "run" for e in entries):
+        notes.append(f"n/a: no ratio, for {EXACT} has no figure at {listing(words)}.")
+    if metric != "latency":
+        null = {(e.metric, e.reason) for e in entries if e.word == "not measured"}
+        notes += [f"{name}: not measured ({reason})." for name, reason in sorted(null)]
+    return notes

@@ -1,0 +1,214 @@
+"""The table model: one measured quantity of one cell per entry, in long form.
+
+Every table, plot, sentence and the CSV are made of these and of nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from lra.core.cells import BaselineCell, Cell, EfficiencyCell, QualityCell
+from lra.core.hashing import value_hash
+from lra.core.records import Metric, Record
+from lra.report.words import STATUS, ending, machine_words, visible
+
+Origin = Literal["run", "reference"]
+"""run: the store being reported. reference: the committed rows put beside it."""
+
+PEAK_MEMORY = {"cpu": "peak_resident_bytes", "cuda": "peak_allocated_bytes"}
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A record that takes part in the report."""
+
+    origin: Origin
+    label: str
+    """Mechanism with what sets it apart from others of that name; "" for simple baselines."""
+    record: Record
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One quantity of one cell: what was asked, what answered, and the figure or why there is none.
+
+    What does not apply to the kind of cell is None or "".
+    """
+
+    origin: Origin
+    kind: Literal["quality", "baseline", "efficiency"]
+    label: str
+    """Row of a table: the mechanism, or the simple baseline."""
+    mechanism: str = ""
+    config: str = ""
+    """Of the mechanism, as JSON."""
+    scale: str
+    rules: str = ""
+    track: str = ""
+    task: str = ""
+    source: str = ""
+    data_hash: str = ""
+    length: int
+    test_rows: int | None = None
+    mode: str = ""
+    level: str = ""
+    direction: str = ""
+    batch: int | None = None
+    heads: int | None = None
+    head_width: int | None = None
+    dtype: str = ""
+    device: str = ""
+    seed: int | None = None
+    replicate: int | None = None
+    machine: str
+    threads: int
+    torch: str
+    status: str
+    metric: str
+    value: float | None
+    unit: str
+    better: str
+    samples: int = 0
+    q1: float | None = None
+    q3: float | None = None
+    minimum: float | None = None
+    word: str = ""
+    """What stands in a table where there is no value: `OOM`, `not measured`."""
+    reason: str = ""
+    """Why there is no value, where the word alone does not say it."""
+    parameters: int | None = None
+    best_step: int | None = None
+    protocol: str = ""
+    """Hash of data, model and training: accuracies of one protocol share a column. For simple
+    baselines of the data alone."""
+    mechanism_hash: str = ""
+    measure_hash: str
+    started_at: str
+    record: str
+
+
+def protocol_hash(cell: QualityCell) -> str:
+    """Return the hash of what cells must share for their accuracies to be compared."""
+    return value_hash([cell.data, cell.model, cell.training])
+
+
+def entries(kept: Kept) -> Iterator[Entry]:
+    """Yield a record's entries: its metrics, and those a cell of its kind should have but has not.
+
+    A cell that is not ok has no headline figure, whatever its record holds.
+    """
+    record = kept.record
+    expected = _expected(record.cell)
+    for name, metric in sorted({**dict.fromkeys(expected), **record.metrics}.items()):
+        if record.status != "ok" and name in expected:
+            metric = None
+        yield _entry(kept, name, metric)
+
+
+def _expected(cell: Cell) -> dict[str, Metric]:
+    """The headline metrics of a kind of cell, as they stand where nothing was measured."""
+    if isinstance(cell, QualityCell):
+        return {"test_accuracy": Metric(value=None, unit="share", better="higher")}
+    if isinstance(cell, BaselineCell):
+        share = Metric(value=None, unit="share", better="higher")
+        return {"majority": share, "bag_of_tokens": share}
+    return {
+        "latency": Metric(value=None, unit="s"),
+        PEAK_MEMORY[cell.device]: Metric(value=None, unit="B"),
+    }
+
+
+def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:
+    record, cell = kept.record, kept.record.cell
+    word, reason = "", ""
+    if metric is None:
+        metric = _expected(cell)[name]
+        word = ending(record.status, record.failure)
+        reason = visible(record.failure.message) if record.failure else ""
+        if record.status == "ok":
+            word, reason = "not measured", "not in the record"
+    elif metric.value is None:
+        word, reason = "not measured", visible(metric.why_null or "no reason given")
+    elif not math.isfinite(metric.value):
+        word, reason = "not finite", f"measured as {metric.value}"
+    common = Entry(
+        origin=kept.origin,
+        kind="baseline",
+        label=kept.label or visible(name.replace("_", " ")),
+        scale=cell.scale,
+        length=cell.length if isinstance(cell, EfficiencyCell) else cell.data.length,
+        machine=machine_words(cell.machine),
+        threads=cell.threads,
+        torch=cell.torch,
+        status=STATUS[record.status],
+        metric=name,
+        value=None if word else metric.value,
+        unit=metric.unit,
+        better=metric.better,
+        samples=len(metric.samples),
+        q1=metric.q1,
+        q3=metric.q3,
+        minimum=metric.minimum,
+        word=word,
+        reason=reason,
+        parameters=record.parameters,
+        best_step=record.best_step,
+        measure_hash=cell.measure_hash,
+        started_at=record.started_at,
+        record=record.id,
+    )
+    return _with_cell(common, cell)
+
+
+def _with_cell(entry: Entry, cell: Cell) -> Entry:
+    replace = msgspec.structs.replace
+    if not isinstance(cell, BaselineCell):
+        entry = replace(
+            entry,
+            kind="quality" if isinstance(cell, QualityCell) else "efficiency",
+            mechanism=cell.mechanism.name,
+            config=config_text(cell),
+            mechanism_hash=cell.mechanism.hash,
+            device=cell.device,
+        )
+    if not isinstance(cell, EfficiencyCell):
+        entry = replace(
+            entry,
+            task=cell.data.task,
+            source=cell.data.source,
+            data_hash=cell.data.hash,
+            rules=cell.data.rules,
+            test_rows=cell.data.rows.test,
+        )
+    if isinstance(cell, QualityCell):
+        return replace(
+            entry,
+            track=cell.track,
+            batch=cell.training.batch,
+            heads=cell.model.heads,
+            head_width=cell.model.qkv_width // cell.model.heads,
+            dtype=cell.training.precision,
+            direction="causal" if cell.model.causal else "bidirectional",
+            seed=cell.seed,
+            protocol=protocol_hash(cell),
+        )
+    if isinstance(cell, BaselineCell):
+        return replace(entry, protocol=value_hash(cell.data))
+    return replace(
+        entry,
+        mode=cell.mode,
+        level=cell.level,
+        direction=cell.direction,
+        batch=cell.batch,
+        heads=cell.heads,
+        head_width=cell.head_width,
+        dtype=cell.dtype,
+        replicate=cell.replicate,
+    )
+
+
+def config_text(cell: QualityCell | EfficiencyCell) -> str:
+    """Return a mechanism's configuration as JSON with sorted keys."""
+    return msgspec.json.encode(cell.mechanism.config, order="sorted").decode()

@@ -1,0 +1,92 @@
+"""Where the names in a plot go, so that none covers another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+Side = Literal["left", "center", "right"]
+
+
+class Box(NamedTuple):
+    """A rectangle in points."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    def overlap(self, other: Box) -> float:
+        """Return the area that two boxes share."""
+        width = min(self.right, other.right) - max(self.left, other.left)
+        height = min(self.top, other.top) - max(self.bottom, other.bottom)
+        return max(0.0, width) * max(0.0, height)
+
+
+class Placed(NamedTuple):
+    """Offset of a label from its circle's centre in points, and how it is aligned there."""
+
+    dx: float
+    dy: float
+    align: Side
+
+
+def spread(places: Sequence[float], gap: float) -> list[float]:
+    """Return sorted places, moved as little as needed to lie at least `gap` apart."""
+    blocks: list[list[float]] = []
+    for place in places:
+        blocks.append([place])
+        while len(blocks) > 1 and _start(blocks[-1], gap) < _end(blocks[-2], gap) + gap:
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    return [_start(block, gap) + gap * n for block in blocks for n in range(len(block))]
+
+
+def _start(block: Sequence[float], gap: float) -> float:
+    """Where a run of touching labels begins, centred on what its members wanted."""
+    return sum(block) / len(block) - gap * (len(block) - 1) / 2
+
+
+def _end(block: Sequence[float], gap: float) -> float:
+    return _start(block, gap) + gap * (len(block) - 1)
+
+
+def beside_circles(
+    centres: Sequence[tuple[float, float]],
+    radii: Sequence[float],
+    sizes: Sequence[tuple[float, float]],
+    frame: Box,
+) -> list[Placed]:
+    """Return a place for the label of each circle: the side where it covers least.
+
+    All in points; `sizes` are widths and heights of the labels, `frame` is the panel.
+    """
+    taken = [Box(x - r, y - r, x + r, y + r) for (x, y), r in zip(centres, radii, strict=True)]
+    found = []
+    for (x, y), radius, (width, height) in zip(centres, radii, sizes, strict=True):
+        options = []
+        for placed in _sides(radius, height):
+            left = x + placed.dx - {"left": 0.0, "center": width / 2, "right": width}[placed.align]
+            bottom = y + placed.dy - height / 2
+            box = Box(left, bottom, left + width, bottom + height)
+            outside = width * height - box.overlap(frame)
+            options.append((sum(map(box.overlap, taken)) + 4 * outside, placed, box))
+        _, placed, box = min(options, key=lambda option: option[0])
+        taken.append(box)
+        found.append(placed)
+    return found
+
+
+def _sides(radius: float, height: float) -> list[Placed]:
+    """Right, left, below, above, and then the corners."""
+    corner = 0.75 * radius + 4
+    down, up = -0.75 * radius - height, 0.75 * radius + height
+    return [
+        Placed(radius + 5, 0, "left"),
+        Placed(-radius - 5, 0, "right"),
+        Placed(0, -radius - 3 - height / 2, "center"),
+        Placed(0, radius + 3 + height / 2, "center"),
+        Placed(corner, down, "left"),
+        Placed(-corner, down, "right"),
+        Placed(corner, up, "left"),
+        Placed(-corner, up, "right"),
+    ]

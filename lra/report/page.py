@@ -1,0 +1,58 @@
+"""A report as one self-contained HTML page and as Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lra.report.style import inline, look
+from lra.report.table import Figure, Report, Row, Table, escape, markdown
+
+_TEMPLATES = Path(__file__).with_name("templates")
+
+
+def html_text(report: Report) -> str:
+    """Return the page: no script, nothing fetched, everything a record says escaped."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+    def drawing(figure: Figure) -> Markup:
+        return Markup(inline(figure.svg, f"plot-{figure.id}", figure.alt))
+
+    template = environment.get_template("report.html")
+    return template.render(report=report, drawing=drawing, colour=_colour)
+
+
+def _colour(row: Row) -> str:
+    """The colour of a mechanism's swatch; empty for other rows."""
+    return look(row.mechanism).colour if row.mechanism else ""
+
+
+def markdown_text(report: Report) -> str:
+    """Return the same sections as GitHub Markdown, with the plots as linked files."""
+    parts = [f"# {escape(report.title)}", *map(escape, report.answer)]
+    for section in report.sections:
+        parts += [f"## {escape(section.title)}", *map(escape, section.text)]
+        for table in section.tables:
+            parts += _markdown_table(table)
+        for figure in section.figures:
+            parts += [
+                f"### {escape(figure.title)}",
+                f"![{escape(figure.alt)}](plots/{figure.id}.svg)",
+                escape(figure.caption),
+            ]
+    parts += [f"*{escape(report.footer)}*"] if report.footer else []
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _markdown_table(table: Table) -> list[str]:
+    notes = "\n".join(f"- {escape(note)}" for note in table.notes)
+    return [f"### {escape(table.title)}", escape(table.caption), markdown(table), notes]

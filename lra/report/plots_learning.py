@@ -1,0 +1,117 @@
+"""Plot of validation accuracy while learning, one panel per task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lra.core.cells import QualityCell
+from lra.report.columns import Column
+from lra.report.entries import protocol_hash
+from lra.report.quality import QualityTable
+from lra.report.rows import EXACT, NO_MIXING
+from lra.report.select import Selection
+from lra.report.style import MUTED, draw, look
+from lra.report.table import Figure, Row, names
+from lra.report.words import listing, visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+_WIDTH = 9.6
+_ACROSS = 3
+
+
+def learning_figure(quality: QualityTable, selection: Selection) -> Figure | None:
+    """Return validation accuracy against steps; None if no record of the table has a curve."""
+    points = _points(quality, selection)
+    if points.empty:
+        return None
+    rows = [row for row in quality.table.rows if (points["row"] == row.title).any()]
+    columns = [c for c in quality.columns if (points["protocol"] == c.protocol).any()]
+    across, down = min(_ACROSS, len(columns)), -(-len(columns) // _ACROSS)
+
+    def paint(figure: Any) -> None:
+        panels = list(figure.subplots(down, across, squeeze=False).flat)
+        for axes, column in zip(panels, columns, strict=False):
+            _panel(axes, column, points[points["protocol"] == column.protocol], rows)
+        for axes in panels[len(columns) :]:
+            axes.set_visible(False)
+        for axes in panels[max(0, len(columns) - across) : len(columns)]:
+            axes.set_xlabel("training step")
+        figure.supylabel("validation accuracy, %", fontsize=9.5, color=MUTED)
+        _legend(figure, rows)
+
+    several = points.groupby(["row", "protocol"])["seed"].nunique().max() > 1
+    return Figure(
+        id=quality.table.id.replace("quality", "learning"),
+        title="Learning curves",
+        alt="Line plots of validation accuracy against training steps on "
+        f"{listing([c.title for c in columns])} for {listing(names(rows))}.",
+        caption="Thin lines: reference."
+        + (" Means over seeds, bands of one standard deviation." if several else ""),
+        svg=draw(paint, _WIDTH, 0.8 + 2.3 * down + 0.24 * -(-len(rows) // 4)),
+    )
+
+
+def _points(quality: QualityTable, selection: Selection) -> pd.DataFrame:
+    """One validation per line, of the rows that the table shows."""
+    import pandas as pd
+
+    protocols = {column.protocol for column in quality.columns}
+    found = []
+    for kept in selection.kept:
+        cell, row = kept.record.cell, quality.table.row(kept.label, kept.origin)
+        if not isinstance(cell, QualityCell) or row is None or protocol_hash(cell) not in protocols:
+            continue
+        found += [
+            {
+                "row": row.title,
+                "protocol": protocol_hash(cell),
+                "seed": cell.seed,
+                "step": point.step,
+                "accuracy": 100 * point.validation_accuracy,
+            }
+            for point in kept.record.curve
+        ]
+    return pd.DataFrame(found, columns=["row", "protocol", "seed", "step", "accuracy"])
+
+
+def _panel(axes: Axes, column: Column, points: pd.DataFrame, rows: Sequence[Row]) -> None:
+    import seaborn as sns
+
+    for row in rows:
+        own = points[points["row"] == row.title]
+        if own.empty:
+            continue
+        style = look(row.mechanism, row.variant)
+        sns.lineplot(
+            own,
+            x="step",
+            y="accuracy",
+            errorbar="sd",
+            color=style.colour,
+            linestyle=style.dash,
+            linewidth=_width(row),
+            alpha=0.7 if row.origin == "reference" else 1.0,
+            ax=axes,
+        )
+    axes.set(xlabel="", ylabel="", title=visible(column.title))
+    axes.set_xlim(left=0)
+
+
+def _width(row: Row) -> float:
+    asked = row.origin == "run" and row.mechanism not in (EXACT, NO_MIXING)
+    return 2.4 if asked else 1.6 if row.origin == "run" else 1.0
+
+
+def _legend(figure: Any, rows: Sequence[Row]) -> None:
+    from matplotlib.lines import Line2D
+
+    styles = [(look(row.mechanism, row.variant), _width(row)) for row in rows]
+    handles = [
+        Line2D([], [], color=style.colour, linestyle=style.dash, linewidth=width)
+        for style, width in styles
+    ]
+    figure.legend(handles, names(rows), loc="outside lower center", ncols=4, frameon=False)

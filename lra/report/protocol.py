@@ -1,0 +1,117 @@
+"""The protocol behind an accuracy table, and how equal in size its models were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from lra.core.dataset import SPLITS
+from lra.report.columns import Column
+from lra.report.entries import Entry
+from lra.report.quality import QualityTable
+from lra.report.rows import EXACT, NO_MIXING, row, shown
+from lra.report.select import Selection
+from lra.report.table import Cell, Row, Table
+from lra.report.words import NO_VALUE, NOT_RUN, flat, plain, visible
+
+_UNEQUAL = 0.1
+"""Parameter counts further than this share from exact attention's are marked."""
+
+
+def protocol_table(quality: QualityTable) -> Table:
+    """Return what was fixed for each task; what all of them share stands in the notes."""
+    settings = [_settings(column) for column in quality.columns]
+    keys = list(dict.fromkeys(key for one in settings for key in one))
+    shared = {k: settings[0][k] for k in keys if len({one.get(k) for one in settings}) == 1}
+    varying = [key for key in keys if key not in shared]
+    rows = [
+        Row(visible(column.title), tuple(Cell(text) for text in _task(column, one, varying)))
+        for column, one in zip(quality.columns, settings, strict=True)
+    ]
+    return Table(
+        id=quality.table.id.replace("quality", "protocol"),
+        title=f"Tasks: {quality.table.title[0].lower()}{quality.table.title[1:]}",
+        caption=quality.table.caption,
+        corner="task",
+        columns=(
+            "length",
+            "rows: train / validation / test",
+            "data hash",
+            *(key.rpartition(".")[2].replace("_", " ") for key in varying),
+            "generator",
+        ),
+        rows=tuple(rows),
+        notes=(
+            _shared("Model", "model.", shared, many=len(settings) > 1),
+            _shared("Training", "training.", shared, many=len(settings) > 1),
+            "The best checkpoint by validation accuracy is tested once.",
+        ),
+        numeric=False,
+    )
+
+
+def _settings(column: Column) -> dict[str, str]:
+    model, training = flat(column.cell.model), flat(column.cell.training)
+    return {
+        **{f"model.{key}": text for key, text in model.items()},
+        **{f"training.{key}": text for key, text in training.items()},
+    }
+
+
+def _task(column: Column, settings: Mapping[str, str], varying: Iterable[str]) -> list[str]:
+    data = column.cell.data
+    generator = [f"{visible(k)} {plain(v)}" for k, v in sorted(data.parameters.items())]
+    return [
+        f"{data.length:,}",
+        " / ".join(f"{data.rows.of(split):,}" for split in SPLITS),
+        data.hash,
+        *(settings.get(key, NO_VALUE) for key in varying),
+        ", ".join(generator) or "defaults",
+    ]
+
+
+def _shared(title: str, prefix: str, shared: Mapping[str, str], *, many: bool) -> str:
+    parts = [
+        f"{key.removeprefix(prefix).replace('_', ' ')} {text}"
+        for key, text in shared.items()
+        if key.startswith(prefix)
+    ]
+    return f"{title}{', the same for all tasks' if many else ''}: {', '.join(parts)}."
+
+
+def parameter_table(quality: QualityTable, selection: Selection) -> Table:
+    """Return trainable parameters by task, the unequal ones marked with how far they are off."""
+    protocols = {column.protocol for column in quality.columns}
+    group = [
+        entry
+        for entry in selection.entries
+        if entry.metric == "test_accuracy" and entry.protocol in protocols
+    ]
+    sizes = {(e.origin, e.mechanism, e.protocol): e.parameters for e in group}
+    rows = []
+    for own in shown(group).values():
+        cells = []
+        for column in quality.columns:
+            exact = [sizes.get((o, EXACT, column.protocol)) for o in ("run", "reference")]
+            found = [entry for entry in own if entry.protocol == column.protocol]
+            cells.append(_size(found, next((size for size in exact if size), None)))
+        rows.append(row(own, cells))
+    return Table(
+        id=quality.table.id.replace("quality", "parameters"),
+        title="Trainable parameters",
+        caption=f"Of the whole model. With its distance from {EXACT} where that is above "
+        f"{_UNEQUAL:.0%}; {NO_MIXING} needs fewer by its nature.",
+        corner="mechanism",
+        columns=tuple(visible(column.title) for column in quality.columns),
+        rows=tuple(rows),
+    )
+
+
+def _size(found: Iterable[Entry], exact: int | None) -> Cell:
+    entries = list(found)
+    if not entries:
+        return Cell(NOT_RUN)
+    size = next((entry.parameters for entry in entries if entry.parameters is not None), None)
+    if size is None:
+        return Cell(entries[0].word or NO_VALUE)
+    off = size / exact - 1 if exact else 0.0
+    return Cell(f"{size:,}", f"{off:+.0%}" if abs(off) > _UNEQUAL else "", float(size))

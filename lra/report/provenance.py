@@ -1,0 +1,150 @@
+"""Cells that did not end well, and which machine, versions and commit the records come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lra.core.cells import BaselineCell, Cell, EfficiencyCell
+from lra.core.records import Record
+from lra.report.entries import Kept
+from lra.report.select import Selection
+from lra.report.table import Cell as Place
+from lra.report.table import Row, Table, sorted_groups
+from lra.report.words import NO_VALUE, count, ending, flat, listing, machine_words, visible
+
+
+def not_ok_table(selection: Selection) -> Table | None:
+    """Return every cell that did not end well, with its reason; None if all did."""
+    rows = []
+    for kept in selection.kept:
+        record, failure = kept.record, kept.record.failure
+        if record.status != "ok":
+            phase, why = (visible(failure.phase), visible(failure.message)) if failure else ("", "")
+            texts = (_asked(kept), ending(record.status, failure), phase, why)
+            mark = "reference" if kept.origin == "reference" else ""
+            cells = tuple(Place(text or NO_VALUE) for text in texts)
+            rows.append(Row(kept.label or "simple baselines", cells, mark))
+    if not rows:
+        return None
+    return Table(
+        id="not-ok",
+        title="How they ended",
+        caption="No figure of theirs is in any table, mean or plot.",
+        corner="mechanism",
+        columns=("cell", "ended as", "phase", "why"),
+        rows=tuple(rows),
+        numeric=False,
+    )
+
+
+def _asked(kept: Kept) -> str:
+    cell = kept.record.cell
+    if isinstance(cell, EfficiencyCell):
+        return f"{cell.mode} at {cell.length}"
+    seed = "" if isinstance(cell, BaselineCell) else f", seed {cell.seed}"
+    return visible(cell.data.task) + seed
+
+
+def provenance_table(selection: Selection) -> Table:
+    """Return where the records come from: one row per machine class, versions and commit."""
+    rows = [
+        Row(
+            label="this run" if group[0].origin == "run" else "reference",
+            cells=tuple(Place(text) for text in (*texts[1:], str(len(group)), dates(group))),
+            origin=group[0].origin,
+        )
+        for texts, group in _sources(selection.kept)
+    ]
+    notes = []
+    if selection.superseded:
+        older = count(selection.superseded, "older record is", "older records are")
+        notes.append(f"{older} left out: a newer one answers the same question.")
+    if selection.unrelated:
+        other = count(selection.unrelated, "reference record is", "reference records are")
+        notes.append(f"{other} left out: no cell of the run shares the protocol.")
+    return Table(
+        id="provenance",
+        title="Where the records come from",
+        caption="Dates are when a cell started, UTC.",
+        corner="records",
+        columns=("machine class", "torch", "threads", "versions", "commit", "cells", "measured"),
+        rows=tuple(rows),
+        notes=tuple(notes),
+        numeric=False,
+    )
+
+
+def _sources(kept: Sequence[Kept]) -> list[tuple[tuple[str, ...], list[Kept]]]:
+    def source(one: Kept) -> tuple[str, ...]:
+        record = one.record
+        cell = record.cell
+        place = (machine_words(cell.machine), cell.torch, str(cell.threads))
+        return (str(one.origin != "run"), *place, _versions(record), _commit(record))
+
+    return [(tuple(map(str, key)), group) for key, group in sorted_groups(kept, source)]
+
+
+def measuring(selection: Selection) -> tuple[str, ...]:
+    """Return how the run's cells were measured, in what all cells of a kind agree on."""
+    methods: dict[str, list[dict[str, str]]] = {}
+    for kept in selection.kept:
+        if kept.origin == "run" and kept.record.method:
+            kind = _kind(kept.record.cell)
+            methods.setdefault(kind, []).append(flat(kept.record.method))
+    sentences = []
+    for kind, found in sorted(methods.items()):
+        agreed = [
+            f"{visible(key).replace('_', ' ')}: {text}"
+            for key, text in sorted(found[0].items())
+            if all(method.get(key) == text for method in found)
+        ]
+        sentences.append(f"Method of {kind} cells. {'; '.join(agreed)}.")
+    return tuple(sentences)
+
+
+def _kind(cell: Cell) -> str:
+    if isinstance(cell, EfficiencyCell):
+        return cell.mode
+    return "baseline" if isinstance(cell, BaselineCell) else "quality"
+
+
+def _versions(record: Record) -> str:
+    origin = record.provenance
+    libraries = {k: v for k, v in sorted(origin.libraries.items()) if k != "torch"}
+    ours = {"lra": origin.version} if origin.version else {}
+    return ", ".join(visible(f"{k} {v}") for k, v in {**ours, **libraries}.items()) or NO_VALUE
+
+
+def _commit(record: Record) -> str:
+    commit = record.provenance.git_commit
+    if commit is None:
+        return "not in a git checkout"
+    return visible(commit[:12]) + (" with changes" if record.provenance.git_dirty else "")
+
+
+def dates(kept: Sequence[Kept]) -> str:
+    """Return the first and last day on which the cells started."""
+    days = sorted({one.record.started_at[:10] for one in kept})
+    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def subtitle(selection: Selection) -> str:
+    """Return machine, torch and dates of the run, for the top of the page."""
+    own = [kept for kept in selection.kept if kept.origin == "run"]
+    machines = sorted({machine_words(kept.record.cell.machine) for kept in own})
+    versions = sorted({kept.record.cell.torch for kept in own})
+    return f"{listing(machines)}; torch {listing(versions)}; {dates(own)}"
+
+
+def footer(selection: Selection) -> str:
+    """Return machine, torch, commit, number of cells and dates in one line."""
+    own = [kept for kept in selection.kept if kept.origin == "run"]
+    reference = len(selection.kept) - len(own)
+    cells = count(len(own), "cell") + (f" and {reference} reference cells" if reference else "")
+    machines = sorted({machine_words(kept.record.cell.machine) for kept in own})
+    versions = sorted({kept.record.cell.torch for kept in own})
+    commits = sorted({_commit(kept.record) for kept in own})
+    return (
+        f"{cells}, measured {dates(own)} on {listing(machines)} with torch {listing(versions)}; "
+        f"commit {listing(commits)}."
+    )

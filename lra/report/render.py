@@ -1,0 +1,67 @@
+"""Write a report: one page, one Markdown file, one CSV, and the plots as files of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from lra.core.errors import LraError
+from lra.core.records import Record
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """Where a report lies, and what to print of it."""
+
+    page: Path
+    """The HTML page; report.md, report.csv and plots/ lie beside it."""
+    headline: tuple[str, ...]
+    """The answer, one sentence each."""
+    table: str
+    """A small plain-text table; empty if there is nothing to compare."""
+
+
+def render(
+    records: Sequence[Record], reference: Sequence[Record], out: Path, *, title: str
+) -> Rendered:
+    """Write `out`/index.html, report.md, report.csv and plots/*.svg from records alone.
+
+    `reference` are committed records to put beside the run's; those that share no protocol with it
+    are left out. The same records give the same bytes, in whatever order they come. Raises
+    `LraError` where `out` cannot be written.
+    """
+    # pandas, seaborn and matplotlib are imported only now.
+    from lra.report.assemble import assemble
+    from lra.report.frame import csv_text
+    from lra.report.page import html_text, markdown_text
+    from lra.report.select import join
+    from lra.report.table import plain_text
+    from lra.report.words import visible
+
+    selection = join(records, reference)
+    report, table = assemble(selection, visible(title))
+    files = {
+        "index.html": html_text(report),
+        "report.md": markdown_text(report),
+        "report.csv": csv_text(selection.entries),
+        **{f"plots/{figure.id}.svg": figure.svg for figure in report.figures},
+    }
+    try:
+        _write(out, files)
+    except OSError as error:
+        raise LraError(
+            f"cannot write the report to '{out}': {error.strerror}; choose another folder"
+        ) from error
+    return Rendered(out / "index.html", report.answer, plain_text(table) if table else "")
+
+
+def _write(out: Path, files: dict[str, str]) -> None:
+    """Write every file, and remove the plots of an earlier report that this one has not."""
+    plots = out / "plots"
+    plots.mkdir(parents=True, exist_ok=True)
+    for stale in plots.glob("*.svg"):
+        if f"plots/{stale.name}" not in files:
+            stale.unlink()
+    for name, text in files.items():
+        (out / name).write_text(text, encoding="utf-8", newline="\n")

@@ -1,0 +1,76 @@
+"""Rows of mechanisms: which are shown, in which order, and how reference rows are marked."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from lra.report.entries import Entry, Origin
+from lra.report.table import Cell, Row
+from lra.report.words import listing
+
+NO_MIXING = "identity"
+"""The mechanism that returns its values: the floor of every cost, and no mixing at all."""
+EXACT = "sdpa"
+"""Fused exact attention: the one to beat."""
+
+RowKey = tuple[Origin, str]
+Rows = dict[RowKey, list[Entry]]
+
+
+def shown(group: Iterable[Entry]) -> Rows:
+    """Group entries into rows: the run's before the reference's, exact attention and floor last.
+
+    A reference row that shows only sources which the run measured itself is left out.
+    """
+    rows: Rows = {}
+    for entry in sorted(group, key=_order):
+        rows.setdefault((entry.origin, entry.label), []).append(entry)
+    return {
+        (origin, label): own
+        for (origin, label), own in rows.items()
+        if origin == "run" or not _hashes(own) <= _hashes(rows.get(("run", label), []))
+    }
+
+
+def row(own: Sequence[Entry], cells: Iterable[Cell]) -> Row:
+    """Return the row of one mechanism, marked if it is a reference."""
+    first = own[0]
+    reference = first.origin == "reference"
+    return Row(
+        label=first.label,
+        cells=tuple(cells),
+        note="reference" if reference else "",
+        group=f"Reference: {_machines(own)}" if reference else "This run",
+        mechanism=first.mechanism,
+        variant=first.label,
+        origin=first.origin,
+    )
+
+
+def reference_notes(rows: Rows) -> list[str]:
+    """Return sentences on where the reference rows come from."""
+    shown_entries = [entry for own in rows.values() for entry in own]
+    reference = [entry for entry in shown_entries if entry.origin == "reference"]
+    if not reference:
+        return []
+    notes = [f"Rows marked reference were measured earlier, on {_machines(reference)}."]
+    sources: dict[str, dict[Origin, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for entry in shown_entries:
+        sources[entry.protocol][entry.origin].add(entry.measure_hash)
+    if any(one["run"] and one["reference"] - one["run"] for one in sources.values()):
+        notes.append("Some of them by another version of the measuring code (trainer, task).")
+    return notes
+
+
+def _machines(own: Iterable[Entry]) -> str:
+    return listing(sorted({entry.machine for entry in own}))
+
+
+def _hashes(own: Iterable[Entry]) -> set[str]:
+    return {entry.mechanism_hash for entry in own}
+
+
+def _order(entry: Entry) -> tuple[object, ...]:
+    anchor = {EXACT: 1, NO_MIXING: 2}.get(entry.mechanism, 0)
+    return (entry.origin != "run", anchor, entry.label, entry.seed or 0, entry.record)

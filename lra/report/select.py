@@ -1,0 +1,135 @@
+"""Which records take part: the newest of each question, and the reference rows that fit the run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+
+import msgspec
+
+from lra.core.cells import BaselineCell, Cell, EfficiencyCell, QualityCell
+from lra.core.hashing import value_hash
+from lra.core.records import Record
+from lra.report.entries import Entry, Kept, Origin, config_text, entries, protocol_hash
+from lra.report.words import differing, flat, visible
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """What a report is made of."""
+
+    kept: tuple[Kept, ...]
+    entries: tuple[Entry, ...]
+    superseded: int
+    """Records left out because a newer one answers the same question."""
+    unrelated: int
+    """Reference records left out because nothing in the run shares their protocol."""
+
+
+def join(records: Sequence[Record], reference: Sequence[Record]) -> Selection:
+    """Put the reference rows that are comparable beside the run's records.
+
+    A reference row needs the run's data, model and training (quality), data (simple baselines)
+    or sizes, mode and length (efficiency). Any order of the records gives the same selection.
+    """
+    run = _newest(records)
+    own = {(record.id, record.started_at) for record in records}
+    candidates = [r for r in reference if (r.id, r.started_at) not in own]
+    other = _newest(candidates)
+    asked = {_question(record.cell) for record in run}
+    asked |= {_data_question(r.cell) for r in run if isinstance(r.cell, QualityCell)}
+    fitting = [record for record in other if _question(record.cell) in asked]
+    labels = _labels([*run, *fitting])
+    origins: list[tuple[Origin, list[Record]]] = [("run", run), ("reference", fitting)]
+    kept = sorted(
+        (Kept(origin, labels[_variant(r.cell)], r) for origin, part in origins for r in part),
+        key=_order,
+    )
+    return Selection(
+        kept=tuple(kept),
+        entries=tuple(entry for one in kept for entry in entries(one)),
+        superseded=len(own) + len(candidates) - len(run) - len(other),
+        unrelated=len(other) - len(fitting),
+    )
+
+
+def _newest(records: Iterable[Record]) -> list[Record]:
+    """The newest record of each slot, unless its lineage has moved on to newer sources."""
+    by_slot = _latest(records, lambda record: _slot(record.cell))
+    head = _latest(by_slot.values(), lambda record: _lineage(record.cell))
+    return [r for r in by_slot.values() if _sources(r) == _sources(head[_lineage(r.cell)])]
+
+
+def _latest(records: Iterable[Record], key: Callable[[Record], Hashable]) -> dict[Hashable, Record]:
+    found: dict[Hashable, Record] = {}
+    for record in sorted(records, key=lambda r: (r.started_at, r.id)):
+        found[key(record)] = record
+    return found
+
+
+def _sources(record: Record) -> tuple[str, str]:
+    cell = record.cell
+    return ("" if isinstance(cell, BaselineCell) else cell.mechanism.hash, cell.measure_hash)
+
+
+def _variant(cell: Cell) -> tuple[str, str]:
+    """Mechanism and configuration; empty for simple baselines."""
+    return ("", "") if isinstance(cell, BaselineCell) else (cell.mechanism.name, config_text(cell))
+
+
+def _question(cell: Cell) -> Hashable:
+    """What a run and its reference must share for a row to stand beside the other."""
+    if isinstance(cell, QualityCell):
+        return ("quality", cell.scale, cell.track, protocol_hash(cell))
+    if isinstance(cell, BaselineCell):
+        return _data_question(cell)
+    sizes = (cell.batch, cell.heads, cell.head_width, cell.dtype, cell.device)
+    return ("efficiency", cell.scale, cell.level, cell.direction, *sizes, cell.mode, cell.length)
+
+
+def _data_question(cell: QualityCell | BaselineCell) -> Hashable:
+    return ("baseline", cell.scale, value_hash(cell.data))
+
+
+def _slot(cell: Cell) -> Hashable:
+    """What a record answers; a newer record of the same slot replaces an older one."""
+    if isinstance(cell, QualityCell):
+        return (_question(cell), _variant(cell), cell.seed)
+    if isinstance(cell, BaselineCell):
+        return _question(cell)
+    return (_lineage(cell), cell.mode, cell.length, cell.replicate)
+
+
+def _lineage(cell: Cell) -> Hashable:
+    """Cells that one figure or one row is made of: they must come from the same sources."""
+    if isinstance(cell, EfficiencyCell):
+        place = (cell.machine.name, cell.threads, cell.torch)
+        sizes = (cell.batch, cell.heads, cell.head_width, cell.dtype, cell.device)
+        return (_variant(cell), place, cell.scale, cell.level, cell.direction, *sizes)
+    return (_question(cell), _variant(cell))
+
+
+def _labels(records: Iterable[Record]) -> dict[tuple[str, str], str]:
+    """Name each variant: the mechanism, and its settings where there are several of that name."""
+    variants: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
+    for record in records:
+        if not isinstance(record.cell, BaselineCell):
+            name, config = _variant(record.cell)
+            variants[name][config] = flat(record.cell.mechanism.config)
+    labels = {("", ""): ""}
+    for name, configs in variants.items():
+        ordered = sorted(configs)
+        for config, difference in zip(
+            ordered, differing([configs[c] for c in ordered]), strict=True
+        ):
+            labels[name, config] = visible(f"{name} ({difference})" if difference else name)
+    return labels
+
+
+def _order(kept: Kept) -> tuple[object, ...]:
+    cell = kept.record.cell
+    place = (
+        (cell.mode, cell.length, cell.replicate)
+        if isinstance(cell, EfficiencyCell)
+        else (cell.data.task, 0 if isinstance(cell, BaselineCell) else cell.seed, 0)
+    )
+    return (kept.origin != "run", type(cell).__name__, kept.label, *place, kept.record.id)

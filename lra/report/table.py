@@ -1,0 +1,165 @@
+"""Tables, sections and the report itself as plain values, and tables as Markdown and plain text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import TypeVar
+
+import msgspec
+
+from lra.report.entries import Origin
+
+_Item = TypeVar("_Item")
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One place of a table."""
+
+    text: str
+    note: str = ""
+    """The smaller second line: a spread, a ratio, the reason for a word."""
+    value: float | None = None
+    """What `text` rounds, in shares, seconds or bytes; None where `text` is a word."""
+    spread: float | None = None
+    ratio: float | None = None
+    """To exact attention in the same run."""
+    strong: bool = False
+    """Best of its column, and apart from the next by more than the spread."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One line of a table."""
+
+    label: str
+    cells: tuple[Cell, ...]
+    note: str = ""
+    """Where the row comes from, if not from the run."""
+    group: str = ""
+    mechanism: str = ""
+    """Gives the colour; empty for other rows."""
+    variant: str = ""
+    """Mechanism with what sets it apart from others of that name, as in the entries."""
+    origin: Origin = "run"
+
+    @property
+    def title(self) -> str:
+        """Label and note on one line."""
+        return f"{self.label} ({self.note})" if self.note else self.label
+
+
+class Table(msgspec.Struct, frozen=True):
+    """Rows, columns and what they mean."""
+
+    id: str
+    title: str
+    caption: str
+    corner: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    numeric: bool = True
+    """False for tables of text, which read better left-aligned."""
+
+    def row(self, variant: str, origin: Origin) -> Row | None:
+        """Return the row of a mechanism's variant, if there is one."""
+        return next((r for r in self.rows if (r.variant, r.origin) == (variant, origin)), None)
+
+    def groups(self) -> list[tuple[str, list[Row]]]:
+        """Return the rows by group, in order."""
+        return [(group, list(rows)) for group, rows in groupby(self.rows, lambda row: row.group)]
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A drawing and what it shows in words."""
+
+    id: str
+    title: str
+    alt: str
+    caption: str
+    svg: str
+
+
+class Section(msgspec.Struct, frozen=True):
+    """A heading with what stands under it."""
+
+    id: str
+    title: str
+    text: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The whole page, before it is HTML or Markdown."""
+
+    title: str
+    subtitle: str
+    answer: tuple[str, ...]
+    sections: tuple[Section, ...]
+    footer: str
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """All figures in order."""
+        return tuple(figure for section in self.sections for figure in section.figures)
+
+
+def sorted_groups(
+    items: Sequence[_Item], key: Callable[[_Item], tuple[object, ...]]
+) -> Iterator[tuple[tuple[object, ...], list[_Item]]]:
+    """Yield the items with equal keys together, keys in order."""
+    for found, group in groupby(sorted(items, key=key), key):
+        yield found, list(group)
+
+
+def names(rows: Sequence[Row]) -> list[str]:
+    """Return the labels for a plot, with their notes only where two rows share a label."""
+    labels = [row.label for row in rows]
+    return [row.title if labels.count(row.label) > 1 else row.label for row in rows]
+
+
+def one_line(cell: Cell) -> str:
+    """Return a cell's text with its note in brackets."""
+    return f"{cell.text} ({cell.note})" if cell.note else cell.text
+
+
+def markdown(table: Table) -> str:
+    """Return a table as GitHub Markdown; the best of a column is bold."""
+    from tabulate import tabulate
+
+    def body(cell: Cell) -> str:
+        text = escape(one_line(cell))
+        return f"**{text}**" if cell.strong else text
+
+    rows = [[escape(row.title), *(body(cell) for cell in row.cells)] for row in table.rows]
+    return tabulate(
+        rows,
+        headers=[escape(text) for text in (table.corner, *table.columns)],
+        tablefmt="pipe",
+        colalign=["left"] + ["right" if table.numeric else "left"] * len(table.columns),
+        disable_numparse=True,
+    )
+
+
+def plain_text(table: Table) -> str:
+    """Return a table as aligned columns for a terminal."""
+    from tabulate import tabulate
+
+    return tabulate(
+        [[row.title, *(one_line(cell) for cell in row.cells)] for row in table.rows],
+        headers=[table.corner, *table.columns],
+        tablefmt="simple",
+        colalign=["left"] + ["right"] * len(table.columns),
+        disable_numparse=True,
+    )
+
+
+def escape(text: str) -> str:
+    r"""Return text that Markdown shows as it is, inside a table too.
+
+    Underscores inside a word mean nothing in GitHub's Markdown and stay readable.
+    """
+    text = re.sub(r"([\\`*|<>\[\]~$])", r"\\\1", text)
+    return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", text)

@@ -1,0 +1,135 @@
+"""How a report says things: numbers with the digits they deserve, units, statuses in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any, Literal
+
+import msgspec
+
+from lra.core.protocol import Machine
+from lra.core.records import Failure, Status
+
+STATUS: dict[Status, str] = {
+    "ok": "ok",
+    "oom": "OOM",
+    "timeout": "timeout",
+    "crash": "crash",
+    "diverged": "diverged",
+    "error": "error",
+    "unsupported": "unsupported",
+    "skipped": "skipped",
+}
+NOT_RUN = "not run"
+NO_VALUE = "n/a"
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+_SCALES: dict[Literal["s", "B"], tuple[tuple[float, str], ...]] = {
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
+    "B": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+}
+
+
+def figures(value: float, spread: float | None = None, most: int = 3) -> str:
+    """Return `value` with two to `most` significant figures, as many as its spread supports.
+
+    Beyond the second, no figure stands below the leading place of `spread` (in `value`'s unit).
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    leading = math.floor(math.log10(abs(value)))
+    place = leading - (most - 1)
+    if spread is not None and spread > 0:
+        place = max(place, min(leading - 1, math.floor(math.log10(spread))))
+    return f"{round(value, -place):.{max(0, -place)}f}"
+
+
+def percent(share: float, spread: float | None = None) -> str:
+    """Return a share of 1 in percent without the sign, one decimal unless the spread has ten."""
+    decimals = 0 if spread is not None and spread >= 0.1 else 1
+    return f"{100 * share:.{decimals}f}"
+
+
+def scale_of(values: Sequence[float], unit: Literal["s", "B"]) -> tuple[float, str]:
+    """Return (size, symbol) of the unit in which a table of `values` reads best: ms, MB, ...
+
+    Sizes are decimal: 1 MB is a million bytes.
+    """
+    steps = _SCALES[unit]
+    middle = median(values) if values else 0.0
+    return next((step for step in steps if middle >= step[0]), steps[-1])
+
+
+def quantity(value: float, unit: Literal["s", "B"], most: int = 3) -> str:
+    """Return a time or a size in the unit that suits it."""
+    size, symbol = scale_of([value], unit)
+    return f"{figures(value / size, most=most)} {symbol}"
+
+
+def count(number: int, singular: str, plural: str | None = None) -> str:
+    """Return `3 cells`, `1 cell`."""
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+def listing(parts: Sequence[str]) -> str:
+    """Return `a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def visible(text: str) -> str:
+    """Return a name on one line: line breaks and other control characters as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def ending(status: Status, failure: Failure | None) -> str:
+    """Return how a cell ended, as it stands in a table: `OOM`, `crash (SIGSEGV)`."""
+    if failure is not None and status in ("crash", "error", "skipped"):
+        return f"{STATUS[status]} ({visible(failure.type)})"
+    return STATUS[status]
+
+
+def machine_words(machine: Machine) -> str:
+    """Return a machine class as a person reads it."""
+    driver = [f"driver {machine.driver}"] if machine.driver else []
+    return ", ".join([visible(machine.processor), count(machine.cores, "core"), *driver])
+
+
+def flat(value: Any) -> dict[str, str]:
+    """Return a frozen value's fields in order as text, nested ones as `outer.inner`."""
+    found: dict[str, str] = {}
+
+    def walk(prefix: str, part: Any) -> None:
+        if isinstance(part, Mapping) and (part or not prefix):
+            for key in part:
+                walk(f"{prefix}.{key}" if prefix else str(key), part[key])
+        else:
+            found[prefix] = plain(part)
+
+    walk("", msgspec.to_builtins(value, order="deterministic"))
+    return found
+
+
+def plain(value: Any) -> str:
+    """Return a setting as text: `none`, `yes`, `0.002`, `(0.9, 0.98)`."""
+    if value is None or value in ((), [], {}):
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return f"({', '.join(plain(part) for part in value)})"
+    return visible(str(value))
+
+
+def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return, for each of several settings, `key=value` of the keys in which they differ.
+
+    Empty strings where there is nothing to tell apart.
+    """
+    keys = sorted({key for one in settings for key in one})
+    varying = [key for key in keys if len({one.get(key) for one in settings}) > 1]
+    return [
+        ", ".join(f"{key.rpartition('.')[2]}={one[key]}" for key in varying if key in one)
+        for one in settings
+    ]

@@ -1,0 +1,220 @@
+"""Records built in code: small, fixed, and with every kind of ending."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
+from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
+from lra.core.records import CurvePoint, Failure, Metric, Provenance, Record, Status
+
+HERE = Machine(processor="Example CPU 9000", cores=2)
+THERE = Machine(processor="Other CPU 1", cores=8)
+GPU = Machine(processor="Example GPU 80GB", cores=16, driver="580")
+
+MODEL = ModelSpec(layers=2, width=64, qkv_width=64, heads=4, mlp_width=128)
+TRAINING = TrainSpec(steps=300, batch=32, learning_rate=2e-3, warmup=100, evaluate_every=100)
+LENGTHS = {"listops": 32, "text": 160, "retrieval": 128, "image": 144, "pathfinder": 64}
+PROVENANCE = Provenance(
+    git_commit="0123456789abcdef0123",
+    git_dirty=False,
+    version="0.1.0",
+    libraries={"numpy": "2.4.6"},
+)
+
+
+def data(task: str, **changes: Any) -> DataSpec:
+    fields = {
+        "task": task,
+        "hash": f"{task:0<20}",
+        "length": LENGTHS.get(task, 64),
+        "rows": Rows(train=20000, validation=1000, test=2000),
+    }
+    return DataSpec(**{**fields, **changes})
+
+
+def mechanism(name: str, source: str = "a", **config: Any) -> Mechanism:
+    return Mechanism(name=name, config=config, hash=f"{name}-{source}")
+
+
+def _record(cell: Any, status: Status, started: str, **fields: Any) -> Record:
+    return Record(
+        id=cell.id,
+        cell=cell,
+        status=status,
+        started_at=started,
+        seconds=12.5,
+        provenance=PROVENANCE,
+        **fields,
+    )
+
+
+def failure(status: Status) -> Failure | None:
+    reasons: dict[Status, Failure] = {
+        "oom": Failure(
+            type="MemoryError", message="asked for 4.3 GB, 2 GB allowed", phase="timing"
+        ),
+        "timeout": Failure(type="timeout", message="no end after 60 s", phase="training"),
+        "crash": Failure(type="SIGSEGV", message="the worker died", phase="training"),
+        "diverged": Failure(type="diverged", message="loss is nan at step 120", phase="training"),
+        "error": Failure(type="ValueError", message="bad | value", phase="set-up"),
+        "unsupported": Failure(type="UnsupportedError", message="longer than its maximum length"),
+        "skipped": Failure(type="pruned", message="oom at 1024"),
+    }
+    return reasons.get(status)
+
+
+def quality(
+    name: str | Mechanism,
+    task: str,
+    accuracy: float | None = 0.5,
+    *,
+    status: Status = "ok",
+    seed: int = 0,
+    scale: str = "mini",
+    machine: Machine = HERE,
+    data_spec: DataSpec | None = None,
+    model: ModelSpec = MODEL,
+    training: TrainSpec = TRAINING,
+    measure: str = "m1",
+    started: str = "2026-11-20T10:00:00Z",
+    parameters: int | None = 70_000,
+) -> Record:
+    cell = QualityCell(
+        scale=scale,
+        machine=machine,
+        torch="2.13.0",
+        threads=1,
+        measure_hash=measure,
+        mechanism=mechanism(name) if isinstance(name, str) else name,
+        data=data_spec or data(task),
+        model=model,
+        training=training,
+        seed=seed,
+    )
+    if status != "ok":
+        return _record(cell, status, started, failure=failure(status), parameters=parameters)
+    metrics = {
+        "test_loss": Metric(value=0.7, unit="nat"),
+        "training_seconds": Metric(value=11.25, unit="s"),
+        "steps_per_second": Metric(value=26.5, unit="1/s", better="higher"),
+    }
+    if accuracy is not None:
+        metrics["test_accuracy"] = Metric(value=accuracy, unit="share", better="higher")
+        metrics["validation_accuracy"] = Metric(value=accuracy, unit="share", better="higher")
+    curve = tuple(
+        CurvePoint(
+            step=step,
+            seconds=step / 26.5,
+            train_loss=0.7,
+            validation_loss=0.7,
+            validation_accuracy=(accuracy or 0.5) * (0.6 + 0.4 * step / 300),
+            learning_rate=2e-3,
+        )
+        for step in (100, 200, 300)
+    )
+    return _record(
+        cell, "ok", started, metrics=metrics, curve=curve, parameters=parameters, best_step=300
+    )
+
+
+def baseline(
+    task: str,
+    *,
+    majority: float = 0.5,
+    bag: float = 0.52,
+    scale: str = "mini",
+    machine: Machine = HERE,
+    data_spec: DataSpec | None = None,
+    **rules: float,
+) -> Record:
+    cell = BaselineCell(
+        scale=scale,
+        machine=machine,
+        torch="2.13.0",
+        threads=1,
+        measure_hash="b1",
+        data=data_spec or data(task),
+    )
+    shares = {"majority": majority, "bag_of_tokens": bag}
+    shares |= {name.replace("_", " "): value for name, value in rules.items()}
+    metrics = {n: Metric(value=v, unit="share", better="higher") for n, v in shares.items()}
+    return _record(cell, "ok", "2026-11-20T09:00:00Z", metrics=metrics)
+
+
+def efficiency(
+    name: str | Mechanism,
+    length: int,
+    mode: str = "forward",
+    seconds: float | None = 0.01,
+    memory: float | None = 50e6,
+    *,
+    status: Status = "ok",
+    machine: Machine = HERE,
+    replicate: int = 0,
+    width: float = 0.02,
+    started: str = "2026-11-20T11:00:00Z",
+    measure: str = "e1",
+    **fields: Any,
+) -> Record:
+    cell = EfficiencyCell(
+        scale="mini",
+        machine=machine,
+        torch="2.13.0",
+        threads=2,
+        measure_hash=measure,
+        mechanism=mechanism(name) if isinstance(name, str) else name,
+        length=length,
+        mode=mode,
+        replicate=replicate,
+        **{"heads": 4, "head_width": 64, "device": "cuda" if machine.driver else "cpu", **fields},
+    )
+    if status != "ok":
+        return _record(cell, status, started, failure=failure(status))
+    gpu = cell.device == "cuda"
+    peak, other = "peak_allocated_bytes", "peak_resident_bytes"
+    metrics = {
+        "control_before": Metric(value=1.0e-3, unit="s"),
+        "control_after": Metric(value=1.04e-3, unit="s"),
+        peak if gpu else other: Metric(
+            value=memory, unit="B", why_null=None if memory else "no counter"
+        ),
+        other if gpu else peak: Metric(
+            value=None, unit="B", why_null="no CPU" if gpu else "no GPU"
+        ),
+    }
+    if seconds is not None:
+        low, high = seconds * (1 - width / 2), seconds * (1 + width / 2)
+        metrics["latency"] = Metric(
+            value=seconds, unit="s", samples=(low, seconds, high), q1=low, q3=high, minimum=low
+        )
+    return _record(
+        cell, "ok", started, metrics=metrics, method={"timer": "perf_counter_ns", "warm_up": 3}
+    )
+
+
+def store() -> tuple[list[Record], list[Record]]:
+    """A run and its reference, with every kind of row and ending that a report must show."""
+    shares = {"listops": 0.44, "text": 0.783, "retrieval": 0.93, "image": 0.86}
+    run = [quality("performer", task, share) for task, share in shares.items()]
+    run.append(quality("performer", "pathfinder", status="timeout"))
+    run += [quality("identity", task, 0.2) for task in LENGTHS]
+    seconds = {"performer": 3e-3, "sdpa": 2e-3, "identity": 4e-4}
+    for length in (512, 1024, 2048):
+        for name, second in seconds.items():
+            power = 2 if name == "sdpa" else 1
+            time, room = second * (length / 512) ** power, 14e6 * length / 512
+            run.append(efficiency(name, length, "forward", time, room))
+            gone = name == "sdpa" and length == 2048
+            status: Status = "oom" if gone else "ok"
+            run.append(efficiency(name, length, "train", 3 * time, 3 * room, status=status))
+    reference = [baseline(t, machine=THERE) for t in LENGTHS if t != "pathfinder"]
+    reference.append(baseline("pathfinder", machine=THERE, marker_distance=0.685))
+    for name, gain in (("sdpa", 0.05), ("linear", -0.1)):
+        whole = {**shares, "pathfinder": 0.8}
+        reference += [quality(name, t, s + gain, machine=THERE) for t, s in whole.items()]
+    for name, second in {**seconds, "linear": 1e-3}.items():
+        reference += [
+            efficiency(name, length, "train", second, 1e7, machine=THERE) for length in (512, 1024)
+        ]
+    return run, reference

@@ -1,0 +1,103 @@
+"""The sentences to read first."""
+
+from __future__ import annotations
+
+from lra.core.records import Record
+from lra.report.answer import answer, summary
+from lra.report.efficiency import efficiency_tables
+from lra.report.quality import quality_tables
+from lra.report.select import join
+from lra.report.words import TIMES
+
+from .sample import THERE, baseline, efficiency, quality
+
+
+def _answer(records: list[Record], reference: list[Record] | None = None) -> tuple[str, ...]:
+    selection = join(records, reference or [])
+    return answer(selection, quality_tables(selection), efficiency_tables(selection))
+
+
+def _timed(name: str, seconds: float, memory: float, length: int = 2048) -> Record:
+    return efficiency(name, length, "train", seconds, memory)
+
+
+def test_one_mechanism_is_told_task_by_task_beside_exact_and_no_mixing() -> None:
+    records = [quality("performer", "text", 0.783)]
+    reference = [quality("sdpa", "text", 0.999), quality("identity", "text", 0.501)]
+    assert _answer(records, reference) == (
+        "performer: 78.3 % on text (sdpa 99.9 %, no mixing 50.1 %).",
+    )
+
+
+def test_cost_is_told_at_the_longest_length_as_ratios() -> None:
+    records = [
+        _timed("performer", 0.041, 50e6),
+        _timed("sdpa", 0.1, 100e6),
+        _timed("performer", 0.5, 50e6, length=512),
+    ]
+    assert _answer(records) == (
+        f"At length 2048 a training step of the performer layer takes 0.41 {TIMES} the time of "
+        f"sdpa and 0.500 {TIMES} its memory.",
+    )
+
+
+def test_without_a_time_of_exact_attention_the_cost_is_absolute() -> None:
+    records = [
+        _timed("performer", 0.041, 50e6),
+        efficiency("sdpa", 2048, "train", status="oom"),
+    ]
+    assert _answer(records) == (
+        "At length 2048 a training step of the performer layer takes 41.0 ms and 50.0 MB; "
+        "sdpa has no time there.",
+        "1 of 2 cells is not ok: 1 OOM.",
+    )
+
+
+def test_an_ending_is_told_in_words() -> None:
+    told = _answer([quality("performer", "text", status="diverged")])
+    assert told == ("performer: diverged on text.", "1 of 1 cell is not ok: 1 diverged.")
+
+
+def test_many_mechanisms_are_told_by_the_best() -> None:
+    shares = {"a": 0.5, "b": 0.8, "c": 0.7, "d": 0.6, "sdpa": 0.9}
+    records = [quality(name, "text", share) for name, share in shares.items()]
+    records += [_timed(n, s, 50e6) for n, s in zip("abcd", (4.0, 3.0, 2.0, 1.0), strict=True)]
+    records.append(_timed("sdpa", 5.0, 100e6))
+    assert _answer(records) == (
+        "4 mechanisms on 1 task. Highest accuracy: b 80.0 %, c 70.0 % and d 60.0 % (sdpa 90.0 %).",
+        f"For a training step of the layer at length 2048, fastest: d, 0.200 {TIMES} sdpa; "
+        f"least memory: a, 0.500 {TIMES} sdpa.",
+    )
+
+
+def test_costs_of_another_machine_are_not_told() -> None:
+    records = [quality("performer", "text", 0.8), efficiency("performer", 512, "train")]
+    reference = [efficiency("sdpa", 512, "train", 0.001, machine=THERE)]
+    (_, cost) = _answer(records, reference)
+    assert cost.endswith("takes 10.0 ms and 50.0 MB; sdpa has no time there.")
+
+
+def test_a_run_of_baselines_alone_says_so() -> None:
+    assert _answer([baseline("text")]) == ("The run has neither an accuracy nor a time yet.",)
+
+
+def test_the_small_table_has_the_run_the_anchors_and_the_baselines() -> None:
+    records = [quality("performer", "text")]
+    reference = [quality(name, "text") for name in ("sdpa", "identity", "linear")]
+    selection = join(records, reference)
+    table = summary(quality_tables(selection), [])
+    assert table is not None
+    assert [row.label for row in table.rows] == [
+        "performer",
+        "sdpa",
+        "no mixing (identity)",
+        "bag of tokens",
+        "majority",
+    ]
+
+
+def test_the_small_table_of_a_sweep_is_the_time_of_a_training_step() -> None:
+    selection = join([efficiency("a", 512), efficiency("a", 512, "train")], [])
+    table = summary([], efficiency_tables(selection))
+    assert table is not None
+    assert table.title.startswith("Time of a training step")

@@ -1,0 +1,133 @@
+"""Endings, protocol, parameters and provenance."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lra.core.records import Provenance, Record
+from lra.report.frame import frame
+from lra.report.protocol import parameter_table, protocol_table
+from lra.report.provenance import footer, measuring, not_ok_table, provenance_table
+from lra.report.quality import quality_tables
+from lra.report.select import Selection, join
+from lra.report.table import Table, one_line
+
+from .sample import THERE, TRAINING, efficiency, quality, store
+
+
+def _lines(table: Table) -> list[list[str]]:
+    return [[row.title, *map(one_line, row.cells)] for row in table.rows]
+
+
+def _both(*records: Record) -> tuple[Selection, Table, Table]:
+    selection = join(records, [])
+    (table,) = quality_tables(selection)
+    return selection, protocol_table(table), parameter_table(table, selection)
+
+
+def test_every_cell_that_is_not_ok_is_listed_with_its_reason() -> None:
+    records = [
+        quality("a", "text"),
+        quality("a", "image", status="crash", seed=2),
+        efficiency("b", 512, "train", status="oom"),
+    ]
+    table = not_ok_table(join(records, [efficiency("c", 512, "train", status="skipped")]))
+    assert table is not None
+    assert _lines(table) == [
+        ["b", "train at 512", "OOM", "timing", "asked for 4.3 GB, 2 GB allowed"],
+        ["a", "image, seed 2", "crash (SIGSEGV)", "training", "the worker died"],
+        ["c (reference)", "train at 512", "skipped (pruned)", "n/a", "oom at 1024"],
+    ]
+
+
+def test_there_is_no_such_table_where_all_ended_well() -> None:
+    assert not_ok_table(join([quality("a", "text")], [])) is None
+
+
+def test_the_protocol_lists_what_differs_by_task_and_says_the_rest_once() -> None:
+    longer = msgspec.structs.replace(TRAINING, steps=600)
+    _, protocol, _ = _both(quality("a", "text"), quality("a", "image", training=longer))
+    assert protocol.columns == (
+        "length",
+        "rows: train / validation / test",
+        "data hash",
+        "steps",
+        "generator",
+    )
+    text = next(line for line in _lines(protocol) if line[0] == "text")
+    assert text[1:5] == ["160", "20,000 / 1,000 / 2,000", "text" + "0" * 16, "300"]
+    assert any("learning rate 0.002" in note for note in protocol.notes)
+    assert not any(" steps " in note for note in protocol.notes)
+
+
+def test_unequal_parameters_are_marked_against_exact_attention() -> None:
+    records = [
+        quality("sdpa", "text", parameters=70_000),
+        quality("linear", "text", parameters=75_000),
+        quality("linformer", "text", parameters=88_000),
+        quality("mine", "text", parameters=None),
+    ]
+    _, _, parameters = _both(*records)
+    assert _lines(parameters) == [
+        ["linear", "75,000"],
+        ["linformer", "88,000 (+26%)"],
+        ["mine", "n/a"],
+        ["sdpa", "70,000"],
+    ]
+
+
+def test_provenance_has_a_row_per_machine_version_and_commit() -> None:
+    other = msgspec.structs.replace(
+        quality("sdpa", "text", machine=THERE),
+        provenance=Provenance(git_commit="f" * 40, git_dirty=True),
+    )
+    selection = join([quality("performer", "text")], [other])
+    lines = _lines(provenance_table(selection))
+    assert [line[0] for line in lines] == ["this run", "reference"]
+    assert lines[0][1:] == [
+        "Example CPU 9000, 2 cores",
+        "2.13.0",
+        "1",
+        "lra 0.1.0, numpy 2.4.6",
+        "0123456789ab",
+        "1",
+        "2026-11-20",
+    ]
+    assert lines[1][5] == "ffffffffffff with changes"
+
+
+def test_provenance_counts_what_was_left_out() -> None:
+    new = quality("performer", "text", started="2026-11-25T00:00:00Z", measure="m2")
+    selection = join([quality("performer", "text"), new], [quality("sdpa", "image")])
+    notes = provenance_table(selection).notes
+    assert notes == (
+        "1 older record is left out: a newer one answers the same question.",
+        "1 reference record is left out: no cell of the run shares the protocol.",
+    )
+
+
+def test_the_footer_names_machine_versions_cells_and_dates() -> None:
+    assert footer(join(*store())) == (
+        "28 cells and 23 reference cells, measured 2026-11-20 on Example CPU 9000, 2 cores "
+        "with torch 2.13.0; commit 0123456789ab."
+    )
+
+
+def test_the_method_is_told_where_cells_agree() -> None:
+    sentences = measuring(join([efficiency("a", 512), efficiency("a", 1024)], []))
+    assert sentences == ("Method of forward cells. timer: perf_counter_ns; warm up: 3.",)
+
+
+def test_the_frame_has_one_metric_a_row_and_a_reason_where_there_is_no_value() -> None:
+    selection = join([efficiency("a", 512), efficiency("b", 512, status="oom")], [])
+    table = frame(selection.entries)
+    assert len(table) == len(selection.entries)
+    assert not table.duplicated(["record", "metric"]).any()
+    missing = table[table["value"].isna()]
+    assert sorted(zip(missing["label"], missing["metric"], missing["word"], strict=True)) == [
+        ("a", "peak_allocated_bytes", "not measured"),
+        ("b", "latency", "OOM"),
+        ("b", "peak_resident_bytes", "OOM"),
+    ]
+    assert missing["reason"].notna().all()
+    assert table[table["value"].notna()]["word"].isna().all()

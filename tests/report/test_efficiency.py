@@ -1,0 +1,193 @@
+"""Latency and memory tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from lra.core.records import Record
+from lra.report.efficiency import EfficiencyTables, efficiency_tables
+from lra.report.select import join
+from lra.report.table import Cell, Table
+from lra.report.words import TIMES
+
+from .sample import GPU, HERE, THERE, efficiency, mechanism
+
+
+def _tables(records: list[Record], reference: list[Record] | None = None) -> list[EfficiencyTables]:
+    return efficiency_tables(join(records, reference or []))
+
+
+def _latency(records: list[Record], mode: str = "forward") -> Table:
+    (tables,) = _tables(records)
+    return tables.latency[mode]
+
+
+def _cell(table: Table, row: str, column: str) -> Cell:
+    found = next(r for r in table.rows if r.label == row)
+    return found.cells[table.columns.index(column)]
+
+
+def test_a_cell_is_the_median_and_the_ratio_to_exact_attention_at_its_length() -> None:
+    table = _latency(
+        [
+            efficiency("performer", 512, seconds=0.003),
+            efficiency("sdpa", 512, seconds=0.002),
+            efficiency("performer", 1024, seconds=0.006),
+            efficiency("sdpa", 1024, seconds=0.012),
+        ]
+    )
+    assert table.title == "Time of a forward pass, in ms"
+    assert table.columns == ("512", "1024")
+    assert (_cell(table, "performer", "512").text, _cell(table, "performer", "512").note) == (
+        "3.00",
+        f"1.50 {TIMES}",
+    )
+    assert _cell(table, "performer", "1024").ratio == pytest.approx(0.5)
+    assert [row.label for row in table.rows] == ["performer", "sdpa"]
+
+
+def test_exact_attention_out_of_memory_leaves_every_other_row_whole() -> None:
+    others = [efficiency(name, n) for name in ("performer", "linear") for n in (512, 1024)]
+    table = _latency([*others, efficiency("sdpa", 512), efficiency("sdpa", 1024, status="oom")])
+    assert _cell(table, "sdpa", "1024") == Cell("OOM")
+    for name in ("performer", "linear"):
+        assert _cell(table, name, "512").note == f"1.00 {TIMES}"
+        assert _cell(table, name, "1024").text == "10.0"
+        assert _cell(table, name, "1024").note == "n/a"
+    assert "n/a: no ratio, for sdpa has no figure at 1024 (OOM)." in table.notes
+
+
+def test_without_exact_attention_the_ratio_is_not_available() -> None:
+    table = _latency([efficiency("performer", 512)])
+    assert _cell(table, "performer", "512").note == "n/a"
+    assert "n/a: no ratio, for sdpa has no figure at 512 (not run)." in table.notes
+
+
+def test_two_machine_classes_never_share_a_table() -> None:
+    here = [efficiency(name, 512, seconds=0.01) for name in ("performer", "sdpa")]
+    there = [efficiency(n, 512, seconds=0.001, machine=THERE) for n in ("linear", "sdpa")]
+    ours, theirs = _tables(here, there)
+    assert (ours.machine, ours.reference_only) == ("Example CPU 9000, 2 cores", False)
+    assert (theirs.machine, theirs.reference_only) == ("Other CPU 1, 8 cores", True)
+    assert [row.label for row in ours.latency["forward"].rows] == ["performer", "sdpa"]
+    assert [row.label for row in theirs.latency["forward"].rows] == ["linear", "sdpa"]
+    assert all(row.note == "reference" for row in theirs.latency["forward"].rows)
+
+
+def test_two_machine_classes_in_one_store_are_two_tables_as_well() -> None:
+    tables = _tables([efficiency("performer", 512, machine=m) for m in (HERE, THERE, GPU)])
+    assert sorted(t.machine for t in tables) == [
+        "Example CPU 9000, 2 cores",
+        "Example GPU 80GB, 16 cores, driver 580",
+        "Other CPU 1, 8 cores",
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dtype": "bfloat16"},
+        {"batch": 8},
+        {"heads": 2},
+        {"head_width": 32},
+        {"level": "attention"},
+        {"direction": "causal"},
+        {"measure": "e2"},
+    ],
+)
+def test_other_sizes_and_other_profilers_are_other_tables(change: dict[str, object]) -> None:
+    assert len(_tables([efficiency("sdpa", 512), efficiency("linear", 512, **change)])) == 2
+
+
+def test_ratios_of_reference_rows_are_to_their_own_run() -> None:
+    old = "2026-11-01T00:00:00Z"
+    run = [efficiency("performer", 512, seconds=0.02), efficiency("sdpa", 512, seconds=0.04)]
+    reference = [
+        efficiency("linear", 512, seconds=0.02, started=old),
+        efficiency("sdpa", 512, seconds=0.01, started=old),
+    ]
+    (tables,) = _tables(run, reference)
+    table = tables.latency["forward"]
+    assert _cell(table, "performer", "512").note == f"0.50 {TIMES}"
+    assert _cell(table, "linear", "512").note == f"2.00 {TIMES}"
+    assert [row.title for row in table.rows] == ["performer", "sdpa", "linear (reference)"]
+
+
+def test_an_edited_mechanism_stands_beside_its_reference() -> None:
+    run = [efficiency(mechanism("performer", "edited"), 512), efficiency("sdpa", 512)]
+    (tables,) = _tables(run, [efficiency("performer", 512)])
+    titles = [row.title for row in tables.latency["forward"].rows]
+    assert titles == ["performer", "sdpa", "performer (reference)"]
+
+
+def test_digits_stop_at_the_spread_and_wide_quartiles_are_marked() -> None:
+    table = _latency(
+        [
+            efficiency("a", 512, seconds=0.012345, width=0.01),
+            efficiency("b", 512, seconds=0.012345, width=0.09),
+            efficiency("c", 512, seconds=0.012345, width=0.3),
+        ]
+    )
+    assert [_cell(table, name, "512").text for name in "abc"] == ["12.3", "12", "~12"]
+    assert any(note.startswith("~:") for note in table.notes)
+
+
+def test_replicates_give_their_median() -> None:
+    seconds = (0.010, 0.011, 0.030)
+    table = _latency([efficiency("a", 512, seconds=s, replicate=n) for n, s in enumerate(seconds)])
+    assert _cell(table, "a", "512").value == 0.011
+    assert _cell(table, "a", "512").spread == pytest.approx(0.02)
+
+
+def test_the_fastest_is_bold_where_quartiles_lie_apart_and_the_floor_never() -> None:
+    table = _latency(
+        [
+            efficiency("identity", 512, seconds=0.001),
+            efficiency("linear", 512, seconds=0.005),
+            efficiency("sdpa", 512, seconds=0.010),
+            efficiency("identity", 1024, seconds=0.001),
+            efficiency("linear", 1024, seconds=0.0100),
+            efficiency("sdpa", 1024, seconds=0.0101),
+        ]
+    )
+    bold = [(r.label, n) for r in table.rows for n, c in enumerate(r.cells) if c.strong]
+    assert bold == [("linear", 0)]
+
+
+def test_memory_on_a_cpu_is_resident_and_says_what_was_not_measured() -> None:
+    (tables,) = _tables([efficiency("a", 512, memory=50e6), efficiency("sdpa", 512, memory=1e8)])
+    table = tables.memory["forward"]
+    assert table.title == "Peak memory of a forward pass, in MB"
+    assert "resident" in table.caption
+    assert (_cell(table, "a", "512").text, _cell(table, "a", "512").note) == (
+        "50.0",
+        f"0.500 {TIMES}",
+    )
+    assert "peak_allocated_bytes: not measured (no GPU)." in table.notes
+
+
+def test_memory_on_a_gpu_is_what_tensors_hold() -> None:
+    (tables,) = _tables([efficiency("a", 512, memory=2.5e9, machine=GPU)])
+    assert "live tensors" in tables.memory["forward"].caption
+    assert _cell(tables.memory["forward"], "a", "512").text == "2.50"
+
+
+def test_a_null_memory_is_words_with_its_reason() -> None:
+    (tables,) = _tables([efficiency("a", 512, memory=None)])
+    assert _cell(tables.memory["forward"], "a", "512") == Cell("not measured", "no counter")
+
+
+def test_an_absent_latency_is_words_and_its_memory_stays() -> None:
+    (tables,) = _tables([efficiency("a", 512, seconds=None)])
+    assert _cell(tables.latency["forward"], "a", "512") == Cell("not measured", "not in the record")
+    assert _cell(tables.memory["forward"], "a", "512").text == "50.0"
+
+
+def test_the_control_says_whether_the_machine_held_still() -> None:
+    table = _latency([efficiency("a", 512)])
+    assert any("1.02 ms, up to 4% apart" in note for note in table.notes)
+
+
+def test_no_table_averages_over_lengths() -> None:
+    (tables,) = _tables([efficiency("a", n) for n in (512, 1024, 2048)])
+    assert tables.latency["forward"].columns == ("512", "1024", "2048")

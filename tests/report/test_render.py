@@ -1,0 +1,202 @@
+"""The whole report: self-contained, the same bytes every time, and clear when there is nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from lra.core.errors import LraError
+from lra.core.records import Record
+from lra.report import Rendered, render
+
+from .sample import data, efficiency, mechanism, quality, store
+
+AWKWARD = "my|odd_name 100%\n<b>&$x$"
+_VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+class _Page(HTMLParser):
+    """What a browser would load, and whether every element is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.tags: Counter[str] = Counter()
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def _digest(out: Path) -> dict[str, str]:
+    files = sorted(path for path in out.rglob("*") if path.is_file())
+    return {
+        path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
+
+
+def test_every_file_is_written_and_the_terminal_gets_its_lines(rendered: Rendered) -> None:
+    assert sorted(_digest(rendered.page.parent)) == [
+        "index.html",
+        "plots/latency-1.svg",
+        "plots/learning-1.svg",
+        "plots/memory-1.svg",
+        "plots/quality-1.svg",
+        "plots/tradeoff-1.svg",
+        "report.csv",
+        "report.md",
+    ]
+    assert rendered.headline[0].startswith("performer: 44.0 % on listops (sdpa 49.0 %")
+    assert "mean of 5" in rendered.table
+
+
+def test_the_page_loads_nothing_and_is_well_formed(rendered: Rendered) -> None:
+    text = rendered.page.read_text()
+    page = _Page(text)
+    assert page.open == []
+    assert not {"script", "link", "img", "iframe", "object", "image"} & set(page.tags)
+    targets = [
+        value
+        for _, name, value in page.attributes
+        if name in ("src", "href", "xlink:href", "srcset")
+    ]
+    assert targets
+    assert all(value.startswith("#") for value in targets)
+    assert re.findall(r"@import|url\((?!#)", text) == []
+
+
+def test_every_link_has_its_target_and_no_id_stands_twice(rendered: Rendered) -> None:
+    page = _Page(rendered.page.read_text())
+    ids = Counter(value for _, name, value in page.attributes if name == "id")
+    # matplotlib defines a marker again wherever it draws it; those are the same by construction.
+    ours = {key: number for key, number in ids.items() if not re.search(r"-[mCp][0-9a-f]+$", key)}
+    assert [key for key, number in ours.items() if number > 1] == []
+    links = [
+        value[1:]
+        for _, name, value in page.attributes
+        if name in ("href", "xlink:href", "aria-labelledby") and value.startswith("#")
+    ]
+    assert set(links) <= set(ids)
+
+
+def test_every_drawing_has_an_alternative_in_words(rendered: Rendered) -> None:
+    page = _Page(rendered.page.read_text())
+    drawings = [
+        value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")
+    ]
+    assert page.tags["svg"] == len(drawings) == 5
+    assert all("sdpa" in words for words in drawings)
+
+
+def test_both_machines_are_named_and_their_times_apart(rendered: Rendered) -> None:
+    text = (rendered.page.parent / "report.md").read_text()
+    ours, theirs = text.split("## Reference timings", 1)
+    own_times = ours.split("## Latency", 1)[1].split("## Quality against speed", 1)[0]
+    assert "Other CPU" not in own_times
+    assert "(reference)" not in own_times
+    assert "Other CPU 1, 8 cores" in theirs
+
+
+def test_another_process_and_order_give_the_same_bytes_without_torch(
+    rendered: Rendered, tmp_path: Path
+) -> None:
+    root = Path(__file__).resolve().parents[2]
+    script = f"""
+import random, sys
+sys.path[:0] = [{str(root)!r}, {str(root / "tests")!r}]
+from pathlib import Path
+import lra.report
+heavy = {{"torch", "pandas", "seaborn", "matplotlib", "jinja2"}}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+from lra.core.records import decode, encode
+from report.sample import store
+run, reference = store()
+random.Random(7).shuffle(run)
+random.Random(8).shuffle(reference)
+run = [decode(encode(record)) for record in run]
+lra.report.render(run, reference, Path({str(tmp_path)!r}), title="performer at mini")
+assert "torch" not in sys.modules
+"""
+    command = [sys.executable, "-W", "error", "-c", script]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": "1"})
+    assert _digest(tmp_path) == _digest(rendered.page.parent)
+
+
+def test_no_date_of_today_and_no_version_of_matplotlib_in_a_plot(rendered: Rendered) -> None:
+    for plot in (rendered.page.parent / "plots").iterdir():
+        text = plot.read_text()
+        assert "<metadata" not in text
+        assert "Matplotlib" not in text
+
+
+def test_awkward_names_survive_everywhere(tmp_path: Path) -> None:
+    records: list[Record] = [
+        quality(AWKWARD, AWKWARD, 0.7, data_spec=data(AWKWARD, length=64)),
+        quality("sdpa", AWKWARD, 0.9, data_spec=data(AWKWARD, length=64)),
+        *[efficiency(AWKWARD, n, mode) for n in (512, 1024) for mode in ("forward", "train")],
+        *[efficiency("sdpa", n, mode) for n in (512, 1024) for mode in ("forward", "train")],
+        quality(mechanism("performer", kernel="a|b"), AWKWARD, status="error"),
+    ]
+    result = render(records, [], tmp_path, title=AWKWARD)
+    shown = AWKWARD.replace("\n", r"\n")
+    page = _Page(result.page.read_text())
+    assert page.open == []
+    assert page.tags["b"] == 0
+    assert page.text.count(shown) >= 5
+    assert shown in result.table
+    assert shown in result.headline[0]
+    csv = (tmp_path / "report.csv").read_text()
+    assert AWKWARD in csv
+    for plot in (tmp_path / "plots").iterdir():
+        assert "my|odd_name 100%\\n&lt;b&gt;&amp;$x$" in plot.read_text(), plot.name
+
+
+def test_an_empty_store_gives_a_page_that_says_what_to_do(tmp_path: Path) -> None:
+    _, reference = store()
+    result = render([], reference, tmp_path, title="empty")
+    assert len(result.headline) == 1
+    assert "python -m lra run --impl performer" in result.headline[0]
+    assert result.table == ""
+    assert "no record to report" in result.page.read_text()
+    assert (tmp_path / "report.csv").read_text().count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "taken"
+    file.write_text("")
+    with pytest.raises(
+        LraError, match=r"cannot write the report to '.*taken'.*choose another"
+    ) as e:
+        render([], [], file, title="x")
+    assert "\n" not in str(e.value)
+
+
+def test_plots_of_an_earlier_report_do_not_stay(tmp_path: Path) -> None:
+    (tmp_path / "plots").mkdir()
+    (tmp_path / "plots" / "old.svg").write_text("")
+    render([], [], tmp_path, title="x")
+    assert list((tmp_path / "plots").iterdir()) == []

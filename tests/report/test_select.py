@@ -1,0 +1,132 @@
+"""Which records take part."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+
+from lra.core.records import Record
+from lra.report.select import Selection, join
+
+from .sample import HERE, THERE, TRAINING, baseline, data, efficiency, mechanism, quality
+
+NEWER = "2026-11-21T10:00:00Z"
+
+
+def _origins(selection: Selection) -> list[tuple[str, str]]:
+    return [(kept.origin, kept.label) for kept in selection.kept]
+
+
+def test_reference_rows_of_the_same_protocol_join() -> None:
+    selection = join([quality("performer", "text")], [quality("sdpa", "text", machine=THERE)])
+    assert _origins(selection) == [("run", "performer"), ("reference", "sdpa")]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        quality("sdpa", "listops"),
+        quality("sdpa", "text", scale="small"),
+        quality("sdpa", "text", data_spec=data("text", hash="0" * 20)),
+        quality("sdpa", "text", data_spec=data("text", rules="lra2021")),
+        quality("sdpa", "text", data_spec=data("text", source="file")),
+        quality("sdpa", "text", training=msgspec.structs.replace(TRAINING, steps=301)),
+        efficiency("sdpa", 512),
+    ],
+)
+def test_reference_rows_of_another_protocol_are_left_out(other: Record) -> None:
+    selection = join([quality("performer", "text")], [other])
+    assert _origins(selection) == [("run", "performer")]
+    assert selection.unrelated == 1
+
+
+def test_baselines_of_the_same_data_join_without_a_baseline_in_the_run() -> None:
+    reference = [baseline("text"), baseline("listops")]
+    selection = join([quality("performer", "text")], reference)
+    assert _origins(selection) == [("run", "performer"), ("reference", "")]
+
+
+@pytest.mark.parametrize(
+    ("other", "joins"),
+    [
+        (efficiency("sdpa", 512, machine=THERE), True),
+        (efficiency("sdpa", 1024), False),
+        (efficiency("sdpa", 512, "train"), False),
+        (efficiency("sdpa", 512, dtype="bfloat16"), False),
+        (efficiency("sdpa", 512, batch=8), False),
+        (efficiency("sdpa", 512, heads=8), False),
+        (efficiency("sdpa", 512, level="attention"), False),
+        (efficiency("sdpa", 512, direction="causal"), False),
+    ],
+)
+def test_timings_join_only_at_equal_sizes(other: Record, joins: bool) -> None:
+    selection = join([efficiency("performer", 512)], [other])
+    assert len(selection.kept) == 1 + joins
+
+
+def test_the_newest_record_of_a_question_wins_whatever_the_order() -> None:
+    old = quality(mechanism("performer", "old"), "text", 0.6)
+    new = quality(mechanism("performer", "new"), "text", 0.8, started=NEWER)
+    for records in ([old, new], [new, old]):
+        selection = join(records, [])
+        assert [kept.record for kept in selection.kept] == [new]
+        assert selection.superseded == 1
+
+
+def test_seeds_of_older_sources_do_not_mix_with_newer_ones() -> None:
+    old = [quality(mechanism("performer", "old"), "text", seed=seed) for seed in (0, 1)]
+    new = quality(mechanism("performer", "new"), "text", seed=0, started=NEWER)
+    assert [kept.record for kept in join([*old, new], []).kept] == [new]
+
+
+def test_seeds_measured_by_an_older_trainer_do_not_mix_either() -> None:
+    old = [quality("performer", "text", seed=seed) for seed in (0, 1)]
+    new = quality("performer", "text", seed=1, measure="m2", started=NEWER)
+    assert [kept.record for kept in join([*old, new], []).kept] == [new]
+
+
+def test_lengths_of_older_sources_do_not_mix_into_a_row() -> None:
+    old = [efficiency(mechanism("performer", "old"), length) for length in (512, 1024)]
+    new = efficiency(mechanism("performer", "new"), 512, started=NEWER)
+    assert [kept.record for kept in join([*old, new], []).kept] == [new]
+
+
+def test_a_record_that_is_both_run_and_reference_counts_once() -> None:
+    record = quality("performer", "text")
+    assert _origins(join([record], [record])) == [("run", "performer")]
+
+
+def test_a_remeasured_reference_stays_for_its_ratios() -> None:
+    """The same cell in the run and in the reference is two measurements, each its own origin's."""
+    run, reference = (
+        efficiency("sdpa", 512),
+        efficiency("sdpa", 512, started="2026-11-01T00:00:00Z"),
+    )
+    assert run.id == reference.id
+    assert _origins(join([run], [reference])) == [("run", "sdpa"), ("reference", "sdpa")]
+
+
+def test_configurations_of_one_mechanism_are_told_apart_by_what_differs() -> None:
+    few, many = (mechanism("performer", features=f, kernel="softmax") for f in (64, 256))
+    selection = join([quality(few, "text"), quality(many, "text")], [])
+    labels = [kept.label for kept in selection.kept]
+    assert labels == ["performer (features=256)", "performer (features=64)"]
+
+
+def test_machine_classes_pool_for_quality_by_seed() -> None:
+    records = [
+        quality("performer", "text", 0.7, machine=HERE),
+        quality("performer", "text", 0.8, machine=THERE, started=NEWER),
+    ]
+    assert [kept.record for kept in join(records, []).kept] == [records[1]]
+
+
+def test_any_order_gives_the_same_selection() -> None:
+    run = [quality(n, t, seed=s) for n in ("a", "b") for t in ("text", "image") for s in (0, 1)]
+    reference = [quality("sdpa", "text"), baseline("image")]
+    expected = join(run, reference)
+    for seed in range(5):
+        random.Random(seed).shuffle(run)
+        assert join(run, reference[::-1]) == expected

@@ -1,0 +1,65 @@
+"""Tables as Markdown and plain text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lra.report.table import Cell, Row, Table, escape, markdown, names, plain_text
+
+AWKWARD = "a|b_c %d* <e>"
+
+
+def _table(*labels: str) -> Table:
+    rows = tuple(Row(label, (Cell("1.0", "± 0.1"), Cell("OOM"))) for label in labels)
+    return Table("t", "Title", "caption", "mechanism", ("512", AWKWARD), rows)
+
+
+def _cells(line: str) -> list[str]:
+    """The cells of a Markdown table line as a reader of GitHub's Markdown sees them."""
+    parts = re.split(r"(?<!\\)\|", line.strip())[1:-1]
+    return [re.sub(r"\\(.)", r"\1", part.strip()) for part in parts]
+
+
+def test_awkward_names_survive_in_markdown() -> None:
+    lines = markdown(_table(AWKWARD)).splitlines()
+    assert _cells(lines[0]) == ["mechanism", "512", AWKWARD]
+    assert _cells(lines[2]) == [AWKWARD, "1.0 (± 0.1)", "OOM"]
+
+
+def test_figures_stay_as_they_are_written() -> None:
+    """Nothing is read as a number and printed anew: trailing zeros carry meaning."""
+    table = Table("t", "", "", "x", ("y",), (Row("a", (Cell("1.50"),)), Row("b", (Cell("10"),))))
+    assert "1.50" in markdown(table)
+    assert "1.50" in plain_text(table)
+
+
+def test_the_best_is_bold_in_markdown() -> None:
+    table = Table("t", "", "", "x", ("y",), (Row("a", (Cell("1.5", strong=True),)),))
+    assert "**1.5**" in markdown(table)
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("sliding_window", "sliding_window"),
+        ("_private_", r"\_private\_"),
+        ("a|b", r"a\|b"),
+        ("2*3", r"2\*3"),
+        ("a\\|b", r"a\\\|b"),
+    ],
+)
+def test_only_what_markdown_would_read_is_escaped(text: str, escaped: str) -> None:
+    assert escape(text) == escaped
+
+
+def test_plain_text_has_one_line_per_row() -> None:
+    lines = plain_text(_table("a", "b")).splitlines()
+    assert len(lines) == 4
+    assert lines[2].split() == ["a", "1.0", "(±", "0.1)", "OOM"]
+
+
+def test_names_carry_their_note_only_where_two_are_alike() -> None:
+    rows = [Row("a", ()), Row("a", (), "reference"), Row("b", (), "reference")]
+    assert names(rows) == ["a", "a (reference)", "b"]

@@ -1,0 +1,97 @@
+"""Numbers and statuses in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from lra.core.protocol import Machine
+from lra.report.words import (
+    differing,
+    ending,
+    figures,
+    listing,
+    machine_words,
+    percent,
+    quantity,
+    scale_of,
+    visible,
+)
+
+from .sample import TRAINING, failure
+
+
+@pytest.mark.parametrize(
+    ("value", "spread", "text"),
+    [
+        (1.2345, None, "1.23"),
+        (1.2345, 0.01, "1.23"),
+        (1.2345, 0.04, "1.23"),
+        (1.2345, 0.2, "1.2"),
+        (1.2345, 9.0, "1.2"),
+        (123.45, None, "123"),
+        (1234.5, None, "1230"),
+        (0.012345, None, "0.0123"),
+        (9.996, None, "10.00"),
+        (0.0, None, "0"),
+    ],
+)
+def test_figures_stop_at_the_leading_place_of_the_spread(
+    value: float, spread: float | None, text: str
+) -> None:
+    assert figures(value, spread) == text
+
+
+def test_percent_drops_its_decimal_where_seeds_scatter_by_tens() -> None:
+    assert percent(0.7834) == "78.3"
+    assert percent(0.7834, 0.05) == "78.3"
+    assert percent(0.7834, 0.2) == "78"
+
+
+def test_units_suit_the_middle_value() -> None:
+    assert scale_of([0.0002, 0.004, 0.9], "s") == (1e-3, "ms")
+    assert scale_of([5e6, 2e9, 3e9], "B") == (1e9, "GB")
+    assert scale_of([], "s")[1] == "µs"
+    assert quantity(0.0000421, "s") == "42.1 µs"
+    assert quantity(70_000, "B", most=2) == "70 kB"
+
+
+def test_line_breaks_and_control_characters_become_visible() -> None:
+    assert visible("a\nb\tc\x1b é|_%") == r"a\nb\tc\x1b é|_%"
+
+
+def test_endings_name_what_is_known() -> None:
+    assert ending("crash", failure("crash")) == "crash (SIGSEGV)"
+    assert ending("crash", None) == "crash"
+    assert ending("oom", failure("oom")) == "OOM"
+
+
+def test_listing() -> None:
+    assert [listing(list(part)) for part in ("", "a", "ab", "abc")] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]
+
+
+def test_machines_have_a_driver_only_with_a_gpu() -> None:
+    assert machine_words(Machine(processor="CPU", cores=1)) == "CPU, 1 core"
+    assert machine_words(Machine(processor="GPU", cores=4, driver="580")) == (
+        "GPU, 4 cores, driver 580"
+    )
+
+
+def test_differing_tells_settings_apart_by_nothing_more_than_needed() -> None:
+    assert differing([{"a": "1", "b": "2"}, {"a": "1", "b": "3"}]) == ["b=2", "b=3"]
+    assert differing([{"x.a": "1"}, {}]) == ["a=1", ""]
+    assert differing([{"a": "1"}]) == [""]
+
+
+def test_flat_keeps_the_order_of_fields_and_says_none() -> None:
+    from lra.report.words import flat
+
+    settings = flat(TRAINING)
+    assert list(settings)[:3] == ["steps", "batch", "learning_rate"]
+    assert settings["betas"] == "(0.9, 0.98)"
+    assert settings["bucketed"] == "yes"
+    assert flat({"a": None, "b": {"c": ()}}) == {"a": "none", "b.c": "none"}
