@@ -1,0 +1,159 @@
+"""The main job, end to end, on a task of seconds."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from lra.store import Store
+
+from .conftest import HERE, TINY
+
+INTERRUPTED = 130
+FAILED_CELLS = 4
+
+
+def test_it_trains_measures_and_reports_and_a_rerun_does_only_what_is_missing(
+    lra, tmp_path: Path
+) -> None:
+    asked = ["run", "--impl", "performer", *TINY]
+    ran = lra(*asked)
+    assert ran.returncode == 0, ran.stderr
+    assert "5 cells to run" in ran.stderr
+    assert "report:  reports/default/index.html" in ran.stdout
+    page = (tmp_path / "reports/default/index.html").read_text(encoding="utf-8")
+    assert "performer" in page and "listops" in page
+    assert (tmp_path / "reports/default/report.md").is_file()
+    assert (tmp_path / "reports/default/report.csv").is_file()
+    records = Store(tmp_path / "results/runs/default").records()
+    assert sorted(record.cell.__struct_config__.tag for record in records) == [
+        "baseline", "efficiency", "efficiency", "efficiency", "quality",
+    ]  # fmt: skip
+    assert {record.status for record in records} == {"ok"}
+
+    (tmp_path / "results/runs/default" / f"{records[0].id}.json").unlink()
+    again = lra(*asked)
+    assert again.returncode == 0
+    assert "1 cells to run, 4 already in the store" in again.stderr
+    assert not lra(*asked, "--quiet").stderr
+
+
+def test_dry_run_writes_nothing(lra, tmp_path: Path) -> None:
+    ran = lra("run", "--impl", "linear", *TINY, "--dry-run")
+    assert ran.returncode == 0
+    assert "due  linear listops" in ran.stdout
+    assert not (tmp_path / "results").exists()
+
+
+def test_settings_reach_the_record(lra) -> None:
+    ran = lra(
+        "run", "--impl", "performer", *TINY, "--task", "listops", "--json",
+        "--set", "features=8", "--set", "training.steps=10", "--set", "model.mlp_width=16",
+    )  # fmt: skip
+    trained = [r["cell"] for r in json.loads(ran.stdout) if r["cell"]["type"] == "quality"]
+    assert [cell["mechanism"]["config"]["features"] for cell in trained] == [8]
+    assert [cell["training"]["steps"] for cell in trained] == [10]
+    assert [cell["model"]["mlp_width"] for cell in trained] == [16]
+
+
+def test_a_failed_cell_is_a_row_and_exit_4(lra, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(
+        "from attention_impls.dense.full import Full\n"
+        "class Broken(Full):\n"
+        "    def attend(self, *arguments, **more):\n"
+        "        raise RuntimeError('on purpose')\n"
+    )
+    ran = lra("run", "--impl", "broken.py:Broken", *TINY)
+    assert ran.returncode == FAILED_CELLS
+    assert "Broken listops: error (on purpose)" in ran.stderr
+    page = (tmp_path / "reports/default/index.html").read_text(encoding="utf-8")
+    assert "on purpose" in page
+
+
+def test_a_damaged_data_file_names_file_and_row(lra, tmp_path: Path) -> None:
+    for part in ("train", "val", "test"):
+        (tmp_path / f"basic_{part}.tsv").write_text("Source\tTarget\n( [MAX 1 ) ]\tseven\n")
+    ran = lra("run", "--impl", "linear", *TINY, "--data", "listops=.")
+    assert ran.returncode == FAILED_CELLS
+    assert "basic_" in ran.stderr and "row" in ran.stderr
+
+
+def test_a_store_that_is_a_file(lra, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    ran = lra("run", "--impl", "linear", *TINY, "--store", "taken")
+    assert ran.returncode == 2
+    assert "taken" in ran.stderr and "--store" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def long_run(tmp_path: Path, environment: dict[str, str], *more: str) -> subprocess.Popen[str]:
+    """A run whose training takes minutes, started; returns once its worker trains."""
+    command = [
+        sys.executable, "-m", "lra", "run", "--impl", "full", *TINY,
+        "--set", "training.steps=1000000", *more,
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    folder = tmp_path / "results/runs/default"
+    deadline = time.monotonic() + 60
+    while not list(folder.glob("*.json")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return process
+
+
+def test_two_runs_on_one_store(lra, tmp_path: Path, environment: dict[str, str]) -> None:
+    first = long_run(tmp_path, environment)
+    try:
+        second = lra("run", "--impl", "linear", *TINY)
+        assert second.returncode == 2
+        assert "is in use by another run" in second.stderr
+    finally:
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=60)
+
+
+def test_ctrl_c_keeps_finished_cells_and_exits_130(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    process = long_run(tmp_path, environment)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED, told
+    assert "run the same command again to continue" in told
+    assert "Traceback" not in told
+    done = Store(tmp_path / "results/runs/default").records()
+    assert [record.status for record in done] == ["ok"] * len(done) and done
+    assert list((tmp_path / "results/runs/default/checkpoints").iterdir())
+
+
+def test_a_budget_stops_cleanly(lra, tmp_path: Path) -> None:
+    ran = lra("run", "--impl", "full", *TINY, "--set", "training.steps=1000000", "--budget", "12s")
+    assert ran.returncode == 0, ran.stderr
+    assert "left" in ran.stdout
+    assert "full listops" in ran.stderr
+
+
+def test_list_names_every_mechanism(lra) -> None:
+    listed = json.loads(lra("list", "impls", "--json").stdout)
+    assert {"full", "sdpa", "identity", "linear", "performer", "linformer", "sliding_window"} <= {
+        row["name"] for row in listed
+    }
+    assert "mini" in lra("list", "scales").stdout
+    assert "listops" in lra("list", "tasks").stdout
+
+
+def test_data_show_prints_examples_and_baselines(lra) -> None:
+    shown = lra("data", "show", "--task", "listops", "--scale", str(HERE / "tiny.toml")).stdout
+    assert "300 examples" in shown and "majority" in shown and "hash" in shown
+
+
+def test_doctor(lra) -> None:
+    assert "all well" in lra("doctor").stdout

@@ -1,0 +1,92 @@
+"""What a person types wrong is answered in one line with the remedy, at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lra.cli.flags import integers, seconds
+from lra.core.errors import UsageError
+
+USAGE = 2
+
+MISTAKES = {
+    "verb": (["rnu"], "unknown verb 'rnu'; did you mean 'run'?"),
+    "flag": (["run", "--imlp", "performer"], "No such option '--imlp'"),
+    "no mechanism": (["run"], "run needs a mechanism; e.g. --impl performer"),
+    "mechanism": (["run", "--impl", "perfomer"], "did you mean 'performer'?"),
+    "task": (["run", "--impl", "full", "--task", "listop"], "did you mean 'listops'?"),
+    "suite": (["run", "--impl", "full", "--suite", "mimi"], "did you mean 'mini'?"),
+    "suite file": (["run", "--impl", "full", "--suite", "no.toml"], "no suite file 'no.toml'"),
+    "scale": (["run", "--impl", "full", "--scale", "mimi"], "did you mean 'mini'?"),
+    "setting": (["run", "--impl", "performer", "--set", "feature=9"], "did you mean 'features'?"),
+    "setting's value": (["run", "--impl", "performer", "--set", "features=few"], "features"),
+    "setting's owner": (["run", "--impl", "full", "--set", "ful.x=1"], "neither a mechanism"),
+    "model field": (["run", "--impl", "full", "--set", "model.layer=1"], "did you mean 'layers'?"),
+    "pair": (["run", "--impl", "full", "--data", "text"], "is not KEY=VALUE"),
+    "data path": (["run", "--impl", "full", "--data", "text=no/"], "no such file or folder"),
+    "data task": (["run", "--impl", "full", "--data", "txet=."], "did you mean 'text'?"),
+    "time": (["run", "--impl", "full", "--budget", "soon"], "write e.g. 90s, 9m or 2h"),
+    "store": (["report", "--store", "nowhere"], "no store at 'nowhere'"),
+    "class": (["run", "--impl", "os:Full"], "no class 'Full'"),
+    "file": (["run", "--impl", "mine.py:Mine"], "no file 'mine.py'"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line_and_exit_2(mistake: str, lra) -> None:
+    arguments, told = MISTAKES[mistake]
+    ran = lra(*arguments)
+    assert ran.returncode == USAGE, ran.stderr
+    assert told in ran.stderr
+    assert "Traceback" not in ran.stderr
+    if "Usage:" not in ran.stderr:
+        assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_a_broken_suite_file_names_its_key(lra, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('title = "mine"\nqualities = []\n')
+    ran = lra("run", "--impl", "full", "--suite", "mine.toml")
+    assert ran.returncode == USAGE
+    assert "mine.toml" in ran.stderr and "qualities" in ran.stderr
+
+
+def test_help_needs_no_torch_nor_numpy() -> None:
+    code = (
+        "import sys\n"
+        "from lra.cli.main import run_command_line\n"
+        "for verb in ([], ['run'], ['report'], ['list'], ['data'], ['doctor']):\n"
+        "    assert run_command_line([*verb, '--help']) == 0\n"
+        "heavy = {'torch', 'numpy', 'pandas', 'matplotlib', 'datasets'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths"),
+    [
+        ("256", (256,)),
+        ("256,512,256", (256, 512)),
+        ("256..1024", (256, 512, 1024)),
+        ("3..7", (3, 6)),
+    ],
+)
+def test_lengths(text: str, lengths: tuple[int, ...]) -> None:
+    assert integers(text, "--length") == lengths
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "256..", "-4"])
+def test_no_lengths(text: str) -> None:
+    with pytest.raises(UsageError, match="--length"):
+        integers(text, "--length")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("90", 90.0), ("90s", 90.0), ("1.5m", 90.0), ("2h", 7200.0)]
+)
+def test_times(text: str, value: float) -> None:
+    assert seconds(text, "--budget") == value
