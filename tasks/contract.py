@@ -39,6 +39,11 @@ class Task(ABC):
         self.length = length
         self.rules = rules
 
+    @property
+    def classes(self) -> int:
+        """Number of labels; a task whose configuration decides it overrides this."""
+        return self.card.classes
+
     @abstractmethod
     def generate(self, split: SplitName, rows: int) -> Split:
         """Make `rows` examples of a split, offline: the same bytes on every machine.
@@ -66,7 +71,7 @@ class Task(ABC):
             train=splits["train"],
             validation=splits["validation"],
             test=splits["test"],
-            classes=self.card.classes,
+            classes=self.classes,
             vocabulary=self.card.vocabulary,
             length=self.length,
             inputs=self.card.inputs,

@@ -12,10 +12,12 @@ from lra.report.quality import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table
-from lra.report.words import NOT_RUN, STATUS, count, listing
+from lra.report.words import NO_VALUE, NOT_RUN, STATUS, count, listing
 
+_FIGURES = 10
+"""With more accuracies than this the answer names the best mechanisms instead of each."""
 _SENTENCES = 3
-"""With more mechanisms than this the answer names the best ones instead of each."""
+"""With more mechanisms than this it names the cheapest instead of each."""
 _STEPS = {"train": "a training step", "forward": "a forward pass"}
 
 
@@ -43,10 +45,11 @@ def _subjects(table: Table) -> list[Row]:
 
 def _quality(quality: QualityTable, *, name_scale: bool) -> list[str]:
     table, subjects = quality.table, _subjects(quality.table)
-    where = f"{table.title}. " if name_scale else ""
-    if len(subjects) > _SENTENCES:
-        return [where + _best(quality, subjects)]
-    return [where + _per_task(quality, row) for row in subjects]
+    if len(subjects) * len(quality.columns) > _FIGURES:
+        sentences = [_best(quality, subjects)]
+    else:
+        sentences = [_per_task(quality, row) for row in subjects]
+    return [f"{table.title}:", *sentences] if name_scale else sentences
 
 
 def _anchors(table: Table, row: Row) -> list[tuple[str, Row]]:
@@ -78,7 +81,9 @@ def _per_task(quality: QualityTable, row: Row) -> str:
 
 def _beside(anchors: Sequence[tuple[str, Row]], place: int) -> str:
     found = [(words, row.cells[place]) for words, row in anchors]
-    parts = [f"{words} {_share(cell)}" for words, cell in found if cell.text != NOT_RUN]
+    parts = [
+        f"{words} {_share(cell)}" for words, cell in found if cell.text not in (NOT_RUN, NO_VALUE)
+    ]
     return f" ({', '.join(parts)})" if parts else ""
 
 
@@ -137,23 +142,18 @@ def _cost(row: Row, latency: Table, memory: Table, what: str) -> str:
 
 
 def _cheapest(latency: Table, memory: Table, subjects: Sequence[Row], what: str) -> list[str]:
-    """The fastest and the leanest of many mechanisms at the longest length."""
-    parts = []
-    labels = {row.label for row in subjects}
-    for table, word in ((latency, "fastest"), (memory, "least memory")):
-        found = [
-            (cell.ratio, row.label, cell)
-            for row in table.rows
-            if row.origin == "run" and row.label in labels
-            for cell in row.cells[-1:]
-            if cell.ratio is not None
-        ]
-        if found:
-            _, label, cell = min(found, key=lambda one: one[:2])
-            parts.append(f"{word}: {label}, {cell.note} {EXACT}")
-    if not parts:
+    """The fastest and the leanest of many, at the longest length with a ratio."""
+    known = [n for row in subjects for n, cell in enumerate(row.cells) if cell.ratio is not None]
+    if not known:
         return []
-    return [f"For {what} at length {latency.columns[-1]}, {'; '.join(parts)}."]
+    place, parts = max(known), []
+    for table, word in ((latency, "fastest"), (memory, "least memory")):
+        own = [table.row(row.variant, row.origin) for row in subjects]
+        cells = [(row.cells[place], row.label) for row in own if row]
+        ranked = sorted((cell.ratio, name, cell.note) for cell, name in cells if cell.ratio)
+        if ranked:
+            parts.append(f"{word}: {ranked[0][1]}, {ranked[0][2]} {EXACT}")
+    return [f"For {what} at length {latency.columns[place]}, {'; '.join(parts)}."]
 
 
 def _not_ok(selection: Selection) -> list[str]:

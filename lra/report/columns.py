@@ -20,7 +20,7 @@ class Column(msgspec.Struct, frozen=True):
 
     title: str
     cell: QualityCell
-    """Any cell of the column: they share data, model and training."""
+    """Any cell of the column: they share scale, track, data, model and training."""
 
     @property
     def task(self) -> str:
@@ -29,7 +29,7 @@ class Column(msgspec.Struct, frozen=True):
 
     @property
     def protocol(self) -> str:
-        """Hash of data, model and training."""
+        """Hash of all that."""
         return protocol_hash(self.cell)
 
     @property

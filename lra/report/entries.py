@@ -81,8 +81,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     parameters: int | None = None
     best_step: int | None = None
     protocol: str = ""
-    """Hash of data, model and training: accuracies of one protocol share a column. For simple
-    baselines of the data alone."""
+    """Hash of scale, track, data, model and training: accuracies of one protocol share a column.
+    For simple baselines of the data alone."""
     mechanism_hash: str = ""
     measure_hash: str
     started_at: str
@@ -91,7 +91,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 def protocol_hash(cell: QualityCell) -> str:
     """Return the hash of what cells must share for their accuracies to be compared."""
-    return value_hash([cell.data, cell.model, cell.training])
+    return value_hash([cell.scale, cell.track, cell.data, cell.model, cell.training])
 
 
 def entries(kept: Kept) -> Iterator[Entry]:

@@ -32,7 +32,11 @@ class Placed(NamedTuple):
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:
-    """Return sorted places, moved as little as needed to lie at least `gap` apart."""
+    """Return sorted places in 0 to 1, moved as little as needed to lie at least `gap` apart.
+
+    Where there are too many for that they lie evenly, closer than `gap`.
+    """
+    gap = min(gap, 1.0 / max(1, len(places) - 1))
     blocks: list[list[float]] = []
     for place in places:
         blocks.append([place])
@@ -42,8 +46,9 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
 
 
 def _start(block: Sequence[float], gap: float) -> float:
-    """Where a run of touching labels begins, centred on what its members wanted."""
-    return sum(block) / len(block) - gap * (len(block) - 1) / 2
+    """Where a run of touching labels begins: centred on what its members wanted, inside 0 to 1."""
+    length = gap * (len(block) - 1)
+    return max(0.0, min(1.0 - length, sum(block) / len(block) - length / 2))
 
 
 def _end(block: Sequence[float], gap: float) -> float:
@@ -64,16 +69,22 @@ def beside_circles(
     found = []
     for (x, y), radius, (width, height) in zip(centres, radii, sizes, strict=True):
         options = []
-        for placed in _sides(radius, height):
-            left = x + placed.dx - {"left": 0.0, "center": width / 2, "right": width}[placed.align]
-            bottom = y + placed.dy - height / 2
-            box = Box(left, bottom, left + width, bottom + height)
-            outside = width * height - box.overlap(frame)
-            options.append((sum(map(box.overlap, taken)) + 4 * outside, placed, box))
+        for reach in _REACHES:
+            for placed in _sides(radius + reach, height):
+                shift = {"left": 0.0, "center": width / 2, "right": width}[placed.align]
+                left, bottom = x + placed.dx - shift, y + placed.dy - height / 2
+                box = Box(left, bottom, left + width, bottom + height)
+                outside = width * height - box.overlap(frame)
+                covered = sum(map(box.overlap, taken)) + 4 * outside
+                options.append((covered + reach, placed, box))
         _, placed, box = min(options, key=lambda option: option[0])
         taken.append(box)
         found.append(placed)
     return found
+
+
+_REACHES = (0.0, 14.0, 28.0, 42.0, 56.0)
+"""How far from its circle a label may go, in points; a point away costs a square point covered."""
 
 
 def _sides(radius: float, height: float) -> list[Placed]:

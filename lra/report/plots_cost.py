@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from lra.report.efficiency import EfficiencyTables, call_words
 from lra.report.labels import spread
@@ -17,9 +17,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDTH = 9.6
-_Named = tuple[float, str, str]
 _LINE = 0.19
 """Inches between the baselines of two labels."""
+_LETTER = 0.074
+"""Inches that a letter of a label takes."""
+
+
+class _Name(NamedTuple):
+    value: float
+    """Where the line ends, or the top of the panel if it has no point."""
+    text: str
+    row: Row
 
 
 def cost_figure(costs: EfficiencyTables, metric: Literal["latency", "memory"]) -> Figure | None:
@@ -31,16 +39,19 @@ def cost_figure(costs: EfficiencyTables, metric: Literal["latency", "memory"]) -
     unit: Literal["s", "B"] = "s" if metric == "latency" else "B"
     rows = max(len(table.rows) for table in drawn.values())
     height = max(3.6, 1.2 + _LINE * rows)
+    longest = max(len(name) for table in drawn.values() for name in names(table.rows))
+    margin = 0.95 + _LETTER * longest
+    panel = max(1.5, _WIDTH / len(drawn) - margin)
     word = "time" if metric == "latency" else "peak memory"
 
     def paint(figure: Any) -> None:
         # Every panel has a narrow neighbour for the names of its lines.
-        grid = figure.subplots(1, 2 * len(drawn), width_ratios=[1.0, 0.48] * len(drawn))
-        for (mode, table), axes, margin in zip(drawn.items(), grid[::2], grid[1::2], strict=True):
+        grid = figure.subplots(1, 2 * len(drawn), width_ratios=[panel, margin] * len(drawn))
+        for (mode, table), axes, side in zip(drawn.items(), grid[::2], grid[1::2], strict=True):
             axes.set_title(f"{word} of a {call_words(mode)}")
             axes.set_xlabel("sequence length")
             labels = _panel(axes, table, unit)
-            _label(margin, axes.get_ylim(), labels, gap=_LINE / (height - 1.0))
+            _label(side, axes.get_ylim(), labels, gap=_LINE / (height - 1.0))
 
     first = next(iter(tables.values()))
     return Figure(
@@ -63,51 +74,60 @@ def _points(table: Table, row: Row) -> list[tuple[int, float]]:
     return [(int(length), cell.value) for length, cell in pairs if cell.value]
 
 
-def _panel(axes: Axes, table: Table, unit: Literal["s", "B"]) -> list[_Named]:
-    """Draw a table's lines and return their last values, names and colours."""
+def _panel(axes: Axes, table: Table, unit: Literal["s", "B"]) -> list[_Name]:
+    """Draw a table's lines and crosses; return the names to write beside them."""
+    _scales(axes, table, unit)
+    labels: list[_Name] = []
+    crosses: Counter[str] = Counter()
+    for row, name in zip(table.rows, names(table.rows), strict=True):
+        points, style = _points(table, row), _line(row)
+        if points:
+            axes.plot(*zip(*points, strict=True), **style)
+        for length, cell in zip(table.columns, row.cells, strict=True):
+            if cell.value is None:
+                height = 1.03 - 0.045 * (crosses[length] + 1)
+                crosses[length] += 1
+                top = axes.get_xaxis_transform()
+                axes.plot([int(length)], [height], "x", color=style["color"], transform=top)
+        value = points[-1][1] if points else axes.get_ylim()[1]
+        labels.append(_Name(value, f"{name}{_growth(points)}", row))
+    return labels
+
+
+def _scales(axes: Axes, table: Table, unit: Literal["s", "B"]) -> None:
+    """Set logarithmic axes with plain ticks, and room at the top for crosses."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
     lengths = [int(length) for length in table.columns]
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
     values = [value for _, value in _points_of(table)]
     low, high = min(values), max(values)
     room = (high / low) ** 0.08 if high > low else 1.5
-    axes.set_ylim(low / room, high * room)
+    crosses = max(
+        sum(row.cells[n].value is None for row in table.rows) for n in range(len(lengths))
+    )
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
     axes.set_xlim(lengths[0] / 1.1, lengths[-1] * 1.1)
+    axes.set_ylim(low / room, high * room ** (1 + crosses))
+    axes.tick_params(axis="x", rotation=0 if len(lengths) < 6 else 45)
     axes.xaxis.set_major_locator(FixedLocator(lengths))
-    axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{round(x)}"))
-    steps = (1.0, 2.0, 5.0) if high / low < 200 else (1.0,)
-    axes.yaxis.set_major_locator(LogLocator(subs=steps))
-    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 200 else (1.0,)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: _tick(y, unit)))
-    labels: list[_Named] = []
-    crosses: Counter[int] = Counter()
-    for row, name in zip(table.rows, names(table.rows), strict=True):
-        style, points = look(row.mechanism, row.variant), _points(table, row)
-        if points:
-            axes.plot(
-                *zip(*points, strict=True),
-                color=style.colour,
-                linestyle=style.dash,
-                marker=style.marker,
-                markerfacecolor="white" if row.origin == "reference" else style.colour,
-                linewidth=1.2 if row.origin == "reference" else 2.0,
-                zorder=3,
-            )
-            labels.append((points[-1][1], f"{name}{_growth(points)}", style.colour))
-        for length, cell in zip(lengths, row.cells, strict=True):
-            if cell.value is None:
-                crosses[length] += 1
-                axes.plot(
-                    [length],
-                    [1.03 - 0.045 * crosses[length]],
-                    "x",
-                    color=style.colour,
-                    transform=axes.get_xaxis_transform(),
-                )
-    return labels
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_locator(NullLocator())
+
+
+def _line(row: Row) -> dict[str, Any]:
+    style, reference = look(row.mechanism, row.variant), row.origin == "reference"
+    return {
+        "color": style.colour,
+        "linestyle": style.dash,
+        "marker": style.marker,
+        "markerfacecolor": "white" if reference else style.colour,
+        "linewidth": 1.2 if reference else 2.0,
+        "zorder": 3,
+    }
 
 
 def _tick(value: float, unit: Literal["s", "B"]) -> str:
@@ -127,14 +147,16 @@ def _growth(points: Sequence[tuple[int, float]]) -> str:
     return f"  n^{slope:.1f}"
 
 
-def _label(axes: Axes, limits: tuple[float, float], labels: Sequence[_Named], gap: float) -> None:
-    """Write names level with their lines' ends, apart from each other."""
+def _label(axes: Axes, limits: tuple[float, float], labels: Sequence[_Name], gap: float) -> None:
+    """Write names level with their lines' ends, apart from each other, each after its marker."""
     axes.axis("off")
+    axes.set(xlim=(0, 1), ylim=(0, 1))
     low, high = map(math.log, limits)
-    wanted = sorted(
-        ((math.log(y) - low) / (high - low), text, colour) for y, text, colour in labels
-    )
-    places = spread([place for place, _, _ in wanted], gap)
-    for (_, text, colour), place in zip(wanted, places, strict=True):
-        label = axes.text(0.0, place, text, va="center", fontsize=8.5, color=colour)
+    ordered = sorted(labels, key=lambda one: (one.value, one.text))
+    places = spread([(math.log(one.value) - low) / (high - low) for one in ordered], gap)
+    for one, place in zip(ordered, places, strict=True):
+        axes.plot([0.0], [place], clip_on=False, **_line(one.row))
+        label = axes.annotate(
+            one.text, (0.0, place), (9, 0), textcoords="offset points", va="center", fontsize=8.5
+        )
         label.set_in_layout(False)

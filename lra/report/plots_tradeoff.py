@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from lra.report.efficiency import EfficiencyTables
 from lra.report.labels import Box, beside_circles
 from lra.report.quality import QualityTable
 from lra.report.rows import EXACT
 from lra.report.style import INK, MUTED, draw, look
-from lra.report.table import Cell, Figure, Row, names
+from lra.report.table import Figure, names
+from lra.report.tradeoff import Circle, Tradeoff, tradeoff
 from lra.report.words import TIMES, listing, quantity
 
 if TYPE_CHECKING:
@@ -22,138 +21,50 @@ if TYPE_CHECKING:
 _WIDTH, _HEIGHT = 9.6, 5.2
 _LARGEST = 1500.0
 """Area of the largest circle, in square points."""
-
-
-class Circle(msgspec.Struct, frozen=True):
-    """One mechanism in the figure."""
-
-    row: Row
-    """Of the accuracy table."""
-    accuracy: float
-    seconds: float
-    memory: float
-    elsewhere: bool
-    """Measured on another machine class, and brought here by its ratios to exact attention."""
+_ROOMY = 10
+"""With more circles than this the names stand without their memory."""
 
 
 def tradeoff_figure(quality: QualityTable, costs: Sequence[EfficiencyTables]) -> Figure | None:
     """Return accuracy against speed of training; None with fewer than two mechanisms to place."""
-    here = next((c for c in costs if not c.reference_only and "train" in c.latency), None)
-    rows = _accuracies(quality)
-    if here is None or not rows:
+    found = tradeoff(quality, costs)
+    if found is None:
         return None
-    length = _common_length(here, rows)
-    found = [_circle(row, value, length, here, costs) for row, value in rows]
-    circles = [circle for circle in found if circle is not None]
-    if len(circles) < 2:
-        return None
-    placed = {(circle.row.origin, circle.row.variant) for circle in circles}
-    missing = [
-        row.label
-        for row in quality.table.rows
-        if row.mechanism and (row.origin, row.variant) not in placed
-    ]
-    table = here.latency["train"]
-    exact = table.row(EXACT, "run")
-    exact_cell = exact.cells[table.columns.index(length)] if exact else None
 
     def paint(figure: Any) -> None:
-        _paint(figure.subplots(), circles, here.batch, exact_cell.value if exact_cell else None)
-        what = "attention" if here.level == "attention" else "layer"
-        figure.supxlabel(
-            f"training speed of the {what} at length {length}, examples/s",
-            fontsize=9.5,
-            color=MUTED,
-        )
+        axes = figure.subplots()
+        _paint(axes, found.circles, found.batch, found.exact_seconds)
+        what = "attention" if found.level == "attention" else found.level
+        axes.set_xlabel(f"training speed of the {what} at length {found.length}, examples/s")
 
     over = f"mean accuracy over {listing(quality.mean_of)}" if quality.mean_of else "accuracy"
+    shown = listing([circle.row.title for circle in found.circles])
     return Figure(
         id=quality.table.id.replace("quality", "tradeoff"),
         title="Accuracy against speed and memory",
-        alt=f"Scatter plot of {over} against training speed at length {length}; the area of a "
-        f"circle is peak memory. Shown: {listing([circle.row.title for circle in circles])}.",
-        caption=f"{over[0].upper()}{over[1:]}; right is faster, up is better, small is lean. "
-        "Area is the peak memory behind each name. Faint: accuracy of a reference row."
-        + _marks(circles)
-        + (f" Without a place for want of a figure: {listing(missing)}." if missing else ""),
+        alt=f"Scatter plot of {over} against training speed at length {found.length}; the area of "
+        f"a circle is peak memory. Shown: {shown}.",
+        caption=" ".join([f"{over[0].upper()}{over[1:]}; {_READING}", *_marks(found)]),
         svg=draw(paint, _WIDTH, _HEIGHT),
     )
 
 
-def _marks(circles: Sequence[Circle]) -> str:
-    if not any(circle.elsewhere for circle in circles):
-        return ""
-    return (
-        " Dashed outline: timed on another machine class, placed by its ratios of time and memory "
-        f"to {EXACT} there."
-    )
+_READING = (
+    "right is faster, up is better, small is lean. Area is peak memory. Faint: accuracy of a "
+    "reference row."
+)
 
 
-def _accuracies(quality: QualityTable) -> list[tuple[Row, float]]:
-    """Mechanisms with a mean accuracy, or with that of the only task."""
-    if not quality.mean_of and len(quality.columns) > 1:
-        return []
-    rows = [row for row in quality.table.rows if row.mechanism]
-    return [(row, cell.value) for row in rows for cell in row.cells[-1:] if cell.value is not None]
-
-
-def _common_length(here: EfficiencyTables, rows: Sequence[tuple[Row, float]]) -> str:
-    """The longest length among those at which most of these mechanisms have a time."""
-    table = here.latency["train"]
-    timed = [found for row, _ in rows if (found := table.row(row.variant, "run"))]
-    reached = [
-        sum(row.cells[n].value is not None for row in timed) for n in range(len(table.columns))
-    ]
-    return max(zip(reached, table.columns, strict=True), key=lambda pair: (pair[0], int(pair[1])))[
-        1
-    ]
-
-
-def _circle(
-    row: Row,
-    accuracy: float,
-    length: str,
-    here: EfficiencyTables,
-    costs: Sequence[EfficiencyTables],
-) -> Circle | None:
-    """Place a mechanism by its own figures here, or by its ratios on another machine class."""
-    own = _cost(here, row, length)
-    if own:
-        return Circle(row, accuracy, *own, elsewhere=False)
-    exact = _cost(here, msgspec.structs.replace(row, variant=EXACT, origin="run"), length)
-    for other in costs:
-        ratios = _ratios(other, row, length) if other.reference_only else None
-        if ratios and exact:
-            time, memory = (ratio * base for ratio, base in zip(ratios, exact, strict=True))
-            return Circle(row, accuracy, time, memory, elsewhere=True)
-    return None
-
-
-def _cells(costs: EfficiencyTables, row: Row, length: str) -> tuple[Cell, Cell] | None:
-    """Time and memory of a mechanism; a reference accuracy may go with the run's own timing."""
-    latency, memory = costs.latency.get("train"), costs.memory.get("train")
-    if latency is None or memory is None or length not in latency.columns:
-        return None
-    place = latency.columns.index(length)
-    for origin in dict.fromkeys((row.origin, "run", "reference")):
-        time, room = latency.row(row.variant, origin), memory.row(row.variant, origin)
-        if time and room:
-            return time.cells[place], room.cells[place]
-    return None
-
-
-def _cost(costs: EfficiencyTables, row: Row, length: str) -> tuple[float, float] | None:
-    cells = _cells(costs, row, length)
-    if cells is None or not cells[0].value or not cells[1].value:
-        return None
-    return cells[0].value, cells[1].value
-
-
-def _ratios(costs: EfficiencyTables, row: Row, length: str) -> tuple[float, float] | None:
-    cells = _cells(costs, row, length)
-    if cells is None or not cells[0].ratio or not cells[1].ratio:
-        return None
-    return cells[0].ratio, cells[1].ratio
+def _marks(found: Tradeoff) -> list[str]:
+    marks = []
+    if any(circle.elsewhere for circle in found.circles):
+        marks.append(
+            "Dashed outline: timed on another machine class, placed by its ratios of time and "
+            f"memory to {EXACT} there."
+        )
+    if found.missing:
+        marks.append(f"Without a place for want of a figure: {listing(found.missing)}.")
+    return marks
 
 
 def _paint(axes: Axes, circles: Sequence[Circle], batch: int, exact: float | None) -> None:
@@ -225,16 +136,20 @@ def _name(
         for u, v in (fraction.transform(axes.transData.transform(point)) for point in points)
     ]
     texts = [
-        f"{name}, {quantity(circle.memory, 'B', most=2)}"
+        f"{name}, {quantity(circle.memory, 'B', most=2)}" if len(circles) <= _ROOMY else name
         for name, circle in zip(names([c.row for c in circles]), circles, strict=True)
     ]
+    radii = [(area / math.pi) ** 0.5 for area in areas]
     placed = beside_circles(
         centres,
-        [(area / math.pi) ** 0.5 for area in areas],
+        radii,
         [(5.6 * len(text), 12.0) for text in texts],
         Box(0.0, 0.0, wide, high),
     )
-    for point, text, label, circle in zip(points, texts, placed, circles, strict=True):
+    for point, text, label, circle, radius in zip(
+        points, texts, placed, circles, radii, strict=True
+    ):
+        colour = look(circle.row.mechanism).colour
         axes.annotate(
             text,
             point,
@@ -244,4 +159,10 @@ def _name(
             va="center",
             fontsize=8.5,
             color=INK if circle.row.origin == "run" else MUTED,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.8,
+                "shrinkB": radius,
+            },
         )

@@ -79,7 +79,7 @@ def _variant(cell: Cell) -> tuple[str, str]:
 def _question(cell: Cell) -> Hashable:
     """What a run and its reference must share for a row to stand beside the other."""
     if isinstance(cell, QualityCell):
-        return ("quality", cell.scale, cell.track, protocol_hash(cell))
+        return ("quality", protocol_hash(cell))
     if isinstance(cell, BaselineCell):
         return _data_question(cell)
     sizes = (cell.batch, cell.heads, cell.head_width, cell.dtype, cell.device)

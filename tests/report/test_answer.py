@@ -60,13 +60,38 @@ def test_an_ending_is_told_in_words() -> None:
 
 def test_many_mechanisms_are_told_by_the_best() -> None:
     shares = {"a": 0.5, "b": 0.8, "c": 0.7, "d": 0.6, "sdpa": 0.9}
-    records = [quality(name, "text", share) for name, share in shares.items()]
+    tasks = ("text", "image", "listops")
+    records = [quality(name, task, share) for name, share in shares.items() for task in tasks]
     records += [_timed(n, s, 50e6) for n, s in zip("abcd", (4.0, 3.0, 2.0, 1.0), strict=True)]
     records.append(_timed("sdpa", 5.0, 100e6))
     assert _answer(records) == (
-        "4 mechanisms on 1 task. Highest accuracy: b 80.0 %, c 70.0 % and d 60.0 % (sdpa 90.0 %).",
+        "4 mechanisms on 3 tasks. Highest mean accuracy over listops, text and image: b 80.0 %, "
+        "c 70.0 % and d 60.0 % (sdpa 90.0 %).",
         f"For a training step of the layer at length 2048, fastest: d, 0.200 {TIMES} sdpa; "
         f"least memory: a, 0.500 {TIMES} sdpa.",
+    )
+
+
+def test_the_cheapest_of_many_are_at_the_longest_length_that_has_a_ratio() -> None:
+    records = [
+        efficiency(name, length, "train", seconds, 50e6)
+        for name, seconds in zip("abcd", (4.0, 3.0, 2.0, 1.0), strict=True)
+        for length in (512, 1024)
+    ]
+    records.append(_timed("sdpa", 5.0, 100e6, length=512))
+    records.append(efficiency("sdpa", 1024, "train", status="oom"))
+    assert _answer(records)[0].startswith(
+        "For a training step of the layer at length 512, fastest: d, 0.200"
+    )
+
+
+def test_two_tables_are_told_apart_by_their_titles() -> None:
+    told = _answer([quality("a", "text", 0.5), quality("a", "text", 0.6, scale="small")])
+    assert told == (
+        "Test accuracy at scale mini:",
+        "a: 50.0 % on text.",
+        "Test accuracy at scale small:",
+        "a: 60.0 % on text.",
     )
 
 

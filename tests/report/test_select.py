@@ -130,3 +130,8 @@ def test_any_order_gives_the_same_selection() -> None:
     for seed in range(5):
         random.Random(seed).shuffle(run)
         assert join(run, reference[::-1]) == expected
+
+
+def test_two_scales_with_one_training_are_two_protocols() -> None:
+    selection = join([quality("a", "text"), quality("a", "text", scale="small")], [])
+    assert len({entry.protocol for entry in selection.entries}) == 2
