@@ -94,7 +94,7 @@ class TrainSpec(Frozen, frozen=True, kw_only=True):
     betas: tuple[float, float] = (0.9, 0.98)
     epsilon: float = 1e-8
     weight_decay: float = 0.0
-    clip: float | None = 1.0
+    clip: float | None = None
     """Largest global gradient norm; None clips nothing."""
     evaluate_every: Positive
     """Steps between validations; the best checkpoint by validation accuracy is tested once."""

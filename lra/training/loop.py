@@ -20,15 +20,12 @@ from lra.core.hashing import value_hash
 from lra.core.protocol import Rules, TrainSpec
 from lra.core.records import CurvePoint
 from lra.training import checkpoint as checkpoints
-from lra.training.batches import Batch, Collator, Indices, Order
+from lra.training.batches import Collator, Indices, Order
 from lra.training.checkpoint import Best, Standing
 from lra.training.objective import autocast_type, evaluate, forward
 from lra.training.outcome import Diverged, Interrupted, Progress, Score, Trained
 from lra.training.schedule import learning_rate
 
-AHEAD = 16
-"""Steps whose batches are gathered in one go: after a step the caches hold nothing that gathering
-needs, and one batch alone costs ten times what it costs in a row."""
 LOOK_EVERY = 64
 """Steps between looks at the loss on a CPU, where looking does not wait for a device."""
 SAVE_EVERY = 30.0
@@ -109,7 +106,6 @@ class _Run:
         self.length = None if cut else dataset.length
         self.order = Order(dataset.train, spec.batch, seed, by_length=rules == "fixed")
         self.collate = self._collator(dataset.train)
-        self.ahead: dict[int, list[Batch]] = {}
         self.layers = [module for module in model.modules() if isinstance(module, Layer)]
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.optimiser = torch.optim.AdamW(
@@ -141,14 +137,14 @@ class _Run:
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(spec, standing.step)
         self.optimiser.zero_grad()
-        pieces = self._pieces(standing.step)
-        examples = sum(len(piece.labels_E) for piece in pieces)
-        for piece in pieces:
+        rows = self.order.rows(standing.step)
+        for piece in _pieces(rows, spec.micro_batches):
+            batch = self.collate(piece).to(self.device)
             # A micro-batch's share in the mean over the whole batch.
-            loss = forward(self.model, piece.to(self.device), self.autocast)[0] / examples
+            loss = forward(self.model, batch, self.autocast)[0] / len(rows)
             torch.autograd.backward(loss)
             standing.loss_sum += loss.detach()
-        if spec.clip is not None and math.isfinite(spec.clip):
+        if spec.clip is not None:
             nn.utils.clip_grad_norm_(self.parameters, spec.clip)
         self.optimiser.step()
         standing.step += 1
@@ -218,16 +214,6 @@ class _Run:
             self._save()
             raise Interrupted(self.standing.step, self.spec.steps)
 
-    def _pieces(self, step: int) -> list[Batch]:
-        """The micro-batches of a step, none of them empty."""
-        if step not in self.ahead:
-            steps = range(step, min(step + AHEAD, self.spec.steps))
-            self.ahead = {
-                step: [self.collate(rows) for rows in _cut(self.order.rows(step), self.spec)]
-                for step in steps
-            }
-        return self.ahead.pop(step)
-
     def _score(self, split: Split) -> Score:
         return evaluate(
             self.model,
@@ -269,6 +255,6 @@ class _Run:
             self.report(Progress(standing.step, self.spec.steps, standing.seconds, point))
 
 
-def _cut(rows: Indices, spec: TrainSpec) -> list[Indices]:
-    pieces = min(spec.micro_batches, len(rows))
-    return [rows] if pieces == 1 else np.array_split(rows, pieces)
+def _pieces(rows: Indices, count: int) -> list[Indices]:
+    """Cut a batch into micro-batches, none of them empty."""
+    return [rows] if count == 1 else np.array_split(rows, min(count, len(rows)))

@@ -147,12 +147,11 @@ def test_the_gradient_is_clipped(toy: ModuleType, monkeypatch: pytest.MonkeyPatc
         step(self)
 
     monkeypatch.setattr(torch.optim.AdamW, "step", spy)
-    for clip in (1e-3, None, float("inf")):
+    for clip in (1e-3, None):
         spec = changed(toy.SPEC, steps=2, evaluate_every=2, clip=clip)
         train(toy.model(), toy.dataset(), spec, seed=0, device=toy.CPU)
     assert norms[:2] == pytest.approx([1e-3, 1e-3], rel=1e-3)
     assert min(norms[2:]) > 1e-2
-    assert norms[2:4] == norms[4:6]
 
 
 def test_the_optimiser_is_decoupled_adam_at_the_schedules_rate(toy: ModuleType) -> None:
