@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Sequence
 
 import click
@@ -41,12 +42,18 @@ def lra_command() -> None:
     """
 
 
+def _one_line(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning as a person reads it, without the place in our code that noticed."""
+    click.echo(f"lra: warning: {message}", err=True)
+
+
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code.
 
     0 pass, 2 usage, 4 cells failed, 130 interrupted. Whatever is not the user's to mend keeps its
     traceback.
     """
+    warnings.showwarning = _one_line
     try:
         code = lra_command.main(list(arguments), prog_name="python -m lra", standalone_mode=False)
     except click.ClickException as error:

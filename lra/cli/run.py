@@ -197,7 +197,8 @@ def _due(job: Job, store: Store, rerun: Literal["missing", "failed", "all"]) -> 
     record = store.load(job.cell.id)
     if record is None or rerun == "all":
         return True
-    return rerun == "failed" and record.status in FAILED
+    pruned = record.failure is not None and record.failure.type == "Pruned"
+    return rerun == "failed" and (record.status in FAILED or pruned)
 
 
 def _slots(jobs: list[Job]) -> int:

@@ -10,6 +10,7 @@ import fnmatch
 import importlib
 import importlib.util
 import inspect
+import sys
 from collections.abc import Iterable, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Literal
 import msgspec
 
 from lra.core.errors import LraError, UsageError, nearest
+from lra.core.hashing import value_hash
 
 Kind = Literal["mechanism", "position", "task"]
 
@@ -168,11 +170,18 @@ def _import(target: Target) -> ModuleType:
     if not target.module.endswith(".py"):
         return importlib.import_module(target.module)
     path = Path(target.module)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    # Registered like any module, for those who look their own names up (annotations, pickles).
+    name = f"lra_file_{value_hash(str(path))}.{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"cannot read '{path}' as Python; check the file")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
 
 

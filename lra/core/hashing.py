@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Collection, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +58,19 @@ def _follow(path: Path, root: Path, leave_out: Collection[str], closure: dict[st
     key = path.relative_to(root.parent).as_posix()
     if key in closure:
         return
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    closure[key] = _digest(repr(_plain(tree)).encode())
-    for dotted in _imports(tree):
+    closure[key], imports = _parsed(path, path.stat().st_mtime_ns)
+    for dotted in imports:
         if not any(dotted == name or dotted.startswith(f"{name}.") for name in leave_out):
             file = _module_file(dotted, root)
             if file is not None:
                 _follow(file, root, leave_out, closure)
+
+
+@cache
+def _parsed(path: Path, changed_ns: int) -> tuple[str, tuple[str, ...]]:
+    """Digest of a file's syntax tree and what it imports; remembered until the file changes."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return _digest(repr(_plain(tree)).encode()), tuple(_imports(tree))
 
 
 def _plain(node: Any) -> Any:

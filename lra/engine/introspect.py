@@ -49,20 +49,21 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def answer(request: Request) -> Answer:
-    """Import the module of a request and answer it."""
+    """Import the module of a request and answer it; whatever goes wrong there is an answer too."""
     try:
-        found = catalogue.load(request.target)
-        card = msgspec.convert(
-            msgspec.to_builtins(found.card),  # type: ignore[attr-defined]
-            CARDS[request.target.kind],
-        )
+        return _answer(request)
     except LraError as error:
         return Answer(unavailable=_words(error))
     except (Exception, SystemExit) as error:
         return Answer(unavailable=f"{type(error).__name__}: {_words(error)}")
+
+
+def _answer(request: Request) -> Answer:
+    found: Any = catalogue.load(request.target)
     config = getattr(found, "Config", None)
     if request.changes is not None:
         return _configure(config, request.changes)
+    card = msgspec.convert(msgspec.to_builtins(found.card), CARDS[request.target.kind])
     return Answer(
         card=msgspec.to_builtins(card),
         schema={} if config is None else msgspec.json.schema(config),

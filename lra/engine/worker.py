@@ -127,7 +127,7 @@ def _quality(cell: QualityCell, job: Job, report: Report) -> Outcome:
         status="ok",
         metrics={
             "test_accuracy": _share(trained.test.accuracy),
-            "test_loss": Metric(value=trained.test.loss, unit="nat", better="lower"),
+            "test_loss": _loss(trained.test.loss),
             "validation_accuracy": _share(trained.validation_accuracy),
             "training_seconds": Metric(value=trained.seconds, unit="s", better="lower"),
             "steps_per_second": Metric(value=trained.steps_per_second, unit="1/s", better="higher"),
@@ -140,19 +140,17 @@ def _quality(cell: QualityCell, job: Job, report: Report) -> Outcome:
 
 
 def _baseline(cell: BaselineCell, job: Job, report: Report) -> Outcome:
-    from threadpoolctl import threadpool_limits
-
     from lra.measure.baselines import baselines
 
     report(Progress(phase="data"))
     task, dataset = _dataset(cell.data, job)
     report(Progress(phase="baselines"))
-    with threadpool_limits(cell.threads):
-        found = {**baselines(dataset), **task.rules_of_thumb(dataset)}
+    found = {**baselines(dataset), **task.rules_of_thumb(dataset)}
     return Outcome(
         status="ok",
         metrics={name: _share(accuracy) for name, accuracy in found.items()},
-        method={"threads": cell.threads},
+        # What the fork server's environment leaves to libraries other than torch.
+        method={"threads": 1},
     )
 
 
@@ -258,6 +256,16 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 def _share(value: float) -> Metric:
     return Metric(value=value, unit="share", better="higher")
+
+
+def _loss(value: float) -> Metric:
+    finite = math.isfinite(value)
+    return Metric(
+        value=value if finite else None,
+        unit="nat",
+        better="lower",
+        why_null=None if finite else f"it is {value}",
+    )
 
 
 def _finite(curve: tuple[CurvePoint, ...]) -> tuple[CurvePoint, ...]:

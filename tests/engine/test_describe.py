@@ -133,6 +133,7 @@ def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path: Path, plugin: 
         ("class Plugin: pass", "AttributeError"),
         ("class Plugin: card = 3", "ValidationError"),
         ("class Other: pass", "has no class 'Plugin'"),
+        (PLUGIN.replace("rate: float = 0.5", "rate: float"), "TypeError: Missing required"),
     ],
 )
 def test_a_plugin_that_cannot_be_imported_says_why_and_harms_nobody(

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from engine_jobs import timing, training
+from engine_jobs import baselines, timing, training
 from processes import alive, gone, wait_until
 
 from lra.core.errors import StoreError
@@ -180,6 +180,15 @@ def test_a_training_becomes_a_record_with_its_curve(
     assert not store.checkpoint(record.id).exists()
 
 
+def test_baselines_become_a_record(server: ForkServer, store: Store, cache: Path) -> None:
+    (record,) = Pool(store, server, slots=1).run([baselines(cache)])
+    assert record.status == "ok"
+    assert {"majority", "bag_of_tokens"} <= set(record.metrics)
+    for metric in record.metrics.values():
+        assert (metric.unit, metric.better) == ("share", "higher")
+        assert metric.value is not None and 0.0 <= metric.value <= 1.0
+
+
 def test_timing_waits_until_it_is_alone(server: ForkServer, store: Store, cache: Path) -> None:
     diary = Diary()
     jobs = [
@@ -319,7 +328,7 @@ RUN = """
 import sys
 sys.path[:0] = sys.argv[2:]
 from pathlib import Path
-from engine_jobs import timing, training
+from engine_jobs import baselines, timing, training
 from lra.engine.pool import Pool, RunStopped
 from lra.engine.server import ForkServer
 from lra.store import Store

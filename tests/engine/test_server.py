@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -143,15 +144,33 @@ input()
 """
 
 
-def test_nothing_outlives_a_maker_that_is_killed() -> None:
+def make() -> subprocess.Popen[str]:
     folders = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
-    maker = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-c", MAKER, *folders],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
-    with maker:
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a process to its parent")
+def test_a_worker_ends_with_its_server_though_nobody_is_left_to_kill_it() -> None:
+    with make() as maker:
+        assert maker.stdout is not None
+        server, worker, child, folder = maker.stdout.readline().split()
+        # A maker that cannot react, as if both had been killed at once.
+        os.kill(maker.pid, signal.SIGSTOP)
+        os.kill(int(server), signal.SIGKILL)
+        ended = gone([int(worker)])
+        maker.kill()
+        os.kill(int(child), signal.SIGKILL)
+        shutil.rmtree(folder)
+    assert ended
+
+
+def test_nothing_outlives_a_maker_that_is_killed() -> None:
+    with make() as maker:
         assert maker.stdout is not None
         *pids, folder = maker.stdout.readline().split()
         assert all(alive(int(pid)) for pid in pids)
