@@ -135,4 +135,4 @@ class Machine(Frozen, frozen=True, kw_only=True):
             *([f"driver{self.driver}"] if self.driver else []),
         ]
         text = "-".join(parts).lower()
-        return "".join(c if c.isalnum() else "-" for c in text).strip("-")
+        return "-".join("".join(c if c.isalnum() else " " for c in text).split())

@@ -1,0 +1,103 @@
+"""Names come from files; other people's code is reached by reference; typos name the nearest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from lra.core import catalogue
+from lra.core.errors import LraError, UsageError
+
+SEVEN = {"full", "sdpa", "identity", "linear", "performer", "linformer", "sliding_window"}
+FIVE = {"listops", "text", "retrieval", "image", "pathfinder"}
+
+
+def test_names_are_files() -> None:
+    assert set(catalogue.names("mechanism")) >= SEVEN
+    assert set(catalogue.names("task")) >= FIVE
+    assert set(catalogue.names("position")) >= {"sinusoidal", "learned", "rope", "alibi", "none"}
+    assert not {n for kind in ("mechanism", "position", "task") for n in catalogue.names(kind)
+                if n.startswith("_") or n == "contract"}  # fmt: skip
+
+
+def test_finding_names_imports_nothing() -> None:
+    code = (
+        "import sys\nfrom lra.core import catalogue\n"
+        "assert catalogue.names('mechanism') and catalogue.find('mechanism', 'performer').file\n"
+        "assert not {'torch', 'attention_impls.contract', 'tasks.contract'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_expand_takes_lists_wildcards_and_all() -> None:
+    def asked(*patterns: str) -> list[str]:
+        return [target.name for target in catalogue.expand("mechanism", patterns)]
+
+    assert asked("linear,full", "linear") == ["linear", "full"]
+    assert asked("lin*") == ["linear", "linformer"]
+    assert asked("all") == catalogue.names("mechanism")
+    with pytest.raises(UsageError, match="unknown mechanism 'q\\*'"):
+        asked("q*")
+
+
+def test_every_target_loads_and_its_reference_leads_back() -> None:
+    for kind in ("mechanism", "position", "task"):
+        for name in catalogue.names(kind):
+            target = catalogue.find(kind, name)
+            assert hasattr(catalogue.load(target), "card")
+            assert catalogue.find(kind, target.reference) == target
+
+
+FILE = """
+from __future__ import annotations
+from typing import Annotated
+import msgspec
+from attention_impls.contract import MechanismConfig
+from attention_impls.dense.full import Full
+
+class MineConfig(MechanismConfig, frozen=True):
+    size: Annotated[int, msgspec.Meta(ge=1)] = 3
+
+class Mine(Full):
+    Config = MineConfig
+"""
+
+
+def test_a_file_is_a_module_like_any_other(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(FILE)
+    for reference in (str(file), f"{file}:Mine"):
+        target = catalogue.find("mechanism", reference)
+        loaded = catalogue.load(target)
+        assert loaded.__name__ == "Mine"
+        assert loaded.Config().size == 3
+        assert catalogue.find("mechanism", target.reference) == target
+
+
+def test_an_entry_point_is_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("theirs", "attention_impls.dense.full:Full", "lra.attention")
+
+    def installed(group: str) -> list[EntryPoint]:
+        return [point] if group == "lra.attention" else []
+
+    monkeypatch.setattr(catalogue, "entry_points", installed)
+    assert catalogue.installed("mechanism") == ["theirs"]
+    assert catalogue.load(catalogue.find("mechanism", "theirs")).__name__ == "Full"
+
+
+def test_what_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "needs.py").write_text("import a_module_that_is_not_there\n")
+    (tmp_path / "empty.py").write_text("")
+    needs = catalogue.find("mechanism", str(tmp_path / "needs.py"))
+    with pytest.raises(LraError, match="needs the module 'a_module_that_is_not_there'; install"):
+        catalogue.load(needs)
+    with pytest.raises(UsageError, match="exactly one public class with a card, found 0"):
+        catalogue.load(catalogue.find("mechanism", str(tmp_path / "empty.py")))
+    with pytest.raises(UsageError, match="did you mean 'performer'"):
+        catalogue.find("mechanism", "perfromer")
+    with pytest.raises(UsageError, match=r"no file 'nowhere\.py'"):
+        catalogue.find("mechanism", "nowhere.py")

@@ -1,0 +1,69 @@
+"""A record survives the round trip whole; a cell's hash moves with every field of it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from lra.core.cells import EfficiencyCell
+from lra.core.protocol import Machine, Mechanism
+from lra.core.records import CurvePoint, Failure, Metric, Record, decode, encode
+
+CELL = EfficiencyCell(
+    scale="mini",
+    machine=Machine(processor="Fast (R) CPU @ 3 GHz", cores=2),
+    torch="2.13.0",
+    threads=2,
+    measure_hash="m",
+    mechanism=Mechanism(name="full", hash="h", config={"a": 1}),
+    length=64,
+    mode="forward",
+    heads=2,
+    head_width=8,
+)
+
+
+def test_round_trip() -> None:
+    record = Record(
+        id=CELL.id,
+        cell=CELL,
+        status="oom",
+        started_at="2026-01-01T00:00:00Z",
+        seconds=1.5,
+        metrics={"latency": Metric(value=None, unit="s", why_null="out of memory")},
+        curve=(CurvePoint(step=1, seconds=1.0, train_loss=1.0, validation_loss=1.0,
+                          validation_accuracy=0.5, learning_rate=0.1),),
+        failure=Failure(type="OutOfMemoryError", message="too long", phase="memory"),
+    )  # fmt: skip
+    again = decode(encode(record))
+    assert again == record
+    assert again.cell.id == CELL.id
+    assert encode(again) == encode(record)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"length": 65},
+        {"mode": "train"},
+        {"measure_hash": "n"},
+        {"torch": "2.14.0"},
+        {"mechanism": Mechanism(name="full", hash="h", config={"a": 2})},
+        {"machine": Machine(processor="Fast (R) CPU @ 3 GHz", cores=4)},
+    ],
+)
+def test_any_field_changes_the_hash(change: dict[str, object]) -> None:
+    assert msgspec.structs.replace(CELL, **change).id != CELL.id
+
+
+def test_a_newer_field_is_read_over_and_an_unknown_status_is_not() -> None:
+    data = msgspec.json.decode(encode(Record(id="x", cell=CELL, status="ok", started_at="",
+                                             seconds=1.0)))  # fmt: skip
+    assert decode(msgspec.json.encode({**data, "colour": "green"})).status == "ok"
+    with pytest.raises(msgspec.ValidationError):
+        decode(msgspec.json.encode({**data, "status": "fine"}))
+
+
+def test_a_machine_class_is_a_folder_name() -> None:
+    assert CELL.machine.name == "fast-r-cpu-3-ghz-2c"
+    assert Machine(processor="GPU X", cores=8, driver="580").name == "gpu-x-8c-driver580"

@@ -1,0 +1,88 @@
+"""Every shipped scale and suite reads; a wrong key, value or name is one line with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lra.core import catalogue, scales
+from lra.core.errors import UsageError
+
+
+@pytest.mark.parametrize("name", scales.names("scales"))
+def test_every_scale_reads(name: str) -> None:
+    scale = scales.load_scale(name)
+    assert scale.name == name
+    for task in scale.tasks:
+        assert task in catalogue.names("task")
+        assert scale.model_spec(task).layers >= 1
+        assert scale.train_spec(task).steps >= 1
+    assert set(scale.mechanisms) <= set(catalogue.names("mechanism"))
+
+
+@pytest.mark.parametrize("name", scales.names("suites"))
+def test_every_suite_reads(name: str) -> None:
+    suite = scales.load_suite(name)
+    for block in suite.quality:
+        assert set(block.tasks) <= set(scales.load_scale(block.scale).tasks)
+    for timed in suite.efficiency:
+        assert timed.scale in scales.names("scales")
+        assert set(timed.beside) <= set(catalogue.names("mechanism"))
+
+
+def write(folder: Path, text: str) -> str:
+    file = folder / "mine.toml"
+    file.write_text(text)
+    return str(file)
+
+
+SCALE = """
+title = "mine"
+[model]
+layers = 1
+width = 8
+qkv_width = 8
+heads = 2
+mlp_width = 8
+[training]
+steps = 3
+batch = 2
+learning_rate = 1.0
+evaluate_every = 1
+[tasks.text]
+length = 8
+rows = {train = 1, validation = 1, test = 1}
+[tasks.text.model]
+layers = 3
+[tasks.text.training]
+steps = 9
+"""
+
+
+def test_a_task_overrides_and_a_default_catches_the_rest(tmp_path: Path) -> None:
+    scale = scales.load_scale(write(tmp_path, SCALE))
+    assert scale.model_spec("text").layers == 3
+    assert scale.train_spec("text").steps == 9
+    with pytest.raises(UsageError, match="no settings for the task 'image'; it covers text"):
+        scale.task("image")
+    more = "[default]\nlength = 4\nrows = {train = 1, validation = 1, test = 1}\n"
+    assert scales.load_scale(write(tmp_path, SCALE + more)).train_spec("image").steps == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("layers = 1", "layer = 1"), "layer"),
+        (("width = 8", "width = 'wide'"), "width"),
+        (("steps = 9", "steps = 0"), "steps"),
+        (("[tasks.text]", "[task.text]"), "task"),
+        (("title =", "title"), "not valid TOML"),
+    ],
+)
+def test_a_mistake_names_its_place(tmp_path: Path, change: tuple[str, str], told: str) -> None:
+    with pytest.raises(UsageError, match=told) as caught:
+        scale = scales.load_scale(write(tmp_path, SCALE.replace(*change)))
+        scale.model_spec("text")
+        scale.train_spec("text")
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,161 @@
+"""The same request gives the same cells; what it names reaches them; nothing is planned twice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
+from lra.core.errors import UsageError
+from lra.core.scales import load_suite
+from lra.engine.plan import RunSpec, plan
+
+SCALE = """
+title = "small"
+[model]
+layers = 1
+width = 16
+qkv_width = 16
+heads = 2
+mlp_width = 16
+[training]
+steps = 5
+batch = 4
+learning_rate = 1e-3
+evaluate_every = 5
+[mechanisms.performer]
+features = 16
+[tasks.listops]
+length = 32
+rows = {train = 20, validation = 5, test = 5}
+parameters = {max_depth = 3, min_length = 5}
+[tasks.text]
+length = 128
+rows = {train = 20, validation = 5, test = 5}
+"""
+SUITE = """
+title = "small"
+[[quality]]
+scale = "{scale}"
+tasks = ["listops", "text"]
+seeds = 2
+[[efficiency]]
+scale = "mini"
+lengths = [64, 32]
+modes = ["forward", "train"]
+heads = 2
+head_width = 8
+"""
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> RunSpec:
+    folder = tmp_path_factory.mktemp("plan")
+    scale, suite = folder / "small.toml", folder / "suite.toml"
+    scale.write_text(SCALE)
+    suite.write_text(SUITE.format(scale=scale))
+    return RunSpec(
+        suite=load_suite(str(suite)), mechanisms=("performer",), device="cpu", cache=str(folder)
+    )
+
+
+def changed(spec: RunSpec, **changes: object) -> RunSpec:
+    return msgspec.structs.replace(spec, **changes)
+
+
+def quality(spec: RunSpec) -> list[QualityCell]:
+    return [job.cell for job in plan(spec) if isinstance(job.cell, QualityCell)]
+
+
+def test_the_cells_of_a_suite(spec: RunSpec) -> None:
+    cells = [job.cell for job in plan(spec)]
+    assert Counter(type(cell) for cell in cells) == {
+        BaselineCell: 2,
+        QualityCell: 2 * 2,
+        EfficiencyCell: 3 * 2 * 2,
+    }
+    assert len({cell.id for cell in cells}) == len(cells)
+    lengths = [cell.length for cell in cells if isinstance(cell, EfficiencyCell)]
+    assert lengths == sorted(lengths)
+
+
+def test_a_plan_is_deterministic_across_processes(spec: RunSpec) -> None:
+    code = (
+        "import sys, msgspec\nfrom lra.engine.plan import RunSpec, plan\n"
+        "spec = msgspec.json.decode(sys.argv[1], type=RunSpec)\n"
+        "print(*(job.cell.id for job in plan(spec)))\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code, msgspec.json.encode(spec).decode()],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert told.stdout.split() == [job.cell.id for job in plan(spec)]
+
+
+def test_seeds_change_the_cell_and_never_the_data(spec: RunSpec) -> None:
+    cells = quality(changed(spec, seeds=3))
+    assert {cell.seed for cell in cells} == {0, 1, 2}
+    assert len({cell.data.hash for cell in cells}) == 2
+
+
+def test_a_scale_fits_hyper_parameters_and_a_sweep_keeps_the_papers(spec: RunSpec) -> None:
+    features = {
+        type(job.cell): job.cell.mechanism.config["features"]
+        for job in plan(spec)
+        if not isinstance(job.cell, BaselineCell) and job.cell.mechanism.name == "performer"
+    }
+    assert features == {QualityCell: 16, EfficiencyCell: 256}
+
+
+def test_settings_override_both(spec: RunSpec) -> None:
+    settings = {"features": "8", "training.steps": "7", "model.layers": "2"}
+    cells = quality(changed(spec, settings=settings))
+    assert {cell.mechanism.config["features"] for cell in cells} == {8}
+    assert {(cell.training.steps, cell.model.layers) for cell in cells} == {(7, 2)}
+    named = quality(changed(spec, settings={"performer.features": "9"}))
+    assert {cell.mechanism.config["features"] for cell in named} == {9}
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"feature": "8"}, "did you mean 'features'"),
+        ({"features": "'few'"}, "features"),
+        ({"linear.x": "8"}, "'linear' is neither a mechanism of this run"),
+        ({"training.step": "8"}, "did you mean 'steps'"),
+        ({"model.layers": "0"}, "layers"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(spec: RunSpec, settings: dict[str, str], told: str) -> None:
+    with pytest.raises(UsageError, match=told) as caught:
+        plan(changed(spec, settings=settings))
+    assert "\n" not in str(caught.value)
+
+
+def test_tasks_replace_the_suites(spec: RunSpec) -> None:
+    assert {cell.data.task for cell in quality(changed(spec, tasks=("text",)))} == {"text"}
+    with pytest.raises(UsageError, match="no settings for the task 'image'"):
+        plan(changed(spec, tasks=("image",)))
+
+
+def test_baselines_add_exact_attention_and_no_mixing(spec: RunSpec) -> None:
+    names = [cell.mechanism.name for cell in quality(changed(spec, baselines=True, seeds=1))]
+    assert Counter(names) == {"performer": 2, "sdpa": 2, "identity": 2}
+
+
+def test_real_data_has_another_hash_and_no_path_in_the_cell(spec: RunSpec, tmp_path: Path) -> None:
+    for part in ("train", "val", "test"):
+        (tmp_path / f"basic_{part}.tsv").write_text("Source\tTarget\n[MAX 1 2 ]\t2\n")
+    real = changed(spec, tasks=("listops",), sources={"listops": str(tmp_path)})
+    cell = quality(real)[0]
+    assert cell.data.source == "file"
+    assert cell.data.hash != quality(spec)[0].data.hash
+    assert str(tmp_path) not in msgspec.json.encode(cell).decode()
+    job = next(job for job in plan(real) if isinstance(job.cell, QualityCell))
+    assert job.source == str(tmp_path)
