@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import warnings
 from collections.abc import Sequence
 
@@ -55,7 +56,12 @@ def run_command_line(arguments: Sequence[str]) -> int:
     """
     warnings.showwarning = _one_line
     try:
-        code = lra_command.main(list(arguments), prog_name="python -m lra", standalone_mode=False)
+        code = lra_command.main(
+            list(arguments),
+            prog_name="python -m lra" if sys.argv[0].endswith("__main__.py") else "lra",
+            complete_var="_LRA_COMPLETE",
+            standalone_mode=False,
+        )
     except click.ClickException as error:
         error.show()
         return error.exit_code

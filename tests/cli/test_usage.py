@@ -90,3 +90,14 @@ def test_no_lengths(text: str) -> None:
 )
 def test_times(text: str, value: float) -> None:
     assert seconds(text, "--budget") == value
+
+
+def test_names_complete(environment: dict[str, str]) -> None:
+    code = "import sys; sys.argv[0] = 'lra'; from lra.__main__ import main; sys.exit(main())"
+    asked = {"COMP_WORDS": "lra run --impl full,lin", "COMP_CWORD": "3"}
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**environment, **asked, "_LRA_COMPLETE": "bash_complete"},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert told.stdout.split() == ["plain,full,linear", "plain,full,linformer"]
