@@ -26,6 +26,8 @@ class ImageConfig(TaskConfig, frozen=True):
 
     levels: Annotated[int, msgspec.Meta(ge=2, le=256)] = 8
     """Grey levels, spread evenly over 0 ... 255."""
+    smallest_percent: Annotated[int, msgspec.Meta(ge=50, le=90)] = 50
+    """Width of the smallest shape in percent of the picture's; that of the largest is 90."""
     noise_percent: Annotated[int, msgspec.Meta(ge=0, le=50)] = 5
     """Chance of a pixel to take a random grey level."""
 
@@ -52,7 +54,11 @@ class Image(Task):
 
         def draw(keys_R: U64) -> Drawn:
             return draw_shapes(
-                keys_R, side=self.side, levels=config.levels, noise_percent=config.noise_percent
+                keys_R,
+                side=self.side,
+                smallest_percent=config.smallest_percent,
+                levels=config.levels,
+                noise_percent=config.noise_percent,
             )
 
         return disjoint_split(draw, stream_key("image", config.data_seed), split, rows)

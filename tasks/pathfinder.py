@@ -25,14 +25,14 @@ from tasks.generators.pathfinder_settings import resolve
 from tasks.generators.pathfinder_stamps import U8, disc
 
 
-class Config(TaskConfig, frozen=True, kw_only=True):
+class PathfinderConfig(TaskConfig, frozen=True, kw_only=True):
     """Parameters of the generator, lengths in pixels.
 
     What is left None takes the original's value at the resolution (see docs/pathfinder.md).
     """
 
     contour_length: int | None = None
-    """Paddles in each of the two paths: 14 is the original's hard level, 9 and 6 the easier ones."""
+    """Paddles in each of the two paths: 14 at the original's hard level, 9 and 6 at the others."""
     distractor_length: int | None = None
     """Paddles in each distractor; a third of the contour length."""
     distractors: int | None = None
@@ -73,9 +73,9 @@ class Pathfinder(Task):
         classes=2,
         vocabulary=256,
     )
-    Config = Config
+    Config = PathfinderConfig
 
-    def __init__(self, config: Config, *, length: int, rules: Rules = "fixed") -> None:
+    def __init__(self, config: TaskConfig, *, length: int, rules: Rules = "fixed") -> None:
         super().__init__(config, length=length, rules=rules)
         self.side = math.isqrt(max(length, 0))
         if self.side**2 != length:

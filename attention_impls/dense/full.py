@@ -65,7 +65,7 @@ class Full(Attention):
         permitted = permitted_pairs(
             n, m, causal=context.causal, key_mask_BM=key_mask_BM, device=device
         )
-        weights_BHNM = safe_softmax(logits_BHNM, permitted)
+        weights_BHNM = _safe_softmax(logits_BHNM, permitted)
         weights_BHNM = F.dropout(weights_BHNM, self.dims.dropout, self.training)
         return weights_BHNM.to(v_BHMV.dtype) @ v_BHMV, state
 
@@ -82,7 +82,7 @@ class Full(Attention):
         return empty_cache(self.dims, batch, length=length, device=device, dtype=dtype)
 
 
-def safe_softmax(logits_BHNM: Tensor, permitted: Tensor | None) -> Tensor:
+def _safe_softmax(logits_BHNM: Tensor, permitted: Tensor | None) -> Tensor:
     """Return the softmax over permitted keys in float32 or better; a row without any is zero.
 
     Such a row is left unmasked until after the softmax: of -inf alone it would be NaN, and its

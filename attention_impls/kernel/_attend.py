@@ -1,7 +1,7 @@
 """Kernel attention as a whole: from queries, keys, values and a context to outputs and a state.
 
-    B batch   H heads   N queries   M keys   K head width   V value width
-    R features   U = V + 1: the values and a row of ones, whose sum is the denominator
+B batch   H heads   N queries   M keys   K head width   V value width
+R features   U = V + 1: the values and a row of ones, whose sum is the denominator
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def kernel_attention(
     with torch.autocast(q_BHNK.device.type, enabled=False):
         q, k, v = q_BHNK.to(dtype), k_BHMK.to(dtype), v_BHMV.to(dtype)
         if not context.causal:
-            out_BHNV = Bidirectional.apply(q, k, v, context.key_mask_BM, features)
+            out_BHNV = Bidirectional.apply(q, k, v, context.key_mask_BM, features)  # type: ignore[no-untyped-call]
         else:
             out_BHNV, state = _causal(q, k, v, context.key_mask_BM, state, features)
     return out_BHNV.to(v_BHMV.dtype), state
@@ -71,30 +71,30 @@ def _causal(
     state: KernelState | None,
     features: FeatureMap,
 ) -> tuple[Tensor, KernelState | None]:
-    """Align queries and keys at their ends, then scan."""
+    """Align queries and keys at their ends, and scan."""
     n, m = q.shape[2], k.shape[2]
     if m < n and state is not None:
         raise UnsupportedError(
             f"a continued kernel state got {n} queries but {m} keys; give as many keys as queries"
         )
-    # Queries before the first key see nothing; keys before the first query are seen by all.
-    blind, early = max(0, n - m), max(0, m - n)
-    q = F.pad(q[:, :, blind:], (0, 0, early, 0))
+    if m < n:  # queries before the first key see nothing
+        out_BHNV, _ = _causal(q[:, :, n - m :], k, v, mask_BM, None, features)
+        return F.pad(out_BHNV, (0, 0, n - m, 0)), None
+    if m > n:  # keys before the first query are seen by all
+        q = F.pad(q, (0, 0, m - n, 0))
     past = state or empty_state(
         q.shape[0], q.shape[1], features.width(q.shape[3]), v.shape[3], q.device, q.dtype
     )
-    out_BHNV, memory_BHUR, log_scale_BH = Causal.apply(
-        q, k, v, mask_BM, past.memory_BHUR.to(q.dtype), past.log_scale_BH.to(q.dtype), features
+    memory_BHUR, log_scale_BH = past.memory_BHUR.to(q.dtype), past.log_scale_BH.to(q.dtype)
+    out_BHNV, memory_BHUR, log_scale_BH = Causal.apply(  # type: ignore[no-untyped-call]
+        q, k, v, mask_BM, memory_BHUR, log_scale_BH, features
     )
-    out_BHNV = F.pad(out_BHNV[:, :, early:], (0, 0, blind, 0))
-    if state is None:
-        return out_BHNV, None
-    return out_BHNV, KernelState(memory_BHUR, log_scale_BH, state.seen_B + m)
+    if state is not None:
+        state = KernelState(memory_BHUR, log_scale_BH, state.seen_B + m)
+    return out_BHNV[:, :, m - n :], state
 
 
-def normalised(
-    log_weights_BHNM: Tensor, v_BHMV: Tensor, context: Context
-) -> tuple[Tensor, Tensor]:
+def normalised(log_weights_BHNM: Tensor, v_BHMV: Tensor, context: Context) -> tuple[Tensor, Tensor]:
     """Return the outputs and the weights of dense kernel attention, given log phi(q) . phi(k).
 
     For oracles: float64, rows that sum to 1, or are zero where no key is permitted.

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from attention_impls.kernel._features import FeatureMap
-from attention_impls.kernel._tiles import Tile, spans, tile_rows, tiles
+from attention_impls.kernel._tiles import Tile, spans, tile_rows, tiles, write
 
 
 class Bidirectional(torch.autograd.Function):
@@ -45,8 +45,8 @@ class Bidirectional(torch.autograd.Function):
             for rows in spans(q_BHNK.shape[2], step):
                 phi_GNR = local.queries(tile.of(q_BHNK, rows))
                 out_GNV, inverse_GN1 = tile.room(out_BHNV, rows), tile.room(inverse_BHN1, rows)
-                torch.bmm(phi_GNR, sum_GUR[:, :-1].mT, out=out_GNV)
-                inverse(torch.bmm(phi_GNR, sum_GUR[:, -1:].mT), out=inverse_GN1)
+                write(out_GNV, torch.bmm, phi_GNR, sum_GUR[:, :-1].mT)
+                inverse_GN1.copy_(inverse(torch.bmm(phi_GNR, sum_GUR[:, -1:].mT)))
                 out_GNV.mul_(inverse_GN1)
                 tile.put(out_BHNV, rows, out_GNV)
                 tile.put(inverse_BHN1, rows, inverse_GN1)
@@ -58,36 +58,42 @@ class Bidirectional(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream_BHNV: Tensor) -> tuple[Tensor | None, ...]:
-        """Walk the queries, which gives dS too, then the keys."""
-        q, k, v, mask_BM, out, inverse_BHN1, *kept = ctx.saved_tensors
-        dq, dk = like_projection(q, q.shape[3]), like_projection(k, k.shape[3])
-        dv = like_projection(v, v.shape[3])
-        pieces, step = _plan(q, k, ctx.features)
-        for tile, sum_GUR, scale_G1 in zip(pieces, kept[::2], kept[1::2], strict=True):
-            local = ctx.features.tile(tile.heads, tile.repeats)
-            dsum_GUR = torch.zeros_like(sum_GUR)
-            for rows in spans(q.shape[2], step):
-                q_GNK, dq_GNK = tile.of(q, rows), tile.room(dq, rows)
-                phi_GNR = local.queries(q_GNK)
-                dread_GNU = read_gradient(
-                    tile.of(upstream_BHNV, rows), tile.of(out, rows), tile.of(inverse_BHN1, rows)
-                )
-                dsum_GUR.baddbmm_(dread_GNU.mT, phi_GNR)
-                dphi_GNR = torch.bmm(dread_GNU, sum_GUR)
-                local.queries_gradient(q_GNK, phi_GNR, dphi_GNR, dq_GNK)
-                tile.put(dq, rows, dq_GNK)
-            for rows in spans(k.shape[2], step):
-                k_GMK, dk_GMK, dv_GMV = tile.of(k, rows), tile.room(dk, rows), tile.room(dv, rows)
-                phi_GMR, log_scale_GM = local.keys(k_GMK)
-                weight_GM = _weights(log_scale_GM, scale_G1, tile.mask(mask_BM, rows))
-                torch.bmm(phi_GMR, dsum_GUR[:, :-1].mT, out=dv_GMV)
-                if weight_GM is not None:
-                    dv_GMV.mul_(weight_GM.unsqueeze(-1))
-                dphi_GMR = torch.bmm(with_ones(tile.of(v, rows), weight_GM), dsum_GUR)
-                local.keys_gradient(k_GMK, phi_GMR, dphi_GMR, dk_GMK)
-                tile.put(dv, rows, dv_GMV)
-                tile.put(dk, rows, dk_GMK)
-        return dq, dk, dv, None, None
+        """Return the gradients, in full precision wherever it is called."""
+        with torch.autocast(upstream_BHNV.device.type, enabled=False):
+            return _gradients(ctx, upstream_BHNV)
+
+
+def _gradients(ctx: Any, upstream_BHNV: Tensor) -> tuple[Tensor | None, ...]:
+    """Walk the queries, which gives dS too, then the keys."""
+    q, k, v, mask_BM, out, inverse_BHN1, *kept = ctx.saved_tensors
+    dq, dk = like_projection(q, q.shape[3]), like_projection(k, k.shape[3])
+    dv = like_projection(v, v.shape[3])
+    pieces, step = _plan(q, k, ctx.features)
+    for tile, sum_GUR, scale_G1 in zip(pieces, kept[::2], kept[1::2], strict=True):
+        local = ctx.features.tile(tile.heads, tile.repeats)
+        dsum_GUR = torch.zeros_like(sum_GUR)
+        for rows in spans(q.shape[2], step):
+            q_GNK, dq_GNK = tile.of(q, rows), tile.room(dq, rows)
+            phi_GNR = local.queries(q_GNK)
+            dread_GNU = read_gradient(
+                tile.of(upstream_BHNV, rows), tile.of(out, rows), tile.of(inverse_BHN1, rows)
+            )
+            dsum_GUR.baddbmm_(dread_GNU.mT, phi_GNR)
+            dphi_GNR = torch.bmm(dread_GNU, sum_GUR)
+            local.queries_gradient(q_GNK, phi_GNR, dphi_GNR, dq_GNK)
+            tile.put(dq, rows, dq_GNK)
+        for rows in spans(k.shape[2], step):
+            k_GMK, dk_GMK, dv_GMV = tile.of(k, rows), tile.room(dk, rows), tile.room(dv, rows)
+            phi_GMR, log_scale_GM = local.keys(k_GMK)
+            weight_GM = _weights(log_scale_GM, scale_G1, tile.mask(mask_BM, rows))
+            write(dv_GMV, torch.bmm, phi_GMR, dsum_GUR[:, :-1].mT)
+            if weight_GM is not None:
+                dv_GMV.mul_(weight_GM.unsqueeze(-1))
+            dphi_GMR = torch.bmm(with_ones(tile.of(v, rows), weight_GM), dsum_GUR)
+            local.keys_gradient(k_GMK, phi_GMR, dphi_GMR, dk_GMK)
+            tile.put(dv, rows, dv_GMV)
+            tile.put(dk, rows, dk_GMK)
+    return dq, dk, dv, None, None
 
 
 def _plan(q: Tensor, k: Tensor, features: FeatureMap) -> tuple[list[Tile], int]:
@@ -147,28 +153,27 @@ def with_ones(v_GMV: Tensor, weight_GM: Tensor | None) -> Tensor:
         padded[..., :-1] = v_GMV
         padded[..., -1] = 1.0
     else:
-        torch.mul(v_GMV, weight_GM.unsqueeze(-1), out=padded[..., :-1])
+        write(padded[..., :-1], torch.mul, v_GMV, weight_GM.unsqueeze(-1))
         padded[..., -1] = weight_GM
     return padded
 
 
-def inverse(denominator: Tensor, out: Tensor) -> None:
-    """Write 1 / denominator, and 0 where nothing may be attended to or all features underflow.
+def inverse(denominator: Tensor) -> Tensor:
+    """Return 1 / denominator, or 0 where nothing may be attended to or all features underflow.
 
     Below smallest float / rounding error the denominator has lost its digits.
     """
     limits = torch.finfo(denominator.dtype)
-    torch.reciprocal(denominator, out=out)
-    out.masked_fill_(denominator < limits.tiny / limits.eps, 0.0)
+    lost = denominator < limits.tiny / limits.eps
+    return denominator.reciprocal().masked_fill_(lost, 0.0)
 
 
 def read_gradient(upstream_GNV: Tensor, out_GNV: Tensor, inverse_GN1: Tensor) -> Tensor:
     """Return the gradient (G, N, U) of numerator and denominator, from that of their quotient."""
     gradient = out_GNV.new_empty(*out_GNV.shape[:2], out_GNV.shape[2] + 1)
     numerator_GNV = gradient[..., :-1]
-    torch.mul(upstream_GNV, inverse_GN1, out=numerator_GNV)
-    torch.sum(numerator_GNV * out_GNV, -1, out=gradient[..., -1])
-    gradient[..., -1].neg_()
+    write(numerator_GNV, torch.mul, upstream_GNV, inverse_GN1)
+    gradient[..., -1] = (numerator_GNV * out_GNV).sum(-1).neg_()
     return gradient
 
 

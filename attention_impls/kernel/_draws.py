@@ -18,20 +18,19 @@ Norms = Literal["chi", "sqrt"]
 def orthogonal_draws(
     heads: int, draws: int, width: int, norms: Norms, generator: torch.Generator
 ) -> Tensor:
-    """Return (H, R, K) float32 on the CPU: each head its own, in Haar-distributed orthogonal blocks.
+    """Return (H, R, K) float32 on the CPU, each head its own.
 
-    Any K consecutive rows from a multiple of K are orthogonal; the last block may be cut. Lengths are
-    those of independent Gaussian rows (`chi`, so that each row alone is Gaussian) or all sqrt(K).
+    Blocks of K rows are orthogonal, uniformly so; the last block may be cut. Their lengths are
+    those of independent Gaussian rows (`chi`: each row alone is Gaussian) or all sqrt(K).
     """
     blocks = math.ceil(draws / width)
     gaussian = torch.randn(heads, blocks, width, width, generator=generator, dtype=torch.float64)
     directions_HRK = haar(gaussian).flatten(1, 2)[:, :draws]
+    lengths_HR1 = torch.full((heads, draws, 1), math.sqrt(width), dtype=torch.float64)
     if norms == "chi":
-        lengths = torch.randn(heads, draws, width, generator=generator, dtype=torch.float64)
-        scaled = directions_HRK * lengths.norm(dim=-1, keepdim=True)
-    else:
-        scaled = directions_HRK * math.sqrt(width)
-    return scaled.float()
+        others = torch.randn(heads, draws, width, generator=generator, dtype=torch.float64)
+        lengths_HR1 = others.square().sum(-1, keepdim=True).sqrt()
+    return (directions_HRK * lengths_HR1).float()
 
 
 def haar(gaussian: Tensor) -> Tensor:
@@ -41,8 +40,9 @@ def haar(gaussian: Tensor) -> Tensor:
     every draw), which biases positive features. Giving R a positive diagonal mends it (Mezzadri,
     How to generate random matrices from the classical compact groups, 2007, math-ph/0609050).
     """
-    q, r = torch.linalg.qr(gaussian)
-    return q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
+    rotation, triangle = torch.linalg.qr(gaussian)
+    uniform: Tensor = rotation * triangle.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
+    return uniform
 
 
 def seeded(*parts: int) -> torch.Generator:

@@ -17,6 +17,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from attention_impls.kernel._tiles import write
+
 
 class FeatureMap(ABC):
     """Non-negative features of queries and keys."""
@@ -80,7 +82,7 @@ class EluFeatures(FeatureMap):
         self, q_GNK: Tensor, phi_GNR: Tensor, upstream_GNR: Tensor, out_GNK: Tensor
     ) -> None:
         """The slope is 1 where phi >= 1, else phi itself. A masked key has phi = 0."""
-        torch.mul(upstream_GNR, phi_GNR.clamp(max=1.0), out=out_GNK)
+        write(out_GNK, torch.mul, upstream_GNR, phi_GNR.clamp(max=1.0))
 
 
 class _Projected(FeatureMap):
@@ -125,15 +127,15 @@ class ReluFeatures(_Projected):
         self, q_GNK: Tensor, phi_GNR: Tensor, upstream_GNR: Tensor, out_GNK: Tensor
     ) -> None:
         """Pass the gradient where the feature stands above its floor."""
-        torch.bmm(upstream_GNR.mul_(phi_GNR > self.FLOOR), self.omega, out=out_GNK)
+        write(out_GNK, torch.bmm, upstream_GNR.mul_(phi_GNR > self.FLOOR), self.omega)
 
 
 class SoftmaxFeatures(_Projected):
     """exp(omega . x - |x|^2 / 2): positive features, unbiased for exp(x . y).
 
     A query row is divided by its sum, which also cancels its |x|^2 / 2. A key row is divided by
-    its own largest feature, whose logarithm is returned: a single key of huge norm then cannot
-    push the others under the smallest float, and no key sees another's scale.
+    its own largest feature, whose logarithm is returned: features of a key of huge norm lie far
+    below the smallest float, and still share out all weight where a query sees no other key.
     """
 
     def queries(self, q_GNK: Tensor) -> Tensor:
@@ -151,7 +153,7 @@ class SoftmaxFeatures(_Projected):
         self, q_GNK: Tensor, phi_GNR: Tensor, upstream_GNR: Tensor, out_GNK: Tensor
     ) -> None:
         """The slope of exp is exp."""
-        torch.bmm(upstream_GNR.mul_(phi_GNR), self.omega, out=out_GNK)
+        write(out_GNK, torch.bmm, upstream_GNR.mul_(phi_GNR), self.omega)
 
     def keys_gradient(
         self, k_GNK: Tensor, phi_GNR: Tensor, upstream_GNR: Tensor, out_GNK: Tensor
@@ -159,4 +161,4 @@ class SoftmaxFeatures(_Projected):
         """As for queries, and the share of |x|^2 / 2."""
         slope_GNR = upstream_GNR.mul_(phi_GNR)
         norm_GN1 = slope_GNR.sum(-1, keepdim=True).mul_(-1.0 / math.sqrt(k_GNK.shape[-1]))
-        torch.bmm(slope_GNR, self.omega, out=out_GNK).addcmul_(k_GNK, norm_GN1)
+        write(out_GNK, torch.bmm, slope_GNR, self.omega).addcmul_(k_GNK, norm_GN1)

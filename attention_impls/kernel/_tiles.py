@@ -2,21 +2,23 @@
 
     B batch   H heads   N positions   K head width   R features   G heads of a tile, batch included
 
-Features are R / K times as large as queries and keys, and writing them out, not the products, bounds
-kernel attention. So they are made tile by tile, used while they lie in a cache, and made again for
+Features are R / K times as large as queries and keys, and writing them out bounds kernel attention,
+not the products. So they are made tile by tile, used while they lie in a cache, and made again for
 the gradient. On a GPU a tile is large, so that the loop is short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
-CPU_FEATURES = 1 << 18
-"""Features in one tile: 1 MiB in float32, what fits a core's cache."""
-GPU_FEATURES = 1 << 26
+TILE = 1 << 18
+"""Features in one tile on a CPU: 1 MiB in float32, what fits a core's cache."""
+ELSEWHERE = 256
+"""Times as many on other devices: 256 MiB."""
 
 
 class Tile(NamedTuple):
@@ -48,6 +50,15 @@ class Tile(NamedTuple):
             place = target_BHNK[self.batch, self.heads, rows]
             place.copy_(part_GNK.view(place.shape))
 
+    def states(self, states_BHUR: Tensor) -> Tensor:
+        """Return (G, U, R), one state per head of this block."""
+        return states_BHUR[self.batch, self.heads].flatten(0, 1)
+
+    def put_states(self, target_BHUR: Tensor, states_GUR: Tensor) -> None:
+        """Write them into this block of the target."""
+        place = target_BHUR[self.batch, self.heads]
+        place.copy_(states_GUR.reshape(place.shape))
+
     def mask(self, mask_BM: Tensor | None, rows: slice) -> Tensor | None:
         """Return the mask of this block's keys, (G, rows)."""
         if mask_BM is None:
@@ -58,7 +69,7 @@ class Tile(NamedTuple):
 
 def tile_rows(x: Tensor, features: int) -> int:
     """Return how many rows of `features` one tile may hold."""
-    return max(1, (CPU_FEATURES if x.device.type == "cpu" else GPU_FEATURES) // features)
+    return max(1, TILE * (1 if x.device.type == "cpu" else ELSEWHERE) // features)
 
 
 def tiles(batch: int, heads: int, together: int) -> list[Tile]:
@@ -88,3 +99,13 @@ def spans(length: int, rows: int, multiple: int = 1) -> Iterator[slice]:
         yield slice(start, min(start + step, whole))
     if whole < length:
         yield slice(whole, length)
+
+
+def write(target: Tensor, function: Callable[..., Tensor], *arguments: Tensor) -> Tensor:
+    """Write a function's result into a view and return that; `function` takes `out`.
+
+    The compiler takes `out` for whole tensors only, but leaves out the copy by itself.
+    """
+    if torch.compiler.is_compiling():
+        return target.copy_(function(*arguments))
+    return function(*arguments, out=target)

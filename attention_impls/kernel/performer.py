@@ -36,13 +36,14 @@ class PerformerConfig(MechanismConfig, frozen=True):
 
 
 class Performer(Attention):
-    """phi(q) . phi(k) for exp(q . k / sqrt(K)), phi(x) = exp(omega . x - |x|^2 / 2), x = q / K^(1/4).
+    """phi(q) . phi(k) for exp(q . k / sqrt(K)), with phi(x) = exp(omega . x - |x|^2 / 2).
 
-    In O((N + M) R) time; approximates softmax without bias in numerator and denominator. The rows
-    omega are Gaussian, orthogonal in blocks of K, drawn per head from the seed and the layer's
-    number. Ours: exact log scales per key where the papers' code adds 1e-4 or 1e-6 to each feature
-    (which turns attention uniform when features are small) and subtracts a maximum over all keys
-    (which leaks the future under a causal mask); the causal form runs by chunks.
+    In O((N + M) R) time; x is q or k divided by K^(1/4). Approximates softmax, numerator and
+    denominator each without bias. The rows omega are Gaussian, orthogonal in blocks of K, drawn per
+    head from the seed and the layer's number. Ours: exact log scales per key, where the paper's
+    code adds 1e-4 or 1e-6 to each feature (attention turns uniform where features are small) and
+    subtracts a maximum over all keys (which leaks the future under a causal mask); and the causal
+    form runs by chunks. Weights always sum to 1; where every feature underflows the row is zero.
     """
 
     card = AttentionCard(

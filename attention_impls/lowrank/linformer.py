@@ -67,19 +67,21 @@ class Linformer(Attention):
         seed: int = 0,
     ) -> None:
         super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
-        layerwise = self.config.sharing == "layerwise"
-        if layerwise and shared is None:
+        if self.config.sharing != "layerwise":
+            shared = Compression(dims, self.config)
+        elif shared is None:
             raise UsageError(
                 "linformer: sharing 'layerwise' needs one module for all layers; "
                 "pass what build_shared returns as shared"
             )
-        self.compression = shared if layerwise else Compression(dims, self.config)
+        self.compression = shared
 
     @classmethod
     def build_shared(cls, dims: Dims, config: MechanismConfig) -> nn.Module | None:
         """Return the one E of all layers where sharing is layerwise."""
-        layerwise = isinstance(config, LinformerConfig) and config.sharing == "layerwise"
-        return Compression(dims, config) if layerwise else None
+        if not isinstance(config, LinformerConfig) or config.sharing != "layerwise":
+            return None
+        return Compression(dims, config)
 
     def mix(
         self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
@@ -163,7 +165,7 @@ class Compression(nn.Module):
         )
 
     def forward(self, length: int) -> tuple[Tensor, Tensor]:
-        """Return E and F for the first `length` positions, each (M, P); the same object if shared."""
+        """Return E and F for the first `length` positions, (M, P); one object where shared."""
         e_MP = _first_rows(self.key_MP, length)
         return e_MP, e_MP if self.value_MP is None else _first_rows(self.value_MP, length)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 DENSE_ADVANTAGE = 2
@@ -80,14 +81,19 @@ class Band:
     def pad_queries(self, x_BHNK: Tensor, dtype: torch.dtype) -> Tensor:
         """Return (B, H, U, S, K), zero behind the last query; a view where nothing is missing."""
         missing = self.count * self.size - self.n
-        x = torch.nn.functional.pad(x_BHNK, (0, 0, 0, missing)) if missing else x_BHNK
-        return x.to(dtype).unflatten(2, (self.count, self.size))
+        x = F.pad(x_BHNK, (0, 0, 0, missing)) if missing else x_BHNK
+        return self.blocks(x.to(dtype))
+
+    def blocks(self, x_BHNK: Tensor) -> Tensor:
+        """(B, H, any multiple of S, K) to (B, H, U, S, K), a view."""
+        batch, heads, length, width = x_BHNK.shape
+        return x_BHNK.view(batch, heads, length // self.size, self.size, width)
 
     def pad_keys(self, x_BHMK: Tensor, dtype: torch.dtype) -> Tensor:
         """Return (B, H, P, K), zero around the keys."""
         ahead = self.lead - (self.m - self.n)
         behind = (self.before + self.count + self.after) * self.size - ahead - self.m
-        return torch.nn.functional.pad(x_BHMK.to(dtype), (0, 0, ahead, behind))
+        return F.pad(x_BHMK.to(dtype), (0, 0, ahead, behind))
 
     def keys(self, x_BHPK: Tensor) -> Tensor:
         """Undo `pad_keys`: (B, H, M, K), a view."""
@@ -106,13 +112,13 @@ class Band:
         if key_mask_BM is None:
             key_mask_BM = torch.ones(1, self.m, dtype=torch.bool, device=device)
         real_BP = self.pad_keys(key_mask_BM[:, None, :, None], torch.bool)[:, 0, :, 0]
-        counts = torch.nn.functional.pad(real_BP.cumsum(dim=1), (1, 0))
+        counts = F.pad(real_BP.cumsum(dim=1), (1, 0))
         places = torch.arange(self.count * self.size, device=device) + self.lead
         first, last = places - self.left, (places + self.right + 1)
         alone_BN = counts[:, last] == counts[:, first]
         return (
             real_BP.unfold(1, self.width, self.size),
-            alone_BN.unflatten(1, (self.count, self.size)),
+            alone_BN.view(-1, self.count, self.size),
         )
 
     def positions(self, block: int, origin: int, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -40,7 +40,7 @@ def blocked_attention(
     """Return softmax over the band times v, (B, H, N, V), in the dtype of q.
 
     Computes in float32 or better. `position` may add constants to the logits; a scheme that
-    trains them is for `_folded`.
+    trains them is for `folded_attention`.
     """
     visible_BUW, alone_BUS = band.visible(key_mask_BM, q_BHNK.device)
     batch = len(q_BHNK)
@@ -55,7 +55,7 @@ def blocked_attention(
         dropout=dropout,
         seed=int(torch.randint(2**62, ())) if dropout else 0,
     )
-    out_BHNV: Tensor = _Blocked.apply(q_BHNK, k_BHMK, v_BHMV, plan)
+    out_BHNV: Tensor = _Blocked.apply(q_BHNK, k_BHMK, v_BHMV, plan)  # type: ignore[no-untyped-call]
     return out_BHNV
 
 
@@ -74,12 +74,15 @@ class _Plan:
     dropout: float
     seed: int
 
+    @property
+    def together(self) -> int:
+        """T, blocks in a tile."""
+        return min(max(1, TILE // (self.band.size * self.band.width)), self.band.count)
+
     def tiles(self, batch: int, heads: int) -> Iterator[tuple[int, int, slice, Tensor | None]]:
         """Yield (example, head, blocks, what positions add (T, S, W)) in a fixed order."""
-        band = self.band
-        step = max(1, TILE // (band.size * band.width))
-        for start in range(0, band.count, step):
-            blocks = slice(start, min(start + step, band.count))
+        for start in range(0, self.band.count, self.together):
+            blocks = slice(start, min(start + self.together, self.band.count))
             bias_HTSW = self._bias(blocks)
             for example in range(batch):
                 for head in range(heads):
@@ -97,36 +100,32 @@ class _Plan:
         return torch.stack(present, dim=1) if present else None
 
     def alone(self, example: int, blocks: slice) -> Tensor | None:
-        """Return which queries of a tile see no key, (T, S)."""
+        """Return which queries of a tile see no key, (T, S, 1)."""
         if self.alone_BUS is None:
             return None
-        return self.alone_BUS[example, blocks]
+        return self.alone_BUS[example, blocks].unsqueeze(-1)
 
 
 class _Weights:
-    """Recomputes a tile's attention weights in one scratch tensor, the same in both passes."""
+    """Computes a tile's attention weights in one scratch tensor, the same in both passes."""
 
     def __init__(self, plan: _Plan, like: Tensor) -> None:
         band = plan.band
         self.plan = plan
-        rows = min(max(1, TILE // (band.size * band.width)), band.count)
-        self.scratch = like.new_empty(rows, band.size, band.width)
+        self.scratch = like.new_empty(plan.together, band.size, band.width)
         # Inside a window the band cuts off two triangles; what lies between them is never masked.
         outside_SW = ~band.window_mask(like.device)
-        full = torch.nonzero(~outside_SW.any(dim=0)).flatten().tolist()
-        stops = (full[0], full[-1] + 1) if full else (band.width, band.width)
-        self.corners = [
-            (columns, outside_SW[:, columns])
-            for columns in (slice(0, stops[0]), slice(stops[1], band.width))
-            if columns.start < columns.stop
-        ]
+        whole = torch.nonzero(~outside_SW.any(dim=0)).flatten().tolist()
+        first, last = (whole[0], whole[-1] + 1) if whole else (band.width, band.width)
+        corners = (slice(0, first), slice(last, band.width))
+        self.corners = [(columns, outside_SW[:, columns]) for columns in corners]
         self.generator = torch.Generator(like.device).manual_seed(plan.seed)
 
     def __call__(
         self, q_TSK: Tensor, k_TKW: Tensor, example: int, blocks: slice, bias: Tensor | None
     ) -> Tensor:
         """Return (T, S, W): overwritten by the next call."""
-        plan, band = self.plan, self.plan.band
+        plan = self.plan
         logits = self.scratch[: len(q_TSK)]
         scale = default_scale(q_TSK.shape[-1])
         torch.baddbmm(logits, q_TSK, k_TKW, beta=0.0, alpha=scale, out=logits)
@@ -137,11 +136,12 @@ class _Weights:
         for place, block in enumerate(range(blocks.start, blocks.stop)):
             if plan.touched_BU[example][block]:
                 logits[place].masked_fill_(plan.hidden_BUW[example, block], -math.inf)
-        alone_TS = plan.alone(example, blocks)
-        if alone_TS is not None:
+        alone_TS1 = plan.alone(example, blocks)
+        if alone_TS1 is not None:
             # A query without a key looks at itself, so that the softmax stays finite; its output
             # and its gradient are dropped.
-            logits.diagonal(band.lead, -2, -1).masked_fill_(alone_TS, 0.0)
+            own_TS = logits.diagonal(plan.band.lead, -2, -1)
+            own_TS.masked_fill_(alone_TS1.squeeze(-1), 0.0)
         return torch.softmax(logits, dim=-1, out=logits)
 
     def keep(self, like_TSW: Tensor) -> Tensor:
@@ -153,72 +153,75 @@ class _Weights:
 class _Blocked(torch.autograd.Function):
     """The band's softmax and its gradient, tile by tile.
 
-    Without autocast, which would round the operands of its float32 products.
+    Products write into scratch tensors, which spares the allocator, and which autocast leaves
+    alone: it would round their float32 operands to bfloat16.
     """
 
     @staticmethod
-    @torch.autocast("cpu", enabled=False)
     def forward(ctx: Any, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, plan: _Plan) -> Tensor:
+        """Return the output; keep it with the padded inputs, but no weights."""
         band = plan.band
-        batch, heads = q_BHNK.shape[:2]
+        batch, heads, _, width = *q_BHNK.shape[:3], v_BHMV.shape[-1]
         precise = torch.promote_types(q_BHNK.dtype, torch.float32)
         q_BHUSK = band.pad_queries(q_BHNK, precise)
         k_BHPK, v_BHPV = band.pad_keys(k_BHMK, precise), band.pad_keys(v_BHMV, precise)
         k_BHUKW, v_BHUVW = band.windows(k_BHPK), band.windows(v_BHPV)
         # Heads innermost in memory, as the output projection reads them.
-        out_BNHV = q_BHUSK.new_empty(batch, band.count * band.size, heads, v_BHMV.shape[-1])
-        out_BHUSV = out_BNHV.transpose(1, 2).unflatten(2, (band.count, band.size))
-        weights = _Weights(plan, q_BHUSK)
+        out_BNHV = k_BHPK.new_empty(batch, band.count * band.size, heads, width)
+        out_BHUSV = band.blocks(out_BNHV.transpose(1, 2))
+        weights = _Weights(plan, k_BHPK)
+        scratch = k_BHPK.new_empty(plan.together, band.size, width)
         for example, head, blocks, bias in plan.tiles(batch, heads):
             at = (example, head, blocks)
             p_TSW = weights(q_BHUSK[at], k_BHUKW[at], example, blocks, bias)
             if plan.dropout:
                 p_TSW *= weights.keep(p_TSW)
-            out_BHUSV[at] = torch.bmm(p_TSW, v_BHUVW[at].mT)
-            alone_TS = plan.alone(example, blocks)
-            if alone_TS is not None:
-                out_BHUSV[at].masked_fill_(alone_TS.unsqueeze(-1), 0.0)
+            out_TSV = torch.bmm(p_TSW, v_BHUVW[at].mT, out=scratch[: len(p_TSW)])
+            alone_TS1 = plan.alone(example, blocks)
+            out_BHUSV[at] = out_TSV if alone_TS1 is None else out_TSV.masked_fill(alone_TS1, 0.0)
         ctx.plan, ctx.dtypes = plan, (q_BHNK.dtype, k_BHMK.dtype, v_BHMV.dtype)
         ctx.save_for_backward(q_BHUSK, k_BHPK, v_BHPV, out_BHUSV)
         return out_BNHV.transpose(1, 2)[:, :, : band.n].to(q_BHNK.dtype)
 
     @staticmethod
     @once_differentiable
-    @torch.autocast("cpu", enabled=False)
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, dout_BHNV: Tensor) -> tuple[Tensor | None, ...]:
+        """Compute each tile's weights again, then the softmax's gradient in place."""
         plan: _Plan = ctx.plan
         band = plan.band
         q_BHUSK, k_BHPK, v_BHPV, out_BHUSV = ctx.saved_tensors
         batch, heads, _, _, width = q_BHUSK.shape
         k_BHUKW, v_BHUVW = band.windows(k_BHPK), band.windows(v_BHPV)
-        do_BHUSV = band.pad_queries(gradients[0], q_BHUSK.dtype)
-        # sum_w p_w dp_w, which the softmax's gradient subtracts, is out . dout.
-        inner_BHUS = (do_BHUSV * out_BHUSV).sum(dim=-1)
+        dout_BHUSV = band.pad_queries(dout_BHNV, k_BHPK.dtype)
+        # What the softmax's gradient subtracts, sum_w p_w dp_w, is out . dout.
+        inner_BHUS1 = (dout_BHUSV * out_BHUSV).sum(dim=-1, keepdim=True)
 
-        dq_BNHK = q_BHUSK.new_empty(batch, band.count * band.size, heads, width)
-        dq_BHUSK = dq_BNHK.transpose(1, 2).unflatten(2, (band.count, band.size))
+        dq_BNHK = k_BHPK.new_empty(batch, band.count * band.size, heads, width)
+        dq_BHUSK = band.blocks(dq_BNHK.transpose(1, 2))
         dk_BHPK, dv_BHPV = torch.zeros_like(k_BHPK), torch.zeros_like(v_BHPV)
-        dk_BHUSK, dv_BHUSV = (x.unflatten(2, (-1, band.size)) for x in (dk_BHPK, dv_BHPV))
+        dk_BHUSK, dv_BHUSV = band.blocks(dk_BHPK), band.blocks(dv_BHPV)
 
         scale = default_scale(width)
-        weights = _Weights(plan, q_BHUSK)
+        weights = _Weights(plan, k_BHPK)
         scratch = torch.empty_like(weights.scratch)
+        scratch_TSK = k_BHPK.new_empty(plan.together, band.size, width)
         for example, head, blocks, bias in plan.tiles(batch, heads):
             at = (example, head, blocks)
-            q_TSK, k_TKW, do_TSV = q_BHUSK[at], k_BHUKW[at], do_BHUSV[at]
-            alone_TS = plan.alone(example, blocks)
-            if alone_TS is not None:
-                do_TSV = do_TSV.masked_fill(alone_TS.unsqueeze(-1), 0.0)
+            q_TSK, k_TKW, dout_TSV = q_BHUSK[at], k_BHUKW[at], dout_BHUSV[at]
+            alone_TS1 = plan.alone(example, blocks)
+            if alone_TS1 is not None:
+                dout_TSV = dout_TSV.masked_fill(alone_TS1, 0.0)
             p_TSW = weights(q_TSK, k_TKW, example, blocks, bias)
-            ds_TSW = torch.bmm(do_TSV, v_BHUVW[at], out=scratch[: len(q_TSK)])
+            ds_TSW = torch.bmm(dout_TSV, v_BHUVW[at], out=scratch[: len(q_TSK)])
+            kept_TSW = p_TSW
             if plan.dropout:
                 keep_TSW = weights.keep(p_TSW)
-                _add_to_keys(dv_BHUSV[example, head], blocks, band, p_TSW * keep_TSW, do_TSV)
+                kept_TSW = p_TSW * keep_TSW
                 ds_TSW *= keep_TSW
-            else:
-                _add_to_keys(dv_BHUSV[example, head], blocks, band, p_TSW, do_TSV)
-            ds_TSW.sub_(inner_BHUS[at].unsqueeze(-1)).mul_(p_TSW)
-            dq_BHUSK[at] = torch.bmm(ds_TSW, k_TKW.mT).mul_(scale)
+            _add_to_keys(dv_BHUSV[example, head], blocks, band, kept_TSW, dout_TSV)
+            ds_TSW.sub_(inner_BHUS1[at]).mul_(p_TSW)
+            dq_TSK = torch.bmm(ds_TSW, k_TKW.mT, out=scratch_TSK[: len(q_TSK)])
+            dq_BHUSK[at] = dq_TSK.mul_(scale)
             _add_to_keys(dk_BHUSK[example, head], blocks, band, ds_TSW, q_TSK, scale)
 
         q_dtype, k_dtype, v_dtype = ctx.dtypes

@@ -14,10 +14,9 @@ from torch import Tensor
 
 from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Attention, Context, MechanismConfig, Position, seen
-from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._blocked import blocked_attention
-from attention_impls.pattern._folded import folded_attention
+from attention_impls.pattern._fused import dense_attention, folded_attention
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.errors import UnsupportedError
 
@@ -52,12 +51,12 @@ class RememberedWindow(NamedTuple):
 
 
 class SlidingWindow(Attention):
-    """softmax(q_i k_j / sqrt(K) + bias) v_j over i - left <= j <= i + right, in O(N (left + right)).
+    """softmax(q_i k_j / sqrt(K) + bias) v_j over i - left <= j <= i + right.
 
-    The pattern of Longformer without its global positions, exact within the band. Ours: blocks of
-    64 queries over strided windows of the keys, one tile of them at a time (`_blocked`); on a GPU
-    blocks folded into the batch of one fused call (`_folded`); short inputs, where blocks would
-    save nothing, in one dense call.
+    In O(N (left + right)) time. The pattern of Longformer without its global positions, exact
+    within the band. Ours: blocks of 64 queries over strided windows of the keys, one tile of them
+    at a time (`_blocked`); on a GPU, blocks folded into the batch of one fused call; short inputs,
+    where blocks would save nothing, in one dense call (`_fused`).
     """
 
     Config = SlidingWindowConfig
@@ -173,31 +172,6 @@ class SlidingWindow(Attention):
             seen_B=state.seen_B + k_BHMK.shape[2],
         )
         return advanced, k, v, mask
-
-
-def dense_attention(
-    q_BHNK: Tensor,
-    k_BHMK: Tensor,
-    v_BHMV: Tensor,
-    band: Band,
-    *,
-    key_mask_BM: Tensor | None,
-    position: Position | None,
-    origin: int,
-    dropout: float,
-) -> Tensor:
-    """Return softmax over the band times v, (B, H, N, V), by way of a dense mask."""
-    device = q_BHNK.device
-    permitted = band.mask(device)
-    if key_mask_BM is not None:
-        real = key_mask_BM[:, None, None, :]
-        permitted = real if permitted is None else permitted & real
-    bias_HNM = None
-    if position is not None:
-        rows_N = torch.arange(origin, origin + band.n, device=device)
-        columns_M = torch.arange(origin + band.n - band.m, origin + band.n, device=device)
-        bias_HNM = position.logits(rows_N, columns_M.clamp(min=0))
-    return fused_softmax(q_BHNK, k_BHMK, v_BHMV, permitted, bias_HNM, dropout=dropout)
 
 
 def _is_trained(position: Position | None) -> bool:

@@ -32,7 +32,7 @@ class Alibi(Position):
 
     def __init__(self, dims: Dims) -> None:
         super().__init__(dims)
-        self.register_buffer("slopes_H", torch.tensor(slopes(dims.heads)), persistent=False)
+        self.register_buffer("slopes_H", torch.tensor(_slopes(dims.heads)), persistent=False)
 
     def logits(self, rows_N: Tensor, columns_M: Tensor) -> Tensor:
         """Return (H, N, M) float32."""
@@ -40,7 +40,7 @@ class Alibi(Position):
         return -self.slopes_H.float()[:, None, None] * distance_NM
 
 
-def slopes(heads: int) -> list[float]:
+def _slopes(heads: int) -> list[float]:
     """Return one slope per head: 2^(-8 h / H) for h = 1 ... H when H is a power of two.
 
     Otherwise, as in the authors' code: the slopes of the next lower power of two, then every

@@ -32,9 +32,7 @@ class Drawn:
     labels_R: npt.NDArray[np.int64]
 
 
-def disjoint_split(
-    draw: Callable[[U64], Drawn], stream: int, split: SplitName, rows: int
-) -> Split:
+def disjoint_split(draw: Callable[[U64], Drawn], stream: int, split: SplitName, rows: int) -> Split:
     """Return the first `rows` candidates of `stream` whose content belongs to `split`.
 
     `draw` turns row keys (R,) into R examples; each may depend on its own key alone.

@@ -57,16 +57,22 @@ def _stamp(
     around = (window[:, None] * pitch + window).ravel()
     cells = (rows * pitch + place[:, 0]) * pitch + place[:, 1]
     flat, at = canvas.reshape(-1), cells[:, None] + around
-    flat[at] = np.maximum(flat[at], stamp.reshape(len(stamp), -1))
+    flat[at] = np.maximum(flat[at], stamp.reshape(-1, size * size))
 
 
 def _scaled(image: npt.NDArray[np.int32]) -> U8:
-    """Stretch each image so that its darkest pixel is 0 and its brightest 255, rounding halves up."""
-    low = image.min(axis=(1, 2), keepdims=True).astype(np.int64)
-    span = np.maximum(image.max(axis=(1, 2), keepdims=True) - low, 1)
-    return (((image - low) * 510 + span) // (2 * span)).astype(np.uint8)
+    """Stretch each image so that it spans 0 ... 255, rounding halves up."""
+    above = (image - image.min(axis=(1, 2), keepdims=True)).reshape(len(image), -1)
+    span = above.max(axis=1, initial=1)
+    grey = np.zeros(above.shape, np.uint8)
+    # Nearly all pixels are the darkest, and need no division.
+    lit = np.flatnonzero(above)
+    stretch = span[lit // above.shape[1]]
+    grey.reshape(-1)[lit] = (above.reshape(-1)[lit] * 510 + stretch) // (2 * stretch)
+    return grey.reshape(image.shape)
 
 
 def _levels(grey: U8, levels: int) -> U8:
     """Keep `levels` equally wide bins of grey, spread over 0 ... 255 again."""
-    return (((grey.astype(np.int32) * levels) >> 8) * 255 // (levels - 1)).astype(np.uint8)
+    values = ((np.arange(256) * levels) >> 8) * 255 // (levels - 1)
+    return values.astype(np.uint8)[grey]

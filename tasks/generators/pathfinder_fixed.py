@@ -26,10 +26,10 @@ def cos(angle: npt.ArrayLike) -> I64:
     acute = np.where(obtuse, PI - turned, turned)
     square = (acute * acute) >> BITS
     # Taylor: 1 - x2/(1*2) * (1 - x2/(3*4) * (1 - ...)); the first term left out is below 2**-33.
-    series = np.full_like(square, ONE)
+    series: I64 = np.full_like(square, ONE)
     for last in range(16, 0, -2):
         series = ONE - ((square * series) >> BITS) // (last * (last - 1))
-    return np.where(obtuse, -series, series)
+    return series * np.where(obtuse, -1, 1)
 
 
 def sin(angle: npt.ArrayLike) -> I64:

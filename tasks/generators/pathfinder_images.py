@@ -48,8 +48,8 @@ def make(
 ) -> tuple[U8, I64]:
     """Return images (rows, side, side) and labels (rows,) of a split.
 
-    A row is a function of (settings, split, seed, row number). Images of short paths, of which there
-    are few, may stand only in the split that their bytes name (`home`); longer paths have so
+    A row is a function of (settings, split, seed, row number). Images of short paths are few, and
+    may stand only in the split that their own bytes name (`home`); of longer paths there are so
     many that two streams do not meet. Raises `UsageError` where no two paths are found.
     """
     images = np.zeros((rows, settings.side, settings.side), np.uint8)
@@ -59,6 +59,8 @@ def make(
     at_once = max(16, _PIXELS_AT_ONCE // settings.side**2)
     for number, margin in enumerate(settings.paddle_margins):
         tables = build(settings, margin)
+        if not len(tables.first):
+            raise UsageError(_no_seed(settings, margin))
         mine = np.flatnonzero(margins == number)
         for start in range(0, len(mine), at_once):
             part = mine[start : start + at_once]
@@ -92,6 +94,14 @@ def _images(
         if not len(left):
             return images
     raise NoRoomError
+
+
+def _no_seed(settings: Settings, margin: int) -> str:
+    return (
+        f"pathfinder: a paddle of length {settings.paddle_length} and margin {margin} does not fit "
+        f"between the bands of {settings.band} pixels on each side of {settings.side} x "
+        f"{settings.side}; lower band, seed_distance or paddle_length"
+    )
 
 
 def _no_room(settings: Settings) -> str:

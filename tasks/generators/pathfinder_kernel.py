@@ -1,44 +1,28 @@
-"""The search for paths, compiled by numba: one row after the other, the draws of `pathfinder_lanes`.
+"""The search for paths, compiled by numba: row after row, the same draws as `pathfinder_lanes`.
 
-`tests/tasks/test_pathfinder_twins.py` holds the two to the same bytes.
+A path's state is one array: its newest paddle (y, x, direction) and its newest pivot (y, x).
+`tests/tasks/test_pathfinder_twins.py` holds the two searches to the same drawings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from tasks.generators.counter import GOLDEN, U64
 from tasks.generators.pathfinder_fixed import I64
-from tasks.generators.pathfinder_search import (
-    MOST_TRIES,
-    PROBES,
-    Drawing,
-    NoRoomError,
-    blank,
-    framed_border,
-)
+from tasks.generators.pathfinder_search import MOST_TRIES, PROBES, Drawing, NoRoomError, blank
 from tasks.generators.pathfinder_settings import Settings
+from tasks.generators.pathfinder_stage import Stage, lay_out
 from tasks.generators.pathfinder_stamps import U8
 from tasks.generators.pathfinder_tables import DEAD_END, FREE, OVERLAP, SEEDS, Tables
 
+I16 = npt.NDArray[np.int16]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def _compiled(function: _Function) -> _Function:
-    """Compile at the first call, and keep the machine code beside the source or in the user's cache.
-
-    Where neither folder can be written, numba refuses to keep it, and every process compiles anew.
-    """
-    try:
-        kept: _Function = njit(cache=True)(function)
-    except RuntimeError:
-        kept = njit(function)
-    return kept
-
 
 _GOLDEN = np.uint64(GOLDEN)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -46,98 +30,41 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 _Y, _X, _DIRECTION, _PIVOT_Y, _PIVOT_X = range(5)
 
 
-class _Stage(NamedTuple):
-    """The tables as the compiled code reads them; `steps` lead through a mask laid flat."""
+def _compiled(function: _Function) -> _Function:
+    """Compile at the first call; keep the machine code beside the source or in the user's cache.
 
-    side: int
-    frame: int
-    pitch: int
-    paddle_tries: int
-    distractor_tries: int
-    border: U8
-    """A fresh mask: the padding is taken."""
-    edge: U8
-    """The outermost pixels of the image, taken for seeds of distractors."""
-    heads: I64
-    pivots: I64
-    advances: I64
-    candidates: I64
-    weights: I64
-    near_steps: I64
-    core_steps: I64
-    open: U8
-    first: I64
-    first_low: I64
-    first_room: I64
-    ring: I64
-    starts: I64
-    """(S + 1,) where the mask pixels of each direction begin in `steps` and `values`."""
-    sharp: I64
-    """(S,) where those end that can overlap another mask; they come first."""
-    steps: I64
-    values: U8
+    Where neither folder can be written, numba refuses to keep it: then every process compiles.
+    """
+    kept: Any
+    try:
+        kept = njit(cache=True)(function)
+    except RuntimeError:
+        kept = njit(function)
+    return kept  # type: ignore[no-any-return]
 
 
 def search(tables: Tables, settings: Settings, keys: U64, counters: I64) -> Drawing:
     """Return one drawing for each row, drawing on from (keys, counters), both (R,)."""
     drawing = blank(settings, counters)
-    if not _search(_stage(tables, settings), keys, *drawing):
+    if not _search(lay_out(tables, settings), keys, *drawing):
         raise NoRoomError
     return drawing
 
 
-def _stage(tables: Tables, settings: Settings) -> _Stage:
-    frame = tables.half + 1
-    pitch = settings.side + 2 * frame
-    flat = np.array([pitch, 1])
-    steps, values, sharp, starts = [], [], [], [0]
-    for mask in tables.masks:
-        places = np.argwhere(mask > 0)
-        strength = mask[mask > 0]
-        order = np.argsort(strength, kind="stable")[::-1]
-        steps.append((places[order] - tables.half) @ flat)
-        values.append(strength[order])
-        sharp.append(starts[-1] + np.count_nonzero(strength.astype(int) + 255 >= OVERLAP))
-        starts.append(starts[-1] + len(order))
-    return _Stage(
-        side=settings.side,
-        frame=frame,
-        pitch=pitch,
-        paddle_tries=settings.paddle_retries + 1,
-        distractor_tries=settings.distractor_retries + 1,
-        border=framed_border(settings.side, settings.padding, frame),
-        edge=framed_border(settings.side, 1, frame),
-        heads=tables.heads,
-        pivots=tables.pivots,
-        advances=tables.advances,
-        candidates=tables.candidates,
-        weights=tables.weights,
-        near_steps=tables.near @ flat,
-        core_steps=tables.core @ flat,
-        open=tables.open.astype(np.uint8),
-        first=tables.first,
-        first_low=tables.first_low,
-        first_room=tables.first_room,
-        ring=tables.ring,
-        starts=np.array(starts),
-        sharp=np.array(sharp),
-        steps=np.concatenate(steps),
-        values=np.concatenate(values),
-    )
-
-
 @_compiled
-def draw(key, index, bound):
+def draw(key: np.uint64, index: int, bound: int) -> int:
     """A uniform integer in 0 ... bound - 1, the one that `counter.below` draws."""
     x = key + (np.uint64(index) + np.uint64(1)) * _GOLDEN
     x = (x ^ (x >> np.uint64(30))) * _FIRST
     x = (x ^ (x >> np.uint64(27))) * _SECOND
     x = x ^ (x >> np.uint64(31))
-    return np.int64(((x >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
+    return int(((x >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
 @_compiled
-def _search(stage, keys, targets, distractors, origin, counters):
+def _search(
+    stage: Stage, keys: U64, targets: I16, distractors: I16, origin: I64, counters: I64
+) -> bool:
     mask, saved = np.empty_like(stage.border), np.empty_like(stage.border)
     paths = np.zeros((2, 5), np.int64)
     reached = np.zeros(len(stage.candidates), np.int64)
@@ -162,7 +89,9 @@ def _search(stage, keys, targets, distractors, origin, counters):
 
 
 @_compiled
-def _targets(stage, mask, key, counter, paths, reached, targets):
+def _targets(
+    stage: Stage, mask: U8, key: np.uint64, counter: int, paths: I64, reached: I64, targets: I16
+) -> int:
     """Find two paths and return the counter after them, or -1."""
     for _ in range(MOST_TRIES):
         begun = _seeds(stage, key, counter, paths)
@@ -187,7 +116,7 @@ def _targets(stage, mask, key, counter, paths, reached, targets):
 
 
 @_compiled
-def _seeds(stage, key, counter, paths):
+def _seeds(stage: Stage, key: np.uint64, counter: int, paths: I64) -> bool:
     """The first seed amid the image, the second at a fixed distance from it."""
     turned = stage.first[draw(key, counter, len(stage.first))]
     rows, columns = stage.first_room[turned]
@@ -205,7 +134,7 @@ def _seeds(stage, key, counter, paths):
 
 
 @_compiled
-def _begin(stage, path, y, x, turned):
+def _begin(stage: Stage, path: I64, y: int, x: int, turned: int) -> bool:
     """Let a path begin with a seed; return whether its tail, head and pivot lie in the image."""
     path[_Y], path[_X], path[_DIRECTION] = y, x, turned
     path[_PIVOT_Y] = y + stage.pivots[turned, 0]
@@ -219,12 +148,12 @@ def _begin(stage, path, y, x, turned):
 
 
 @_compiled
-def _inside(stage, y, x):
+def _inside(stage: Stage, y: int, x: int) -> bool:
     return 0 <= y < stage.side and 0 <= x < stage.side
 
 
 @_compiled
-def _extend(stage, mask, key, counter, path, reached):
+def _extend(stage: Stage, mask: U8, key: np.uint64, counter: int, path: I64, reached: I64) -> bool:
     """Add a paddle to a path and cover the one before; return whether that worked."""
     # Arrays one by one: numba counts references to all of a tuple's arrays wherever it is read.
     return _grow(
@@ -250,24 +179,24 @@ def _extend(stage, mask, key, counter, path, reached):
 
 @_compiled
 def _grow(
-    mask,
-    key,
-    counter,
-    path,
-    reached,
-    side,
-    frame,
-    pitch,
-    tries,
-    advances,
-    candidates,
-    weights,
-    near_steps,
-    starts,
-    sharp,
-    steps,
-    values,
-):
+    mask: U8,
+    key: np.uint64,
+    counter: int,
+    path: I64,
+    reached: I64,
+    side: int,
+    frame: int,
+    pitch: int,
+    tries: int,
+    advances: I64,
+    candidates: I64,
+    weights: I64,
+    near_steps: I64,
+    starts: I64,
+    sharp: I64,
+    steps: I64,
+    values: U8,
+) -> bool:
     last = path[_DIRECTION]
     pivot_y = path[_PIVOT_Y] + advances[last, 0]
     pivot_x = path[_PIVOT_X] + advances[last, 1]
@@ -278,8 +207,9 @@ def _grow(
         if weight > 0 and 0 <= y < side and 0 <= x < side:
             cell = (y + frame) * pitch + x + frame
             dimming = np.uint8(0)
+            # Unsigned indices, here and below, spare numba its check for negative ones.
             for n in range(len(near_steps)):
-                dimming = max(dimming, mask[cell + near_steps[n]])
+                dimming = max(dimming, mask[np.uint64(cell + near_steps[n])])
             total += weight * (255 - np.int64(dimming))
         reached[c] = total
     if total < DEAD_END:
@@ -293,7 +223,7 @@ def _grow(
         cell = (y + frame) * pitch + x + frame
         overlaps = False
         for i in range(starts[SEEDS + c], sharp[SEEDS + c]):
-            if np.int64(values[i]) + mask[cell + steps[i]] >= OVERLAP:
+            if np.int64(values[i]) + mask[np.uint64(cell + steps[i])] >= OVERLAP:
                 overlaps = True
                 break
         if not overlaps:
@@ -306,7 +236,7 @@ def _grow(
 
 
 @_compiled
-def _cover_last(stage, mask, path):
+def _cover_last(stage: Stage, mask: U8, path: I64) -> None:
     """Mark as taken what the newest paddle of a path covers."""
     cell = (path[_Y] + stage.frame) * stage.pitch + path[_X] + stage.frame
     turned = path[_DIRECTION]
@@ -315,14 +245,16 @@ def _cover_last(stage, mask, path):
 
 
 @_compiled
-def _cover(mask, cell, start, end, steps, values):
+def _cover(mask: U8, cell: int, start: int, end: int, steps: I64, values: U8) -> None:
     for i in range(start, end):
-        place = cell + steps[i]
+        place = np.uint64(cell + steps[i])
         mask[place] = max(mask[place], values[i])
 
 
 @_compiled
-def _distractor(stage, mask, key, counter, path, reached, paddles):
+def _distractor(
+    stage: Stage, mask: U8, key: np.uint64, counter: int, path: I64, reached: I64, paddles: I16
+) -> tuple[bool, int]:
     """Try to place one distractor; return (whether that worked, the counter after it)."""
     begun = _distractor_seed(stage, mask, key, counter, path)
     counter += stage.paddle_tries * (PROBES + 2)
@@ -340,7 +272,7 @@ def _distractor(stage, mask, key, counter, path, reached, paddles):
 
 
 @_compiled
-def _distractor_seed(stage, mask, key, counter, path):
+def _distractor_seed(stage: Stage, mask: U8, key: np.uint64, counter: int, path: I64) -> bool:
     """Begin a distractor where its probe meets nothing."""
     area = stage.side * stage.side
     if (area - _taken(mask)) * 100 < area:
@@ -366,7 +298,7 @@ def _distractor_seed(stage, mask, key, counter, path):
 
 
 @_compiled
-def _taken(mask):
+def _taken(mask: U8) -> int:
     taken = 0
     for cell in range(len(mask)):
         taken += mask[cell] > FREE
@@ -374,7 +306,7 @@ def _taken(mask):
 
 
 @_compiled
-def _free(stage, mask, tail, turned):
+def _free(stage: Stage, mask: U8, tail: int, turned: int) -> bool:
     y, x = tail // stage.side, tail % stage.side
     cell = (y + stage.frame) * stage.pitch + x + stage.frame
     for step in stage.core_steps[turned]:
@@ -384,7 +316,7 @@ def _free(stage, mask, tail, turned):
 
 
 @_compiled
-def _any_free(stage, mask, key, index, turned):
+def _any_free(stage: Stage, mask: U8, key: np.uint64, index: int, turned: int) -> int:
     """One of all tails whose probe is free, or -1."""
     found = 0
     for tail in range(stage.side * stage.side):

@@ -27,6 +27,8 @@ Bools = npt.NDArray[np.bool_]
 
 _CELLS = 1 << 22
 """Mask pixels held at once."""
+_FEWEST = 128
+"""Lanes at least."""
 _PART = 256
 """Lanes whose probes are looked up at once."""
 _SEED, _EXTEND, _OTHER_SEED, _OTHER_EXTEND, _DONE = range(5)
@@ -34,13 +36,23 @@ _SEED, _EXTEND, _OTHER_SEED, _OTHER_EXTEND, _DONE = range(5)
 
 def search(tables: Tables, settings: Settings, keys: U64, counters: I64) -> Drawing:
     """Return one drawing for each row, drawing on from (keys, counters), both (R,)."""
+    rows = len(keys)
+    # A few rows more cost little, and a search without hope is given up so much sooner.
+    keys = np.concatenate([keys, np.arange(max(0, _FEWEST - rows), dtype=np.uint64)])
+    counters = np.concatenate([counters, np.zeros(len(keys) - rows, np.int64)])
     lanes = _Lanes(tables, settings, keys, counters)
-    while (lanes.phase != _DONE).any():
+    while ((lanes.phase != _DONE) & (lanes.row < rows)).any():
         lanes.seed()
         lanes.extend()
         lanes.seed_distractor()
         lanes.extend_distractor()
-    return lanes.drawing
+    drawing = lanes.drawing
+    return Drawing(
+        drawing.targets[:rows],
+        drawing.distractors[:rows],
+        drawing.origin[:rows],
+        drawing.counters[:rows],
+    )
 
 
 class _Lanes:
@@ -208,7 +220,8 @@ class _Lanes:
 
     def _overlaps(self, lane: I64, paddle: I64) -> Bools:
         there = self.mask_LP.ravel()[self._cell(lane, paddle[:, :2])[:, None] + self.window]
-        return (self.masks[paddle[:, 2]].astype(np.int16) + there >= OVERLAP).any(axis=1)
+        both = self.masks[paddle[:, 2]].astype(np.int16) + there
+        return np.asarray(both.max(axis=1, initial=0) >= OVERLAP)
 
     def _paint(self, lane: I64, paddle: I64) -> None:
         """Add paddles' masks to what is taken, one paddle for each lane."""
@@ -281,7 +294,8 @@ class _Lanes:
         self.drawing.counters[self.row[lane]] += draws
 
     def _inside(self, place: I64) -> Bools:
-        return ((place >= 0) & (place < self.tables.side)).all(axis=-1)
+        y, x = place[..., 0], place[..., 1]
+        return (y >= 0) & (x >= 0) & (y < self.tables.side) & (x < self.tables.side)
 
     def _seed_fits(self, tail: I64, turned: I64) -> Bools:
         head, pivot = tail + self.tables.heads[turned], tail + self.tables.pivots[turned]
@@ -295,4 +309,4 @@ class _Lanes:
 
 def _first(fits: Bools) -> tuple[Bools, I64]:
     """Whether any of (G, T) fits, and the first that does."""
-    return fits.any(axis=1), fits.argmax(axis=1)
+    return np.asarray(fits.any(axis=1)), fits.argmax(axis=1)

@@ -48,7 +48,8 @@ def marker_distance(train: tuple[U8, I64], test: tuple[U8, I64], marker: U8) -> 
 
 def _distance(places: I64) -> I64:
     """Half pixels between two markers, (R,)."""
-    return np.rint(2 * np.sqrt(((places[:, 0] - places[:, 1]) ** 2).sum(axis=1))).astype(np.int64)
+    apart: npt.NDArray[np.float64] = np.sqrt(((places[:, 0] - places[:, 1]) ** 2).sum(axis=1))
+    return np.rint(2 * apart).astype(np.int64)
 
 
 def _faintest(images: npt.NDArray[np.float32], offsets: I64, marker: U8) -> npt.NDArray[np.float32]:

@@ -11,6 +11,8 @@ from lra.core.errors import UsageError
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Above = Annotated[float, msgspec.Meta(gt=0.0, le=100.0)]
+Contrast = Annotated[float, msgspec.Meta(gt=0.0, le=4.0)]
+"""Bounded, so that brightnesses are counted in 32 bits."""
 
 SMALLEST = 8
 """Pixels a side; below there is no room for two paths."""
@@ -91,8 +93,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     paddle_margins: Annotated[tuple[Positive, ...], msgspec.Meta(min_length=1)]
     marker_radius: Above
     continuity: Above = 1.8
-    snake_contrast: Above
-    paddle_contrast: Above = 1.0
+    snake_contrast: Contrast
+    paddle_contrast: Contrast = 1.0
     antialias: Positive = 2
     levels: Annotated[int, msgspec.Meta(ge=2, le=256)] = 256
     probe: Literal["original", "centred"] = "original"

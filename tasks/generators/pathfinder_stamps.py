@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tasks.generators.pathfinder_fixed import BITS, I64, ONE, PI, ceil, sin
 
 U8 = npt.NDArray[np.uint8]
+Bools = npt.NDArray[np.bool_]
 
 _LOBES = 3
 _PRECISION = 22
@@ -51,7 +52,8 @@ def shrink(image: U8, size: int) -> U8:
 
 
 def _to_byte(sums: I64) -> I64:
-    return np.clip((sums + (1 << (_PRECISION - 1))) >> _PRECISION, 0, 255)
+    rounded: I64 = (sums + (1 << (_PRECISION - 1))) >> _PRECISION
+    return rounded.clip(0, 255)
 
 
 def _lanczos(fine: int, coarse: int) -> I64:
@@ -62,36 +64,56 @@ def _lanczos(fine: int, coarse: int) -> I64:
     weights = (_sinc(angle) * _sinc(angle // _LOBES)) >> BITS
     weights[np.abs(numerator) >= _LOBES * 2 * fine] = 0
     total = weights.sum(axis=1, keepdims=True)
-    return ((weights << (_PRECISION + 1)) + total) // (2 * total)
+    normal: I64 = ((weights << (_PRECISION + 1)) + total) // (2 * total)
+    return normal
 
 
 def _sinc(angle: I64) -> I64:
     return np.where(angle == 0, ONE, (sin(angle) << BITS) // np.where(angle == 0, 1, angle))
 
 
-def _line(y: int, x: int, thickness: int, reach: int) -> npt.NDArray[np.bool_]:
-    """A line from the centre to (y, x) on a grid of 2 reach + 1 pixels."""
+def _line(y: int, x: int, thickness: int, reach: int) -> Bools:
+    """A line from the centre to (y, x) on a grid of 2 reach + 1 pixels, as Pillow draws it."""
+    if thickness > 1:
+        return _broad_line(y, x, thickness, reach)
+    # One pixel for each step along the longer axis.
+    steps = max(abs(y), abs(x))
+    walk = np.arange(steps + 1)
+    image = np.zeros((2 * reach + 1, 2 * reach + 1), dtype=bool)
+    image[reach + _share(walk, y, steps), reach + _share(walk, x, steps)] = True
+    return image
+
+
+def _broad_line(y: int, x: int, thickness: int, reach: int) -> Bools:
+    """A parallelogram with whole corners: pixels that reach into it along their row are lit."""
+    more, less = thickness // 2, (thickness - 1) // 2
+    left = np.array([_part(more * x, y, x), -_part(less * y, y, x)])
+    right = np.array([-_part(less * x, y, x), _part(more * y, y, x)])
+    end = np.array([y, x])
+    corners = np.stack([left, left + end, right + end, right])
     rows, columns = np.mgrid[-reach : reach + 1, -reach : reach + 1]
-    if thickness == 1:
-        # One pixel for each step along the longer axis, as in Bresenham's line.
-        steps = max(abs(y), abs(x))
-        walk = np.arange(steps + 1)
-        image = np.zeros(rows.shape, dtype=bool)
-        image[reach + _share(walk, y, steps), reach + _share(walk, x, steps)] = True
-        return image
-    square = y * y + x * x
-    along = rows * y + columns * x
-    aside = 2 * (rows * x - columns * y)
-    width = thickness * thickness * square
-    within = (aside * aside < width) | ((aside * aside == width) & (aside > 0))
-    return (along >= 0) & (along <= square) & within
+    lit: Bools = (rows >= corners[:, 0].min()) & (rows <= corners[:, 0].max())
+    for corner, (down, across) in zip(corners, np.roll(corners, -1, axis=0) - corners, strict=True):
+        inward = (columns - corner[1]) * down - (rows - corner[0]) * across
+        lit &= (2 * inward + abs(down) > 0) | ((down == 0) & (inward == 0))
+    return lit
 
 
-def _share(walk: npt.NDArray[np.intp], end: int, steps: int) -> npt.NDArray[np.intp]:
-    return np.sign(end) * ((2 * walk * abs(end) + steps) // (2 * steps))
+def _part(share: int, y: int, x: int) -> int:
+    """`share` over the length of (y, x), rounded to the nearest integer, halves to zero."""
+    whole = 0
+    while (2 * whole + 1) ** 2 * (y * y + x * x) < 4 * share * share:
+        whole += 1
+    return whole if share > 0 else -whole
 
 
-def _grown(images: npt.NDArray[np.bool_], radius: int) -> npt.NDArray[np.bool_]:
+def _share(walk: I64, end: int, steps: int) -> I64:
+    """How far along one axis a walk of `steps` to `end` is, halves away from the start."""
+    far: I64 = (2 * walk * abs(end) + steps) // (2 * steps)
+    return far if end > 0 else -far
+
+
+def _grown(images: Bools, radius: int) -> Bools:
     """Dilate pictures (..., n, n) with a disc."""
     size = images.shape[-1]
     framed = np.pad(images, [(0, 0)] * (images.ndim - 2) + [(radius, radius)] * 2)

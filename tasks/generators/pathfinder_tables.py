@@ -113,7 +113,7 @@ def build(settings: Settings, margin: int) -> Tables:
 
 def _candidates(reach: int) -> I64:
     """The different pixels met on a circle of radius `reach`, one sample per pixel of arc."""
-    samples = int(fixed.ceil(np.int64(2 * fixed.PI * reach)))
+    samples = int(fixed.ceil(np.array(2 * fixed.PI * reach)))
     angles = np.arange(samples) * fixed.ONE // reach
     circle = np.stack([fixed.sin(angles), fixed.cos(angles)], axis=1)
     return np.unique(fixed.floor(reach * circle), axis=0)
@@ -139,8 +139,9 @@ def _open(core: I64) -> npt.NDArray[np.bool_]:
     """Directions in which the probe never lies wholly outside the image, wherever a seed stands.
 
     The original looks for a seed's place by dilating its mask with the probe, a paddle's mask one
-    pixel below and to the right of where the paddle will lie. At a corner whose probe sees nothing of the image
-    the dilation is a negative number, upon which it reports that no place is free at all.
+    pixel below and to the right of where the paddle will lie. Where the probe of a corner pixel
+    sees nothing of the image, the dilation is a negative number there, upon which the original
+    finds that no place is free at all.
     """
     corners = [(core[..., 0] * down <= 0) & (core[..., 1] * right <= 0) for down, right in _CORNERS]
-    return np.logical_and.reduce([seen.any(axis=1) for seen in corners])
+    return np.asarray(np.stack(corners).any(axis=2).all(axis=0))

@@ -32,19 +32,21 @@ SHAPES = (
 SMALLEST = 10
 """Pixels a side of the smallest picture in which the shapes differ."""
 
+_LARGEST_PERCENT = 90
 _LABEL, _GROUND, _STEP, _EXTENT, _ACROSS, _DOWN, _PIXELS = 0, 1, 2, 3, 4, 5, 16
 """Where in a row's stream each kind of draw begins."""
 
 
 def draw_shapes(
-    keys_R: U64, *, side: int, levels: int, noise_percent: int
+    keys_R: U64, *, side: int, smallest_percent: int, levels: int, noise_percent: int
 ) -> Drawn:
     """Return one picture of side x side pixels, row by row, for each key, with its shape's class.
 
-    `levels` grey levels are spread evenly over 0 ... 255.
+    A shape is `smallest_percent` to 90 % as wide as the picture; `levels` grey levels are spread
+    evenly over 0 ... 255.
     """
     labels_R = below(keys_R, _LABEL, len(SHAPES))
-    inside_RYX = _inside(keys_R, labels_R, side)
+    inside_RYX = _inside(keys_R, labels_R, side, smallest_percent)
     ground_R = below(keys_R, _GROUND, levels)
     # At least a quarter of the scale apart, either way round.
     least = max(1, levels // 4)
@@ -60,9 +62,11 @@ def draw_shapes(
     return Drawn(tokens_RIP, np.ones(tokens_RIP.shape, dtype=np.bool_), labels_R)
 
 
-def _inside(keys_R: U64, labels_R: npt.NDArray[np.int64], side: int) -> Mask:
+def _inside(
+    keys_R: U64, labels_R: npt.NDArray[np.int64], side: int, smallest_percent: int
+) -> Mask:
     """Which pixels a shape covers, (rows, side, side)."""
-    smallest, largest = side // 2, 5 * side // 6
+    smallest, largest = side * smallest_percent // 100, side * _LARGEST_PERCENT // 100
     extent_R = smallest + below(keys_R, _EXTENT, largest - smallest + 1)
     room_R = 2 * side - 2 * extent_R + 1
     across_R = extent_R + below(keys_R, _ACROSS, room_R)

@@ -70,7 +70,7 @@ def one_thread() -> Any:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shrink the room's module constants of these names, so that short inputs span several tiles."""
+    """Shrink module constants of these names, so that short inputs span several tiles."""
     for name, module in list(sys.modules.items()):
         if name.startswith("attention_impls."):
             for constant, value in SMALL.items():
@@ -176,12 +176,19 @@ def check_oracle() -> Callable[..., None]:
         expected, _ = layer.oracle(*qkv, context)
         close = {"rtol": tolerance, "atol": tolerance}
         torch.testing.assert_close(out, expected.to(out.dtype), **close)
-        upstream = torch.randn(out.shape, dtype=out.dtype, generator=torch.Generator().manual_seed(1))
+        upstream = torch.randn(
+            out.shape, dtype=out.dtype, generator=torch.Generator().manual_seed(1)
+        )
         found = torch.autograd.grad(out, qkv, upstream, materialize_grads=True)
-        wanted = torch.autograd.grad(expected, qkv, upstream.to(expected.dtype), materialize_grads=True)
+        wanted = torch.autograd.grad(
+            expected, qkv, upstream.to(expected.dtype), materialize_grads=True
+        )
         for name, actual, reference in zip("qkv", found, wanted, strict=True):
             torch.testing.assert_close(
-                actual, reference, **close, msg=lambda text, name=name: f"gradient of {name}: {text}"
+                actual,
+                reference,
+                **close,
+                msg=lambda text, name=name: f"gradient of {name}: {text}",
             )
 
     return check

@@ -6,8 +6,6 @@ paper's formula; small blocks make short inputs cross the borders of tiles.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -28,7 +26,9 @@ def test_every_file_loads(name: str) -> None:
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_equals_its_oracle(any_case, length, build, draw, check_oracle, directions, positions, some_padding) -> None:
+def test_equals_its_oracle(
+    any_case, length, build, draw, check_oracle, directions, positions, some_padding
+) -> None:
     layer = build(any_case)
     masks: list[Tensor | None] = [None]
     if layer.card.capabilities.padding != "none":
@@ -41,7 +41,9 @@ def test_equals_its_oracle(any_case, length, build, draw, check_oracle, directio
 
 
 @pytest.mark.parametrize(("n", "m"), [(5, 9), (9, 5), (1, 37), (37, 1), (30, 41)])
-def test_cross_equals_its_oracle(cross_case, n, m, build, draw, check_oracle, directions, positions, some_padding) -> None:
+def test_cross_equals_its_oracle(
+    cross_case, n, m, build, draw, check_oracle, directions, positions, some_padding
+) -> None:
     layer = build(cross_case)
     for causal in directions(layer):
         if causal and n > m:
@@ -53,7 +55,9 @@ def test_cross_equals_its_oracle(cross_case, n, m, build, draw, check_oracle, di
 
 
 @pytest.mark.parametrize("length", [1, 11, 37])
-def test_whole_layer_equals_projections_around_the_oracle(any_case, length, build, directions, positions, some_padding) -> None:
+def test_whole_layer_equals_projections_around_the_oracle(
+    any_case, length, build, directions, positions, some_padding
+) -> None:
     """Also holds a `mix` that skips projections to the same result and gradients."""
     layer = build(any_case)
     can = layer.card.capabilities
@@ -69,7 +73,9 @@ def test_whole_layer_equals_projections_around_the_oracle(any_case, length, buil
             expected = zero_padding(expected, mask)
             torch.testing.assert_close(y, expected, rtol=1e-9, atol=1e-9)
             upstream = torch.randn_like(y)
-            found = torch.autograd.grad(y, leaves, upstream, materialize_grads=True, allow_unused=True)
+            found = torch.autograd.grad(
+                y, leaves, upstream, materialize_grads=True, allow_unused=True
+            )
             wanted = torch.autograd.grad(
                 expected, leaves, upstream, materialize_grads=True, allow_unused=True
             )
@@ -124,7 +130,9 @@ class LearnedBias(Position):
         return self.table[:, self.dims.max_length + rows_N.unsqueeze(-1) - columns_M]
 
 
-def test_a_trained_bias_gets_the_oracles_gradient(bias_case, build, draw, directions, some_padding) -> None:
+def test_a_trained_bias_gets_the_oracles_gradient(
+    bias_case, build, draw, directions, some_padding
+) -> None:
     layer = build(bias_case)
     position = LearnedBias(layer.dims).double()
     qkv = draw(2, 37)
@@ -210,7 +218,9 @@ def test_state_dict_carries_all_draws(any_case, build, directions) -> None:
 
 
 @pytest.mark.gpu
-def test_cuda_equals_the_oracle(any_case, build, draw, check_oracle, directions, some_padding) -> None:
+def test_cuda_equals_the_oracle(
+    any_case, build, draw, check_oracle, directions, some_padding
+) -> None:
     layer = build(any_case, dtype=torch.float32).cuda()
     qkv = [x.detach().cuda().requires_grad_() for x in draw(2, 37, dtype=torch.float32)]
     for causal in directions(layer):

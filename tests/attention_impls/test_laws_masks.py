@@ -20,7 +20,7 @@ def inputs(batch: int, length: int = LENGTH, *, seed: int = 5) -> torch.Tensor:
 
 @pytest.mark.parametrize("last", [0, 3, 4, 20, 35])
 def test_no_output_feels_a_later_input(strict_case, last, build, positions) -> None:
-    """Later inputs grow sixteenfold: outputs up to `last` stay; the shorter input gives the same."""
+    """Later inputs grow sixteenfold: outputs stay. The shorter input gives the same."""
     layer = build(strict_case)
     x = inputs(2)
     larger = x.clone()
@@ -151,6 +151,4 @@ def test_an_example_of_padding_alone_trains_nothing(padding_case, build, directi
         assert not bool(y[0].any())
         y.square().sum().backward()
         assert x.grad is not None and not bool(x.grad[0].any()) and bool(x.grad[1].any())
-        assert all(
-            bool(p.grad.isfinite().all()) for p in layer.parameters() if p.grad is not None
-        )
+        assert all(bool(p.grad.isfinite().all()) for p in layer.parameters() if p.grad is not None)

@@ -51,7 +51,9 @@ def test_a_longer_input_is_refused_in_one_line_or_served(name: str) -> None:
     places = torch.arange(DIMS.max_length + 1)
     position.embed(places[:-1])
     if position.card.fixed_length:
-        with pytest.raises(UnsupportedError, match=r"at most 20 positions, got 21; build") as refusal:
+        with pytest.raises(
+            UnsupportedError, match=r"at most 20 positions, got 21; build"
+        ) as refusal:
             position.embed(places)
         assert "\n" not in str(refusal.value)
     else:
@@ -142,7 +144,9 @@ def test_rope_angles_stay_precise_in_bfloat16() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         turned = position.rotate(x, places)
     assert turned.dtype == torch.bfloat16
-    torch.testing.assert_close(turned.double(), position.rotate(x.double(), places), rtol=0.01, atol=0.01)
+    torch.testing.assert_close(
+        turned.double(), position.rotate(x.double(), places), rtol=0.01, atol=0.01
+    )
 
 
 def test_rope_refuses_heads_of_odd_width() -> None:

@@ -46,6 +46,23 @@ def test_boolean_masks_where_something_is_hidden(build, draw, calls) -> None:
     assert all(call["attn_mask"].dtype == torch.bool and not call["is_causal"] for call in calls)
 
 
+def test_no_kernel_meets_a_row_without_keys(build, draw, calls) -> None:
+    """What it would make of one differs between backends; our output is zero on all."""
+    layer = build(("sdpa", {}))
+    position = load(find("position", "alibi"))(layer.dims)
+    mask = torch.tensor([[False, False, True], [False, False, False]])
+    for context in (
+        Context(key_mask_BM=mask),
+        Context(causal=True, key_mask_BM=mask),
+        Context(causal=True, key_mask_BM=mask, position=position),
+    ):
+        out, _ = layer.attend(*draw(2, 3), context)
+        given = calls[-1]["attn_mask"]
+        visible = given if given.dtype == torch.bool else given.isfinite()
+        assert bool(visible.any(dim=-1).all())
+        assert not bool(out[1].any()) and bool(out[0, :, 2].any())
+
+
 def test_a_bias_comes_in_the_dtype_of_the_query(build, draw, calls) -> None:
     layer = build(("sdpa", {}))
     position = load(find("position", "alibi"))(layer.dims)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -16,8 +17,8 @@ from attention_impls.contract import Context
 from attention_impls.pattern import sliding_window
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._blocked import blocked_attention
-from attention_impls.pattern._folded import folded_attention
-from attention_impls.pattern.sliding_window import SlidingWindowConfig, dense_attention
+from attention_impls.pattern._fused import dense_attention, folded_attention
+from attention_impls.pattern.sliding_window import SlidingWindowConfig
 from lra.core.catalogue import find, load
 from lra.core.errors import UnsupportedError
 
@@ -56,7 +57,7 @@ def test_a_window_as_wide_as_the_input_is_full_attention(causal, build, draw) ->
     qkv = draw(2, 23)
     wide = build(("sliding_window", {"left": 22, "right": 22}))
     narrow = build(("sliding_window", {"left": 21, "right": 21}))
-    full, _ = build(("full", {})).attend(*qkv, Context(causal))
+    full = F.scaled_dot_product_attention(*qkv, is_causal=causal)
     torch.testing.assert_close(wide.attend(*qkv, Context(causal))[0], full)
     assert not torch.allclose(narrow.attend(*qkv, Context(causal))[0], full)
 
@@ -109,9 +110,7 @@ def test_blocks_compute_bfloat16_inputs_in_float32(draw) -> None:
     precise = [x.detach().float().requires_grad_() for x in rounded]
 
     def run(qkv: list[Tensor]) -> list[Tensor]:
-        out = blocked_attention(
-            *qkv, band, key_mask_BM=None, position=None, origin=0, dropout=0.0
-        )
+        out = blocked_attention(*qkv, band, key_mask_BM=None, position=None, origin=0, dropout=0.0)
         return [out, *torch.autograd.grad(out.sum(), qkv)]
 
     expected = [x.bfloat16() for x in run(precise)]
@@ -144,7 +143,9 @@ class Largest(TorchDispatchMode):
 
     elements = 0
 
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         result = function(*args, **(kwargs or {}))
         if isinstance(result, Tensor):
             stored = result.untyped_storage().nbytes() // result.element_size()

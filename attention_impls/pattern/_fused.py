@@ -1,10 +1,7 @@
-"""Banded attention as one fused call: blocks folded into the batch, each beside its window.
+"""Banded attention as one fused call: all of it, or blocks folded into the batch.
 
 B batch   N queries   M keys   H heads   K width of a query or key head   V width of a value head
 U blocks of queries   S queries in a block   W keys in a block's window
-
-For a GPU, where few large calls count and copying a window costs little, and for position schemes
-that train what they add to the logits.
 """
 
 from __future__ import annotations
@@ -15,6 +12,31 @@ from torch import Tensor
 from attention_impls.contract import Position
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._band import Band
+
+
+def dense_attention(
+    q_BHNK: Tensor,
+    k_BHMK: Tensor,
+    v_BHMV: Tensor,
+    band: Band,
+    *,
+    key_mask_BM: Tensor | None,
+    position: Position | None,
+    origin: int,
+    dropout: float,
+) -> Tensor:
+    """Return softmax over the band times v, (B, H, N, V), under an (N, M) mask."""
+    device = q_BHNK.device
+    permitted = band.mask(device)
+    if key_mask_BM is not None:
+        real = key_mask_BM[:, None, None, :]
+        permitted = real if permitted is None else permitted & real
+    bias_HNM = None
+    if position is not None:
+        rows_N = torch.arange(origin, origin + band.n, device=device)
+        columns_M = torch.arange(origin + band.n - band.m, origin + band.n, device=device)
+        bias_HNM = position.logits(rows_N, columns_M.clamp(min=0))
+    return fused_softmax(q_BHNK, k_BHMK, v_BHMV, permitted, bias_HNM, dropout=dropout)
 
 
 def folded_attention(
@@ -28,7 +50,12 @@ def folded_attention(
     origin: int,
     dropout: float,
 ) -> Tensor:
-    """Return softmax over the band times v, (B, H, N, V), in the dtype of q."""
+    """Return softmax over the band times v, (B, H, N, V), in the dtype of q; each block of queries
+    is one more example, beside a copy of its window.
+
+    For a GPU, where few large calls count and copies cost little, and for position schemes that
+    train what they add to the logits.
+    """
     batch, device, dtype = len(q_BHNK), q_BHNK.device, q_BHNK.dtype
     visible_BUW, _ = band.visible(key_mask_BM, device)
     permitted = visible_BUW.unsqueeze(-2) & band.window_mask(device)
@@ -41,8 +68,9 @@ def folded_attention(
         _bias(band, batch, position, origin, device),
         dropout=dropout,
     )
-    out_BHUSV = out.unflatten(0, (batch, band.count)).transpose(1, 2)
-    return out_BHUSV.flatten(2, 3)[:, :, : band.n]
+    out_BUHSV = out.view(batch, band.count, *out.shape[1:])
+    out_BHNV = out_BUHSV.transpose(1, 2).flatten(2, 3)
+    return out_BHNV[:, :, : band.n]
 
 
 def _bias(
@@ -51,9 +79,7 @@ def _bias(
     """Return what positions add, (B * U, H, S, W), or None."""
     if position is None:
         return None
-    added = [
-        position.logits(*band.positions(block, origin, device)) for block in range(band.count)
-    ]
+    added = [position.logits(*band.positions(block, origin, device)) for block in range(band.count)]
     present = [bias_HSW for bias_HSW in added if bias_HSW is not None]
     if not present:
         return None

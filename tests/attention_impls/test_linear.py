@@ -1,0 +1,267 @@
+"""What is particular to linear attention, and to the kernel scans that it shares with others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from attention_impls.contract import Context
+from attention_impls.kernel import _tiles
+from attention_impls.kernel._causal import CHUNK
+from lra.core.errors import UnsupportedError
+
+LINEAR = ("linear", {})
+KERNELS = [
+    LINEAR,
+    ("performer", {"features": 24}),
+    ("performer", {"features": 24, "kernel": "relu"}),
+]
+LENGTHS = [1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK + 5]
+
+kernels = pytest.mark.parametrize("case", KERNELS, ids=lambda case: "-".join(map(str, case)))
+directions = pytest.mark.parametrize("causal", [False, True], ids=["bidirectional", "causal"])
+
+
+@kernels
+@directions
+@pytest.mark.parametrize("length", LENGTHS)
+def test_equals_its_oracle_around_whole_chunks(
+    case, causal, length, build, draw, check_oracle, some_padding
+) -> None:
+    """With the chunk that is used, not a shrunken one; a tile holds several examples."""
+    for mask in (None, some_padding(3, length)):
+        check_oracle(build(case), draw(3, length), Context(causal=causal, key_mask_BM=mask))
+
+
+@kernels
+@directions
+@pytest.mark.parametrize("tile", [1, 24 * CHUNK, 24 * 2 * CHUNK + 1])
+def test_the_size_of_tiles_changes_nothing(
+    case, causal, tile, build, draw, check_oracle, some_padding, monkeypatch
+) -> None:
+    """From single rows to several chunks of one head, with a remainder."""
+    monkeypatch.setattr(_tiles, "TILE", tile)
+    length = CHUNK + 3 if tile == 1 else 3 * CHUNK + 5
+    context = Context(causal=causal, key_mask_BM=some_padding(2, length))
+    check_oracle(build(case), draw(2, length), context)
+
+
+@kernels
+@pytest.mark.parametrize(("n", "m"), [(CHUNK + 1, 3), (3, CHUNK + 1), (70, 200), (200, 70), (5, 1)])
+def test_causal_queries_and_keys_meet_at_their_ends(case, n, m, build, draw, check_oracle) -> None:
+    """More queries than keys: the first see nothing and give zero."""
+    layer, qkv = build(case), draw(2, n, m)
+    check_oracle(layer, qkv, Context(causal=True))
+    out, _ = layer.attend(*qkv, Context(causal=True))
+    assert not bool(out[:, :, : max(0, n - m)].any()) and bool(out[:, :, max(0, n - m) :].all())
+
+
+@kernels
+@directions
+@pytest.mark.parametrize("n", [0, 3])
+def test_no_keys_give_zero(case, causal, n, build, draw) -> None:
+    qkv = draw(2, n, 0)
+    out, _ = build(case).attend(*qkv, Context(causal=causal))
+    assert out.shape == (2, 2, n, 8) and not bool(out.any())
+
+
+@kernels
+@directions
+def test_gradients_by_finite_differences(case, causal, build, draw, monkeypatch) -> None:
+    monkeypatch.setattr("attention_impls.kernel._causal.CHUNK", 3)
+    layer = build(case)
+    context = Context(causal=causal, key_mask_BM=torch.tensor([[True, False, *[True] * 5]]))
+    qkv = draw(1, 7, width=8)
+    assert torch.autograd.gradcheck(lambda *x: layer.attend(*x, context)[0], qkv, fast_mode=True)
+
+
+@kernels
+def test_gradients_pass_through_a_state(case, build, draw) -> None:
+    """Two segments with the state between them train as one sequence does."""
+    layer, qkv = build(case), draw(2, 150)
+    context = Context(causal=True)
+    whole, _ = layer.attend(*qkv, context)
+    state = layer.init_state(2, length=150, device=torch.device("cpu"), dtype=torch.float64)
+    parts = []
+    for rows in (slice(0, 70), slice(70, 150)):
+        part, state = layer.attend(*(x[:, :, rows] for x in qkv), context, state)
+        parts.append(part)
+    upstream = torch.randn(whole.shape, dtype=torch.float64)
+    wanted = torch.autograd.grad(whole, qkv, upstream)
+    found = torch.autograd.grad(torch.cat(parts, 2), qkv, upstream)
+    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+@kernels
+@pytest.mark.parametrize("split", [1, CHUNK - 1, CHUNK, CHUNK + 1])
+def test_decoding_in_float32_continues_a_prefill_of_any_length(case, split, build) -> None:
+    layer = build(case, dtype=torch.float32)
+    x = torch.randn(2, split + 9, 12)
+    expected = layer(x, Context(causal=True)).y_BND
+    state = layer.init_state(2, length=split, device=x.device, dtype=torch.bfloat16)
+    assert state.memory_BHUR.dtype == torch.float32
+    with torch.no_grad():
+        y, state = layer(x[:, :split], Context(causal=True), state=state)
+        for place in range(split, split + 9):
+            torch.testing.assert_close(y[:, -1], expected[:, place - 1], rtol=1e-4, atol=1e-5)
+            y, state = layer(x[:, place : place + 1], Context(causal=True), state=state)
+            assert state.seen_B.tolist() == [place + 1] * 2
+
+
+@kernels
+def test_a_state_with_fewer_keys_than_queries_is_refused(case, build, draw) -> None:
+    layer = build(case)
+    state = layer.init_state(2, length=9, device=torch.device("cpu"), dtype=torch.float64)
+    with pytest.raises(UnsupportedError, match="as many keys as queries") as refusal:
+        layer.attend(*draw(2, 9, 5), Context(causal=True), state)
+    assert "\n" not in str(refusal.value)
+
+
+@kernels
+@directions
+def test_weights_sum_to_one(case, causal, build, draw, some_padding) -> None:
+    """Constant values come out as they are, and others within their range."""
+    layer, (q, k, v) = build(case), draw(2, 150)
+    context = Context(
+        causal=causal, key_mask_BM=some_padding(2, 150).index_fill(1, torch.tensor(0), True)
+    )
+    constant, _ = layer.attend(q, k, torch.full_like(v, 3.0), context)
+    torch.testing.assert_close(constant, torch.full_like(v, 3.0))
+    out, _ = layer.attend(q, k, v, context)
+    assert bool((out <= v.amax(2, keepdim=True) + 1e-9).all())
+    assert bool((out >= v.amin(2, keepdim=True) - 1e-9).all())
+    if causal:
+        torch.testing.assert_close(out[:, :, 0], v[:, :, 0])
+
+
+@kernels
+@directions
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_sums_run_in_float32(case, causal, dtype, build) -> None:
+    """Running sums in half precision stop growing at 2048; here the last keys still count."""
+    length = 9000
+    v = torch.zeros(1, 2, length, 8, dtype=dtype)
+    v[:, :, length // 2 :] = 1.0
+    q = k = torch.full_like(v, 0.5)
+    out, _ = build(case, dtype=torch.float32).attend(q, k, v, Context(causal=causal))
+    assert out.dtype == dtype
+    assert out[:, :, -1].float().sub(0.5).abs().max() < 4e-3
+
+
+@kernels
+@directions
+def test_autocast_does_not_reach_inside(case, causal, build, draw) -> None:
+    """Neither forward nor, where it is called within, backward."""
+    layer, qkv = build(case, dtype=torch.float32), draw(2, 70, dtype=torch.float32)
+    outside, _ = layer.attend(*qkv, Context(causal=causal))
+    wanted = torch.autograd.grad(outside.square().sum(), qkv)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside, _ = layer.attend(*qkv, Context(causal=causal))
+        found = torch.autograd.grad(inside.square().sum(), qkv)
+    assert torch.equal(inside, outside)
+    assert all(torch.equal(x, y) for x, y in zip(found, wanted, strict=True))
+
+
+class LargestTensor(TorchDispatchMode):
+    """Notes the most elements that any operation returned."""
+
+    elements = 0
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = function(*args, **(kwargs or {}))
+        for part in result if isinstance(result, (tuple, list)) else [result]:
+            if isinstance(part, Tensor):
+                self.elements = max(self.elements, part.numel())
+        return result
+
+
+@kernels
+@directions
+def test_no_array_of_all_pairs(case, causal, build, draw) -> None:
+    """Forward and backward, nothing is larger than a tile or a few times the inputs."""
+    length = 3000
+    qkv = draw(1, length, dtype=torch.float32, heads=1)
+    layer = build(case, dtype=torch.float32, heads=1, qkv_width=8)
+    with LargestTensor() as seen:
+        out, _ = layer.attend(*qkv, Context(causal=causal))
+        out.square().sum().backward()
+    assert length * 8 <= seen.elements < length * length / 8
+
+
+@kernels
+def test_what_is_kept_for_the_gradient_grows_linearly(case, build, draw) -> None:
+    def kept(length: int) -> int:
+        total = 0
+
+        def count(tensor: Tensor) -> Tensor:
+            nonlocal total
+            total += tensor.numel()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(count, lambda x: x):
+            build(case).attend(*draw(1, length), Context(causal=True))
+        return total
+
+    assert 1.9 < kept(4096) / kept(2048) < 2.1
+
+
+def test_small_features_keep_their_digits(build) -> None:
+    """elu(x) + 1 in float32 is 0 or a multiple of 6e-8 at x = -20; exp(-20) = 2e-9."""
+    layer = build(LINEAR, dtype=torch.float32)
+    q = torch.ones(1, 2, 2, 8)
+    k = torch.stack([torch.full((1, 2, 8), -20.0), torch.full((1, 2, 8), -21.0)], dim=2)
+    v = torch.tensor([1.0, 0.0]).view(1, 1, 2, 1).expand(1, 2, 2, 8)
+    out, _ = layer.attend(q, k, v, Context())
+    share = 1 / (1 + torch.tensor(-1.0).exp())
+    torch.testing.assert_close(out, share.expand_as(out), rtol=1e-5, atol=0)
+
+
+def test_queries_and_keys_are_not_scaled(build) -> None:
+    """phi(q) . phi(k) by hand for one number per head: no 1 / sqrt(K), no epsilon."""
+    layer = build(LINEAR, qkv_width=2)
+    q, k, v = (torch.tensor(x, dtype=torch.float64).view(1, 1, -1, 1).expand(1, 2, -1, 1)
+               for x in ([2.0], [3.0, -1.0], [1.0, 0.0]))  # fmt: skip
+    out, _ = layer.attend(q, k, v, Context())
+    torch.testing.assert_close(out[0, 0, 0, 0].item(), 4.0 / (4.0 + torch.e**-1))
+
+
+@directions
+@pytest.mark.parametrize("place", [0, 100, 149])
+def test_a_huge_key_stays_exact_in_float32(causal, place, build, draw, check_oracle) -> None:
+    qkv = draw(1, 150, dtype=torch.float32)
+    with torch.no_grad():
+        qkv[1][:, :, place] *= 40.0
+    check_oracle(build(LINEAR, dtype=torch.float32), qkv, Context(causal=causal), 2e-5)
+
+
+@directions
+def test_features_that_underflow_give_zero_and_finite_gradients(causal, build, draw) -> None:
+    q, k, v = draw(1, 70, dtype=torch.float32)
+    for shift in (80.0, 100.0, 1e4):
+        for shifted in ((q - shift, k), (q, k - shift), (q - shift, k - shift)):
+            out, _ = build(LINEAR, dtype=torch.float32).attend(*shifted, v, Context(causal=causal))
+            gradients = torch.autograd.grad(out.square().sum(), (q, k, v))
+            assert all(bool(x.isfinite().all()) for x in (out, *gradients))
+    assert not bool(out.any())
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # the compiler's own doing
+@kernels
+@directions
+def test_the_compiler_takes_it_whole(case, causal, build) -> None:
+    """No graph break, forward or backward, and the same numbers; nothing is generated."""
+    layer, context = build(case), Context(causal=causal)
+    x = torch.randn(2, CHUNK + 1, 12, dtype=torch.float64, requires_grad=True)
+    plain = layer(x, context).y_BND
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)(x, context).y_BND
+    upstream = torch.randn_like(plain)
+    torch.testing.assert_close(compiled, plain)
+    torch.testing.assert_close(
+        torch.autograd.grad(compiled, x, upstream), torch.autograd.grad(plain, x, upstream)
+    )

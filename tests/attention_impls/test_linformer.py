@@ -1,0 +1,160 @@
+"""What is particular to the Linformer: its projections, how they are shared, what it refuses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+
+from attention_impls._oracle import softmax_oracle
+from attention_impls.contract import Attention, Context, zero_padding
+from attention_impls.lowrank.linformer import Linformer, LinformerConfig
+from lra.core.errors import UnsupportedError, UsageError
+
+SHARINGS = ["headwise", "key-value", "layerwise"]
+sharings = pytest.mark.parametrize("sharing", SHARINGS)
+
+
+def identity_projections(layer: Any) -> None:
+    """Set E = F = I."""
+    with torch.no_grad():
+        for matrix in layer.compression.parameters():
+            matrix.copy_(torch.eye(*matrix.shape, dtype=matrix.dtype))
+
+
+@sharings
+def test_with_unit_projections_it_is_softmax_attention(sharing, build, draw) -> None:
+    layer = build(("linformer", {"rank": 37, "sharing": sharing}), max_length=37)
+    identity_projections(layer)
+    qkv = draw(2, 37)
+    found, weights = layer.attend(*qkv, Context())[0], layer.oracle(*qkv, Context())[1]
+    expected, softmax = softmax_oracle(*qkv, Context())
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(weights, softmax)
+
+
+@sharings
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (7, 7), (48, 48), (48, 5), (5, 48)])
+@pytest.mark.parametrize("biases", [True, False], ids=["biases", "no-biases"])
+def test_mix_equals_attend_of_project(sharing, n, m, biases, build, some_padding) -> None:
+    """Output and every gradient, on both sides of the choice which product comes first."""
+    orders = set()
+    for rank in (2, 40):
+        config = {"rank": rank, "sharing": sharing}
+        layer = build(("linformer", config), qkv_width=4, projection_biases=biases)
+        x = torch.randn(2, n, 12, dtype=torch.float64, requires_grad=True)
+        for mask in (None, some_padding(2, m)):
+            leaf = torch.randn(2, m, 12, dtype=torch.float64, requires_grad=True)
+            source = zero_padding(leaf, mask)  # as the base hands it over
+            context = Context(key_mask_BM=mask)
+            out, state = layer.mix(x, context, source, None)
+            assert state is None
+            expected, _ = layer.attend(*layer.project(x, context, source, None), context)
+            torch.testing.assert_close(out, expected, rtol=1e-10, atol=1e-10)
+            upstream = torch.randn_like(out)
+            leaves = [x, leaf, *layer.parameters()]
+            found, wanted = (
+                torch.autograd.grad(
+                    y,
+                    leaves,
+                    upstream,
+                    retain_graph=True,
+                    allow_unused=True,
+                    materialize_grads=True,
+                )
+                for y in (out, expected)
+            )
+            torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
+        orders.add(layer._input_first(m))
+    assert m < 48 or orders == {True, False}
+
+
+def test_the_input_is_compressed_before_it_is_projected(build, monkeypatch) -> None:
+    """Where that is less work, no key or value of all positions is formed."""
+
+    def forbidden(*_: Any) -> None:
+        raise AssertionError("keys and values were projected in full")
+
+    layer = build(("linformer", {"rank": 2}))
+    monkeypatch.setattr(Attention, "mix", forbidden)
+    layer(torch.randn(2, 48, 12, dtype=torch.float64), Context())
+    with pytest.raises(AssertionError, match="in full"):
+        layer(torch.randn(2, 1, 12, dtype=torch.float64), Context())
+
+
+@pytest.mark.parametrize(
+    ("sharing", "matrices"), [("headwise", 6), ("key-value", 3), ("layerwise", 1)]
+)
+def test_sharing_says_how_many_projections_three_layers_hold(sharing, matrices, build) -> None:
+    dims = build(("linformer", {})).dims
+    config = LinformerConfig(rank=8, sharing=sharing)
+    shared = Linformer.build_shared(dims, config)
+    layers = torch.nn.ModuleList(
+        Linformer(dims, config, layer_index=index, shared=shared) for index in range(3)
+    )
+    plain = 3 * sum(p.numel() for p in build(("identity", {})).parameters())
+    held = sum(p.numel() for p in layers.parameters()) - plain
+    assert held == matrices * dims.max_length * 8
+
+
+def test_layerwise_without_the_shared_module_is_refused(build) -> None:
+    dims = build(("linformer", {})).dims
+    with pytest.raises(UsageError, match="build_shared") as refusal:
+        Linformer(dims, LinformerConfig(sharing="layerwise"))
+    assert "\n" not in str(refusal.value)
+
+
+def test_what_it_cannot_do_is_refused_in_one_line(build) -> None:
+    layer = build(("linformer", {}))
+    x = torch.randn(2, 49, 12, dtype=torch.float64)
+    for call, words in [
+        (lambda: layer(x[:, :9], Context(causal=True)), "linformer cannot be causal"),
+        (lambda: layer(x, Context()), "at most 48 positions, got 49"),
+        (lambda: layer(x[:, :9], Context(), source_BMD=x), "at most 48 positions, got 49"),
+        (lambda: layer.init_state(2, length=9, device=x.device, dtype=x.dtype), "no decode state"),
+    ]:
+        with pytest.raises(UnsupportedError, match=words) as refusal:
+            call()
+        assert "\n" not in str(refusal.value) and ";" in str(refusal.value)
+    layer(x[:, :48], Context())
+
+
+@pytest.mark.parametrize("wrong", [{"rank": 0}, {"sharing": "none"}])
+def test_wrong_hyper_parameters_are_refused(wrong) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(wrong, LinformerConfig)
+
+
+@sharings
+def test_shorter_inputs_use_and_train_the_first_rows(sharing, build) -> None:
+    layer = build(("linformer", {"rank": 8, "sharing": sharing}))
+    x = torch.randn(2, 20, 12, dtype=torch.float64)
+    y = layer(x, Context()).y_BND
+    y.square().sum().backward()
+    for matrix in layer.compression.parameters():
+        assert bool(matrix.grad[:20].any(1).all()) and not bool(matrix.grad[20:].any())
+        with torch.no_grad():
+            matrix[20:] = float("nan")
+    assert torch.equal(layer(x, Context()).y_BND, y)
+
+
+@sharings
+def test_projections_start_with_variance_one_over_the_rank(sharing, build) -> None:
+    layer = build(("linformer", {"rank": 64, "sharing": sharing}), max_length=512)
+    for matrix in layer.compression.parameters():
+        assert matrix.shape == (512, 64)
+        assert abs(matrix.mean()) < 5 / math.sqrt(64 * matrix.numel())
+        assert abs(64 * matrix.var() - 1) < 5 * math.sqrt(2 / matrix.numel())
+
+
+def test_dropout_acts_in_training_only(build) -> None:
+    layer = build(("linformer", {"rank": 8}), dropout=0.5)
+    x = torch.randn(2, 20, 12, dtype=torch.float64)
+    still = layer.eval()(x, Context()).y_BND
+    assert torch.equal(layer(x, Context()).y_BND, still)
+    layer.train()
+    first, second = layer(x, Context()).y_BND, layer(x, Context()).y_BND
+    assert not torch.equal(first, second) and not torch.equal(first, still)

@@ -1,0 +1,78 @@
+"""The compiled search and the one in numpy make the same drawings."""
+
+import numpy as np
+import pytest
+
+from tasks.generators import counter, pathfinder_images, pathfinder_lanes
+from tasks.generators.pathfinder_search import NoRoomError
+from tasks.generators.pathfinder_settings import resolve
+from tasks.generators.pathfinder_tables import build
+
+pytest.importorskip("numba")
+from tasks.generators import pathfinder_kernel
+
+CASES = [
+    (8, 200, {}),
+    (12, 100, {}),
+    (32, 24, {}),
+    # No place is left long before the last distractor: free places are listed.
+    (16, 30, {"paddle_length": 4, "paddle_margins": (2,), "seed_distance": 3, "band": 0}),
+    (24, 16, {"probe": "centred", "distractors": 60, "distractor_length": 1, "padding": 0}),
+    (20, 40, {"paddle_retries": 0, "distractor_retries": 0, "contour_length": 3}),
+    (64, 8, {"contour_length": 6}),
+    (128, 3, {"contour_length": 6}),
+]
+
+
+@pytest.mark.parametrize(("side", "rows", "given"), CASES)
+def test_same_drawings(side, rows, given):
+    settings = resolve(side, given)
+    keys = counter.row_keys(counter.stream_key("twins", side), np.arange(rows))
+    start = np.full(rows, 2)
+    for margin in settings.paddle_margins:
+        tables = build(settings, margin)
+        one = pathfinder_kernel.search(tables, settings, keys, start)
+        other = pathfinder_lanes.search(tables, settings, keys, start)
+        for mine, theirs in zip(one, other, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        assert (one.counters > start).all()
+
+
+def test_same_images():
+    settings = resolve(32, {})
+    for split in ("train", "test"):
+        pictures = [
+            pathfinder_images.make(settings, split, 5, 12, search)
+            for search in (pathfinder_kernel.search, pathfinder_lanes.search)
+        ]
+        np.testing.assert_array_equal(pictures[0][0], pictures[1][0])
+        np.testing.assert_array_equal(pictures[0][1], pictures[1][1])
+
+
+def test_same_draws():
+    keys = counter.row_keys(counter.stream_key("draws"), np.arange(40))
+    for bound in (1, 2, 3, 360, 2**31, 2**32):
+        for index in (0, 1, 977, 2**40):
+            drawn = [pathfinder_kernel.draw(key, index, bound) for key in keys]
+            np.testing.assert_array_equal(drawn, counter.below(keys, index, bound))
+
+
+def test_both_give_up_where_there_is_no_room():
+    settings = resolve(32, {"contour_length": 60})
+    tables = build(settings, 1)
+    keys = counter.row_keys(1, np.arange(2))
+    with pytest.raises(NoRoomError):
+        pathfinder_kernel.search(tables, settings, keys, np.zeros(2, np.int64))
+    settings = resolve(8, {"contour_length": 14})
+    with pytest.raises(NoRoomError):
+        pathfinder_lanes.search(build(settings, 1), settings, keys, np.zeros(2, np.int64))
+
+
+def test_numpy_alone_is_enough(monkeypatch):
+    assert pathfinder_images.choose_search(32) is pathfinder_kernel.search
+    monkeypatch.setattr(pathfinder_images.importlib.util, "find_spec", lambda name: None)
+    assert pathfinder_images.choose_search(32) is pathfinder_lanes.search
+
+
+def test_tiny_images_need_no_compiler():
+    assert pathfinder_images.choose_search(8) is pathfinder_lanes.search
