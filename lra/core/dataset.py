@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,7 +57,7 @@ class Split:
 
     @classmethod
     def of(
-        cls, sequences: list[npt.NDArray[np.integer]], labels: npt.ArrayLike, inputs: int = 1
+        cls, sequences: Sequence[npt.NDArray[np.integer]], labels: npt.ArrayLike, inputs: int = 1
     ) -> Split:
         """Join a list of token arrays (all of one dtype) into a split."""
         starts = np.zeros(len(sequences) + 1, dtype=np.int64)

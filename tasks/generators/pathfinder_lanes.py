@@ -68,7 +68,7 @@ class _Lanes:
         self.row = np.arange(lanes)
         self.waiting = lanes
         self.phase = np.full(lanes, _SEED)
-        self.tries = 0
+        self.tries = self.overdue = 0
         self.mask_LP = np.zeros((lanes, self.pitch**2), np.uint8)
         self.saved_LP = np.zeros_like(self.mask_LP)
         self.border = framed_border(side, settings.padding, self.frame)
@@ -91,7 +91,9 @@ class _Lanes:
         if not len(lane):
             return
         self.tries += len(lane)
-        if self.tries > MOST_TRIES:
+        self.overdue += self.tries > MOST_TRIES
+        if self.overdue > 2 * self.settings.contour_length:
+            # All those pairs have ended by now, and none was finished.
             raise NoRoomError
         t = self.tables
         group, tries = np.arange(len(lane)), self.settings.paddle_retries + 1
@@ -130,6 +132,8 @@ class _Lanes:
         self.snake[lane] = 1 - snake
         self.placed[lane] += snake
         done = lane[self.placed[lane] == self.settings.contour_length]
+        if len(done):
+            self.tries = self.overdue = 0
         # The original marks only the second path's last paddle as taken.
         self._paint(done, self.last[done, 1])
         self.saved_LP[done] = self.mask_LP[done]
@@ -272,8 +276,6 @@ class _Lanes:
 
     def _finish(self, lane: I64) -> None:
         """Choose the path that bears the first marker; give the lane a row that waits."""
-        if len(lane):
-            self.tries = 0
         self.drawing.origin[self.row[lane]] = self._draw(lane, [0], 2)[:, 0]
         self._count(lane, 1)
         rows = self.waiting + np.arange(len(lane))

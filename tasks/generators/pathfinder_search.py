@@ -12,7 +12,7 @@ from tasks.generators.pathfinder_settings import Settings
 PROBES = 32
 """Places tried at random for a distractor's seed before all free ones are listed."""
 MOST_TRIES = 100_000
-"""Pairs of paths begun without one image finished, after which the settings are refused."""
+"""Pairs of paths begun without one finished, after which the settings are refused."""
 
 
 class Drawing(NamedTuple):

@@ -36,7 +36,8 @@ def draw_sheet(target: Path) -> None:
 def _examples(side: int) -> U8:
     """The first test images of label 1, then those of label 0."""
     images, labels = make(resolve(side, {}), "test", 0, 8 * OF_EACH_LABEL, choose_search(side))
-    return images[np.concatenate([_first(labels, 1), _first(labels, 0)])]
+    shown: U8 = images[np.concatenate([_first(labels, 1), _first(labels, 0)])]
+    return shown
 
 
 def _first(labels: I64, label: int) -> I64:

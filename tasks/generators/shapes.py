@@ -62,9 +62,7 @@ def draw_shapes(
     return Drawn(tokens_RIP, np.ones(tokens_RIP.shape, dtype=np.bool_), labels_R)
 
 
-def _inside(
-    keys_R: U64, labels_R: npt.NDArray[np.int64], side: int, smallest_percent: int
-) -> Mask:
+def _inside(keys_R: U64, labels_R: npt.NDArray[np.int64], side: int, smallest_percent: int) -> Mask:
     """Which pixels a shape covers, (rows, side, side)."""
     smallest, largest = side * smallest_percent // 100, side * _LARGEST_PERCENT // 100
     extent_R = smallest + below(keys_R, _EXTENT, largest - smallest + 1)

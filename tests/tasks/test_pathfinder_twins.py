@@ -76,3 +76,13 @@ def test_numpy_alone_is_enough(monkeypatch):
 
 def test_tiny_images_need_no_compiler():
     assert pathfinder_images.choose_search(8) is pathfinder_lanes.search
+
+
+def test_compiles_where_no_folder_can_keep_it(monkeypatch):
+    def refuse(*functions, cache=False):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return ("compiled", functions[0])
+
+    monkeypatch.setattr(pathfinder_kernel, "njit", refuse)
+    assert pathfinder_kernel._compiled(len) == ("compiled", len)
