@@ -53,8 +53,8 @@ def folded_attention(
     """Return softmax over the band times v, (B, H, N, V), in the dtype of q; each block of queries
     is one more example, beside a copy of its window.
 
-    For a GPU, where few large calls count and copies cost little, and for position schemes that
-    train what they add to the logits.
+    For a GPU, where few large calls count and copies cost little, for compilers, and for position
+    schemes that train what they add to the logits.
     """
     batch, device, dtype = len(q_BHNK), q_BHNK.device, q_BHNK.dtype
     visible_BUW, _ = band.visible(key_mask_BM, device)

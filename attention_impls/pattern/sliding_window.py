@@ -55,8 +55,8 @@ class SlidingWindow(Attention):
 
     In O(N (left + right)) time. The pattern of Longformer without its global positions, exact
     within the band. Ours: blocks of 64 queries over strided windows of the keys, one tile of them
-    at a time (`_blocked`); on a GPU, blocks folded into the batch of one fused call; short inputs,
-    where blocks would save nothing, in one dense call (`_fused`).
+    at a time (`_blocked`); on a GPU and when compiled, blocks folded into the batch of one fused
+    call; short inputs, where blocks would save nothing, in one dense call (`_fused`).
     """
 
     Config = SlidingWindowConfig
@@ -99,7 +99,7 @@ class SlidingWindow(Attention):
         position = context.position
         if band.dense_is_cheaper:
             compute = dense_attention
-        elif q_BHNK.device.type == "cpu" and not _is_trained(position):
+        elif q_BHNK.device.type == "cpu" and not _needs_autograd(position):
             compute = blocked_attention
         else:
             compute = folded_attention
@@ -174,6 +174,7 @@ class SlidingWindow(Attention):
         return advanced, k, v, mask
 
 
-def _is_trained(position: Position | None) -> bool:
-    """Whether what a scheme adds to the logits takes gradients."""
-    return position is not None and any(p.requires_grad for p in position.parameters())
+def _needs_autograd(position: Position | None) -> bool:
+    """Whether more than q, k and v take gradients, or a compiler wants to trace the computation."""
+    trained = position is not None and any(p.requires_grad for p in position.parameters())
+    return trained or torch.compiler.is_compiling()

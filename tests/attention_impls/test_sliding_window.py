@@ -186,6 +186,20 @@ def test_long_inputs_go_by_blocks_and_short_ones_dense(build, draw, monkeypatch)
     assert ran == ["dense_attention", "blocked_attention", "blocked_attention", "dense_attention"]
 
 
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # the compiler's own doing
+def test_the_compiler_takes_it_whole(build, monkeypatch) -> None:
+    """No graph break, and the same numbers from the folded computation; no code is generated."""
+    monkeypatch.setattr(sliding_window, "BLOCK", 4)
+    layer = build(("sliding_window", {"left": 3, "right": 2}))
+    x = torch.randn(2, 37, 12, dtype=torch.float64, requires_grad=True)
+    plain = layer(x, Context()).y_BND
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)(x, Context()).y_BND
+    torch.testing.assert_close(compiled, plain)
+    upstream = torch.randn_like(plain)
+    gradients = [torch.autograd.grad(y, x, upstream)[0] for y in (compiled, plain)]
+    torch.testing.assert_close(*gradients)
+
+
 @torch.no_grad()
 def test_the_state_holds_the_last_keys_and_no_more(build) -> None:
     layer = build(("sliding_window", {"left": 3}))
