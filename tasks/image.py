@@ -24,6 +24,8 @@ from tasks.generators.shapes import SHAPES, SMALLEST, draw_shapes
 class ImageConfig(TaskConfig, frozen=True):
     """Parameters of the drawn shapes; real pictures have none."""
 
+    shapes: Annotated[int, msgspec.Meta(ge=2, le=len(SHAPES))] = len(SHAPES)
+    """Different shapes, and so classes: the first so many."""
     levels: Annotated[int, msgspec.Meta(ge=2, le=256)] = 8
     """Grey levels, spread evenly over 0 ... 255."""
     smallest_percent: Annotated[int, msgspec.Meta(ge=50, le=90)] = 50
@@ -48,6 +50,11 @@ class Image(Task):
         super().__init__(config, length=length, rules=rules)
         self.side = _side(length)
 
+    @property
+    def classes(self) -> int:
+        """One class for each shape that is drawn."""
+        return cast(ImageConfig, self.config).shapes
+
     def generate(self, split: SplitName, rows: int) -> Split:
         """Make `rows` pictures of side x side pixels, row by row; tokens are uint8."""
         config = cast(ImageConfig, self.config)
@@ -56,6 +63,7 @@ class Image(Task):
             return draw_shapes(
                 keys_R,
                 side=self.side,
+                shapes=config.shapes,
                 smallest_percent=config.smallest_percent,
                 levels=config.levels,
                 noise_percent=config.noise_percent,

@@ -38,14 +38,21 @@ _LABEL, _GROUND, _STEP, _EXTENT, _ACROSS, _DOWN, _PIXELS = 0, 1, 2, 3, 4, 5, 16
 
 
 def draw_shapes(
-    keys_R: U64, *, side: int, smallest_percent: int, levels: int, noise_percent: int
+    keys_R: U64,
+    *,
+    side: int,
+    shapes: int,
+    smallest_percent: int,
+    levels: int,
+    noise_percent: int,
 ) -> Drawn:
-    """Return one picture of side x side pixels, row by row, for each key, with its shape's class.
+    """Return one picture of side x side pixels, row by row, for each key, with its shape's class
+    among the first `shapes`.
 
     A shape is `smallest_percent` to 90 % as wide as the picture; `levels` grey levels are spread
     evenly over 0 ... 255.
     """
-    labels_R = below(keys_R, _LABEL, len(SHAPES))
+    labels_R = below(keys_R, _LABEL, shapes)
     inside_RYX = _inside(keys_R, labels_R, side, smallest_percent)
     ground_R = below(keys_R, _GROUND, levels)
     # At least a quarter of the scale apart, either way round.
