@@ -47,6 +47,8 @@ def _bag_of_tokens(dataset: Dataset) -> float:
     # Tokens that never vary say nothing, and have no scale to divide by.
     spread = train.std(axis=0)
     varies = spread > 0
+    if not varies.any():
+        return _majority(dataset)
     mean, spread = train[:, varies].mean(axis=0), spread[varies]
     model = LogisticRegression(max_iter=_STEPS)
     with warnings.catch_warnings():

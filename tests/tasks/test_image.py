@@ -1,0 +1,122 @@
+"""Image's stand-in: drawn shapes that no pixel and no count of grey levels tells apart."""
+
+import hashlib
+
+import msgspec
+import numpy as np
+import pytest
+
+from lra.core.errors import UsageError
+from lra.core.protocol import Rows
+from tasks.generators.shapes import SHAPES
+from tasks.image import Image, ImageConfig
+
+PINNED = "4940a8a00a662f14"
+
+
+def generated(side=16, rows=2000, split="train", **config):
+    return Image(ImageConfig(**config), length=side * side).generate(split, rows)
+
+
+def pictures(split):
+    side = int(split.lengths[0, 0] ** 0.5)
+    return split.tokens.reshape(len(split), side, side)
+
+
+def inside(picture):
+    """The shape of a picture without noise: what differs from its most frequent corner."""
+    corners = [picture[0, 0], picture[0, -1], picture[-1, 0], picture[-1, -1]]
+    values, counts = np.unique(corners, return_counts=True)
+    return picture != values[counts.argmax()]
+
+
+def test_every_class_is_drawn_as_often_and_looks_like_its_name():
+    split = generated(32, rows=3000, noise_percent=0)
+    counts = np.bincount(split.labels, minlength=len(SHAPES))
+    assert np.all(abs(counts / 300 - 1) < 0.25)
+    for picture, label in zip(pictures(split)[:500], split.labels, strict=False):
+        assert len(np.unique(picture)) == 2
+        shape = inside(picture)
+        rows, columns = np.flatnonzero(shape.any(1)), np.flatnonzero(shape.any(0))
+        box = shape[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        name = SHAPES[label]
+        centre = box[box.shape[0] // 2, box.shape[1] // 2]
+        if name == "square":
+            assert box.all()
+        if name in ("ring", "frame"):
+            assert not centre
+        if name in ("disc", "plus", "cross", "diamond", "triangle"):
+            assert centre
+        if name == "triangle":
+            assert box[-1].sum() > box[0].sum()
+        elif name in ("disc", "square", "plus", "cross", "ring", "frame", "diamond"):
+            assert np.array_equal(box, box[:, ::-1]) and np.array_equal(box, box[::-1])
+        if name == "rows":
+            assert np.all(box == box[:, :1])
+        if name == "columns":
+            assert np.all(box == box[:1])
+
+
+def test_either_the_shape_or_the_ground_is_brighter_and_levels_are_few():
+    split = generated(noise_percent=0, levels=8)
+    assert np.array_equal(np.unique(split.tokens), np.arange(8) * 255 // 7)
+    brighter = [picture[inside(picture)].mean() > picture[0, 0] for picture in pictures(split)]
+    assert 0.4 < np.mean(brighter) < 0.6
+
+
+def test_noise_takes_the_share_asked_for():
+    clean, noisy = generated(noise_percent=0), generated(noise_percent=20)
+    share = [np.mean([_outliers(p) for p in pictures(split)]) for split in (clean, noisy)]
+    # A noisy pixel takes one of 8 levels, so 6 in 8 show as a third colour.
+    assert share[0] == 0 and abs(share[1] - 0.2 * 6 / 8) < 0.02
+
+
+def _outliers(picture):
+    _, counts = np.unique(picture, return_counts=True)
+    return 1 - np.sort(counts)[-2:].sum() / picture.size
+
+
+def test_smallest_percent_bounds_the_shapes_width():
+    for percent in (50, 80):
+        split = generated(20, rows=500, noise_percent=0, smallest_percent=percent, shapes=2)
+        widths = [inside(p).any(0).sum() for p in pictures(split)]
+        # A centre between pixels adds one; a square is drawn a stroke narrower.
+        assert 20 * percent // 100 - 3 <= min(widths) < 20 * percent // 100 + 2
+        assert 16 <= max(widths) <= 19
+
+
+@pytest.mark.parametrize("shapes", [2, 5, 10])
+def test_shapes_decides_the_classes(shapes):
+    task = Image(ImageConfig(shapes=shapes), length=100)
+    data = task.generated(Rows(train=500, validation=10, test=10))
+    assert data.classes == task.classes == shapes
+    assert set(data.train.labels) == set(range(shapes))
+
+
+def test_no_picture_in_two_splits_and_more_rows_keep_the_earlier():
+    task = Image(ImageConfig(), length=256)
+    data = task.generated(Rows(train=1000, validation=300, test=300))
+    rows = [split.sequence(i).tobytes() for _, split in data for i in range(len(split))]
+    assert len(set(rows)) == len(rows)
+    few = task.generate("train", 10)
+    assert np.array_equal(few.tokens, data.train.tokens[: len(few.tokens)])
+
+
+@pytest.mark.parametrize(
+    ("length", "words"), [(1000, "use length 961 or 1024"), (81, "use length 100 or more")]
+)
+def test_lengths_that_are_no_picture_are_refused(length, words):
+    with pytest.raises(UsageError, match=words):
+        Image(ImageConfig(), length=length)
+
+
+def test_more_shapes_than_there_are_is_refused():
+    with pytest.raises(msgspec.ValidationError, match="shapes"):
+        msgspec.convert({"shapes": 11}, ImageConfig)
+
+
+def test_bytes_are_the_same_on_every_machine():
+    """Pinned: a change here changes the data set, and so must be meant."""
+    split = generated(10, rows=200, shapes=5, smallest_percent=70)
+    digest = hashlib.sha256(split.tokens.tobytes() + split.labels.tobytes()).hexdigest()
+    assert digest[:16] == PINNED

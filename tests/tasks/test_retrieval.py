@@ -1,0 +1,82 @@
+"""Retrieval's stand-in: pairs of poems that rhyme in the same way or not."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from poem_reader import form, verses
+
+from lra.core.protocol import Rows
+from tasks.retrieval import Retrieval, RetrievalConfig
+
+PINNED = "9b6fe679e666f8af"
+
+
+def generated(length=64, rows=1000, split="train", **config):
+    return Retrieval(RetrievalConfig(**config), length=length).generate(split, rows)
+
+
+def forms(split):
+    """(rows, 2): the form of each poem, found by reading it."""
+    return np.array([form(split.sequence(s)) for s in range(2 * len(split))]).reshape(-1, 2)
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_label_is_whether_both_poems_have_the_same_form(split):
+    made = generated(split=split)
+    assert made.inputs == 2 and len(made.lengths) == 1000
+    found = forms(made)
+    assert np.array_equal(found[:, 0] == found[:, 1], made.labels == 1)
+
+
+def test_test_pairs_are_balanced_so_that_neither_poem_alone_says_anything():
+    made = generated(split="test", rows=4000)
+    found = forms(made)
+    for place in (0, 1):
+        agrees = np.mean(found[:, place] == made.labels)
+        assert abs(agrees - 0.5) < 0.03
+    assert abs(made.labels.mean() - 0.5) < 0.03
+
+
+@pytest.mark.parametrize(("lean", "share"), [(90, 0.9), (50, 0.5)])
+def test_training_pairs_that_belong_together_lean_to_one_form(lean, share):
+    made = generated(rows=3000, lean_percent=lean)
+    together = forms(made)[made.labels == 1]
+    # `lean` percent are ABAB on purpose; the rest ABBA.
+    assert abs(together.mean() - share) < 0.03
+    apart = forms(made)[made.labels == 0]
+    assert np.all(apart.sum(axis=1) == 1) and abs(apart[:, 0].mean() - 0.5) < 0.05
+
+
+def test_the_poems_of_a_pair_share_no_more_words_if_they_belong_together():
+    made = generated(rows=2000)
+    shared = np.array(
+        [
+            len(
+                set("".join(verses(made.sequence(2 * row))))
+                & set("".join(verses(made.sequence(2 * row + 1))))
+            )
+            for row in range(len(made))
+        ]
+    )
+    by_label = [shared[made.labels == label].mean() for label in (0, 1)]
+    assert abs(by_label[0] - by_label[1]) < 4 * shared.std() * np.sqrt(4 / len(made))
+
+
+def test_no_pair_nor_its_swap_in_two_splits():
+    data = Retrieval(RetrievalConfig(), length=64).generated(
+        Rows(train=1000, validation=300, test=300)
+    )
+    pairs = [
+        tuple(sorted(split.sequence(2 * row + place).tobytes() for place in (0, 1)))
+        for _, split in data
+        for row in range(len(split))
+    ]
+    assert len(set(pairs)) == len(pairs)
+
+
+def test_bytes_are_the_same_on_every_machine():
+    """Pinned: a change here changes the data set, and so must be meant."""
+    split = generated(rows=200, split="test")
+    digest = hashlib.sha256(split.tokens.tobytes() + split.labels.tobytes()).hexdigest()
+    assert digest[:16] == PINNED
