@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from lra.core.cards import TaskCard
 from lra.core.dataset import SPLITS, Dataset, Split, SplitName
@@ -76,6 +78,10 @@ class Task(ABC):
             length=self.length,
             inputs=self.card.inputs,
         )
+
+    def shown(self, tokens: npt.NDArray[np.integer]) -> str:
+        """Return one sequence as a person reads it: by default the token ids."""
+        return " ".join(map(str, tokens.tolist()))
 
     def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
         """Test accuracy of simple rules particular to this task, by name; none by default."""

@@ -10,11 +10,14 @@ from math import isqrt
 from typing import Annotated, cast
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from lra.core.cards import TaskCard
 from lra.core.dataset import Split, SplitName
 from lra.core.errors import UsageError
 from lra.core.protocol import Rules
+from tasks import _shown
 from tasks.contract import Task, TaskConfig
 from tasks.generators.counter import U64, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
@@ -70,6 +73,10 @@ class Image(Task):
             )
 
         return disjoint_split(draw, stream_key("image", config.data_seed), split, rows)
+
+    def shown(self, tokens: npt.NDArray[np.integer]) -> str:
+        """Return the picture in shaded blocks."""
+        return _shown.picture(tokens)
 
 
 def _side(length: int) -> int:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, cast
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from lra.core.cards import TaskCard
 from lra.core.dataset import Dataset, Split, SplitName
@@ -68,6 +69,10 @@ class ListOps(Task):
 
         ids = {token: index + 1 for index, token in enumerate(TOKENS)}
         return self.dataset(read_listops(source, rows, length=self.length, ids=ids))
+
+    def shown(self, tokens: npt.NDArray[np.integer]) -> str:
+        """Return the expression."""
+        return " ".join(TOKENS[token - 1] for token in tokens)
 
 
 def _grammar(config: ListOpsConfig, length: int) -> trees.Grammar:

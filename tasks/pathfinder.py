@@ -12,11 +12,13 @@ from typing import Literal
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from lra.core.cards import TaskCard
 from lra.core.dataset import Dataset, Split, SplitName
 from lra.core.errors import UsageError
 from lra.core.protocol import Rules
+from tasks import _shown
 from tasks.contract import Task, TaskConfig
 from tasks.generators import pathfinder_images
 from tasks.generators.pathfinder_fixed import I64
@@ -93,6 +95,10 @@ class Pathfinder(Task):
         images, labels = pathfinder_images.make(self.settings, split, self.seed, rows, search)
         starts = np.arange(rows + 1, dtype=np.int64) * self.length
         return Split(images.reshape(-1), starts, labels)
+
+    def shown(self, tokens: npt.NDArray[np.integer]) -> str:
+        """Return the image in shaded blocks."""
+        return _shown.picture(tokens)
 
     def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
         """Return the test accuracy of looking at the markers' distance alone, fitted on train."""

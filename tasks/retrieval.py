@@ -10,9 +10,11 @@ from typing import Annotated, cast
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from lra.core.cards import TaskCard
 from lra.core.dataset import Split, SplitName
+from tasks import _shown
 from tasks.contract import Task, TaskConfig
 from tasks.generators.counter import U64, below, bits, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
@@ -61,3 +63,7 @@ class Retrieval(Task):
             return Drawn(tokens_RIS, np.stack([kept for _, kept in made], axis=1), labels_R)
 
         return disjoint_split(draw, stream_key("retrieval", config.data_seed), split, rows)
+
+    def shown(self, tokens: npt.NDArray[np.integer]) -> str:
+        """Return the document as a quoted string."""
+        return _shown.text(tokens)

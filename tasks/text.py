@@ -10,10 +10,12 @@ from typing import Annotated, cast
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from lra.core.cards import TaskCard
 from lra.core.dataset import SPLITS, Dataset, Split, SplitName
 from lra.core.protocol import Rows, Rules
+from tasks import _shown
 from tasks.contract import Task, TaskConfig
 from tasks.generators.counter import U64, below, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
@@ -67,6 +69,10 @@ class Text(Task):
             tokens = [_bytes_plus_one(text[: self.length]) for text in texts]
             splits[split] = Split.of(tokens, labels)
         return self.dataset(splits)
+
+    def shown(self, tokens: npt.NDArray[np.integer]) -> str:
+        """Return the document as a quoted string."""
+        return _shown.text(tokens)
 
 
 _FORM = 1 << 30

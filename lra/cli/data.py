@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import click
@@ -16,10 +17,8 @@ if TYPE_CHECKING:
     from lra.core.scales import Scale
     from tasks.contract import Task
 
-BYTES = 257
-"""Vocabulary of the byte tasks: byte + 1, and 0 for padding."""
-SHOWN = 64
-"""Tokens shown of an example that is no text."""
+SHOWN = 8192
+"""Characters shown of an example: a picture of 64 pixels a side is the longest that fits."""
 
 
 @click.group("data", short_help="Look at a task's data.")
@@ -54,7 +53,9 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
         for part, split in data:
             click.echo(f"  {part:<10} {_facts(split)}")
         for index in range(min(examples, len(data.test))):
-            click.echo(f"  label {data.test.labels[index]}: {_example(data, index)}")
+            click.echo(f"  label {data.test.labels[index]}:")
+            for sequence in range(index * data.inputs, (index + 1) * data.inputs):
+                click.echo(indent(_cut(task.shown(data.test.sequence(sequence))), "    "))
         for name, accuracy in _baselines(task, data).items():
             click.echo(f"  {name.replace('_', ' ')}: {accuracy:.1%}")
 
@@ -89,21 +90,17 @@ def _facts(split: Split) -> str:
     lengths = split.lengths
     labels = np.bincount(split.labels) / max(1, len(split))
     shares = " ".join(f"{share:.1%}" for share in labels)
+    span = f"{lengths.max()} tokens"
+    if lengths.min() < lengths.max():
+        span = f"{lengths.min()} to {span} (mean {lengths.mean():.0f})"
+    return f"{len(split)} examples, {span}, labels {shares}"
+
+
+def _cut(example: str) -> str:
+    """An example of at most about a page."""
     return (
-        f"{len(split)} examples, {lengths.min()} to {lengths.max()} tokens "
-        f"(mean {lengths.mean():.0f}), labels {shares}"
+        example if len(example) <= SHOWN else f"{example[:SHOWN]} ... ({len(example)} characters)"
     )
-
-
-def _example(data: Dataset, index: int) -> str:
-    """An example as a person reads it: bytes as text, other tokens as numbers, cut to one line."""
-    first = index * data.inputs
-    told = [data.test.sequence(first + i) for i in range(data.inputs)]
-    if data.vocabulary == BYTES:
-        return " | ".join(
-            repr(bytes((t - 1).astype("uint8")).decode(errors="replace")) for t in told
-        )
-    return " | ".join(" ".join(str(token) for token in t[:SHOWN]) for t in told)
 
 
 def _baselines(task: Task, data: Dataset) -> dict[str, float]:

@@ -76,8 +76,3 @@ class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stand_in: str = ""
     """What the offline generator makes where the real data is not at hand; empty if the generator
     is the task."""
-
-    @property
-    def chance(self) -> float:
-        """Accuracy of a uniform guess."""
-        return 1.0 / self.classes

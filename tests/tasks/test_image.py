@@ -120,3 +120,13 @@ def test_bytes_are_the_same_on_every_machine():
     split = generated(10, rows=200, shapes=5, smallest_percent=70)
     digest = hashlib.sha256(split.tokens.tobytes() + split.labels.tobytes()).hexdigest()
     assert digest[:16] == PINNED
+
+
+def test_a_picture_is_shown_in_blocks():
+    task = Image(ImageConfig(), length=100)
+    tokens = np.zeros(100, dtype=np.uint8)
+    tokens[11] = 255
+    lines = task.shown(tokens).split("\n")
+    assert len(lines) == 10 and lines[1] == "  ██" + 16 * " "
+    large = Image(ImageConfig(), length=256**2).shown(np.zeros(256**2, dtype=np.uint8))
+    assert {len(line) for line in large.split("\n")} == {128}
