@@ -29,16 +29,24 @@ def file_hash(path: Path) -> str:
     return value_hash([(p.relative_to(path).as_posix(), file_hash(p)) for p in parts])
 
 
-def source_hash(*paths: Path, leave_out: Collection[str] = ()) -> str:
+def source_hash(
+    *paths: Path, leave_out: Collection[str] = (), methods: Collection[str] = ()
+) -> str:
     """Return the hash of Python files and of what they import from their own top-level package.
 
     Imports are read from the syntax tree, so nothing is executed, and followed wherever they stand;
-    modules that start with a name in `leave_out` are not. Comments, docstrings and layout do not
-    count: the hash changes when behaviour may.
+    modules that start with a name in `leave_out` are not. Comments, docstrings, layout and class
+    members named in `methods` do not count: the hash changes when behaviour may.
     """
     closure: dict[str, str] = {}
     for path in paths:
-        _follow(path.resolve(), _package_root(path.resolve()), leave_out, closure)
+        _follow(
+            path.resolve(),
+            _package_root(path.resolve()),
+            leave_out,
+            frozenset(methods),
+            closure,
+        )
     return value_hash(closure)
 
 
@@ -54,22 +62,31 @@ def _package_root(path: Path) -> Path:
     return root
 
 
-def _follow(path: Path, root: Path, leave_out: Collection[str], closure: dict[str, str]) -> None:
+def _follow(
+    path: Path,
+    root: Path,
+    leave_out: Collection[str],
+    methods: frozenset[str],
+    closure: dict[str, str],
+) -> None:
     key = path.relative_to(root.parent).as_posix()
     if key in closure:
         return
-    closure[key], imports = _parsed(path, path.stat().st_mtime_ns)
+    closure[key], imports = _parsed(path, path.stat().st_mtime_ns, methods)
     for dotted in imports:
         if not any(dotted == name or dotted.startswith(f"{name}.") for name in leave_out):
             file = _module_file(dotted, root)
             if file is not None:
-                _follow(file, root, leave_out, closure)
+                _follow(file, root, leave_out, methods, closure)
 
 
 @cache
-def _parsed(path: Path, changed_ns: int) -> tuple[str, tuple[str, ...]]:
+def _parsed(path: Path, changed_ns: int, methods: frozenset[str]) -> tuple[str, tuple[str, ...]]:
     """Digest of a file's syntax tree and what it imports; remembered until the file changes."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            node.body = [member for member in node.body if _name(member) not in methods]
     return _digest(repr(_plain(tree)).encode()), tuple(_imports(tree))
 
 
@@ -84,6 +101,10 @@ def _plain(node: Any) -> Any:
     if isinstance(node, list):
         return tuple(_plain(child) for child in node if not _is_bare_string(child))
     return node
+
+
+def _name(member: ast.stmt) -> str | None:
+    return member.name if isinstance(member, ast.FunctionDef) else None
 
 
 def _is_bare_string(node: Any) -> bool:

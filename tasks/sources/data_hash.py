@@ -30,9 +30,10 @@ def data_hash(
 ) -> str:
     """Return the hash of a set of data.
 
-    Generated: of the task's and generators' sources and all parameters. From files: of the bytes of
-    every file that is read, by name, and of the readers' sources too; where the files lie does not
-    count. From the hub: of the content, which is fetched. `DataError` where there is nothing.
+    Generated: of the task's and generators' sources and all parameters, but not of how the task
+    loads real data. From files: of the bytes of every file that is read, by name, and of the
+    readers' sources too; where the files lie does not count. From the hub: of the content, which is
+    fetched. How examples are shown never counts. `DataError` where there is nothing.
     """
     kind = source_kind(source)
     content: list[Any] = []
@@ -42,10 +43,12 @@ def data_hash(
         from tasks.sources.hub import content_hash
 
         content = [content_hash(source, task)]
-    readers = ("tasks.sources",) if kind == "generated" else ()
+    modules, methods = ["tasks._shown"], ["shown"]
+    if kind == "generated":
+        modules, methods = [*modules, "tasks.sources"], [*methods, "load"]
     return value_hash(
         {
-            "sources": source_hash(task_file, leave_out=readers),
+            "sources": source_hash(task_file, leave_out=modules, methods=methods),
             "task": task,
             "length": length,
             "rows": rows,

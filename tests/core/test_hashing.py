@@ -47,6 +47,17 @@ def test_what_is_left_out_does_not_count(package: Path) -> None:
     assert source_hash(package / "main.py", leave_out=("house.readers",)) == before
 
 
+def test_methods_named_do_not_count_and_functions_of_that_name_do(package: Path) -> None:
+    def hashed(method: str, function: str) -> str:
+        (package / "main.py").write_text(
+            f"class A:\n    def show(self):\n        return {method}\n"
+            f"    def make(self):\n        return 1\ndef show():\n    return {function}\n"
+        )
+        return source_hash(package / "main.py", methods=("show",))
+
+    assert hashed("1", "1") == hashed("2", "1") != hashed("1", "2")
+
+
 def test_where_the_package_lies_does_not_count(package: Path, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere" / "house"
     moved.parent.mkdir()

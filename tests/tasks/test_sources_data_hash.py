@@ -25,6 +25,29 @@ def hashed(file=FILE, **changes):
     return data_hash(file, setting.pop("task"), **setting)
 
 
+def test_how_examples_are_shown_and_loaded_does_not_count_for_generated_data(own_package, tmp_path):
+    file = own_package / "listops.py"
+    table = tmp_path / "one.tsv"
+    table.write_text("Source\tTarget\n")
+
+    def both():
+        return hashed(file), hashed(file, source=str(table))
+
+    def change(before, after):
+        text = file.read_text()
+        assert before in text
+        file.write_text(text.replace(before, after))
+
+    made, read = both()
+    change('" ".join(TOKENS', '"-".join(TOKENS')
+    edit(own_package / "_shown.py")
+    assert both() == (made, read)
+    change("read_listops(source, rows,", "read_listops(source, 2 * rows,")
+    assert both()[0] == made and both()[1] != read
+    change("self.config.data_seed)", "1 + self.config.data_seed)")
+    assert both()[0] != made
+
+
 def test_every_setting_counts():
     settings = [
         {},
