@@ -11,6 +11,7 @@ from lra.report.efficiency import EfficiencyTables
 from lra.report.quality import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
+from lra.report.settings import trained_and_timed
 from lra.report.table import Cell, Row, Table
 from lra.report.words import NO_VALUE, NOT_RUN, STATUS, count, listing
 
@@ -31,6 +32,7 @@ def answer(
     for cost in costs:
         if not cost.reference_only:
             sentences += _costs(cost)
+    sentences += _settings(selection, quality)
     if not sentences:
         sentences = ["The run has neither an accuracy nor a time yet."]
     return (*sentences, *_not_ok(selection))
@@ -154,6 +156,12 @@ def _cheapest(latency: Table, memory: Table, subjects: Sequence[Row], what: str)
         if ranked:
             parts.append(f"{word}: {ranked[0][1]}, {ranked[0][2]} {EXACT}")
     return [f"For {what} at length {latency.columns[place]}, {'; '.join(parts)}."]
+
+
+def _settings(selection: Selection, quality: Sequence[QualityTable]) -> list[str]:
+    """Which of the asked mechanisms were trained with other settings than they were timed with."""
+    asked = {row.variant for one in quality for row in _subjects(one.table)}
+    return [text for label, text in trained_and_timed(selection.entries).items() if label in asked]
 
 
 def _not_ok(selection: Selection) -> list[str]:

@@ -15,6 +15,7 @@ from lra.report.protocol import parameter_table, protocol_table
 from lra.report.provenance import footer, measuring, not_ok_table, provenance_table, subtitle
 from lra.report.quality import QualityTable, quality_tables
 from lra.report.select import Selection
+from lra.report.settings import trained_and_timed
 from lra.report.table import Report, Section, Table
 
 EMPTY = "There is no record to report: run `python -m lra run --impl performer`, then report again."
@@ -30,8 +31,8 @@ def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
     elsewhere = [one for one in costs if one.reference_only]
     sections = [
         *_quality(quality, selection),
-        *_costs(here),
-        *_tradeoff(quality, costs),
+        *_costs(here, selection),
+        *_tradeoff(quality, costs, selection),
         *_elsewhere(elsewhere),
         *_not_ok(selection),
         *_protocol(quality, selection),
@@ -65,22 +66,24 @@ def _quality(quality: Sequence[QualityTable], selection: Selection) -> list[Sect
     ]
 
 
-def _costs(costs: Sequence[EfficiencyTables]) -> list[Section]:
+def _costs(costs: Sequence[EfficiencyTables], selection: Selection) -> list[Section]:
     if not costs:
         return [Section("latency", "Latency and memory", ("None was measured in this run.",))]
-    sections = []
+    settings, sections = trained_and_timed(selection.entries), []
     for number, one in enumerate(costs, start=1):
         which = "" if len(costs) == 1 else f" {number}"
         parts: list[tuple[Literal["latency", "memory"], dict[str, Table]]] = [
             ("latency", one.latency),
             ("memory", one.memory),
         ]
+        labels = {row.variant for table in one.latency.values() for row in table.rows}
+        notes = [text for label, text in settings.items() if label in labels]
         for metric, tables in parts:
             sections.append(
                 Section(
                     f"{metric}{which.replace(' ', '-')}",
                     f"{metric.capitalize()}{which}",
-                    (one.setting,),
+                    (one.setting, *notes),
                     tuple(tables.values()),
                     _there([cost_figure(one, metric)]),
                 )
@@ -88,8 +91,11 @@ def _costs(costs: Sequence[EfficiencyTables]) -> list[Section]:
     return sections
 
 
-def _tradeoff(quality: Sequence[QualityTable], costs: Sequence[EfficiencyTables]) -> list[Section]:
-    figures = _there(tradeoff_figure(one, costs) for one in quality)
+def _tradeoff(
+    quality: Sequence[QualityTable], costs: Sequence[EfficiencyTables], selection: Selection
+) -> list[Section]:
+    settings = trained_and_timed(selection.entries)
+    figures = _there(tradeoff_figure(one, costs, settings) for one in quality)
     return [Section("tradeoff", "Quality against speed", figures=figures)] if figures else []
 
 

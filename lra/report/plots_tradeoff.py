@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lra.report.efficiency import EfficiencyTables
@@ -25,8 +25,13 @@ _ROOMY = 10
 """With more circles than this the names stand without their memory."""
 
 
-def tradeoff_figure(quality: QualityTable, costs: Sequence[EfficiencyTables]) -> Figure | None:
-    """Return accuracy against speed of training; None with fewer than two mechanisms to place."""
+def tradeoff_figure(
+    quality: QualityTable, costs: Sequence[EfficiencyTables], settings: Mapping[str, str]
+) -> Figure | None:
+    """Return accuracy against speed of training; None with fewer than two mechanisms to place.
+
+    `settings` says of a label how the settings of its training and of its timing differ.
+    """
     found = tradeoff(quality, costs)
     if found is None:
         return None
@@ -44,7 +49,7 @@ def tradeoff_figure(quality: QualityTable, costs: Sequence[EfficiencyTables]) ->
         title="Accuracy against speed and memory",
         alt=f"Scatter plot of {over} against training speed at length {found.length}; the area of "
         f"a circle is peak memory. Shown: {shown}.",
-        caption=" ".join([f"{over[0].upper()}{over[1:]}; {_READING}", *_marks(found)]),
+        caption=" ".join([f"{over[0].upper()}{over[1:]}; {_READING}", *_marks(found, settings)]),
         svg=draw(paint, _WIDTH, _HEIGHT),
     )
 
@@ -55,8 +60,9 @@ _READING = (
 )
 
 
-def _marks(found: Tradeoff) -> list[str]:
-    marks = []
+def _marks(found: Tradeoff, settings: Mapping[str, str]) -> list[str]:
+    placed = dict.fromkeys(circle.row.variant for circle in found.circles)
+    marks = [settings[label] for label in placed if label in settings]
     if any(circle.elsewhere for circle in found.circles):
         marks.append(
             "Dashed outline: timed on another machine class, placed by its ratios of time and "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean, stdev
 
 import msgspec
@@ -15,6 +15,7 @@ from lra.report.columns import Column, columns_of, mean_columns
 from lra.report.entries import Entry
 from lra.report.rows import NO_MIXING, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
+from lra.report.settings import trained_and_timed
 from lra.report.table import Cell, Row, Table, sorted_groups
 from lra.report.words import NO_VALUE, NOT_RUN, count, listing, percent, visible
 
@@ -39,12 +40,24 @@ def quality_tables(selection: Selection) -> list[QualityTable]:
     simple = [e for e in selection.entries if e.kind == "baseline"]
     groups = sorted_groups(accuracies, lambda e: (e.scale, e.rules, e.track, e.source, e.dtype))
     return [
-        _table(f"quality-{number}", group, simple, columns_of(cells[e.record] for e in group))
+        _table(
+            f"quality-{number}",
+            group,
+            simple,
+            columns_of(cells[e.record] for e in group),
+            trained_and_timed(selection.entries),
+        )
         for number, (_, group) in enumerate(groups, start=1)
     ]
 
 
-def _table(id: str, group: list[Entry], simple: list[Entry], columns: list[Column]) -> QualityTable:
+def _table(
+    id: str,
+    group: list[Entry],
+    simple: list[Entry],
+    columns: list[Column],
+    settings: Mapping[str, str],
+) -> QualityTable:
     averaged = mean_columns(columns)
     several = max(Counter((e.origin, e.label, e.protocol) for e in group).values()) > 1
     rows = shown(group)
@@ -58,7 +71,7 @@ def _table(id: str, group: list[Entry], simple: list[Entry], columns: list[Colum
         ]
         made = row(own, [*cells, *([_mean(own, averaged)] if averaged else [])])
         (floor if made.mechanism == NO_MIXING else mechanisms).append(made)
-    first = group[0]
+    first, labels = group[0], {entry.label for entry in group}
     table = Table(
         id=id,
         title=f"Test accuracy at scale {first.scale}",
@@ -77,6 +90,7 @@ def _table(id: str, group: list[Entry], simple: list[Entry], columns: list[Colum
         notes=(
             *_notes(columns, averaged, several, bold=any(best.values())),
             *reference_notes(rows),
+            *(text for label, text in settings.items() if label in labels),
         ),
     )
     return QualityTable(table, tuple(columns), tuple(column.task for column in averaged))

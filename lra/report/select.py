@@ -41,7 +41,7 @@ def join(records: Sequence[Record], reference: Sequence[Record]) -> Selection:
     labels = _labels([*run, *fitting])
     origins: list[tuple[Origin, list[Record]]] = [("run", run), ("reference", fitting)]
     kept = sorted(
-        (Kept(origin, labels[_variant(r.cell)], r) for origin, part in origins for r in part),
+        (Kept(origin, labels[_named(r.cell)], r) for origin, part in origins for r in part),
         key=_order,
     )
     return Selection(
@@ -76,6 +76,11 @@ def _variant(cell: Cell) -> tuple[str, str]:
     return ("", "") if isinstance(cell, BaselineCell) else (cell.mechanism.name, config_text(cell))
 
 
+def _named(cell: Cell) -> tuple[str, str, str]:
+    """What a label is for: kind of cell, mechanism and configuration."""
+    return (type(cell).__name__, *_variant(cell))
+
+
 def _question(cell: Cell) -> Hashable:
     """What a run and its reference must share for a row to stand beside the other."""
     if isinstance(cell, QualityCell):
@@ -108,20 +113,22 @@ def _lineage(cell: Cell) -> Hashable:
     return (_question(cell), _variant(cell))
 
 
-def _labels(records: Iterable[Record]) -> dict[tuple[str, str], str]:
-    """Name each variant: the mechanism, and its settings where there are several of that name."""
-    variants: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
+def _labels(records: Iterable[Record]) -> dict[tuple[str, str, str], str]:
+    """Name each variant: the mechanism, and its settings where a kind of cell has several of it."""
+    variants: dict[tuple[str, str], dict[str, dict[str, str]]] = defaultdict(dict)
+    labels = {}
     for record in records:
-        if not isinstance(record.cell, BaselineCell):
-            name, config = _variant(record.cell)
-            variants[name][config] = flat(record.cell.mechanism.config)
-    labels = {("", ""): ""}
-    for name, configs in variants.items():
+        kind, name, config = _named(record.cell)
+        if isinstance(record.cell, BaselineCell):
+            labels[kind, name, config] = ""
+        else:
+            variants[kind, name][config] = flat(record.cell.mechanism.config)
+    for (kind, name), configs in variants.items():
         ordered = sorted(configs)
         for config, difference in zip(
             ordered, differing([configs[c] for c in ordered]), strict=True
         ):
-            labels[name, config] = visible(f"{name} ({difference})" if difference else name)
+            labels[kind, name, config] = visible(f"{name} ({difference})" if difference else name)
     return labels
 
 

@@ -1,0 +1,41 @@
+"""Mechanisms that were trained with other settings than they were timed with."""
+
+from __future__ import annotations
+
+from lra.report.assemble import assemble
+from lra.report.select import join
+from lra.report.settings import trained_and_timed
+
+from .sample import efficiency, mechanism, quality
+
+FEW, MANY = mechanism("performer", features=32), mechanism("performer", features=256)
+SENTENCE = "performer was trained with features=32 and timed with features=256."
+RUN = [
+    quality(FEW, "text", 0.7),
+    quality("sdpa", "text", 0.9),
+    efficiency(MANY, 1024, "train", 0.02, 50e6),
+    efficiency("sdpa", 1024, "train", 0.04, 100e6),
+]
+
+
+def test_each_kind_of_cell_names_its_own_variants() -> None:
+    assert {kept.label for kept in join(RUN, []).kept} == {"performer", "sdpa"}
+    both = [*RUN, quality(MANY, "text", 0.8)]
+    labels = {kept.label for kept in join(both, []).kept}
+    assert labels == {"performer (features=32)", "performer (features=256)", "performer", "sdpa"}
+
+
+def test_only_mechanisms_whose_settings_differ_are_named() -> None:
+    assert trained_and_timed(join(RUN, []).entries) == {"performer": SENTENCE}
+    alike = [quality(MANY, "text"), efficiency(MANY, 1024, "train", 0.02, 50e6)]
+    assert trained_and_timed(join(alike, []).entries) == {}
+    assert trained_and_timed(join(RUN[:1], []).entries) == {}
+
+
+def test_the_report_says_so_wherever_both_meet() -> None:
+    report, _ = assemble(join(RUN, []), "test")
+    assert SENTENCE in report.answer
+    sections = {section.id: section for section in report.sections}
+    assert SENTENCE in sections["quality"].tables[0].notes
+    assert SENTENCE in sections["latency"].text and SENTENCE in sections["memory"].text
+    assert SENTENCE in sections["tradeoff"].figures[0].caption
