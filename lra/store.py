@@ -35,10 +35,6 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def has(self, id: str) -> bool:
-        """Return whether a readable record of this cell exists; an unreadable one is missing."""
-        return self.load(id) is not None
-
     def load(self, id: str) -> Record | None:
         """Return the record of a cell; None where there is none, or none that can be read."""
         return _read(self._file(id))
@@ -130,7 +126,7 @@ class Store:
 def _read(file: Path) -> Record | None:
     try:
         data = file.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         _warn(file, _reason(error), "mend its permissions")

@@ -42,12 +42,14 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
     """Prepare data as a run would, and print what is in it."""
     from lra.core.scales import load_scale
     from lra.engine.host import cache_folder
-    from lra.engine.plan import check_sources
+    from lra.engine.plan import by_task, check_sources
 
     settings = load_scale(scale)
-    real = flags.pairs(sources, "--data")
-    check_sources(real)
-    for target in _targets(tasks or tuple(real) or tuple(settings.tasks)):
+    given = flags.pairs(sources, "--data")
+    check_sources(given)
+    targets = _targets(tasks or tuple(given) or tuple(settings.tasks))
+    real = by_task(given, targets)
+    for target in targets:
         spec, task, data = _prepare(target, settings, real, cache_folder())
         click.echo(f"{target.name}: {spec.source}, hash {spec.hash}, rules {spec.rules}")
         for part, split in data:

@@ -11,7 +11,8 @@ import click
 
 from lra.cli import flags
 
-PROBLEM = 1
+TO_MEND = 2
+"""As for any error that the user can mend; doctor runs no cell that could fail."""
 
 
 @click.command("doctor", short_help="Check the installation and this machine.")
@@ -34,7 +35,7 @@ def command(store: Path) -> int:
     for problem in problems:
         click.echo(f"problem: {problem}")
     click.echo("all well" if not problems else f"{len(problems)} to mend")
-    return PROBLEM if problems else 0
+    return TO_MEND if problems else 0
 
 
 def _problems(store: Path, cache: Path) -> Iterator[str]:
@@ -50,8 +51,11 @@ def _problems(store: Path, cache: Path) -> Iterator[str]:
                 "run from a folder without one, or in a fresh virtual environment"
             )
     for what, folder in (("store", store), ("cache", cache)):
-        parent = next(p for p in (folder, *folder.resolve().parents) if p.is_dir())
-        if not os.access(parent, os.W_OK):
+        place = folder.resolve()
+        present = next(p for p in (place, *place.parents) if p.exists())
+        if not present.is_dir():
+            yield f"the {what} '{folder}' is or lies below a file, '{present.name}'; choose another"
+        elif not os.access(present, os.W_OK):
             yield f"the {what} '{folder}' cannot be written; mend its permissions or choose another"
     if importlib.util.find_spec("numba") is None:
         click.echo(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +17,22 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 DEFAULT_STORE = Path("results/runs/default")
 
+_PAIRS = {"--data": "text=reviews/", "--set": "features=64"}
+"""Flags that take KEY=VALUE, with an example of each."""
+
 
 class Names(click.ParamType[str]):
     """A comma list of names of one kind; the words themselves are checked where they are used."""
 
     def __init__(self, kind: str) -> None:
         self.name = kind
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse a list without a name in it, such as `,`."""
+        if not value.strip(", "):
+            flag = param.opts[0] if param else self.name
+            raise UsageError(f"{flag} '{value}' names no {self.name}; give at least one name")
+        return value
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -36,7 +47,7 @@ class Names(click.ParamType[str]):
 
 
 def known_names(kind: str) -> list[str]:
-    """Return our names of mechanisms, tasks, positions, suites or scales."""
+    """Return our names of mechanisms, tasks, suites or scales."""
     from lra.core import catalogue, scales
 
     match kind:
@@ -44,8 +55,6 @@ def known_names(kind: str) -> list[str]:
             return scales.names(f"{kind}s")
         case "task":
             return catalogue.names("task")
-        case "position":
-            return catalogue.names("position")
         case _:
             return catalogue.names("mechanism")
 
@@ -109,32 +118,19 @@ def as_json(command: _Command) -> _Command:
 
 
 def pairs(entries: tuple[str, ...], flag: str) -> dict[str, str]:
-    """Split KEY=VALUE entries; an entry without `=` is refused in one line."""
+    """Split KEY=VALUE entries of `--data` or `--set`.
+
+    Raises `UsageError` for an entry that is no such pair, and for a key given twice.
+    """
     found: dict[str, str] = {}
     for entry in entries:
-        key, equals, value = entry.partition("=")
-        if not (key and equals and value):
-            raise UsageError(f"{flag} '{entry}' is not KEY=VALUE; write e.g. {flag} text=reviews/")
-        found[key.strip()] = value.strip()
+        key, _, value = (part.strip() for part in entry.partition("="))
+        if not (key and value):
+            raise UsageError(f"{flag} '{entry}' is not KEY=VALUE; write e.g. {flag} {_PAIRS[flag]}")
+        if key in found:
+            raise UsageError(f"{flag} gives '{key}' twice, {found[key]} and {value}; keep one")
+        found[key] = value
     return found
-
-
-def integers(text: str, flag: str) -> tuple[int, ...]:
-    """Read `256,512` or the doubling range `256..4096`."""
-    found: list[int] = []
-    try:
-        for part in text.split(","):
-            first, dots, last = part.partition("..")
-            length = int(first)
-            found.append(length)
-            while dots and length * 2 <= int(last):
-                length *= 2
-                found.append(length)
-    except ValueError as error:
-        raise UsageError(f"{flag} '{text}': write numbers such as 256,512 or 256..4096") from error
-    if min(found) < 1:
-        raise UsageError(f"{flag} '{text}': a length is at least 1")
-    return tuple(dict.fromkeys(found))
 
 
 def seconds(text: str | None, flag: str) -> float | None:
@@ -146,6 +142,8 @@ def seconds(text: str | None, flag: str) -> float | None:
         value = float(text if unit is None else text[:-1]) * (unit or 1.0)
     except ValueError as error:
         raise UsageError(f"{flag} '{text}' is no time; write e.g. 90s, 9m or 2h") from error
+    if not math.isfinite(value):
+        raise UsageError(f"{flag} '{text}' has no end; leave {flag} out for no limit")
     if value <= 0:
         raise UsageError(f"{flag} '{text}': give more than nothing")
     return value

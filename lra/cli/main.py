@@ -66,11 +66,10 @@ def run_command_line(arguments: Sequence[str]) -> int:
         error.show()
         return error.exit_code
     except click.Abort:
+        # What click makes of a Ctrl-C, the line with ^C on it ended.
+        click.echo("lra: interrupted; finished cells are kept, run again to continue", err=True)
         return INTERRUPTED
     except LraError as error:
         click.echo(f"lra: {error}", err=True)
         return error.exit_code
-    except KeyboardInterrupt:
-        click.echo("lra: interrupted; finished cells are kept, run again to continue", err=True)
-        return INTERRUPTED
     return code if isinstance(code, int) else 0

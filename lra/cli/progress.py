@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import click
 from tqdm import tqdm
@@ -13,7 +14,25 @@ from lra.engine.jobs import Job, Progress
 from lra.engine.pool import Watcher
 
 
-class Quiet(Watcher):
+class Shown(Watcher):
+    """A watcher that is closed at the end of its context, however that comes."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the terminal to whoever writes next."""
+
+
+class Quiet(Shown):
     """Says nothing but what went wrong."""
 
     def finished(self, job: Job, record: Record) -> None:
@@ -22,7 +41,7 @@ class Quiet(Watcher):
             click.echo(_line(job, record), err=True)
 
 
-class Lines(Watcher):
+class Lines(Shown):
     """One line on standard error for each cell that ends."""
 
     def __init__(self, total: int) -> None:
@@ -77,8 +96,6 @@ class Bars(Lines):
         with self._all.external_write_mode(file=sys.stderr):
             super().finished(job, record)
         self._all.update()
-        if self.done == self.total:
-            self._all.close()
 
     def left(self, job: Job) -> None:
         """Close the cell's bar."""
@@ -86,13 +103,18 @@ class Bars(Lines):
         with self._all.external_write_mode(file=sys.stderr):
             super().left(job)
 
+    def close(self) -> None:
+        """Take the bars off the terminal."""
+        for bar in (*self._training.values(), self._all):
+            bar.close()
+
     def _close(self, job: Job) -> None:
         bar = self._training.pop(job.cell.id, None)
         if bar is not None:
             bar.close()
 
 
-def watcher(total: int, *, quiet: bool) -> Watcher:
+def watcher(total: int, *, quiet: bool) -> Shown:
     """Return what suits the person: quiet, bars on a terminal, lines elsewhere."""
     if quiet:
         return Quiet()

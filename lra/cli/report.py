@@ -11,7 +11,7 @@ from lra.cli import flags
 
 if TYPE_CHECKING:
     from lra.core.records import Record
-    from lra.report.render import Rendered
+    from lra.report.render import Findings, Rendered
     from lra.store import Store
 
 
@@ -32,7 +32,7 @@ def command(store: Path, out: Path | None) -> None:
     if not place.path.is_dir():
         raise UsageError(f"no store at '{store}'; run cells first, or name a folder of records")
     rendered = render_store(place, out)
-    echo_findings(rendered)
+    echo_findings(rendered.findings)
     click.echo(f"report: {rendered.page}")
 
 
@@ -44,11 +44,11 @@ def render_store(store: Store, out: Path | None = None) -> Rendered:
     return render(store.records(), reference(), out or Path("reports") / name, title=name)
 
 
-def echo_findings(rendered: Rendered) -> None:
+def echo_findings(findings: Findings) -> None:
     """Print the table and the sentences that a person wants to read."""
-    if rendered.table:
-        click.echo(f"{rendered.table}\n")
-    for line in rendered.headline:
+    if findings.table:
+        click.echo(f"{findings.table}\n")
+    for line in findings.headline:
         click.echo(line)
 
 

@@ -162,33 +162,42 @@ def _run(
     from lra.engine.plan import plan
     from lra.engine.pool import Pool
     from lra.engine.server import ForkServer
+    from lra.report.words import count
     from lra.store import Store
 
     clock = Budget(budget) if budget else None
     with ForkServer() as server:
         jobs = plan(spec)
         place = Store(store)
-        missing = [job for job in jobs if _due(job, place, rerun)]
-        if not quiet:
-            click.echo(_headline(spec, jobs, missing), err=True)
         if dry_run:
             for job in jobs:
-                click.echo(f"{job.cell.id}  {'due' if job in missing else 'done'}  {job.label}")
+                done = "due" if _due(job, place, rerun) else "done"
+                click.echo(f"{job.cell.id}  {done:<4}  {job.label}")
             return 0
         with place.writing():
-            pool = Pool(
-                place,
-                server,
-                slots=slots or _slots(jobs),
-                timeout=timeout,
-                budget=clock,
-                watcher=watcher(len(missing), quiet=quiet),
-            )
-            for _ in pool.run(missing):
-                pass
+            missing = [job for job in jobs if _due(job, place, rerun)]
+            if not quiet:
+                click.echo(_headline(spec, jobs, missing), err=True)
+            with watcher(len(missing), quiet=quiet) as watch:
+                pool = Pool(
+                    place,
+                    server,
+                    slots=slots or _slots(jobs),
+                    timeout=timeout,
+                    budget=clock,
+                    watcher=watch,
+                )
+                for _ in pool.run(missing):
+                    pass
     found = [record for job in jobs if (record := place.load(job.cell.id)) is not None]
     _show(found, place, left=len(pool.left), as_json=as_json)
-    return FAILED_CELLS if any(record.status in FAILED for record in found) else 0
+    unread = len(jobs) - len(found) - len(pool.left)
+    if unread:
+        click.echo(f"{count(unread, 'cell')} ended without a record that can be read", err=True)
+    failed = [record for record in found if record.status in FAILED]
+    if failed and not as_json:
+        click.echo(f"{count(len(failed), 'cell')} failed; --rerun failed runs them again", err=True)
+    return FAILED_CELLS if failed or unread else 0
 
 
 def _due(job: Job, store: Store, rerun: Literal["missing", "failed", "all"]) -> bool:
@@ -202,11 +211,11 @@ def _due(job: Job, store: Store, rerun: Literal["missing", "failed", "all"]) -> 
 
 
 def _slots(jobs: list[Job]) -> int:
-    """As many workers as the cores allow with the threads that each of them computes with."""
+    """As many workers as the cores allow with the threads of the one that computes with most."""
     from lra.core.cells import EfficiencyCell
 
     side_by_side = [job.cell for job in jobs if not isinstance(job.cell, EfficiencyCell)]
-    return max((c.machine.cores // c.threads for c in side_by_side), default=1) or 1
+    return min((c.machine.cores // c.threads for c in side_by_side), default=1) or 1
 
 
 def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:
@@ -221,17 +230,19 @@ def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:
 
 
 def _show(found: list[Record], store: Store, *, left: int, as_json: bool) -> None:
-    """Render the report of the whole store and print what a person wants to read."""
+    """Render the report of the whole store, and print what a person wants to read of this run."""
     import msgspec
 
-    from lra.cli.report import echo_findings, render_store
+    from lra.cli.report import echo_findings, reference, render_store
+    from lra.report.render import findings
+    from lra.report.words import count
 
     rendered = render_store(store)
     if as_json:
         click.echo(msgspec.json.encode(found, order="sorted"))
         return
-    echo_findings(rendered)
+    echo_findings(findings(found, reference()))
     if left:
-        click.echo(f"{left} cells are left; run the same command again to continue")
+        click.echo(f"{count(left, 'cell')} left; run the same command again to continue")
     click.echo(f"records: {store.path}")
     click.echo(f"report:  {rendered.page}")

@@ -75,8 +75,18 @@ def installed(kind: Kind) -> list[str]:
 def find(kind: Kind, reference: str) -> Target:
     """Return the target of a name, an entry point, `package.module:Class` or `file.py:Class`.
 
-    Raises `UsageError` with the nearest known name when there is none.
+    Raises `UsageError` with the nearest known name when there is none, and for somebody's own
+    that has the name of one of ours.
     """
+    target = _find(kind, reference)
+    if not target.ours and target.name in _ours(kind):
+        raise UsageError(
+            f"{kind} '{reference}' would be called '{target.name}', as one of ours is; rename it"
+        )
+    return target
+
+
+def _find(kind: Kind, reference: str) -> Target:
     module, _, attribute = reference.partition(":")
     if module.endswith(".py"):
         if not Path(module).is_file():
@@ -102,7 +112,12 @@ def expand(kind: Kind, patterns: Iterable[str]) -> list[Target]:
             continue
         for name in _matches(kind, pattern):
             target = find(kind, name)
-            targets.setdefault(target.name, target)
+            other = targets.setdefault(target.name, target)
+            if other.reference != target.reference:
+                raise UsageError(
+                    f"two {kind}s are called '{target.name}': {other.reference} and "
+                    f"{target.reference}; rename one of them, or run them apart"
+                )
     return list(targets.values())
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lra.core.protocol import SPLITS, SplitName
+from lra.core.protocol import SPLITS, Rows, SplitName
 
 __all__ = ["PAD", "SPLITS", "Dataset", "Split", "SplitName"]
 
@@ -78,6 +78,11 @@ class Dataset:
     length: int
     """Longest sequence a model must take, a prepended class token not counted."""
     inputs: int = 1
+
+    @property
+    def rows(self) -> Rows:
+        """Examples of each split."""
+        return Rows(train=len(self.train), validation=len(self.validation), test=len(self.test))
 
     def split(self, name: SplitName) -> Split:
         """Return the split of that name."""

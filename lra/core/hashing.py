@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,11 @@ import msgspec
 
 DIGITS = 20
 """Hexadecimal digits kept of every SHA-256: 80 bits, far past any accidental collision."""
+
+_HOUSE = Path(__file__).resolve().parents[2]
+_OURS = ("attention_impls", "lra", "tasks")
+_INSTALLED = ("site-packages", "dist-packages")
+"""Folders where neighbours are strangers."""
 
 
 def value_hash(value: Any) -> str:
@@ -32,22 +38,25 @@ def file_hash(path: Path) -> str:
 def source_hash(
     *paths: Path, leave_out: Collection[str] = (), methods: Collection[str] = ()
 ) -> str:
-    """Return the hash of Python files and of what they import from their own top-level package.
+    """Return the hash of Python files and of what they import, as far as it is theirs or ours.
 
+    Our files are followed within their own top-level package. Other people's files are followed
+    within theirs, into ours, and, unless installed, to what lies beside their package or file.
     Imports are read from the syntax tree, so nothing is executed, and followed wherever they stand;
     modules that start with a name in `leave_out` are not. Comments, docstrings, layout and class
     members named in `methods` do not count: the hash changes when behaviour may.
     """
-    closure: dict[str, str] = {}
-    for path in paths:
-        _follow(
-            path.resolve(),
-            _package_root(path.resolve()),
-            leave_out,
-            frozenset(methods),
-            closure,
-        )
-    return value_hash(closure)
+    starts = [path.resolve() for path in paths]
+    closure: dict[Path, str] = {}
+    waiting = list(starts)
+    while waiting:
+        path = waiting.pop()
+        root = _package_root(path)
+        if path in closure or (path not in starts and _is_left_out(path, root, leave_out)):
+            continue
+        closure[path], imports = _parsed(path, path.stat().st_mtime_ns, frozenset(methods))
+        waiting += [file for name in imports for file in _module_files(name, path, root)]
+    return value_hash({_label(path, starts[0].parent): closure[path] for path in closure})
 
 
 def _digest(data: bytes) -> str:
@@ -62,28 +71,39 @@ def _package_root(path: Path) -> Path:
     return root
 
 
-def _follow(
-    path: Path,
-    root: Path,
-    leave_out: Collection[str],
-    methods: frozenset[str],
-    closure: dict[str, str],
-) -> None:
-    key = path.relative_to(root.parent).as_posix()
-    if key in closure:
-        return
-    closure[key], imports = _parsed(path, path.stat().st_mtime_ns, methods)
-    for dotted in imports:
-        if not any(dotted == name or dotted.startswith(f"{name}.") for name in leave_out):
-            file = _module_file(dotted, root)
-            if file is not None:
-                _follow(file, root, leave_out, methods, closure)
+def _import_folder(root: Path) -> Path:
+    """The folder that has to be on Python's path for a root's files to be imported."""
+    return root.parent if (root / "__init__.py").is_file() else root
+
+
+def _is_ours(root: Path) -> bool:
+    return root.parent == _HOUSE and root.name in _OURS
+
+
+def _is_left_out(path: Path, root: Path, leave_out: Collection[str]) -> bool:
+    if not leave_out:
+        return False
+    place = path.relative_to(_import_folder(root)).with_suffix("")
+    module = ".".join(place.parts).removesuffix(".__init__")
+    return any(f"{module}.".startswith(f"{name}.") for name in leave_out)
+
+
+def _label(path: Path, folder: Path) -> str:
+    """What a file is called in a hash, wherever the whole lies: others by way from `folder`."""
+    if _is_ours(_package_root(path)):
+        return path.relative_to(_HOUSE).as_posix()
+    return f"./{os.path.relpath(path, folder)}"
 
 
 @cache
 def _parsed(path: Path, changed_ns: int, methods: frozenset[str]) -> tuple[str, tuple[str, ...]]:
     """Digest of a file's syntax tree and what it imports; remembered until the file changes."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    source = path.read_bytes()
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        # It may be for another Python version, and never be imported here.
+        return _digest(source), ()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             node.body = [member for member in node.body if _name(member) not in methods]
@@ -117,20 +137,38 @@ def _is_bare_string(node: Any) -> bool:
 
 
 def _imports(tree: ast.AST) -> Iterator[str]:
+    """The modules that may be imported, relative ones with their leading dots."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            dots, module = "." * node.level, node.module or ""
+            yield dots + module
+            # Each name may be a module too.
+            yield from (f"{dots}{f'{module}.' if module else ''}{a.name}" for a in node.names)
 
 
-def _module_file(dotted: str, root: Path) -> Path | None:
-    head, *tail = dotted.split(".")
-    if head != root.name:
-        return None
-    place = root.joinpath(*tail)
-    for candidate in (place.with_suffix(".py"), place / "__init__.py"):
-        if candidate.is_file():
-            return candidate
-    return None
+def _module_files(name: str, path: Path, root: Path) -> Iterator[Path]:
+    """The files, of those that count, that a module imported by the file `path` may be."""
+    dotted = name.lstrip(".")
+    level = len(name) - len(dotted)
+    parts = dotted.split(".") if dotted else []
+    for folder in path.parents[level - 1 : level] if level else _folders(parts[0], root):
+        place = folder.joinpath(*parts)
+        for candidate in (place / "__init__.py", place.parent / f"{place.name}.py"):
+            if candidate.is_file():
+                yield candidate
+                break
+
+
+def _folders(head: str, root: Path) -> Iterator[Path]:
+    """Where a top-level module that a file of this root imports is looked for."""
+    if head == root.name:
+        yield root.parent
+    if _is_ours(root):
+        return
+    if head in _OURS:
+        yield _HOUSE
+    beside = _import_folder(root)
+    if beside.name not in _INSTALLED:
+        yield beside

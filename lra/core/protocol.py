@@ -20,6 +20,8 @@ lra2021: the choices of the original code, faults included. The two are never in
 Track = Literal["matched"]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+Above0 = Annotated[float, msgspec.Meta(gt=0.0)]
+Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,6 +80,11 @@ class ModelSpec(Frozen, frozen=True, kw_only=True):
     find same-token matches in few steps, and favours dot-product attention."""
     causal: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse heads that do not share the width evenly."""
+        if self.qkv_width % self.heads:
+            raise ValueError(f"qkv_width {self.qkv_width} is no multiple of {self.heads} heads")
+
 
 class TrainSpec(Frozen, frozen=True, kw_only=True):
     """How the model is trained."""
@@ -85,16 +92,16 @@ class TrainSpec(Frozen, frozen=True, kw_only=True):
     steps: Positive
     batch: Positive
     """Examples per optimiser step, all micro-batches together."""
-    learning_rate: float
+    learning_rate: Above0
     schedule: Literal["linear", "cosine", "rsqrt", "constant"] = "cosine"
-    warmup: int = 0
+    warmup: Count = 0
     """Steps of linear warm-up from 0."""
     flat: Fraction = 0.0
     """Share of the steps for which the rate stays at its peak before a cosine or linear decay."""
-    betas: tuple[float, float] = (0.9, 0.98)
-    epsilon: float = 1e-8
-    weight_decay: float = 0.0
-    clip: float | None = None
+    betas: tuple[Fraction, Fraction] = (0.9, 0.98)
+    epsilon: Above0 = 1e-8
+    weight_decay: Annotated[float, msgspec.Meta(ge=0.0)] = 0.0
+    clip: Above0 | None = None
     """Largest global gradient norm; None clips nothing."""
     evaluate_every: Positive
     """Steps between validations; the best checkpoint by validation accuracy is tested once."""
@@ -113,7 +120,8 @@ class Mechanism(Frozen, frozen=True, kw_only=True):
     name: str
     config: dict[str, Any] = {}
     hash: str
-    """Of the mechanism's source and of what it imports of ours."""
+    """Of the mechanism's source and of what it imports of its own package; for other people's also
+    of what lies beside it and of ours."""
 
 
 class Machine(Frozen, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ which cells a run consists of, each block naming a scale. Either may be a user's
 
 from __future__ import annotations
 
+import math
 import tomllib
 from pathlib import Path
 from typing import Any, TypeVar
@@ -124,10 +125,20 @@ def load_suite(reference: str) -> Suite:
 
 def convert(data: dict[str, Any], kind: type[_Value], where: str) -> _Value:
     """Turn parsed TOML into a value; an unknown key or a wrong type is one line with its place."""
+    _refuse_infinite(data, where)
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
         raise UsageError(f"{where}: {error}; fix the key or its value") from error
+
+
+def _refuse_infinite(value: Any, where: str) -> None:
+    """TOML has nan and inf; JSON, which records are made of, has not."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{where}: {value} is no number to measure with; write a finite one")
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for part in parts:
+        _refuse_infinite(part, where)
 
 
 def _load(reference: str, noun: str, kind: type[_Value]) -> _Value:

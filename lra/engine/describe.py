@@ -146,7 +146,7 @@ def _key(request: Request) -> str | None:
         return None
     try:
         return value_hash([request, source_hash(target.file), _own_hash()])
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, ValueError):
         return None
 
 

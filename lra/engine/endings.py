@@ -69,15 +69,11 @@ def _without_words(ending: Ending) -> Outcome:
     """The outcome of a worker that said nothing about its end."""
     code, phase = ending.exit_code, ending.phase
     if ending.timeout is not None:
-        message = f"no result after {ending.timeout:g} s; give more with --timeout"
+        message = f"no result after {ending.timeout:g} s; give --timeout more, and --rerun failed"
         return Outcome(
             status="timeout", failure=Failure(type="Timeout", message=message, phase=phase)
         )
-    if code is None:
-        message = "the process that starts workers was killed, and this one with it"
-        return Outcome(
-            status="crash", failure=Failure(type="ServerLost", message=message, phase=phase)
-        )
+    assert code is not None, "the pool keeps what fell with the server"
     if code >= 0:
         message = f"the worker ended with exit code {code} before it had a result"
         return Outcome(

@@ -9,20 +9,26 @@ import sys
 from pathlib import Path
 from typing import Any, Literal
 
+from lra.core.errors import UsageError
 from lra.core.protocol import Machine
 from lra.engine.provenance import library, output
 
 
 def machine(device: Literal["cpu", "cuda"] = "cpu") -> Machine:
-    """Return the class of this machine for cells on a device: processor or first visible GPU."""
-    cards = gpus() if device == "cuda" else []
-    if cards:
-        return Machine(
-            processor=cards[0]["name"],
-            cores=cores_allowed(),
-            driver=str(cards[0]["driver"]).partition(".")[0],
-        )
-    return Machine(processor=processor(), cores=cores_allowed())
+    """Return the class of this machine for cells on a device: processor or first visible GPU.
+
+    Raises `UsageError` for cuda where no GPU is visible.
+    """
+    if device == "cpu":
+        return Machine(processor=processor(), cores=cores_allowed())
+    cards = gpus()
+    if not cards:
+        raise UsageError("--device cuda: no GPU is visible here; leave it out, or see: lra doctor")
+    return Machine(
+        processor=cards[0]["name"],
+        cores=cores_allowed(),
+        driver=str(cards[0]["driver"]).partition(".")[0],
+    )
 
 
 def default_device() -> Literal["cpu", "cuda"]:

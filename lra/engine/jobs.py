@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from lra.core.cells import Cell, EfficiencyCell, QualityCell
-from lra.core.protocol import Frozen
+from lra.core.protocol import Frozen, Rows
 from lra.core.records import CurvePoint, Failure, Metric, Status
 
 
@@ -66,6 +66,7 @@ class Outcome(Frozen, frozen=True, tag="outcome", kw_only=True):
     curve: tuple[CurvePoint, ...] = ()
     parameters: int | None = None
     best_step: int | None = None
+    rows: Rows | None = None
     failure: Failure | None = None
     method: dict[str, Any] = msgspec.field(default_factory=dict)
 

@@ -22,8 +22,11 @@ from lra.engine.settings import Settings
 from tasks.sources.data_hash import data_hash, source_kind
 
 _LRA = Path(__file__).resolve().parents[1]
-_PLAIN = ("lra.core",)
-"""Left out of what a measurement hashes: values and errors do not change a number."""
+_PLAIN = tuple(
+    f"lra.core.{name}"
+    for name in ("cards", "catalogue", "cells", "errors", "protocol", "records", "scales")
+)
+"""Left out of what a measurement hashes: values that a cell holds anyway, names and errors."""
 
 NO_MIXING = "identity"
 EXACT = "sdpa"
@@ -99,8 +102,12 @@ class _Planner:
         self.settings = Settings(spec.settings)
         self.mechanisms = catalogue.expand("mechanism", spec.mechanisms)
         self.tasks = catalogue.expand("task", spec.tasks)
-        for task in spec.sources:
-            catalogue.find("task", task)
+
+        quality = [task for block in spec.suite.quality for task in self._tasks(block)]
+        self.sources = by_task(spec.sources, quality)
+
+    def _tasks(self, block: QualityBlock) -> list[Target]:
+        return self.tasks or catalogue.expand("task", block.tasks)
 
     def jobs(self) -> list[Job]:
         """Return every block's jobs, each cell once, in the order they are run."""
@@ -112,14 +119,16 @@ class _Planner:
         ):
             found.setdefault(job.cell.id, job)
         self.settings.refuse_unused()
+        if not found:
+            raise UsageError(f"suite '{blocks.name}' has no cells; give it a block")
         return list(found.values())
 
     def _quality(self, block: QualityBlock) -> Iterator[Job]:
-        scale = load_scale(self.spec.scale or block.scale)
-        tasks = self.tasks or catalogue.expand("task", block.tasks)
+        scale = _load_scale(self.spec.scale or block.scale)
+        tasks = self._tasks(block)
         data = {
             task.name: data_spec(
-                task, scale, self.describer, self.spec.sources.get(task.name), self.spec.rules
+                task, scale, self.describer, self.sources.get(task.name), self.spec.rules
             )
             for task in tasks
         }
@@ -166,13 +175,13 @@ class _Planner:
         return self._job(cell, mechanism=target, task=task)
 
     def _efficiency(self, block: EfficiencyBlock) -> Iterator[Job]:
-        targets = self._with(True, block.beside)
+        targets, scale = self._with(True, block.beside), load_scale(block.scale)
         for length in sorted(block.lengths):
             for direction in block.directions:
                 for mode in block.modes:
                     for target in targets:
                         cell = EfficiencyCell(
-                            scale=block.scale,
+                            scale=scale.name,
                             machine=self.machine,
                             torch=self.torch,
                             threads=self.machine.cores,
@@ -217,16 +226,40 @@ class _Planner:
             cell=cell,
             mechanism="" if mechanism is None else mechanism.reference,
             task="" if task is None else task.reference,
-            source=None if task is None else self.spec.sources.get(task.name),
+            source=None if task is None else self.sources.get(task.name),
             cache=self.spec.cache,
         )
 
 
+def _load_scale(reference: str) -> Scale:
+    """Read a scale and refuse settings of a mechanism that does not exist."""
+    scale = load_scale(reference)
+    for name in scale.mechanisms:
+        catalogue.find("mechanism", name)
+    return scale
+
+
 @cache
 def _measure_hash(*files: str, position: Target | None = None) -> str:
-    """Hash of the sources that measure, as seen from `lra/`, and of a position scheme's."""
+    """Hash of the sources that measure, as seen from `lra/`, and of a position scheme's.
+
+    The worker, which calls them, and the server, which sets its threads, count by themselves.
+    """
     own = source_hash(*(_LRA / file for file in files), leave_out=_PLAIN)
-    return own if position is None else value_hash([own, source_hash(position.file)])
+    callers = [_LRA / "engine" / name for name in ("worker.py", "server.py")]
+    around = source_hash(*callers, leave_out=("lra",))
+    return value_hash([own, around, "" if position is None else source_hash(position.file)])
+
+
+def by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:
+    """Return real data by the name of its task; refuses data of a task that is not among these."""
+    found = {catalogue.find("task", key).name: source for key, source in sources.items()}
+    for task in found.keys() - {target.name for target in tasks}:
+        raise UsageError(
+            f"--data {task}: the run has no task '{task}'; name it with --task too, or leave "
+            "--task out"
+        )
+    return found
 
 
 def check_sources(sources: dict[str, str]) -> None:

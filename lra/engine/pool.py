@@ -224,6 +224,10 @@ class Pool:
         if running.outcome is None and (running.stopped or running.asked_to_stop):
             self._leave(job)
             return None
+        if running.outcome is None and worker.exit_code is None:
+            # It fell with the process that starts workers, through no fault of its own.
+            self._leave(job)
+            raise self.server.lost()
         return self._save(job, judge(ending, job), started_at=running.started_at, seconds=seconds)
 
     def _save(self, job: Job, outcome: Outcome, *, started_at: str, seconds: float) -> Record:
@@ -237,6 +241,7 @@ class Pool:
             curve=outcome.curve,
             parameters=outcome.parameters,
             best_step=outcome.best_step,
+            rows=outcome.rows,
             failure=outcome.failure,
             method=outcome.method,
             provenance=self._provenance,

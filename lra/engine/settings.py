@@ -10,6 +10,7 @@ Values are TOML (`true`, `3e-4`, `[1, 2]`); a bare word is a string.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -30,7 +31,7 @@ class Settings:
     """The overrides of one run; knows which of them have been used."""
 
     def __init__(self, entries: dict[str, str]) -> None:
-        self._values = {key: _value(text) for key, text in entries.items()}
+        self._values = {key: _value(key, text) for key, text in entries.items()}
         self._unused = set(entries)
         self._fields: set[str] = set()
 
@@ -86,8 +87,11 @@ class Settings:
             raise nearest("setting", key, self._fields)
 
 
-def _value(text: str) -> Any:
+def _value(key: str, text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"--set {key}={text}: not a finite number; write one")
+    return value

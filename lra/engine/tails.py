@@ -18,15 +18,23 @@ _BARE = re.compile(r"""(?<![\w.:/\\-])(?:/|[A-Za-z]:\\)(?:[^\s"'`:;,()<>|/\\]+[/
 def strip_paths(text: str, known: Iterable[str] = ()) -> str:
     """Return text with each absolute path cut down to its last part.
 
-    `known` paths (the data's, the cache's) are cut wherever they stand, spaces and all; so are the
-    home, the current and the temporary folder.
+    `known` paths (the data's, the cache's) are cut wherever they stand, relative or absolute,
+    spaces and all, and so are paths beside them; so are the home, the current and the temporary
+    folder. A path's own name stays.
     """
-    places = {*known, str(Path.home()), str(Path.cwd()), tempfile.gettempdir()}
-    for place in sorted(places, key=len, reverse=True):
-        if "/" in place.rstrip("/"):
-            # What lies below stays an absolute path without spaces, for the patterns to cut.
-            text = text.replace(f"{place.rstrip('/')}/", "/~/")
-            text = re.sub(rf"{re.escape(place.rstrip('/'))}(?![\w-])", Path(place).name, text)
+    given = {Path(place) for place in known}
+    beside = {path.parent for path in given if path.parent.name}
+    places = {*given, *beside, Path.home(), Path.cwd(), Path(tempfile.gettempdir())}
+    for place in sorted(places, key=lambda path: len(str(path)), reverse=True):
+        if place == Path("/"):
+            continue
+        # A relative place starts where no other path goes on.
+        start = "" if place.is_absolute() else r"(?<![\w./\\-])(?:\./)*"
+        folder = start + re.escape(str(place))
+        # What lies below becomes an absolute path without spaces, for the patterns to cut.
+        text = re.sub(f"{folder}/", "/~/", text)
+        if len(place.parts) > 1:
+            text = re.sub(rf"{folder}(?![\w-])", place.name.replace("\\", r"\\"), text)
     text = _QUOTED.sub(r"\g<quote>\g<name>\g<quote>", text)
     return _BARE.sub("", text)
 

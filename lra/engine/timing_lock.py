@@ -5,16 +5,24 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from lra.core.errors import LraError
 
+_NAME = "lra-timing.lock"
+
 
 class TimingLock:
-    """A lock file in the temporary folder. The kernel frees it however its holder ends."""
+    """A lock file in /tmp, the same for every user. The kernel frees it however its holder ends.
+
+    Where /tmp cannot be used the file lies in Python's temporary folder, which TMPDIR may move.
+    Containers with a /tmp of their own have a lock of their own.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
-        self._path = path or Path(tempfile.gettempdir()) / "lra-timing.lock"
+        shared, own = Path("/tmp", _NAME), Path(tempfile.gettempdir(), _NAME)
+        self._paths = [path] if path else list(dict.fromkeys((shared, own)))
         self._descriptor: int | None = None
         self.news = False
         """Whether the last `acquire` was the first of several in vain."""
@@ -41,21 +49,26 @@ class TimingLock:
             self._descriptor = None
 
     def _open(self) -> int:
+        *first, last = self._paths
+        for path in first:
+            with suppress(OSError):
+                return self._open_at(path)
+        try:
+            return self._open_at(last)
+        except OSError as error:
+            raise LraError(
+                f"cannot open the timing lock '{last}': {error.strerror}; "
+                "mend the temporary folder or set TMPDIR to another"
+            ) from error
+
+    def _open_at(self, path: Path) -> int:
         # The file may be another user's: reading is enough to lock it, and in a shared folder the
         # kernel refuses to open with O_CREAT what somebody else has created.
         try:
-            return os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise self._refused(error) from error
-        try:
-            return os.open(self._path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise self._refused(error) from error
-
-    def _refused(self, error: OSError) -> LraError:
-        return LraError(
-            f"cannot open the timing lock '{self._path}': {error.strerror}; "
-            "mend the temporary folder or set TMPDIR to another"
-        )
+            descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        # Readable to others, whatever this user's umask.
+        with suppress(PermissionError):
+            os.fchmod(descriptor, 0o644)
+        return descriptor

@@ -135,12 +135,13 @@ def _quality(cell: QualityCell, job: Job, report: Report) -> Outcome:
         curve=trained.curve,
         parameters=parameters,
         best_step=trained.best_step,
+        rows=dataset.rows,
         method=method,
     )
 
 
 def _baseline(cell: BaselineCell, job: Job, report: Report) -> Outcome:
-    from lra.measure.baselines import baselines
+    from lra.measure.baselines import FITTED_ROWS, STEPS, baselines
 
     report(Progress(phase="data"))
     task, dataset = _dataset(cell.data, job)
@@ -149,8 +150,13 @@ def _baseline(cell: BaselineCell, job: Job, report: Report) -> Outcome:
     return Outcome(
         status="ok",
         metrics={name: _share(accuracy) for name, accuracy in found.items()},
-        # What the fork server's environment leaves to libraries other than torch.
-        method={"threads": 1},
+        rows=dataset.rows,
+        method={
+            # What the fork server's environment leaves to libraries other than torch.
+            "threads": 1,
+            "bag of tokens": f"logistic regression, at most {STEPS} steps of L-BFGS, on the first "
+            f"{min(FITTED_ROWS, len(dataset.train)):,} training rows",
+        },
     )
 
 
@@ -234,7 +240,8 @@ def _stop_on_sigterm() -> Callable[[], bool]:
 
 
 def _failed(error: BaseException, phase: str) -> Outcome:
-    failure = Failure(type=type(error).__name__, message=one_line(error), phase=phase)
+    message = one_line(error) + ("" if isinstance(error, LraError) else _place(error))
+    failure = Failure(type=type(error).__name__, message=message, phase=phase)
     if isinstance(error, UnsupportedError):
         return Outcome(status="unsupported", failure=failure)
     # The tail of the record: all that this process wrote to its standard error.
@@ -245,6 +252,12 @@ def _failed(error: BaseException, phase: str) -> Outcome:
         message = f"the worker called sys.exit({error.code!r}) before it had a result"
         return Outcome(status="error", failure=msgspec.structs.replace(failure, message=message))
     return Outcome(status="error", failure=failure)
+
+
+def _place(error: BaseException) -> str:
+    """Where an exception was raised, by the file's bare name: ` (mine.py, line 12)`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -14,10 +14,10 @@ from sklearn.linear_model import LogisticRegression
 
 from lra.core.dataset import Dataset, Split
 
-TRAINING_ROWS = 10_000
+FITTED_ROWS = 10_000
 """Most rows that the bag of tokens is fitted to."""
-_STEPS = 200
-"""Of L-BFGS."""
+STEPS = 200
+"""Of L-BFGS, at most."""
 
 Counts = npt.NDArray[np.float64]
 
@@ -38,7 +38,7 @@ def _majority(dataset: Dataset) -> float:
 
 
 def _bag_of_tokens(dataset: Dataset) -> float:
-    rows = min(len(dataset.train), TRAINING_ROWS)
+    rows = min(len(dataset.train), FITTED_ROWS)
     labels = dataset.train.labels[:rows]
     if len(np.unique(labels)) == 1:
         return _majority(dataset)
@@ -50,7 +50,7 @@ def _bag_of_tokens(dataset: Dataset) -> float:
     if not varies.any():
         return _majority(dataset)
     mean, spread = train[:, varies].mean(axis=0), spread[varies]
-    model = LogisticRegression(max_iter=_STEPS)
+    model = LogisticRegression(max_iter=STEPS)
     with warnings.catch_warnings():
         # A stated effort, converged or not.
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -42,7 +42,7 @@ def measure_efficiency(
 ) -> Efficiency:
     """Measure one mechanism at one length; raises `UnsupportedError` for what it cannot do.
 
-    Memory comes first, while the process has done nothing else; the control frames it all.
+    Memory comes before time, while the process has done little else; the control frames both.
     """
     device = torch.device(cell.device)
     stopwatch: Stopwatch = cuda_stopwatch(device) if device.type == "cuda" else HostStopwatch()

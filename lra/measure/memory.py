@@ -23,6 +23,9 @@ CALLS = 3
 """Calls of a pass. On a CPU the smallest peak counts: what the first call sets up for good is in
 all of them, what the heap happened to waste is in one."""
 
+RESOLUTION = 256 * 1024
+"""Bytes resident below which a peak means nothing: the kernel counts in batches of pages."""
+
 _SMALL = 64 * 1024
 _LARGE = 32 * 1024 * 1024
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -47,12 +50,18 @@ def measure_memory(
         }
     resident = resident_peak(call, between=between)
     return {
-        "peak_resident_bytes": _unknown("the process had already been larger")
-        if resident is None
-        else _bytes(resident),
+        "peak_resident_bytes": _resident(resident),
         "peak_allocated_bytes": _unknown("torch counts allocations on GPUs only"),
         "peak_reserved_bytes": _unknown("torch reserves memory on GPUs only"),
     }
+
+
+def _resident(peak: int | None) -> Metric:
+    if peak is None:
+        return _unknown("the process had already been larger")
+    if peak < RESOLUTION:
+        return _unknown(f"below {RESOLUTION / 1e6:.2f} MB, which the system's counting can tell")
+    return _bytes(peak)
 
 
 def resident_peak(
@@ -60,8 +69,8 @@ def resident_peak(
 ) -> int | None:
     """Return by how many bytes the process grew at most during the call; None if unknown.
 
-    Linux lets a process reset its own high-water mark, counted in pages and in batches of them:
-    a quarter of a mebibyte means nothing. Elsewhere the mark only ever rises, and a call below an
+    Linux lets a process reset its own high-water mark; below `RESOLUTION` it means nothing.
+    Elsewhere the mark only ever rises, and a call below an
     earlier peak leaves no trace.
     """
     with _mapped_one_by_one():

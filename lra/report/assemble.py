@@ -22,6 +22,14 @@ EMPTY = "There is no record to report: run `python -m lra run --impl performer`,
 _Item = TypeVar("_Item")
 
 
+def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
+    """Return what to print: the answer, and the small table beside it."""
+    if not any(kept.origin == "run" for kept in selection.kept):
+        return (EMPTY,), None
+    quality, costs = quality_tables(selection), efficiency_tables(selection)
+    return answer(selection, quality, costs), summary(quality, costs)
+
+
 def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
     """Return the report, and the small table to print beside its answer."""
     if not any(kept.origin == "run" for kept in selection.kept):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from lra.core.cells import QualityCell
 from lra.core.hashing import value_hash
+from lra.core.protocol import Rows
 from lra.report.entries import protocol_hash
 from lra.report.words import differing, flat
 
@@ -21,6 +22,8 @@ class Column(msgspec.Struct, frozen=True):
     title: str
     cell: QualityCell
     """Any cell of the column: they share scale, track, data, model and training."""
+    rows: Rows
+    """Examples of each split: as many as there were, where the record says so."""
 
     @property
     def task(self) -> str:
@@ -38,13 +41,21 @@ class Column(msgspec.Struct, frozen=True):
         return value_hash(self.cell.data)
 
 
-def columns_of(cells: Iterable[QualityCell]) -> list[Column]:
-    """Return one column per protocol, the five named tasks first."""
-    protocols = {protocol_hash(cell): cell for cell in cells}
+def columns_of(measured: Iterable[tuple[QualityCell, Rows | None]]) -> list[Column]:
+    """Return one column per protocol, the five named tasks first, from cells and their rows."""
+    protocols: dict[str, QualityCell] = {}
+    rows: dict[str, Rows] = {}
+    for cell, found in measured:
+        protocol = protocol_hash(cell)
+        protocols[protocol] = cell
+        if found is not None:
+            rows[protocol] = found
     by_task: dict[str, list[QualityCell]] = {}
     for _, cell in sorted(protocols.items()):
         by_task.setdefault(cell.data.task, []).append(cell)
-    return [column for task in sorted(by_task, key=_place) for column in _titled(by_task[task])]
+    return [
+        column for task in sorted(by_task, key=_place) for column in _titled(by_task[task], rows)
+    ]
 
 
 def mean_columns(columns: Iterable[Column]) -> list[Column]:
@@ -54,7 +65,7 @@ def mean_columns(columns: Iterable[Column]) -> list[Column]:
     return named if len(tasks) == len(named) > 1 else []
 
 
-def _titled(cells: list[QualityCell]) -> list[Column]:
+def _titled(cells: list[QualityCell], rows: Mapping[str, Rows]) -> list[Column]:
     settings = [
         {
             **{f"data.{key}": text for key, text in flat(cell.data).items() if key != "hash"},
@@ -69,7 +80,11 @@ def _titled(cells: list[QualityCell]) -> list[Column]:
         pairs = zip(hashes, differences, strict=True)
         differences = [", ".join(part for part in pair if part) for pair in pairs]
     columns = [
-        Column(f"{cell.data.task} ({difference})" if len(cells) > 1 else cell.data.task, cell)
+        Column(
+            f"{cell.data.task} ({difference})" if len(cells) > 1 else cell.data.task,
+            cell,
+            rows.get(protocol_hash(cell), cell.data.rows),
+        )
         for cell, difference in zip(cells, differences, strict=True)
     ]
     return sorted(columns, key=lambda column: column.title)

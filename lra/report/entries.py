@@ -13,6 +13,7 @@ import msgspec
 
 from lra.core.cells import BaselineCell, Cell, EfficiencyCell, QualityCell
 from lra.core.hashing import value_hash
+from lra.core.protocol import Rows
 from lra.core.records import Metric, Record
 from lra.report.words import STATUS, ending, machine_words, visible
 
@@ -159,10 +160,10 @@ def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:
         started_at=record.started_at,
         record=record.id,
     )
-    return _with_cell(common, cell)
+    return _with_cell(common, cell, record.rows)
 
 
-def _with_cell(entry: Entry, cell: Cell) -> Entry:
+def _with_cell(entry: Entry, cell: Cell, rows: Rows | None) -> Entry:
     replace = msgspec.structs.replace
     if not isinstance(cell, BaselineCell):
         entry = replace(
@@ -180,7 +181,7 @@ def _with_cell(entry: Entry, cell: Cell) -> Entry:
             source=cell.data.source,
             data_hash=cell.data.hash,
             rules=cell.data.rules,
-            test_rows=cell.data.rows.test,
+            test_rows=(rows or cell.data.rows).test,
         )
     if isinstance(cell, QualityCell):
         return replace(

@@ -62,7 +62,7 @@ def _task(column: Column, settings: Mapping[str, str], varying: Iterable[str]) -
     generator = [f"{visible(k)} {plain(v)}" for k, v in sorted(data.parameters.items())]
     return [
         f"{data.length:,}",
-        " / ".join(f"{data.rows.of(split):,}" for split in SPLITS),
+        " / ".join(f"{column.rows.of(split):,}" for split in SPLITS),
         data.hash,
         *(settings.get(key, NO_VALUE) for key in varying),
         ", ".join(generator) or "defaults",

@@ -29,10 +29,14 @@ class QualityTable(msgspec.Struct, frozen=True):
     """Tasks that the last column averages; empty if there is no such column."""
 
 
+_REAL = {"file": ", data from files", "hub": ", data from a hub"}
+"""What a title adds where the data is not generated."""
+
+
 def quality_tables(selection: Selection) -> list[QualityTable]:
     """Return one table per scale, rules, track, data source and precision."""
     cells = {
-        kept.record.id: kept.record.cell
+        kept.record.id: (kept.record.cell, kept.record.rows)
         for kept in selection.kept
         if isinstance(kept.record.cell, QualityCell)
     }
@@ -74,7 +78,7 @@ def _table(
     first, labels = group[0], {entry.label for entry in group}
     table = Table(
         id=id,
-        title=f"Test accuracy at scale {first.scale}",
+        title=f"Test accuracy at scale {first.scale}{_REAL.get(first.source, '')}",
         caption=f"Percent of test rows. {first.source.capitalize()} data, {first.rules} rules, "
         f"{first.track} track, trained in {first.dtype}.",
         corner="mechanism",
@@ -166,7 +170,7 @@ def _notes(
         notes.append("± is one standard deviation over n seeds.")
     else:
         notes.append("One seed: differences of a few points may be chance.")
-    rows = min(column.cell.data.rows.test for column in columns)
+    rows = min(column.rows.test for column in columns)
     error = percent(math.sqrt(0.25 / rows))
     notes.append(
         f"With {rows:,} test rows, sampling alone has a standard error of up to {error} points."

@@ -11,15 +11,31 @@ from lra.core.errors import LraError
 from lra.core.records import Record
 
 
+class Findings(msgspec.Struct, frozen=True):
+    """What to print of a report."""
+
+    headline: tuple[str, ...]
+    """The answer, one sentence each."""
+    table: str
+    """A small plain-text table; empty if there is nothing to compare."""
+
+
 class Rendered(msgspec.Struct, frozen=True):
     """Where a report lies, and what to print of it."""
 
     page: Path
     """The HTML page; report.md, report.csv and plots/ lie beside it."""
-    headline: tuple[str, ...]
-    """The answer, one sentence each."""
-    table: str
-    """A small plain-text table; empty if there is nothing to compare."""
+    findings: Findings
+
+
+def findings(records: Sequence[Record], reference: Sequence[Record]) -> Findings:
+    """Return what a report of these records says, without drawing it."""
+    from lra.report.assemble import spoken
+    from lra.report.select import join
+    from lra.report.table import plain_text
+
+    sentences, table = spoken(join(records, reference))
+    return Findings(sentences, plain_text(table) if table else "")
 
 
 def render(
@@ -53,7 +69,8 @@ def render(
         raise LraError(
             f"cannot write the report to '{out}': {error.strerror}; choose another folder"
         ) from error
-    return Rendered(out / "index.html", report.answer, plain_text(table) if table else "")
+    printed = Findings(report.answer, plain_text(table) if table else "")
+    return Rendered(out / "index.html", printed)
 
 
 def _write(out: Path, files: dict[str, str]) -> None:

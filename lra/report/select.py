@@ -115,21 +115,27 @@ def _lineage(cell: Cell) -> Hashable:
 
 def _labels(records: Iterable[Record]) -> dict[tuple[str, str, str], str]:
     """Name each variant: the mechanism, and its settings where a kind of cell has several of it."""
-    variants: dict[tuple[str, str], dict[str, dict[str, str]]] = defaultdict(dict)
-    labels = {}
+    configs: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
+    by_kind: dict[tuple[str, str], set[str]] = defaultdict(set)
+    named = set()
     for record in records:
         kind, name, config = _named(record.cell)
-        if isinstance(record.cell, BaselineCell):
-            labels[kind, name, config] = ""
-        else:
-            variants[kind, name][config] = flat(record.cell.mechanism.config)
-    for (kind, name), configs in variants.items():
-        ordered = sorted(configs)
-        for config, difference in zip(
-            ordered, differing([configs[c] for c in ordered]), strict=True
-        ):
-            labels[kind, name, config] = visible(f"{name} ({difference})" if difference else name)
-    return labels
+        named.add((kind, name, config))
+        if not isinstance(record.cell, BaselineCell):
+            configs[name][config] = flat(record.cell.mechanism.config)
+            by_kind[kind, name].add(config)
+    several = {name for (_, name), found in by_kind.items() if len(found) > 1}
+    settings = {}
+    for name in several:
+        ordered = sorted(configs[name])
+        differences = differing([configs[name][config] for config in ordered])
+        settings.update({(name, c): d for c, d in zip(ordered, differences, strict=True)})
+    return {
+        (kind, name, config): visible(
+            f"{name} ({settings[name, config]})" if settings.get((name, config)) else name
+        )
+        for kind, name, config in named
+    }
 
 
 def _order(kept: Kept) -> tuple[object, ...]:

@@ -1,14 +1,21 @@
-"""The command line as a person uses it: a process in an empty folder, with a cache of its own."""
+"""The command line as a person uses it: in an empty folder, with a cache of its own."""
 
 from __future__ import annotations
 
 import os
+import pty
 import subprocess
 import sys
+import termios
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from lra.cli.main import run_command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -22,7 +29,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def environment(cache: Path) -> dict[str, str]:
     return {**os.environ, "LRA_CACHE": str(cache), "PYTHONPATH": str(ROOT)}
 
@@ -42,3 +49,57 @@ def lra(tmp_path: Path, environment: dict[str, str]) -> Run:
         )
 
     return run
+
+
+@pytest.fixture
+def lra_here(
+    tmp_path: Path,
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
+    """Run the command line in this process, where a test can put things in its way."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LRA_CACHE", environment["LRA_CACHE"])
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        code = run_command_line(arguments)
+        told = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, told.out, told.err)
+
+    return run
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run of `linear` that went well, watched on a terminal."""
+
+    folder: Path
+    """It has been the current one."""
+    shown: str
+    """What the terminal got, with its control characters."""
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "results/runs/default"
+
+
+@pytest.fixture(scope="session")
+def finished(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    folder = tmp_path_factory.mktemp("finished")
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 100))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lra", "run", "--impl", "linear", *TINY],
+        cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    shown = b""
+    # Linux ends a terminal without a writer with an error.
+    with suppress(OSError):
+        while some := os.read(ours, 4096):
+            shown += some
+    os.close(ours)
+    assert process.wait() == 0, shown
+    return Finished(folder, shown.decode())

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import pytest
+from msgspec.structs import replace
+
+from lra.core.cells import QualityCell
+from lra.core.errors import UsageError
+from lra.core.records import Failure
+from lra.engine import pool
 from lra.store import Store
 
 from .conftest import HERE, TINY
@@ -45,7 +54,7 @@ def test_it_trains_measures_and_reports_and_a_rerun_does_only_what_is_missing(
 def test_dry_run_writes_nothing(lra, tmp_path: Path) -> None:
     ran = lra("run", "--impl", "linear", *TINY, "--dry-run")
     assert ran.returncode == 0
-    assert "due  linear listops" in ran.stdout
+    assert ["due", "linear", "listops"] in [line.split()[1:] for line in ran.stdout.splitlines()]
     assert not (tmp_path / "results").exists()
 
 
@@ -69,29 +78,85 @@ def test_a_failed_cell_is_a_row_and_exit_4(lra, tmp_path: Path) -> None:
     )
     ran = lra("run", "--impl", "broken.py:Broken", *TINY)
     assert ran.returncode == FAILED_CELLS
-    assert "Broken listops: error (on purpose)" in ran.stderr
+    assert "Broken listops: error (on purpose" in ran.stderr
     page = (tmp_path / "reports/default/index.html").read_text(encoding="utf-8")
     assert "on purpose" in page
 
 
-def test_a_damaged_data_file_names_file_and_row(lra, tmp_path: Path) -> None:
+def test_a_damaged_data_file_names_file_and_row_but_no_folder(lra, tmp_path: Path) -> None:
+    (tmp_path / "bad").mkdir()
     for part in ("train", "val", "test"):
-        (tmp_path / f"basic_{part}.tsv").write_text("Source\tTarget\n( [MAX 1 ) ]\tseven\n")
-    ran = lra("run", "--impl", "linear", *TINY, "--data", "listops=.")
+        (tmp_path / f"bad/basic_{part}.tsv").write_text("Source\tTarget\n( [MAX 1 ) ]\tseven\n")
+    ran = lra("run", "--impl", "linear", *TINY, "--data", "listops=bad")
     assert ran.returncode == FAILED_CELLS
     assert "basic_" in ran.stderr and "row" in ran.stderr
+    failed = [
+        record.failure
+        for record in Store(tmp_path / "results/runs/default").records()
+        if record.failure is not None
+    ]
+    assert failed
+    for failure in failed:
+        assert "basic_" in failure.message
+        assert "bad/" not in failure.message + failure.tail
 
 
-def test_a_store_that_is_a_file(lra, tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["taken", "taken/below"])
+def test_a_store_that_is_a_file(store: str, lra, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    ran = lra("run", "--impl", "linear", *TINY, "--store", "taken")
+    ran = lra("run", "--impl", "linear", *TINY, "--store", store)
     assert ran.returncode == 2
-    assert "taken" in ran.stderr and "--store" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    (line,) = (ran.stdout + ran.stderr).splitlines()
+    assert f"cannot write to the store '{store}'" in line and "--store" in line
+
+
+@pytest.mark.parametrize(("which", "due"), [("missing", 0), ("failed", 1), ("all", 5)])
+def test_rerun_says_which_cells_are_due(
+    which: str, due: int, finished, lra_here, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "store")
+    shutil.copytree(finished.store, store.path)
+    trained = next(r for r in store.records() if isinstance(r.cell, QualityCell))
+    store.save(replace(trained, status="error", failure=Failure(type="Error", message="once")))
+    ran = lra_here(
+        "run", "--impl", "linear", *TINY, "--store", "store", "--rerun", which, "--dry-run"
+    )
+    assert ran.returncode == 0
+    cells = dict(line.split()[:2] for line in ran.stdout.splitlines())
+    assert len(cells) == 5
+    assert list(cells.values()).count("due") == due
+    assert (cells[trained.id] == "due") == (which != "missing")
+
+
+def test_baselines_are_trained_when_asked_for(lra_here) -> None:
+    ran = lra_here("run", "--impl", "linear", *TINY, "--baselines", "--dry-run")
+    trained = [line.split()[2] for line in ran.stdout.splitlines() if line.endswith(" listops")]
+    assert trained == ["baselines", "sdpa", "identity", "linear"]
+
+
+def test_jobs_reach_the_pool(lra_here, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, slots: int, **__: object) -> None:
+        raise UsageError(f"{slots} side by side")
+
+    monkeypatch.setattr(pool, "Pool", refuse)
+    ran = lra_here("run", "--impl", "linear", *TINY, "--jobs", "3")
+    assert "lra: 3 side by side\n" in ran.stderr
+
+
+def test_offline_tells_the_libraries_that_fetch(lra_here, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
+        monkeypatch.setenv(name, "0")
+    lra_here("run", "--impl", "linear", *TINY, "--dry-run")
+    assert os.environ["HF_HUB_OFFLINE"] == os.environ["HF_DATASETS_OFFLINE"] == "0"
+    lra_here("run", "--impl", "linear", *TINY, "--dry-run", "--offline")
+    assert os.environ["HF_HUB_OFFLINE"] == os.environ["HF_DATASETS_OFFLINE"] == "1"
 
 
 def long_run(tmp_path: Path, environment: dict[str, str], *more: str) -> subprocess.Popen[str]:
-    """A run whose training takes minutes, started; returns once its worker trains."""
+    """A run whose training takes minutes, started.
+
+    Returns once that training has a checkpoint and a cell has ended.
+    """
     command = [
         sys.executable, "-m", "lra", "run", "--impl", "full", *TINY,
         "--set", "training.steps=1000000", *more,
@@ -102,7 +167,7 @@ def long_run(tmp_path: Path, environment: dict[str, str], *more: str) -> subproc
     )  # fmt: skip
     folder = tmp_path / "results/runs/default"
     deadline = time.monotonic() + 60
-    while not list(folder.glob("*.json")):
+    while not (list(folder.glob("*.json")) and list(folder.glob("checkpoints/*.pt"))):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -153,7 +218,3 @@ def test_list_names_every_mechanism(lra) -> None:
 def test_data_show_prints_examples_and_baselines(lra) -> None:
     shown = lra("data", "show", "--task", "listops", "--scale", str(HERE / "tiny.toml")).stdout
     assert "300 examples" in shown and "majority" in shown and "hash" in shown
-
-
-def test_doctor(lra) -> None:
-    assert "all well" in lra("doctor").stdout

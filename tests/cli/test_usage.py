@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lra.cli.flags import integers, seconds
+from lra.cli.flags import pairs, seconds
 from lra.core.errors import UsageError
 
 USAGE = 2
@@ -26,10 +26,13 @@ MISTAKES = {
     "setting's value": (["run", "--impl", "performer", "--set", "features=few"], "features"),
     "setting's owner": (["run", "--impl", "full", "--set", "ful.x=1"], "neither a mechanism"),
     "model field": (["run", "--impl", "full", "--set", "model.layer=1"], "did you mean 'layers'?"),
-    "pair": (["run", "--impl", "full", "--data", "text"], "is not KEY=VALUE"),
+    "pair": (["run", "--impl", "full", "--data", "text"], "write e.g. --data text=reviews/"),
+    "setting pair": (["run", "--impl", "full", "--set", "foo"], "write e.g. --set features=64"),
+    "names": (["run", "--impl", ","], "--impl ',' names no mechanism"),
     "data path": (["run", "--impl", "full", "--data", "text=no/"], "no such file or folder"),
     "data task": (["run", "--impl", "full", "--data", "txet=."], "did you mean 'text'?"),
     "time": (["run", "--impl", "full", "--budget", "soon"], "write e.g. 90s, 9m or 2h"),
+    "endless time": (["run", "--impl", "full", "--timeout", "nan"], "--timeout 'nan' has no end"),
     "store": (["report", "--store", "nowhere"], "no store at 'nowhere'"),
     "class": (["run", "--impl", "os:Full"], "no class 'Full'"),
     "file": (["run", "--impl", "mine.py:Mine"], "no file 'mine.py'"),
@@ -66,23 +69,20 @@ def test_help_needs_no_torch_nor_numpy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize(
-    ("text", "lengths"),
-    [
-        ("256", (256,)),
-        ("256,512,256", (256, 512)),
-        ("256..1024", (256, 512, 1024)),
-        ("3..7", (3, 6)),
-    ],
-)
-def test_lengths(text: str, lengths: tuple[int, ...]) -> None:
-    assert integers(text, "--length") == lengths
+def test_pairs() -> None:
+    assert pairs(("a=1", " b = x=y "), "--set") == {"a": "1", "b": "x=y"}
 
 
-@pytest.mark.parametrize("text", ["", "x", "0", "256..", "-4"])
-def test_no_lengths(text: str) -> None:
-    with pytest.raises(UsageError, match="--length"):
-        integers(text, "--length")
+@pytest.mark.parametrize("entry", ["foo", "=1", "foo=", " =1"])
+def test_no_pair(entry: str) -> None:
+    with pytest.raises(UsageError, match=r"is not KEY=VALUE; write e\.g\. --set features=64$"):
+        pairs((entry,), "--set")
+
+
+@pytest.mark.parametrize("flag", ["--data", "--set"])
+def test_a_key_given_twice_is_refused(flag: str) -> None:
+    with pytest.raises(UsageError, match=f"^{flag} gives 'a' twice, 1 and 2; keep one$"):
+        pairs(("a=1", "b=1", "a =2"), flag)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +90,12 @@ def test_no_lengths(text: str) -> None:
 )
 def test_times(text: str, value: float) -> None:
     assert seconds(text, "--budget") == value
+
+
+@pytest.mark.parametrize("text", ["nan", "nanm", "inf", "-inf", "infs", "1e400", "0", "-3m", ""])
+def test_no_times(text: str) -> None:
+    with pytest.raises(UsageError, match="--budget"):
+        seconds(text, "--budget")
 
 
 def test_names_complete(environment: dict[str, str]) -> None:

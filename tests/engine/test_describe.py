@@ -110,6 +110,31 @@ def test_answers_are_kept_until_the_source_changes(
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("module", "changed"), [("sizes", "sizes.py"), ("parts.config", "parts/fields.py")]
+)
+def test_a_config_from_elsewhere_is_described_anew_when_it_changes(
+    tmp_path: Path, plugin: Path, monkeypatch: pytest.MonkeyPatch, module: str, changed: str
+) -> None:
+    """Of a file beside the plugin, and of a relative import there."""
+    folder = plugin.parent
+    monkeypatch.syspath_prepend(str(folder))
+    head, _, tail = PLUGIN.partition("class Config")
+    config, _, rest = tail.partition("class Plugin")
+    plugin.write_text(f"{head}from {module} import Config\nclass Plugin{rest}")
+    (folder / "parts").mkdir()
+    (folder / "parts" / "__init__.py").write_text("")
+    (folder / "parts" / "config.py").write_text("from .fields import Config\n")
+    (folder / changed).write_text(f"import msgspec\nclass Config{config}")
+
+    found = Describer(tmp_path / "cache").describe(target(plugin))
+    assert found.unavailable is None and set(found.defaults) == {"rate", "sizes"}
+    (folder / changed).write_text((folder / changed).read_text().replace("rate", "speed"))
+    found = Describer(tmp_path / "cache").describe(target(plugin))
+    assert set(found.defaults) == {"speed", "sizes"}
+    assert found.configure({"speed": 1.0}, "here")["speed"] == 1.0
+
+
 def test_a_damaged_cache_is_asked_again(tmp_path: Path, plugin: Path) -> None:
     Describer(tmp_path / "cache").describe(target(plugin))
     (file,) = (tmp_path / "cache" / "descriptions").iterdir()

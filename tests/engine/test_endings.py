@@ -38,7 +38,6 @@ JOB = timing("Toy", Path("/somewhere/cache"))
         ({"exit_code": -9, "out_of_memory": True}, "oom", "SIGKILL"),
         ({"exit_code": -11, "out_of_memory": True}, "crash", "SIGSEGV"),
         ({"exit_code": -9, "timeout": 3.0}, "timeout", "Timeout"),
-        ({"exit_code": None}, "crash", "ServerLost"),
         ({"exit_code": 0}, "error", "NoResult"),
         ({"exit_code": 3}, "error", "NoResult"),
     ],

@@ -143,7 +143,7 @@ def test_lengths_beyond_one_that_ran_out_of_memory_are_skipped_not_omitted(
     assert [record.status for record in found] == ["ok", "oom", "skipped", "oom"]
     assert found[2].failure is not None
     assert "oom already at length 64" in found[2].failure.message
-    assert store.has(jobs[2].cell.id)
+    assert store.load(jobs[2].cell.id) is not None
 
 
 def test_a_rerun_does_only_what_is_missing(server: ForkServer, store: Store, cache: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_rerun_does_only_what_is_missing(server: ForkServer, store: Store, cac
     first = list(Pool(store, server, slots=1).run(jobs))
     (store.path / f"{first[1].id}.json").unlink()
     diary = Diary()
-    missing = [job for job in jobs if not store.has(job.cell.id)]
+    missing = [job for job in jobs if store.load(job.cell.id) is None]
     list(Pool(store, server, slots=1, watcher=diary).run(missing))
     assert diary.lines == ["start Toy forward 16", "ok Toy forward 16"]
     assert store.load(first[0].id) == first[0]
@@ -378,7 +378,7 @@ def test_a_run_that_is_stopped_from_outside_leaves_nothing_running_and_loses_not
         assert [record.id for record in store.records()] == [finished]
         # And the same command again does the rest, and nothing twice.
         jobs = [timing("Toy", tmp_path), timing("Sleeps", tmp_path, note=str(tmp_path))]
-        due = [job for job in jobs if not store.has(job.cell.id)]
+        due = [job for job in jobs if store.load(job.cell.id) is None]
         assert [job.label for job in due] == ["Sleeps forward 32"]
         (record,) = Pool(store, server, slots=1, timeout=1.0).run(due)
         assert record.status == "timeout"

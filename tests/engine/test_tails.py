@@ -32,8 +32,29 @@ def test_places_that_are_known_are_cut_with_their_spaces() -> None:
     assert strip_paths("read /my data/set one/x.csv.", ["/my data/set one"]) == "read x.csv."
     assert strip_paths("read /my data/x.csv, row 1", ["/my data/x.csv"]) == "read x.csv, row 1"
     assert strip_paths("in secret/reviews.csv", ["secret/reviews.csv"]) == "in reviews.csv"
-    # A plain word is no place, even where a folder is called so.
-    assert strip_paths("data, data and data", ["data"]) == "data, data and data"
+    assert strip_paths("read /my data/set one/b.csv.", ["/my data/set one/a.csv"]) == "read b.csv."
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "stripped"),
+    [
+        ("'bad/basic_train.tsv', row 1", "bad", "'basic_train.tsv', row 1"),
+        ("'bad/release one/train.tsv', row 1", "bad/", "'train.tsv', row 1"),
+        ("bad/release/train.tsv, row 1", "./bad", "train.tsv, row 1"),
+        ("in ./bad/train.tsv", "bad", "in train.tsv"),
+        ("in my reviews/train.csv", "my reviews", "in train.csv"),
+        ("'../me/reviews/train.csv'", "../me/reviews", "'train.csv'"),
+        ("'../train.csv' and '../me/train.csv'", "..", "'train.csv' and 'train.csv'"),
+        ("'bad/train.csv' has no 'bad/test.csv'", "bad/train.csv", "'train.csv' has no 'test.csv'"),
+        # A name stays, and so does a word that only looks like one.
+        ("data, data and data", "data", "data, data and data"),
+        ("no train.csv in 'bad'", "bad", "no train.csv in 'bad'"),
+        ("not-bad/good or unbad/good", "bad", "not-bad/good or unbad/good"),
+        ("see https://bad/a", "bad", "see https://bad/a"),
+    ],
+)
+def test_relative_places_are_cut_too(text: str, known: str, stripped: str) -> None:
+    assert strip_paths(text, [known]) == stripped
 
 
 @pytest.mark.parametrize("place", [Path.home(), Path.cwd(), Path(tempfile.gettempdir())])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from lra.core.errors import LraError
+from lra.engine import timing_lock
 from lra.engine.timing_lock import TimingLock
 
 
@@ -48,3 +50,24 @@ def test_a_place_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(LraError, match=r"cannot open the timing lock.*TMPDIR") as refused:
         TimingLock(tmp_path / "none" / "lock").acquire()
     assert "\n" not in str(refused.value)
+
+
+def test_tmpdir_makes_no_second_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing_lock, "_NAME", f"{tmp_path.name}.lock")
+    first = TimingLock()
+    assert first.acquire()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    second = TimingLock()
+    try:
+        assert not second.acquire()
+    finally:
+        first.release()
+        Path("/tmp", timing_lock._NAME).unlink()
+    # Where /tmp refuses, the temporary folder is taken.
+    Path("/tmp", timing_lock._NAME).symlink_to(tmp_path / "none" / "lock")
+    try:
+        assert second.acquire()
+        assert (tmp_path / timing_lock._NAME).is_file()
+    finally:
+        second.release()
+        Path("/tmp", timing_lock._NAME).unlink()

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from lra.core.dataset import Dataset, Split
-from lra.measure.baselines import TRAINING_ROWS, baselines
+from lra.measure import baselines as module
+from lra.measure.baselines import baselines
 
 
 def data(make, rows=400, inputs=1, classes=2):
@@ -68,4 +69,18 @@ def test_the_same_data_gives_the_same_figures(seed):
 
     made = data(noise, rows=100 + seed)
     assert baselines(made) == baselines(made)
-    assert TRAINING_ROWS >= 10_000
+
+
+def test_the_bag_is_fitted_to_the_first_rows_only(monkeypatch):
+    """The first rows say the opposite of the rest, which is far more."""
+
+    def turning(rng):
+        turning.made += 1
+        token = int(rng.integers(1, 3))
+        return [[token] * 6], token - 1 if turning.made > 40 else 2 - token
+
+    turning.made = 0
+    made = data(turning)
+    assert baselines(made)["bag_of_tokens"] > 0.95
+    monkeypatch.setattr(module, "FITTED_ROWS", 40)
+    assert baselines(made)["bag_of_tokens"] < 0.05

@@ -80,11 +80,10 @@ def test_on_a_cpu_the_figures_of_a_gpu_are_unknown_with_a_reason() -> None:
     for name in ("peak_allocated_bytes", "peak_reserved_bytes"):
         assert found[name].value is None
         assert found[name].why_null
-    assert found["peak_resident_bytes"].value is not None
     assert {metric.unit for metric in found.values()} == {"B"}
 
 
-@pytest.mark.parametrize(("marks", "peak"), [([500, 700], 200), ([500, 500], None)])
+@pytest.mark.parametrize(("marks", "peak"), [([500, 900_500], 900_000), ([500, 500], None)])
 def test_without_a_mark_that_can_be_reset_only_growth_is_known(
     monkeypatch: pytest.MonkeyPatch, marks: list[int], peak: int | None
 ) -> None:
@@ -94,6 +93,13 @@ def test_without_a_mark_that_can_be_reset_only_growth_is_known(
     metric = found["peak_resident_bytes"]
     assert metric.value == peak
     assert (metric.why_null is None) == (peak is not None)
+
+
+def test_a_peak_that_the_counting_cannot_tell_is_unknown_with_a_reason() -> None:
+    found = memory.measure_memory(lambda: None, CPU, between=lambda: None)["peak_resident_bytes"]
+    assert found.value is None and "0.26 MB" in (found.why_null or "")
+    held = memory.measure_memory(lambda: torch.ones(1 << 20), CPU, between=lambda: None)
+    assert (held["peak_resident_bytes"].value or 0) > 3e6
 
 
 def test_a_gpus_peaks_are_read_in_the_right_order(monkeypatch: pytest.MonkeyPatch) -> None:

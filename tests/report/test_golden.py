@@ -20,9 +20,9 @@ GOLDEN = Path(__file__).with_name("golden")
 
 
 def _texts(rendered: Rendered) -> dict[str, str]:
-    out = rendered.page.parent
+    out, said = rendered.page.parent, rendered.findings
     texts = {name: (out / name).read_text(encoding="utf-8") for name in ("report.md", "report.csv")}
-    texts["terminal.txt"] = "\n".join([rendered.table, "", *rendered.headline, ""])
+    texts["terminal.txt"] = "\n".join([said.table, "", *said.headline, ""])
     return {name: re.sub(r"\b[0-9a-f]{20}\b", "<hash>", text) for name, text in texts.items()}
 
 

@@ -70,8 +70,8 @@ def test_every_file_is_written_and_the_terminal_gets_its_lines(rendered: Rendere
         "report.csv",
         "report.md",
     ]
-    assert rendered.headline[0].startswith("performer: 44.0 % on listops (sdpa 49.0 %")
-    assert "mean of 5" in rendered.table
+    assert rendered.findings.headline[0].startswith("performer: 44.0 % on listops (sdpa 49.0 %")
+    assert "mean of 5" in rendered.findings.table
 
 
 def test_the_page_loads_nothing_and_is_well_formed(rendered: Rendered) -> None:
@@ -167,8 +167,8 @@ def test_awkward_names_survive_everywhere(tmp_path: Path) -> None:
     assert page.open == []
     assert page.tags["b"] == 0
     assert page.text.count(shown) >= 5
-    assert shown in result.table
-    assert shown in result.headline[0]
+    assert shown in result.findings.table
+    assert shown in result.findings.headline[0]
     csv = (tmp_path / "report.csv").read_text()
     assert AWKWARD in csv
     for plot in (tmp_path / "plots").iterdir():
@@ -178,9 +178,9 @@ def test_awkward_names_survive_everywhere(tmp_path: Path) -> None:
 def test_an_empty_store_gives_a_page_that_says_what_to_do(tmp_path: Path) -> None:
     _, reference = store()
     result = render([], reference, tmp_path, title="empty")
-    assert len(result.headline) == 1
-    assert "python -m lra run --impl performer" in result.headline[0]
-    assert result.table == ""
+    assert len(result.findings.headline) == 1
+    assert "python -m lra run --impl performer" in result.findings.headline[0]
+    assert result.findings.table == ""
     assert "no record to report" in result.page.read_text()
     assert (tmp_path / "report.csv").read_text().count("\n") == 1
 

@@ -18,11 +18,21 @@ RUN = [
 ]
 
 
-def test_each_kind_of_cell_names_its_own_variants() -> None:
+def test_settings_are_named_where_a_kind_of_cell_has_several_of_a_mechanism() -> None:
     assert {kept.label for kept in join(RUN, []).kept} == {"performer", "sdpa"}
-    both = [*RUN, quality(MANY, "text", 0.8)]
-    labels = {kept.label for kept in join(both, []).kept}
-    assert labels == {"performer (features=32)", "performer (features=256)", "performer", "sdpa"}
+    both = join([*RUN, quality(MANY, "text", 0.8)], [])
+    labels = {kept.label for kept in both.kept}
+    assert labels == {"performer (features=32)", "performer (features=256)", "sdpa"}
+    assert trained_and_timed(both.entries) == {}
+
+
+def test_what_was_trained_meets_what_was_timed_with_the_same_settings() -> None:
+    sections = {
+        section.id: section
+        for section in assemble(join([*RUN, quality(MANY, "text", 0.8)], []), "test")[0].sections
+    }
+    alt = sections["tradeoff"].figures[0].alt
+    assert "performer (features=256)" in alt and "features=32" not in alt
 
 
 def test_only_mechanisms_whose_settings_differ_are_named() -> None:

@@ -1,0 +1,42 @@
+"""A report is made of records alone, with the committed ones beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from lra.cli import report
+from lra.core.cells import QualityCell
+from lra.core.protocol import Mechanism
+from lra.store import Store
+
+
+def test_a_store_is_rendered_again(lra, finished, tmp_path: Path) -> None:
+    ran = lra("report", "--store", str(finished.store), "--out", "again")
+    assert ran.returncode == 0, ran.stderr
+    assert "report: again/index.html" in ran.stdout
+    assert "linear" in ran.stdout
+    for name in ("index.html", "report.md", "report.csv"):
+        again = (tmp_path / "again" / name).read_bytes()
+        assert again == (finished.folder / "reports/default" / name).read_bytes()
+
+
+def test_reference_records_of_a_clone_stand_beside_the_runs(
+    lra_here, finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (trained,) = [
+        record for record in Store(finished.store).records() if isinstance(record.cell, QualityCell)
+    ]
+    cell = replace(trained.cell, mechanism=Mechanism(name="elsewhere", hash="0"))
+    with Store(tmp_path / "results/reference/one-machine").writing() as committed:
+        committed.save(replace(trained, cell=cell, id=cell.id))
+    asked = ("report", "--store", str(finished.store), "--out")
+    assert lra_here(*asked, "without").returncode == 0
+    monkeypatch.setattr(report, "__file__", str(tmp_path / "lra/cli/report.py"))
+    assert lra_here(*asked, "with").returncode == 0
+    text = {out: Path(out, "report.md").read_text(encoding="utf-8") for out in ("without", "with")}
+    assert "elsewhere" not in text["without"]
+    (row,) = [line for line in text["with"].splitlines() if line.startswith("| elsewhere")][:1]
+    assert "reference" in row
