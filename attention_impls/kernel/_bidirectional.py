@@ -4,7 +4,8 @@
     R features   U = V + 1: the values and a column of ones, whose sum is the denominator
 
 S = [V, 1]^T phi(K) is (U, R); the output is phi(Q) S^T, its first V columns divided by the last.
-The gradient keeps q, k, v and S, and makes the features again, tile by tile. Time O((N + M) R U).
+The gradient keeps q, k, v, S, the output and the inverse denominators, and makes the features
+again, tile by tile. Time O((N + M) R U).
 
 Products of width U go along an inner or the outermost dimension: 65 columns are far slower than 64.
 """

@@ -29,7 +29,7 @@ class Linear(Attention):
         "with Linear Attention, ICML 2020, arXiv:2006.16236",
         year=2020,
         time="O((n + m) d^2)",
-        memory="O(n + m)",
+        memory="O(n + m + d^2); O(n d^2 / 64) in causal training",
         approximates_softmax=False,
         capabilities=Capabilities(
             bidirectional=True,

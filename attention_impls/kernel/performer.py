@@ -52,7 +52,7 @@ class Performer(Attention):
         "arXiv:2009.14794",
         year=2020,
         time="O((n + m) r d)",
-        memory="O(n + m + r d)",
+        memory="O(n + m + r d); O(n r d / 64) in causal training",
         approximates_softmax=True,
         capabilities=Capabilities(
             bidirectional=True,

@@ -14,7 +14,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attention_impls.contract import Attention, Context, Dims, MechanismConfig, split_heads
+from attention_impls.contract import (
+    Attention,
+    Context,
+    Dims,
+    MechanismConfig,
+    split_heads,
+    zero_padding,
+)
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.errors import UsageError
 
@@ -88,12 +95,13 @@ class Linformer(Attention):
     ) -> tuple[Tensor, Any]:
         """Compress the input and then project it, where that is less work.
 
-        E^T (X W + 1 b) = (E^T X) W + (E^T 1) b. The input is already zero at padding, and the bias
-        counts only where keys are real.
+        E^T (X W + 1 b) = (E^T X) W + (E^T 1) b, where both X and 1 are zero at masked keys. These
+        need not be the padded queries, whose inputs the base has zeroed.
         """
         source = x_BND if source_BMD is None else source_BMD
         if not self._input_first(source.shape[1]):
             return super().mix(x_BND, context, source_BMD, state)
+        source = zero_padding(source, context.key_mask_BM)
         e_MP, f_MP = self.compression(source.shape[1])
         slots_BPD = e_MP.mT @ source
         k_BPE = self._project_slots(self.key, slots_BPD, e_MP, context.key_mask_BM)

@@ -23,7 +23,8 @@ from lra.core.errors import UnsupportedError
 Reach = Annotated[int, msgspec.Meta(ge=0)]
 
 BLOCK = 64
-"""Queries in a block: each reads up to 64 keys more than its own window on the CPU."""
+"""Queries in a block. All of a block read the same keys: the block's own, and as many whole blocks
+on either side as hold the reach there."""
 
 
 class SlidingWindowConfig(MechanismConfig, frozen=True):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attention_impls.contract import Context, Dims, Layer, MechanismConfig, Position
-from lra.core.cards import Capabilities
+from lra.core.cards import AttentionCard
 from lra.core.catalogue import find, load, names
 
 Build = Callable[..., Layer]
@@ -25,20 +25,18 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 }
 """Configurations for the laws beside each mechanism's default."""
 
-CLAIMING: dict[str, Callable[[Capabilities], bool]] = {
-    "any_case": lambda can: True,
-    "bidirectional_case": lambda can: can.bidirectional,
-    "causal_case": lambda can: can.causal != "no",
-    "strict_case": lambda can: can.causal == "strict",
-    "cross_case": lambda can: can.cross,
-    "padding_case": lambda can: can.padding != "none",
-    "content_case": lambda can: can.padding == "content",
-    "decode_case": lambda can: can.decode == "exact",
-    "bias_case": lambda can: can.bias,
+CLAIMING: dict[str, Callable[[AttentionCard], bool]] = {
+    "any_case": lambda card: True,
+    "exact_case": lambda card: card.exact,
+    "causal_case": lambda card: card.capabilities.causal != "no",
+    "strict_case": lambda card: card.capabilities.causal == "strict",
+    "cross_case": lambda card: card.capabilities.cross,
+    "padding_case": lambda card: card.capabilities.padding != "none",
+    "content_case": lambda card: card.capabilities.padding == "content",
+    "decode_case": lambda card: card.capabilities.decode == "exact",
+    "bias_case": lambda card: card.capabilities.bias,
 }
 """A test that takes one of these runs over every registered mechanism that claims as much."""
-
-SMALL = {"BLOCK": 4, "CHUNK": 4, "TILE": 100}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -47,13 +45,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(claim, list(_cases(claimed)))
 
 
-def _cases(claimed: Callable[[Capabilities], bool]) -> Iterator[Any]:
+def _cases(claimed: Callable[[AttentionCard], bool]) -> Iterator[Any]:
     for name in names("mechanism"):
         try:
-            card = load(find("mechanism", name)).card
+            takes_part = claimed(load(find("mechanism", name)).card)
         except Exception:  # `test_every_file_loads` says what is wrong with it
             continue
-        if claimed(card.capabilities):
+        if takes_part:
             for config in [{}, *VARIANTS.get(name, [])]:
                 label = "-".join([name, *(f"{key}={value}" for key, value in config.items())])
                 yield pytest.param((name, config), id=label)
@@ -70,10 +68,20 @@ def one_thread() -> Any:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shrink module constants of these names, so that short inputs span several tiles."""
+    """Shrink module constants of these names, so that short inputs span several blocks."""
+    _set_everywhere(monkeypatch, BLOCK=4, CHUNK=4)
+
+
+@pytest.fixture
+def small_tiles(small_blocks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shrink also how much is worked off at once, so that they span several tiles."""
+    _set_everywhere(monkeypatch, TILE=100)
+
+
+def _set_everywhere(monkeypatch: pytest.MonkeyPatch, **constants: int) -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("attention_impls."):
-            for constant, value in SMALL.items():
+            for constant, value in constants.items():
                 if hasattr(module, constant):
                     monkeypatch.setattr(module, constant, value)
 
@@ -121,9 +129,9 @@ def draw() -> Draw:
         generator = torch.Generator().manual_seed(seed)
         m = n if m is None else m
         return [
-            torch.randn(batch, heads, length, width, generator=generator, dtype=dtype)
-            .to(dtype)
-            .requires_grad_()
+            torch.randn(
+                batch, heads, length, width, generator=generator, dtype=dtype
+            ).requires_grad_()
             for length in (n, m, m)
         ]
 

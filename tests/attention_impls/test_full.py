@@ -32,6 +32,16 @@ def test_causal_queries_stand_at_the_end_of_longer_keys(build, draw) -> None:
         torch.testing.assert_close(out[:, :, row : row + 1], alone)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_weights_of_bfloat16_sum_to_one(causal, build, draw) -> None:
+    """The softmax runs in float32: where all values are the same, no query or key is moved."""
+    layer = build(("full", {}), dtype=torch.bfloat16)
+    q, k, v = draw(2, 37, dtype=torch.bfloat16)
+    out, _ = layer.attend(q, k, torch.ones_like(v), Context(causal))
+    for gradient in torch.autograd.grad(out.sum(), (q, k)):
+        assert gradient.abs().max() < 1e-5
+
+
 def test_dropout_scales_what_it_keeps(build, draw) -> None:
     """A tenth of the weights go; the rest grow, so that the mean over draws stays."""
     layer = build(("full", {}), dropout=0.1)

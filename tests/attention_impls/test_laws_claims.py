@@ -105,6 +105,8 @@ def test_claimed_requests_are_not_refused(any_case, build) -> None:
     mask = torch.ones(2, 7, dtype=torch.bool)
     causal = not can.bidirectional
     layer(x, Context(causal))
+    if not can.fixed_length:
+        layer(x.repeat(1, 7, 1), Context(causal))
     if can.causal != "no":
         layer(x, Context(causal=True))
     if can.cross:

@@ -11,12 +11,13 @@ from torch import Tensor
 from attention_impls.contract import Context
 from lra.core.errors import UnsupportedError
 
-pytestmark = pytest.mark.usefixtures("small_blocks")
+pytestmark = pytest.mark.usefixtures("small_tiles")
 
 LENGTH = 29
 SPLITS = [
     [1] * LENGTH,
     [LENGTH],
+    [0, 20, 0, 9],
     [28, 1],
     [1, 28],
     [20, *[1] * 9],

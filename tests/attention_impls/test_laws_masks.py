@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
-from attention_impls.contract import Context
+from attention_impls.contract import Context, Layer
 
-pytestmark = pytest.mark.usefixtures("small_blocks")
+pytestmark = pytest.mark.usefixtures("small_tiles")
 
 LENGTH = 37
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 
 
-def inputs(batch: int, length: int = LENGTH, *, seed: int = 5) -> torch.Tensor:
+def inputs(batch: int, length: int = LENGTH, *, seed: int = 5) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(batch, length, 12, generator=generator, dtype=torch.float64)
+
+
+def output_and_gradients(
+    layer: Layer, context: Context, x: Tensor, source: Tensor | None = None
+) -> list[Tensor]:
+    """Return the output, and the gradients of the inputs and of the parameters."""
+    inputs = [part.clone().requires_grad_() for part in (x, source) if part is not None]
+    y = layer(inputs[0], context, source_BMD=inputs[1] if len(inputs) == 2 else None).y_BND
+    gradients = torch.autograd.grad(
+        y.square().sum(), [*inputs, *layer.parameters()], allow_unused=True, materialize_grads=True
+    )
+    return [y, *gradients]
 
 
 @pytest.mark.parametrize("last", [0, 3, 4, 20, 35])
@@ -56,17 +69,26 @@ def test_what_padding_holds_changes_nothing(
     for causal in directions(layer):
         for position in positions(layer, "bias", "rotary"):
             context = Context(causal, query_mask_BN=mask, key_mask_BM=mask, position=position)
-            results = []
-            for clean in (x, polluted):
-                leaf = clean.clone().requires_grad_()
-                y = layer(leaf, context).y_BND
-                gradients = torch.autograd.grad(
-                    y.square().sum(), [leaf, *layer.parameters()], allow_unused=True
-                )
-                results.append([y, *(g for g in gradients if g is not None)])
-            for wanted, found in zip(*results, strict=True):
-                torch.testing.assert_close(found, wanted, **EXACT)
-            assert not bool(results[0][0][~mask].any())
+            wanted = output_and_gradients(layer, context, x)
+            found = output_and_gradients(layer, context, polluted)
+            torch.testing.assert_close(found, wanted, **EXACT)
+            assert not bool(wanted[0][~mask].any())
+
+
+@pytest.mark.parametrize("garbage", [1e4, float("nan")])
+def test_what_a_masked_source_holds_changes_nothing(
+    cross_case, garbage, build, directions, some_padding
+) -> None:
+    layer = build(cross_case)
+    if layer.card.capabilities.padding == "none":
+        pytest.skip("its card claims no padding")
+    x, source, mask = inputs(3), inputs(3, 41, seed=6), some_padding(3, 41)
+    polluted = source.masked_fill(~mask.unsqueeze(-1), garbage)
+    for causal in directions(layer):
+        context = Context(causal, key_mask_BM=mask)
+        wanted = output_and_gradients(layer, context, x, source)
+        found = output_and_gradients(layer, context, x, polluted)
+        torch.testing.assert_close(found, wanted, **EXACT)
 
 
 def test_masked_keys_are_not_read(padding_case, build, draw, directions, some_padding) -> None:

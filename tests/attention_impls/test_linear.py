@@ -62,15 +62,6 @@ def test_causal_queries_and_keys_meet_at_their_ends(case, n, m, build, draw, che
 
 @kernels
 @directions
-@pytest.mark.parametrize("n", [0, 3])
-def test_no_keys_give_zero(case, causal, n, build, draw) -> None:
-    qkv = draw(2, n, 0)
-    out, _ = build(case).attend(*qkv, Context(causal=causal))
-    assert out.shape == (2, 2, n, 8) and not bool(out.any())
-
-
-@kernels
-@directions
 def test_gradients_by_finite_differences(case, causal, build, draw, monkeypatch) -> None:
     monkeypatch.setattr("attention_impls.kernel._causal.CHUNK", 3)
     layer = build(case)
@@ -249,19 +240,3 @@ def test_features_that_underflow_give_zero_and_finite_gradients(causal, build, d
             gradients = torch.autograd.grad(out.square().sum(), (q, k, v))
             assert all(bool(x.isfinite().all()) for x in (out, *gradients))
     assert not bool(out.any())
-
-
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # the compiler's own doing
-@kernels
-@directions
-def test_the_compiler_takes_it_whole(case, causal, build) -> None:
-    """No graph break, forward or backward, and the same numbers; nothing is generated."""
-    layer, context = build(case), Context(causal=causal)
-    x = torch.randn(2, CHUNK + 1, 12, dtype=torch.float64, requires_grad=True)
-    plain = layer(x, context).y_BND
-    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)(x, context).y_BND
-    upstream = torch.randn_like(plain)
-    torch.testing.assert_close(compiled, plain)
-    torch.testing.assert_close(
-        torch.autograd.grad(compiled, x, upstream), torch.autograd.grad(plain, x, upstream)
-    )

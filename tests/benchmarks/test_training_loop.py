@@ -77,8 +77,11 @@ def bare_loop(network: nn.Module, batches: list[Batch]) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _one_thread() -> None:
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.mark.benchmark(group="training-loop")
