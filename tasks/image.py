@@ -21,7 +21,7 @@ from tasks import _shown
 from tasks.contract import Task, TaskConfig
 from tasks.generators.counter import U64, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
-from tasks.generators.shapes import SHAPES, SMALLEST, draw_shapes
+from tasks.generators.shapes import FRAMED, LARGEST_PERCENT, NARROWEST, SHAPES, draw_shapes
 
 
 class ImageConfig(TaskConfig, frozen=True):
@@ -31,7 +31,7 @@ class ImageConfig(TaskConfig, frozen=True):
     """Different shapes, and so classes: the first so many."""
     levels: Annotated[int, msgspec.Meta(ge=2, le=256)] = 8
     """Grey levels, spread evenly over 0 ... 255."""
-    smallest_percent: Annotated[int, msgspec.Meta(ge=50, le=90)] = 50
+    smallest_percent: Annotated[int, msgspec.Meta(ge=50, le=LARGEST_PERCENT)] = 50
     """Width of the smallest shape in percent of the picture's; that of the largest is 90."""
     noise_percent: Annotated[int, msgspec.Meta(ge=0, le=50)] = 5
     """Chance of a pixel to take a random grey level."""
@@ -52,6 +52,7 @@ class Image(Task):
     def __init__(self, config: TaskConfig, *, length: int, rules: Rules = "fixed") -> None:
         super().__init__(config, length=length, rules=rules)
         self.side = _side(length)
+        _check_shapes(self.side, cast(ImageConfig, config))
 
     @property
     def classes(self) -> int:
@@ -86,9 +87,25 @@ def _side(length: int) -> int:
         raise UsageError(
             f"image: {length} pixels are no square; use length {side**2} or {(side + 1) ** 2}"
         )
-    if side < SMALLEST:
-        raise UsageError(
-            f"image: {side} x {side} pixels are too few to draw shapes; "
-            f"use length {SMALLEST**2} or more"
-        )
     return side
+
+
+def _check_shapes(side: int, config: ImageConfig) -> None:
+    """Refuse sizes at which two shapes may be one and the same picture."""
+    narrowest = side * config.smallest_percent // 100
+    if narrowest < NARROWEST:
+        enough = -(-NARROWEST * 100 // config.smallest_percent)
+        remedy = f"use length {enough**2} or more"
+        percent = -(-NARROWEST * 100 // max(side, 1))
+        if percent <= LARGEST_PERCENT:
+            remedy += f" or smallest_percent {percent} or more"
+        raise UsageError(
+            f"image: at {side} x {side} pixels the smallest shapes are {narrowest} wide and some "
+            f"look the same; {remedy}"
+        )
+    unframed = SHAPES.index("frame")
+    if side < FRAMED and config.shapes > unframed:
+        raise UsageError(
+            f"image: at {side} x {side} pixels a frame may look like a square; "
+            f"use length {FRAMED**2} or more or at most {unframed} shapes"
+        )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from lra.core.cards import TaskCard
 from lra.core.dataset import SPLITS, Dataset, Split, SplitName
-from lra.core.protocol import Rows, Rules
+from lra.core.protocol import Rows
 from tasks import _shown
 from tasks.contract import Task, TaskConfig
 from tasks.generators.counter import U64, below, stream_key
@@ -40,9 +40,6 @@ class Text(Task):
         stand_in="poems of four verses: do they rhyme ABAB (1) or ABBA (0)?",
     )
     Config = TextConfig
-
-    def __init__(self, config: TaskConfig, *, length: int, rules: Rules = "fixed") -> None:
-        super().__init__(config, length=length, rules=rules)
 
     def generate(self, split: SplitName, rows: int) -> Split:
         """Make `rows` poems; under lra2021 rules validation is test, as in the original."""

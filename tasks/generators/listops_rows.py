@@ -21,8 +21,9 @@ REPEATABLE = 100
 
 _BATCH = 4096
 _CLASSES: dict[SplitName, tuple[int, ...]] = {"train": (2, 3), "validation": (0,), "test": (1,)}
-_PATIENCE = 2**17
-_RAREST = 2**13
+_WINDOW = 2**17
+_FEWEST = 2**4
+"""New expressions that so many tries must yield."""
 
 
 def draw(grammar: Grammar, split: SplitName, rows: int, seed: int) -> Expressions:
@@ -34,7 +35,7 @@ def draw(grammar: Grammar, split: SplitName, rows: int, seed: int) -> Expression
     checked = grammar.longer_than < REPEATABLE
     seen: set[int] = set()
     parts: list[Expressions] = []
-    found = tried = 0
+    found = tried = before = 0
     while found < rows:
         keys = counter.row_keys(stream, np.arange(tried, tried + _BATCH))
         part = grow(grammar, keys)
@@ -43,11 +44,14 @@ def draw(grammar: Grammar, split: SplitName, rows: int, seed: int) -> Expression
         parts.append(part)
         found += len(part.values)
         tried += _BATCH
-        if tried >= _PATIENCE and found < min(rows, tried // _RAREST):
+        if tried % _WINDOW:
+            continue
+        if found < min(rows, before + _FEWEST):
             raise UsageError(
                 f"listops: only {found} different expressions in {tried} tries, {rows} asked for "
                 f"{split}; ask for fewer rows or widen min_length, max_length or max_depth"
             )
+        before = found
     return _join(parts, rows)
 
 

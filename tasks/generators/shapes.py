@@ -29,10 +29,15 @@ SHAPES = (
     "columns",
 )
 """Class i is shape i."""
-SMALLEST = 10
-"""Pixels a side of the smallest picture in which the shapes differ."""
+NARROWEST = 6
+"""Width in pixels from which on no two shapes look the same, whatever their sizes and places; a
+disc 5 wide may be a square."""
+FRAMED = 11
+"""Pixels a side from which on a frame never runs along all four edges, where it would look like a
+square in the other of the two greys."""
+LARGEST_PERCENT = 90
+"""Width of the largest shape in percent of the picture's."""
 
-_LARGEST_PERCENT = 90
 _LABEL, _GROUND, _STEP, _EXTENT, _ACROSS, _DOWN, _PIXELS = 0, 1, 2, 3, 4, 5, 16
 """Where in a row's stream each kind of draw begins."""
 
@@ -49,13 +54,13 @@ def draw_shapes(
     """Return one picture of side x side pixels, row by row, for each key, with its shape's class
     among the first `shapes`.
 
-    A shape is `smallest_percent` to 90 % as wide as the picture; `levels` grey levels are spread
-    evenly over 0 ... 255.
+    A shape is `smallest_percent` to 90 % as wide as the picture, and should be at least `NARROWEST`
+    pixels wide; `levels` grey levels are spread evenly over 0 ... 255.
     """
     labels_R = below(keys_R, _LABEL, shapes)
     inside_RYX = _inside(keys_R, labels_R, side, smallest_percent)
     ground_R = below(keys_R, _GROUND, levels)
-    # At least a quarter of the scale apart, either way round.
+    # At least levels // 4 levels apart, either way round.
     least = max(1, levels // 4)
     shape_R = (ground_R + least + below(keys_R, _STEP, levels - 2 * least + 1)) % levels
     picture_RYX = np.where(inside_RYX, shape_R[:, None, None], ground_R[:, None, None])
@@ -71,7 +76,7 @@ def draw_shapes(
 
 def _inside(keys_R: U64, labels_R: npt.NDArray[np.int64], side: int, smallest_percent: int) -> Mask:
     """Which pixels a shape covers, (rows, side, side)."""
-    smallest, largest = side * smallest_percent // 100, side * _LARGEST_PERCENT // 100
+    smallest, largest = side * smallest_percent // 100, side * LARGEST_PERCENT // 100
     extent_R = smallest + below(keys_R, _EXTENT, largest - smallest + 1)
     room_R = 2 * side - 2 * extent_R + 1
     across_R = extent_R + below(keys_R, _ACROSS, room_R)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from lra.core.hashing import file_hash, source_hash, value_hash
 from lra.core.protocol import Rows, Rules
-from tasks.sources.files import HUB, source_files
+from tasks.sources.files import HUB, hashed_files, readable
 
 
 def source_kind(source: str | None) -> Literal["generated", "file", "hub"]:
@@ -38,7 +38,9 @@ def data_hash(
     kind = source_kind(source)
     content: list[Any] = []
     if source is not None and kind == "file":
-        content = [(name, file_hash(path)) for name, path in source_files(source)]
+        for name, path in hashed_files(source, task):
+            with readable(path):
+                content.append((name, file_hash(path)))
     elif source is not None:
         from tasks.sources.hub import content_hash
 

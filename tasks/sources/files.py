@@ -6,8 +6,10 @@ basic_val.tsv, train-00000-of-00002.parquet. Naming one of them, or their folder
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +29,11 @@ SPLIT_WORDS: dict[str, SplitName] = {
     "test": "test",
 }
 
+_STEMS = {"listops": ("listops", "basic"), "text": ("text", "imdb")}
+"""What a set may be called that is found by itself among others in a folder; of the tasks here."""
+_REVIEW_TASKS = {"text"}
+"""Tasks that also read a folder laid out as aclImdb, before any table there."""
+
 _NAME = re.compile(
     r"(?P<stem>.*?)(?:^|[._-])(?P<word>" + "|".join(SPLIT_WORDS) + r")"
     r"(?:-\d{5}-of-\d{5})?(?P<suffix>\.(?:parquet|csv|tsv)(?:\.gz)?)"
@@ -37,71 +44,109 @@ Family = dict[SplitName, list[Path]]
 
 
 class Sources(NamedTuple):
-    """What a source holds: one file without a split word, or a family."""
+    """What a source holds: one file without a split word, a family, or a text a file."""
 
     single: Path | None
     family: Family
+    reviews: tuple[Path, ...]
+
+    @property
+    def files(self) -> list[Path]:
+        """All of them."""
+        single = [] if self.single is None else [self.single]
+        return [*single, *(file for files in self.family.values() for file in files), *self.reviews]
 
 
 def existing(source: str) -> Path:
     """Return the path of a source; `DataError` if nothing is there."""
     path = Path(source).expanduser()
-    if not path.exists():
+    with readable(path):
+        there = path.exists()
+    if not there:
         raise DataError(f"no file or folder '{source}'; check the path given to --data")
     return path
 
 
-def table_files(source: str, prefer: Iterable[str] = ()) -> Sources:
-    """Return the Parquet, CSV or TSV files of a source.
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn an operating system's refusal to read `path` into a `DataError`."""
+    try:
+        yield
+    except OSError as error:
+        raise unreadable(path, error) from error
 
-    Where a folder holds several sets, the one with the first stem of `prefer` is taken; if no such
+
+def unreadable(path: Path, error: OSError) -> DataError:
+    """Return the error for a file or folder that the operating system does not let us read."""
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return DataError(f"'{path}' cannot be read: {reason}; check the file and its permissions")
+
+
+def source_files(source: str, task: str) -> Sources:
+    """Return the Parquet, CSV or TSV files of a source, or the texts of one laid out as aclImdb.
+
+    Where a folder holds several sets, the one called as the task expects is taken; if no such
     one is there that is an error, as is a family without a train or test file.
     """
     path = existing(source)
     if path.is_file():
-        own = _NAME.fullmatch(path.name)
+        own = _matched(path)
         if own is None:
-            return Sources(path, {})
-        return Sources(None, _complete(source, _families(path.parent)[_key(own)]))
+            return Sources(path, {}, ())
+        return Sources(None, _complete(source, _families(path.parent)[_key(own)]), ())
+    reviews = _reviews(path) if task in _REVIEW_TASKS else ()
+    if reviews:
+        return Sources(None, {}, reviews)
     families = _families(path)
     if not families:
         raise DataError(
             f"folder '{source}' holds no *_train and *_test files (.parquet, .csv or .tsv); "
             f"name the file itself or rename the files"
         )
-    for stem in (*prefer, None):
+    for stem in (*_STEMS.get(task, ()), None):
         fitting = [family for key, family in families.items() if stem in (key[0], None)]
         if len(fitting) == 1:
-            return Sources(None, _complete(source, fitting[0]))
+            return Sources(None, _complete(source, fitting[0]), ())
     examples = ", ".join(sorted(next(iter(f.values()))[0].name for f in families.values()))
     raise DataError(f"folder '{source}' holds several sets ({examples}); name one of the files")
 
 
-def source_files(source: str) -> list[tuple[str, Path]]:
-    """Return the name (relative, fixed) and path of every file that a source may be read from."""
+def hashed_files(source: str, task: str) -> list[tuple[str, Path]]:
+    """Return the name (relative, fixed) and path of every file that a source is read from.
+
+    How a task from elsewhere reads a folder is not known here: there all files count.
+    """
     path = existing(source)
-    if path.is_file():
-        own = _NAME.fullmatch(path.name)
-        family = _families(path.parent)[_key(own)] if own else {"train": [path]}
-        files = [file for paths in family.values() for file in paths]
-        return sorted((file.name, file) for file in files)
-    families = _families(path)
-    files = [file for family in families.values() for paths in family.values() for file in paths]
-    if not files:
-        files = review_files(path) or [file for file in path.rglob("*") if file.is_file()]
+    if path.is_file() or task in _STEMS:
+        files = source_files(source, task).files
+    else:
+        with readable(path):
+            files = [file for file in path.rglob("*") if file.is_file() and not _hidden(file)]
     if not files:
         raise DataError(f"folder '{source}' is empty; check the path given to --data")
-    return sorted((file.relative_to(path).as_posix(), file) for file in files)
+    root = path if path.is_dir() else path.parent
+    return sorted((file.relative_to(root).as_posix(), file) for file in files)
 
 
-def review_files(folder: Path) -> list[Path]:
-    """Return the texts of a folder laid out as aclImdb, in order of name; [] if it is not one."""
-    return [
-        file
-        for part in ("train", "test")
-        for side in ("neg", "pos")
-        for file in sorted((folder / part / side).glob("*.txt"))
-    ]
+def _reviews(folder: Path) -> tuple[Path, ...]:
+    """The texts of a folder laid out as aclImdb, in order of name; none if it is not one."""
+    with readable(folder):
+        return tuple(
+            file
+            for part in ("train", "test")
+            for side in ("neg", "pos")
+            for file in sorted((folder / part / side).glob("*.txt"))
+            if not _hidden(file)
+        )
+
+
+def _hidden(file: Path) -> bool:
+    """Such as the `._name` that macOS lays beside every file of an archive."""
+    return file.name.startswith(".")
+
+
+def _matched(file: Path) -> re.Match[str] | None:
+    return None if _hidden(file) else _NAME.fullmatch(file.name)
 
 
 def _key(match: re.Match[str]) -> tuple[str, str]:
@@ -110,9 +155,11 @@ def _key(match: re.Match[str]) -> tuple[str, str]:
 
 def _families(folder: Path) -> dict[tuple[str, str], Family]:
     found: dict[tuple[str, str], Family] = {}
-    for file in sorted(folder.iterdir()):
-        match = _NAME.fullmatch(file.name)
-        if match and file.is_file():
+    with readable(folder):
+        files = [file for file in sorted(folder.iterdir()) if file.is_file()]
+    for file in files:
+        match = _matched(file)
+        if match:
             family = found.setdefault(_key(match), {})
             family.setdefault(SPLIT_WORDS[match["word"]], []).append(file)
     return found

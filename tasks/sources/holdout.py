@@ -20,13 +20,13 @@ def content_key(content: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
 
 
-def held_out(key: int, share: float = SHARE) -> bool:
+def held_out(key: int) -> bool:
     """Return whether a training example belongs to validation."""
-    return key < share * _RANGE
+    return key < SHARE * _RANGE
 
 
-def assigned(key: int, share: float = SHARE) -> SplitName:
+def assigned(key: int) -> SplitName:
     """Return the split of an example of a file that has none."""
-    if held_out(key, share):
+    if held_out(key):
         return "validation"
-    return "test" if key >= (1.0 - share) * _RANGE else "train"
+    return "test" if key >= (1.0 - SHARE) * _RANGE else "train"

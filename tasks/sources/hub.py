@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def load_hub(reference: str, task: str) -> dict[str, pa.Table]:
     """Return the splits of `hub:NAME` or `hub:NAME@REVISION` as Arrow tables, by the hub's names.
 
-    Downloads go to the cache of `datasets`. Raises `DataError` when the hub cannot be reached or
-    has no such data set; `task` is the one that `--data` named.
+    Downloads go to the cache of `datasets`. Raises `DataError` when the hub cannot be reached, or
+    has no such data set or one that cannot be parsed; `task` is the one that `--data` named.
     """
     import datasets
 
@@ -30,8 +30,9 @@ def load_hub(reference: str, task: str) -> dict[str, pa.Table]:
             f"{reference}: the hub cannot be reached; give a local file with --data {task}=PATH "
             f"or leave --data out for the stand-in"
         ) from error
-    except (OSError, ValueError) as error:
-        reason = (str(error).splitlines() or ["no reason given"])[0]
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+        # Of a set that does not parse, `datasets` says why in the error's cause alone.
+        reason = (str(error.__cause__ or error).splitlines() or ["no reason given"])[0]
         raise DataError(
             f"{reference}: {reason}; check the name, or give a local file with --data {task}=PATH"
         ) from error

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from lra.core.dataset import SPLITS, Split, SplitName
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
-from tasks.sources.files import HUB, table_files
+from tasks.sources.files import HUB, source_files
 from tasks.sources.holdout import assigned, content_key
-from tasks.sources.tables import bad_row, read_label, read_rows, read_text
+from tasks.sources.tables import bad_row, read_label, read_rows, read_text, shown
 
 _Example = tuple[npt.NDArray[np.uint8], int]
 
@@ -35,9 +35,10 @@ def read_listops(
     if source.startswith(HUB):
         raise DataError(f"listops is not read from the hub ('{source}'); give a file or a folder")
     table = {token.encode(): value for token, value in ids.items()}
-    single, family = table_files(source, prefer=("listops", "basic"))
-    if single is not None:
-        return _by_content(single, rows, length, table)
+    files = source_files(source, "listops")
+    if files.single is not None:
+        return _by_content(files.single, rows, length, table)
+    family = files.family
     if "validation" not in family:
         raise DataError(f"'{source}' has no validation split; add the file whose name says 'val'")
     found: dict[SplitName, Split] = {}
@@ -64,24 +65,36 @@ def _split(examples: list[_Example], length: int, path: Path) -> Split:
 
 
 def _examples(path: Path, table: Mapping[bytes, int]) -> Iterator[_Example]:
-    closing = table[b"]"]
-    opening = min(value for token, value in table.items() if token.startswith(b"["))
+    step_of = np.zeros(max(table.values()) + 1, dtype=np.int8)
+    for token, value in table.items():
+        step_of[value] = token.startswith(b"[") - (token == b"]")
     for row, (source, target) in read_rows(path, ("Source", "Target")):
         words = read_text(path, row, source).translate(None, b"()").split()
         try:
             tokens = np.frombuffer(bytes(map(table.__getitem__, words)), dtype=np.uint8)
         except KeyError as error:
-            token = error.args[0].decode("utf-8", "replace")[:40]
             raise bad_row(
                 path,
                 row,
-                f"unknown token '{token}' in Source; the {len(table)} known ones are "
+                f"unknown token {shown(error.args[0])} in Source; the {len(table)} known ones are "
                 f"{b' '.join(table).decode()}",
             ) from error
-        opened = np.count_nonzero(tokens >= opening) - np.count_nonzero(tokens == closing)
-        closed = np.count_nonzero(tokens == closing)
-        if opened != closed or not len(tokens):
-            raise bad_row(
-                path, row, f"Source has {opened} operators and {closed} ']'; copy the file again"
-            )
+        fault = _fault(step_of[tokens])
+        if fault:
+            raise bad_row(path, row, f"Source {fault}; copy the file again")
         yield tokens, read_label(path, row, target, classes=10)
+
+
+def _fault(steps: npt.NDArray[np.int8]) -> str | None:
+    """What keeps tokens from being one expression; a step is 1 for an operator, -1 for a `]`."""
+    if not len(steps):
+        return "holds no token"
+    opened, closed = np.count_nonzero(steps > 0), np.count_nonzero(steps < 0)
+    if opened != closed:
+        return f"has {opened} operators and {closed} ']'"
+    outside = np.cumsum(steps, dtype=np.int64)[:-1] < 1
+    if outside.any():
+        return f"is over after token {outside.argmax() + 1} of {len(steps)}"
+    if ((steps[:-1] > 0) & (steps[1:] < 0)).any():
+        return "has an operator without arguments"
+    return None

@@ -6,14 +6,17 @@ Range Arena release). Texts are UTF-8 bytes as they stand in the file.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from lra.core.errors import DataError
+from tasks.sources.files import unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,13 +24,18 @@ if TYPE_CHECKING:
 Row = tuple[int, tuple[Any, ...]]
 """Row number, and the values of the columns asked for: bytes, int, float or None."""
 
+_LONGEST_FIELD = 2**31 - 1
+_WHOLE = re.compile(rb"-?\d+(\.0*)?")
+_NAMES_SHOWN = 10
+
 
 def read_rows(
     path: Path, columns: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> Iterator[Row]:
     """Yield the rows of a file, lazily; the value of an optional column that is not there is None.
 
-    Raises `DataError` for a missing column, an empty, truncated or undecodable file.
+    Raises `DataError` for a column that is missing or there twice, an empty, truncated, unreadable
+    or undecodable file.
     """
     name = path.name.removesuffix(".gz")
     if name.endswith(".parquet"):
@@ -49,7 +57,7 @@ def batch_rows(
     row = 0
     for batch in batches:
         there = batch.schema.names
-        _require(name, there, columns)
+        _require(name, there, columns, optional)
         lists = []
         for column in (*columns, *optional):
             if column not in there:
@@ -58,7 +66,7 @@ def batch_rows(
             values = batch.column(column)
             if pa.types.is_dictionary(values.type):
                 values = values.dictionary_decode()
-            if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+            if _is_text(values.type):
                 values = values.cast(pa.large_binary())
             lists.append(values.to_pylist())
         for values in zip(*lists, strict=True):
@@ -69,7 +77,7 @@ def batch_rows(
 def read_text(path: Path | str, row: int, value: Any) -> bytes:
     """Return a text cell as UTF-8 bytes; `DataError` if it is missing, empty or not UTF-8."""
     if not isinstance(value, bytes):
-        raise bad_row(path, row, f"the text is {_shown(value)}; write a text")
+        raise bad_row(path, row, f"the text is {shown(value)}; write a text")
     if not value:
         raise bad_row(path, row, "the text is empty; remove the row")
     try:
@@ -83,14 +91,15 @@ def read_text(path: Path | str, row: int, value: Any) -> bytes:
 
 def read_label(path: Path | str, row: int, value: Any, classes: int) -> int:
     """Return a label cell as an integer; `DataError` unless it is 0 ... classes - 1."""
+    written = value.strip() if isinstance(value, bytes) else b"0"
     try:
         number = float(value)
-        if number.is_integer() and 0 <= number < classes:
+        if _WHOLE.fullmatch(written) and number.is_integer() and 0 <= number < classes:
             return int(number)
     except (TypeError, ValueError):
         pass
     raise bad_row(
-        path, row, f"label {_shown(value)} is not one of 0 ... {classes - 1}; correct the row"
+        path, row, f"label {shown(value)} is not one of 0 ... {classes - 1}; correct the row"
     )
 
 
@@ -99,19 +108,36 @@ def bad_row(path: Path | str, row: int, what: str) -> DataError:
     return DataError(f"'{path}', row {row}: {what}")
 
 
-def _shown(value: Any) -> str:
-    """A cell in an error: short, on one line."""
+def shown(value: Any) -> str:
+    """Return a cell as errors show it: short, on one line."""
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     return "missing" if value is None or text == "" else repr(text[:40])
 
 
-def _require(name: Path | str, there: list[str], columns: tuple[str, ...]) -> None:
+def _require(
+    name: Path | str, there: list[str], columns: tuple[str, ...], optional: tuple[str, ...]
+) -> None:
+    """Refuse columns that are missing, or there more than once."""
     for column in columns:
         if column not in there:
+            only = [repr(other[:40])[1:-1] for other in there[:_NAMES_SHOWN]] or ["none"]
+            if len(there) > _NAMES_SHOWN:
+                only.append(f"{len(there) - _NAMES_SHOWN} more")
             raise DataError(
-                f"'{name}' has no column '{column}', only {', '.join(there) or 'none'}; "
+                f"'{name}' has no column '{column}', only {', '.join(only)}; "
                 f"rename a column to '{column}'"
             )
+    for column in (*columns, *optional):
+        if there.count(column) > 1:
+            raise DataError(
+                f"'{name}' has {there.count(column)} columns '{column}'; rename all but one"
+            )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
 
 
 def _parquet(path: Path, columns: tuple[str, ...], optional: tuple[str, ...]) -> Iterator[Row]:
@@ -121,11 +147,14 @@ def _parquet(path: Path, columns: tuple[str, ...], optional: tuple[str, ...]) ->
     try:
         with pq.ParquetFile(path) as file:
             there = file.schema_arrow.names
-            _require(path, there, columns)
+            _require(path, there, columns, optional)
             wanted = [name for name in (*columns, *optional) if name in there]
             batches = file.iter_batches(batch_size=1024, columns=wanted)
             yield from batch_rows(str(path), batches, columns, optional)
     except (pa.ArrowException, OSError) as error:
+        # Damage inside a file is an OSError too, but without a number.
+        if isinstance(error, OSError) and error.errno:
+            raise unreadable(path, error) from error
         what = "is empty" if path.stat().st_size == 0 else "is no complete Parquet file"
         raise DataError(f"'{path}' {what}; copy or download it again") from error
 
@@ -136,12 +165,12 @@ def _delimited(
     row = 0
     try:
         with _opened(path) as stream:
-            records = _tab_records(stream) if tabs else _csv_records(stream)
-            first = next(records, [])
-            header = [name.decode("utf-8", "replace").removeprefix("\ufeff") for name in first]
+            lines = _lines(path, stream)
+            records = _tab_records(lines) if tabs else _csv_records(lines)
+            header = [name.decode("utf-8", "replace") for name in next(records, [])]
             if not header:
                 raise DataError(f"'{path}' is empty; copy or download it again")
-            _require(path, header, columns)
+            _require(path, header, columns, optional)
             places = [
                 header.index(name) if name in header else None for name in (*columns, *optional)
             ]
@@ -155,8 +184,12 @@ def _delimited(
         raise DataError(
             f"'{path}' is cut short or no gzip archive (after row {row}); copy or download it again"
         ) from error
+    except OSError as error:
+        raise unreadable(path, error) from error
     except csv.Error as error:
-        raise bad_row(path, row + 1, f"{error}; correct the quotes, or use Parquet") from error
+        raise bad_row(
+            path, row + 1, f"{error}; correct quotes and line ends (LF or CRLF), or use Parquet"
+        ) from error
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -165,14 +198,26 @@ def _opened(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _tab_records(stream: IO[bytes]) -> Iterator[list[bytes]]:
-    lines = (line.rstrip(b"\r\n") for line in stream)
-    return (line.split(b"\t") for line in lines if line)
+def _lines(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
+    """The lines without a byte order mark; the first shows UTF-16 and line ends CR alone."""
+    first = stream.readline().removeprefix(codecs.BOM_UTF8)
+    if b"\0" in first or b"\r" in first.rstrip(b"\r\n"):
+        raise DataError(
+            f"'{path}' is not UTF-8 text with line ends LF or CRLF; save the file in that form"
+        )
+    yield first
+    yield from stream
 
 
-def _csv_records(stream: IO[bytes]) -> Iterator[list[bytes]]:
+def _tab_records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
+    stripped = (line.rstrip(b"\r\n") for line in lines)
+    return (line.split(b"\t") for line in stripped if line)
+
+
+def _csv_records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
     """Records of a CSV file; bytes that are no UTF-8 survive to be reported with their row."""
-    lines = (line.decode("utf-8", "surrogateescape") for line in stream)
-    for record in csv.reader(lines, strict=True):
+    csv.field_size_limit(_LONGEST_FIELD)
+    decoded = (line.decode("utf-8", "surrogateescape") for line in lines)
+    for record in csv.reader(decoded, strict=True):
         if record:
             yield [field.encode("utf-8", "surrogateescape") for field in record]

@@ -8,7 +8,7 @@ import pytest
 
 from lra.core.errors import UsageError
 from lra.core.protocol import Rows
-from tasks.generators.shapes import SHAPES
+from tasks.generators.shapes import NARROWEST, SHAPES, _covers
 from tasks.image import Image, ImageConfig
 
 PINNED = "4940a8a00a662f14"
@@ -87,27 +87,76 @@ def test_smallest_percent_bounds_the_shapes_width():
 
 @pytest.mark.parametrize("shapes", [2, 5, 10])
 def test_shapes_decides_the_classes(shapes):
-    task = Image(ImageConfig(shapes=shapes), length=100)
+    task = Image(ImageConfig(shapes=shapes), length=144)
     data = task.generated(Rows(train=500, validation=10, test=10))
     assert data.classes == task.classes == shapes
     assert set(data.train.labels) == set(range(shapes))
 
 
-def test_no_picture_in_two_splits_and_more_rows_keep_the_earlier():
-    task = Image(ImageConfig(), length=256)
-    data = task.generated(Rows(train=1000, validation=300, test=300))
-    rows = [split.sequence(i).tobytes() for _, split in data for i in range(len(split))]
-    assert len(set(rows)) == len(rows)
-    few = task.generate("train", 10)
-    assert np.array_equal(few.tokens, data.train.tokens[: len(few.tokens)])
+def test_no_picture_stands_in_two_splits_where_there_are_few():
+    config = ImageConfig(shapes=6, levels=2, noise_percent=0, smallest_percent=86)
+    data = Image(config, length=49).generated(Rows(train=500, validation=300, test=300))
+    sets = [{picture.tobytes() for picture in pictures(split)} for _, split in data]
+    assert all(len(found) < len(split) for found, (_, split) in zip(sets, data, strict=True))
+    assert sum(map(len, sets)) == len(set.union(*sets))
 
 
 @pytest.mark.parametrize(
-    ("length", "words"), [(1000, "use length 961 or 1024"), (81, "use length 100 or more")]
+    ("length", "percent", "shapes", "words"),
+    [
+        (1000, 50, 5, "use length 961 or 1024"),
+        (100, 50, 5, "5 wide .* the same; use length 144 or more or smallest_percent 60 or more"),
+        (121, 54, 10, "use length 144 or more or smallest_percent 55 or more"),
+        (36, 90, 2, "5 wide and some look the same; use length 49 or more$"),
+        (100, 60, 7, "frame may look like a square; use length 121 or more or at most 6 shapes"),
+    ],
 )
-def test_lengths_that_are_no_picture_are_refused(length, words):
+def test_settings_at_which_a_picture_may_show_two_shapes_are_refused(
+    length, percent, shapes, words
+):
     with pytest.raises(UsageError, match=words):
-        Image(ImageConfig(), length=length)
+        Image(ImageConfig(smallest_percent=percent, shapes=shapes), length=length)
+
+
+@pytest.mark.parametrize(
+    ("length", "percent", "shapes"), [(144, 50, 10), (100, 60, 6), (121, 55, 10), (49, 86, 6)]
+)
+def test_what_the_refusals_advise_shows_one_shape_each(length, percent, shapes):
+    """Two grey levels and no noise: few pictures, and each drawn many times."""
+    config = ImageConfig(smallest_percent=percent, shapes=shapes, levels=2, noise_percent=0)
+    split = Image(config, length=length).generate("train", 6000)
+    labels = {}
+    for picture, label in zip(pictures(split), split.labels, strict=True):
+        assert labels.setdefault(picture.tobytes(), label) == label
+    assert len(labels) < 4000
+
+
+def cut_outs(extent):
+    """For each shape of this width, what it may look like: its mask at either parity of place."""
+    centres = 2 * np.arange(extent + 3) + 1
+    for across in (extent + 2, extent + 3):
+        for down in (extent + 2, extent + 3):
+            x, y = (centres - across)[None, None, :], (centres - down)[None, :, None]
+            for name in SHAPES:
+                mask = _covers(name, x, y, np.array([[[extent]]]))[0]
+                rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+                box = mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+                yield name, (box.shape, box.tobytes())
+
+
+def alike(extents):
+    """Pairs of shapes that look the same somewhere, at the same width or at two of these."""
+    owner, found = {}, set()
+    for extent in extents:
+        for name, look in cut_outs(extent):
+            if owner.setdefault(look, name) != name:
+                found.add((owner[look], name))
+    return found
+
+
+def test_no_two_shapes_look_the_same_at_any_width_and_place_that_is_allowed():
+    assert alike(range(NARROWEST, 41)) == set()
+    assert alike([NARROWEST - 1]) == {("disc", "square")}
 
 
 def test_more_shapes_than_there_are_is_refused():
@@ -123,7 +172,7 @@ def test_bytes_are_the_same_on_every_machine():
 
 
 def test_a_picture_is_shown_in_blocks():
-    task = Image(ImageConfig(), length=100)
+    task = Image(ImageConfig(shapes=5, smallest_percent=70), length=100)
     tokens = np.zeros(100, dtype=np.uint8)
     tokens[11] = 255
     lines = task.shown(tokens).split("\n")

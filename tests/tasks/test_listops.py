@@ -1,6 +1,7 @@
 """ListOps: the original grammar and statistics, a literal vocabulary, the same bytes always."""
 
 import hashlib
+import re
 import statistics
 from collections import deque
 
@@ -185,15 +186,14 @@ def test_expression_hashes_tell_expressions_apart():
     )
 
 
-@pytest.mark.parametrize(("config", "length"), [(MINI, 32), (ListOpsConfig(), 600)])
-def test_more_rows_keep_the_earlier_ones(config, length):
-    task = ListOps(config, length=length)
+def test_more_rows_keep_the_earlier_ones_where_none_need_checking():
+    task = ListOps(ListOpsConfig(), length=600)
     few, many = task.generate("validation", 30), task.generate("validation", 2500)
     assert np.array_equal(few.tokens, many.tokens[: len(few.tokens)])
     assert np.array_equal(few.labels, many.labels[:30])
 
 
-def test_splits_and_data_seeds_differ():
+def test_splits_and_data_seeds_differ_where_none_need_checking():
     made = {
         (split, seed): ListOps(ListOpsConfig(data_seed=seed), length=600).generate(split, 5)
         for split in ("train", "validation", "test")
@@ -232,10 +232,22 @@ def test_impossible_settings_are_refused_in_one_line(changes, length, words):
     assert "\n" not in str(caught.value)
 
 
-def test_more_rows_than_there_are_expressions_is_refused():
-    task = ListOps(ListOpsConfig(max_depth=2, max_args=2, min_length=3), length=32)
-    with pytest.raises(UsageError, match=r"only \d+ different expressions .* ask for fewer rows"):
-        task.generate("train", 1000)
+@pytest.mark.parametrize(
+    ("config", "rows"),
+    [
+        (ListOpsConfig(max_depth=2, max_args=2, min_length=3), 1000),
+        # Thousands of expressions, and soon no new one.
+        (
+            ListOpsConfig(max_depth=3, max_args=2, min_length=3, max_length=9, operators=("MIN",)),
+            60_000,
+        ),
+    ],
+)
+def test_more_rows_than_there_are_expressions_is_refused_soon(config, rows):
+    with pytest.raises(UsageError, match=r"different expressions .* ask for fewer rows") as caught:
+        ListOps(config, length=32).generate("train", rows)
+    found, tries, asked = map(int, re.findall(r"\b\d+\b", str(caught.value)))
+    assert 0 < found < asked == rows and tries < 2_000_000
 
 
 @pytest.mark.parametrize("bad", [{"min_args": 1}, {"operators": ["FIRST"]}, {"depth": 3}])

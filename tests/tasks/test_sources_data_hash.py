@@ -1,14 +1,17 @@
 """What identifies data: parameters, sources of the generator, bytes of the files."""
 
+import errno
 import shutil
 from pathlib import Path
 
 import pytest
 
 import tasks.listops
+import tasks.sources.data_hash
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.sources.data_hash import data_hash, source_kind
+from tasks.sources.labelled_text import read_labelled_text
 
 FILE = Path(tasks.listops.__file__)
 SETTING = {
@@ -81,7 +84,6 @@ def test_the_generator_s_sources_count_and_the_readers_only_for_files(own_packag
         return hashed(file), hashed(file, source=str(table))
 
     made, read = both()
-    assert made == hashed()
     edit(own_package / "sources" / "tables.py")
     made_after_reader, read_after_reader = both()
     assert made_after_reader == made and read_after_reader != read
@@ -102,6 +104,50 @@ def test_the_bytes_of_all_files_of_a_family_count_and_their_place_does_not(tmp_p
     assert first == hashed(source=str(tmp_path / "b")) != hashed()
     (tmp_path / "b" / "basic_test.tsv").write_text("changed")
     assert hashed(source=str(tmp_path / "b" / "basic_train.tsv")) != first
+
+
+def table(path, rows):
+    path.write_text("text,label\n" + "".join(f"{row},{row % 2}\n" for row in range(rows)))
+
+
+@pytest.mark.parametrize("reviews", [False, True])
+def test_what_is_read_counts_and_what_is_not_does_not(tmp_path, reviews):
+    """Every file of a folder is changed in turn; the hash follows what the reader returns."""
+    for name in ("imdb_train.csv", "imdb_test.csv", "yelp_train.csv", "yelp_test.csv"):
+        table(tmp_path / name, 80)
+    if reviews:
+        for row in range(80):
+            place = tmp_path / ("train", "test")[row % 2] / ("pos", "neg")[row // 2 % 2]
+            place.mkdir(parents=True, exist_ok=True)
+            (place / f"{row}.txt").write_text(f"film {row}")
+
+    def state():
+        rows = Rows(train=90, validation=90, test=90)
+        found = read_labelled_text(str(tmp_path), rows)
+        read = {name: (texts, labels.tolist()) for name, (texts, labels) in found.items()}
+        return read, hashed(task="text", source=str(tmp_path))
+
+    read, made = state()
+    followed = set()
+    for path in sorted(tmp_path.rglob("*.*"))[:12]:
+        before = path.read_bytes()
+        path.write_bytes(before + (b"more" if reviews and path.suffix == ".txt" else b"more,1\n"))
+        read_after, made_after = state()
+        assert (read_after == read) == (made_after == made), path.name
+        followed.add(made_after == made)
+        path.write_bytes(before)
+    assert followed == {True, False}
+
+
+def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
+    table(tmp_path / "a.csv", 3)
+
+    def refuse(path):
+        raise PermissionError(errno.EACCES, "no", str(path))
+
+    monkeypatch.setattr(tasks.sources.data_hash, "file_hash", refuse)
+    with pytest.raises(DataError, match=r"a.csv' cannot be read: Permission denied; check"):
+        hashed(task="text", source=str(tmp_path / "a.csv"))
 
 
 def test_a_source_that_is_not_there(tmp_path):

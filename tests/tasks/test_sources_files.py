@@ -3,7 +3,7 @@
 import pytest
 
 from lra.core.errors import DataError
-from tasks.sources.files import source_files, table_files
+from tasks.sources.files import hashed_files, source_files
 
 
 def touch(folder, *names):
@@ -38,27 +38,39 @@ def names(family):
 def test_a_family_by_folder_and_by_any_of_its_files(tmp_path, files, expected):
     touch(tmp_path, *files)
     for source in (tmp_path, *(tmp_path / name for name in expected.values())):
-        single, family = table_files(str(source))
-        assert single is None
-        assert names(family) == {split: [name] for split, name in expected.items()}
+        found = source_files(str(source), "text")
+        assert found.single is None and not found.reviews
+        assert names(found.family) == {split: [name] for split, name in expected.items()}
 
 
 def test_several_sets_in_a_folder_need_a_name(tmp_path):
     touch(tmp_path, "imdb_train.csv", "imdb_test.csv", "yelp_train.csv", "yelp_test.csv")
     with pytest.raises(DataError, match=r"several sets \(imdb_test.csv, yelp_test.csv\); name"):
-        table_files(str(tmp_path))
-    assert names(table_files(str(tmp_path), prefer=("text", "imdb")).family)["train"] == [
-        "imdb_train.csv"
-    ]
+        source_files(str(tmp_path), "listops")
+    family = source_files(str(tmp_path), "text").family
+    assert names(family)["train"] == ["imdb_train.csv"]
     touch(tmp_path, "imdb_train.parquet", "imdb_test.parquet")
     with pytest.raises(DataError, match=r"several sets .*; name one of the files"):
-        table_files(str(tmp_path), prefer=("text", "imdb"))
-    assert names(table_files(str(tmp_path / "yelp_test.csv")).family)["train"] == ["yelp_train.csv"]
+        source_files(str(tmp_path), "text")
+    family = source_files(str(tmp_path / "yelp_test.csv"), "text").family
+    assert names(family)["train"] == ["yelp_train.csv"]
+
+
+def test_names_that_begin_with_a_dot_do_not_count(tmp_path):
+    """macOS lays a ._name beside each file it unpacks."""
+    touch(tmp_path, "x_train.tsv", "x_test.tsv", "._x_train.tsv", "._x_test.tsv", ".DS_Store")
+    assert names(source_files(str(tmp_path), "text").family)["train"] == ["x_train.tsv"]
+    assert source_files(str(tmp_path / "._x_train.tsv"), "text").single is not None
+    touch(tmp_path, "acl/train/pos/0_9.txt", "acl/train/pos/._0_9.txt")
+    assert names({"all": source_files(str(tmp_path / "acl"), "text").reviews}) == {
+        "all": ["0_9.txt"]
+    }
+    assert len(hashed_files(str(tmp_path), "another")) == 3
 
 
 def test_a_file_without_a_split_word_stands_alone(tmp_path):
     touch(tmp_path, "reviews.csv", "contest.csv")
-    assert table_files(str(tmp_path / "contest.csv")) == (tmp_path / "contest.csv", {})
+    assert source_files(str(tmp_path / "contest.csv"), "text") == (tmp_path / "contest.csv", {}, ())
 
 
 @pytest.mark.parametrize(
@@ -73,7 +85,7 @@ def test_a_file_without_a_split_word_stands_alone(tmp_path):
 def test_what_is_not_there_is_one_line(tmp_path, files, source, says):
     touch(tmp_path, *files)
     with pytest.raises(DataError, match=says):
-        table_files(str(tmp_path / source))
+        source_files(str(tmp_path / source), "text")
 
 
 def test_the_files_that_count_for_the_hash(tmp_path):
@@ -81,13 +93,28 @@ def test_the_files_that_count_for_the_hash(tmp_path):
     touch(tmp_path, "aclImdb/train/pos/0_9.txt", "aclImdb/test/neg/0_1.txt", "aclImdb/train/x.feat")
     touch(tmp_path, "loose/one/a.bin", "loose/b.bin")
 
-    def listed(source):
-        return [name for name, _ in source_files(str(tmp_path / source))]
+    def listed(source, task="text"):
+        return [name for name, _ in hashed_files(str(tmp_path / source), task)]
 
     assert listed("a_test.csv") == listed("") == ["a_test.csv", "a_train.csv"]
     assert listed("other.csv") == ["other.csv"]
     assert listed("aclImdb") == ["test/neg/0_1.txt", "train/pos/0_9.txt"]
-    assert listed("loose") == ["b.bin", "one/a.bin"]
+    assert listed("loose", "another") == ["b.bin", "one/a.bin"]
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="is empty"):
-        source_files(str(tmp_path / "empty"))
+        listed("empty", "another")
+
+
+def loop(path):
+    """A link to itself: there, and not to be read even by root."""
+    path.symlink_to(path.name)
+    return path
+
+
+def test_what_the_system_does_not_let_us_read_is_one_line(tmp_path):
+    path = loop(tmp_path / "a")
+    for source in (path, path / "b"):
+        for ask in (source_files, hashed_files):
+            with pytest.raises(DataError, match=r"check the (path|file)") as caught:
+                ask(str(source), "text")
+            assert "\n" not in str(caught.value)

@@ -89,6 +89,15 @@ def test_an_unknown_data_set_is_one_line(hub):
         load_hub("hub:imbd", "text")
 
 
+def test_a_set_that_cannot_be_parsed_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    (tmp_path / "train.csv").write_text("text,label\na,1\n")
+    (tmp_path / "test.csv").write_text('text,label,more\na,1,3\nb,c\n"x')
+    with pytest.raises(DataError, match=r"^hub:.*; check the name, or give a local file") as caught:
+        load_hub(f"hub:{tmp_path}", "text")
+    assert "EOF inside string" in str(caught.value) and "\n" not in str(caught.value)
+
+
 def test_missing_split_column_and_wrong_label(hub):
     hub(dataset_dict(train=TRAIN))
     with pytest.raises(DataError, match="hub:a has no test split, only train; choose"):

@@ -98,6 +98,7 @@ def test_what_we_generate_reads_back_the_same(tmp_path):
 
 def test_long_rows_are_cut_on_the_right_and_rows_taken_from_the_start(tmp_path):
     write_release(tmp_path)
+    # What is cut is whole before.
     data = task(length=5).load(str(tmp_path), Rows(train=2, validation=1, test=9))
     assert [len(split) for _, split in data] == [2, 1, 3]
     assert texts(data.train) == ["[MAX 2 9 ]", "[SM 7 8 [MED 2"]
@@ -141,6 +142,15 @@ GOOD = tsv(ROWS)
         ("val", GOOD.replace(b"\t7", b"\t"), r"val.tsv', row 2: label missing"),
         ("test", GOOD.replace(b"[MIN", b"[FIRST"), r"test.tsv', row 3: unknown token '\[FIRST'"),
         ("test", GOOD.replace(b"1 ) ]", b"1 )"), r"test.tsv', row 3: .*1 operators and 0 '\]'"),
+        (
+            "val",
+            tsv([("] [MAX 2 9", 9)]),
+            r"val.tsv', row 1: Source is over after token 1 of 4; copy",
+        ),
+        ("val", tsv([("2 3 4", 0)]), r"row 1: Source is over after token 1 of 3; copy"),
+        ("val", tsv([("( [MAX 2 3 ] ) 4", 3)]), r"row 1: Source is over after token 4 of 5; copy"),
+        ("val", tsv([("[SM 1 [MAX ] ]", 1)]), r"row 1: Source has an operator without arguments"),
+        ("val", tsv([("( )", 1)]), r"row 1: Source holds no token; copy"),
         ("test", GOOD[:-20], r"test.tsv', row 3: 1 fields, the header has 2"),
         ("test", GOOD.replace(b"4", b"\xff"), r"test.tsv', row 3: byte \d+ is not UTF-8"),
         ("train", b"", r"train.tsv' is empty; copy or download it again"),

@@ -12,6 +12,7 @@ from lra.core.dataset import SPLITS
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.sources.labelled_text import read_labelled_text
+from tasks.sources.tables import read_label, read_rows
 
 ALL = Rows(train=10_000, validation=10_000, test=10_000)
 
@@ -142,13 +143,6 @@ def test_identical_texts_stay_on_one_side(tmp_path):
     assert len(found["train"][0]) + len(found["validation"][0]) == 3 * len(TRAIN)
 
 
-def test_the_share_held_out_is_a_choice(tmp_path):
-    source = str(as_parquet(tmp_path))
-    tenth = read_labelled_text(source, ALL)["validation"][0]
-    half = read_labelled_text(source, ALL, share=0.5)["validation"][0]
-    assert 160 <= len(half) <= 240 and set(tenth) < set(half)
-
-
 def test_lra2021_validates_on_the_test_split(tmp_path):
     found = read_labelled_text(str(as_parquet(tmp_path)), ALL, rules="lra2021")
     assert found["validation"][0] == found["test"][0]
@@ -162,11 +156,37 @@ def test_a_validation_file_is_used_as_it_is(tmp_path):
     assert found["validation"][0] == [b"only"] and len(found["train"][0]) == len(TRAIN)
 
 
-def test_a_csv_that_starts_with_a_byte_order_mark(tmp_path):
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+def test_a_csv_that_starts_with_a_byte_order_mark(tmp_path, quoting):
     path = as_csv(tmp_path)
     expected = read_labelled_text(str(path), ALL)
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    with path.open("w", newline="", encoding="utf-8-sig") as stream:
+        csv.writer(stream, quoting=quoting).writerows([("text", "label"), *TEST])
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf")
     assert read_labelled_text(str(path), ALL)["test"][0] == expected["test"][0]
+
+
+def test_a_text_may_be_longer_than_the_csv_module_s_limit(tmp_path):
+    as_csv(tmp_path)
+    text = "very " * 40_000
+    write_csv(tmp_path / "imdb_test.csv", [*TEST, (text, 1)])
+    assert text.encode() in read_labelled_text(str(tmp_path), ALL)["test"][0]
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view(), pa.large_string()])
+def test_every_arrow_type_of_text_is_read(tmp_path, kind):
+    expected = read_labelled_text(str(as_parquet(tmp_path)), ALL)
+    texts, labels = zip(*TEST, strict=True)
+    content = [text.encode() for text in texts] if kind == pa.binary_view() else list(texts)
+    table = pa.table({"text": pa.array(content, kind), "label": list(labels)})
+    pq.write_table(table, tmp_path / "imdb_test.parquet")
+    assert pq.read_schema(tmp_path / "imdb_test.parquet").field("text").type == kind
+    assert read_labelled_text(str(tmp_path), ALL)["test"][0] == expected["test"][0]
+
+
+@pytest.mark.parametrize("label", [b"1", b" 1", b"1.", b"1.0", b"1.00", 1, 1.0, True])
+def test_a_label_may_be_written_as_a_decimal(tmp_path, label):
+    assert read_label(tmp_path, 1, label, classes=2) == 1
 
 
 def test_a_single_file_without_splits_is_split_by_content(tmp_path):
@@ -193,13 +213,20 @@ def with_train(folder, content):
         (b"text,label\ngood,1\nbad,2\n", r"r_train.csv', row 2: label '2' is not one of 0 ... 1"),
         (b"text,label\ngood,positive\n", r"row 1: label 'positive'"),
         (b"text,label\ngood,0.5\n", r"row 1: label '0.5'"),
+        (b"text,label\ngood,0_1\n", r"row 1: label '0_1'"),
+        (b"text,label\ngood,1e0\n", r"row 1: label '1e0'"),
+        (b"text,label\ngood,\xef\xbc\x91\n", r"row 1: label"),
         (b"text,label\n,1\n", r"row 1: the text is empty; remove the row"),
         (
             b"text,label\ngood,1\nd\xe9j\xe0,1\n",
             r"row 2: byte 2 is not UTF-8; save the file as UTF-8",
         ),
         (b"text,label\ngood\n", r"row 1: 1 fields, the header has 2"),
-        (b'text,label\ngood,1\n"never closed,1\n', r"row 2: .*correct the quotes"),
+        (b'text,label\ngood,1\n"never closed,1\n', r"row 2: .*correct quotes"),
+        (b"text,label\rgood,1\r", r"is not UTF-8 text with line ends LF or CRLF; save"),
+        (b"text,label\ngood,1\rbad,0\r", r"row 1: .*line ends \(LF or CRLF\)"),
+        ("text,label\ngood,1\n".encode("utf-16"), r"is not UTF-8 text with line ends"),
+        (b"text,label,text\ngood,1,x\n", r"has 2 columns 'text'; rename all but one"),
         (b"", r"r_train.csv' is empty; copy or download it again"),
         (b"text,label\n", r"has no rows for train"),
     ],
@@ -227,6 +254,29 @@ def test_a_bad_parquet_is_one_line_with_file_row_and_remedy(tmp_path, columns, s
     with pytest.raises(DataError, match=says) as caught:
         read_labelled_text(str(tmp_path), ALL)
     assert "\n" not in str(caught.value)
+
+
+def test_a_missing_column_is_named_in_a_short_line_whatever_stands_there(tmp_path):
+    header = [f"a long\nname\x1b {i} " + "x" * 2000 for i in range(12)]
+    write_csv(tmp_path / "r.csv", [], header=header)
+    with pytest.raises(DataError, match=r"only a long\\nname\\x1b 0 x.*, 2 more; rename") as caught:
+        read_labelled_text(str(tmp_path / "r.csv"), ALL)
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 800
+
+
+def test_a_doubled_column_of_a_parquet(tmp_path):
+    columns = [pa.array(["a"]), pa.array(["b"]), pa.array([1])]
+    pq.write_table(pa.Table.from_arrays(columns, ["text", "text", "label"]), tmp_path / "r.parquet")
+    with pytest.raises(DataError, match=r"r.parquet' has 2 columns 'text'; rename all but one"):
+        read_labelled_text(str(tmp_path / "r.parquet"), ALL)
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.csv.gz", "r.tsv", "r.parquet"])
+def test_a_file_that_cannot_be_read(tmp_path, name):
+    """A link to itself stands for a file without permission: root may not read it either."""
+    (tmp_path / name).symlink_to(name)
+    with pytest.raises(DataError, match=rf"{name}' cannot be read: Too many levels .*; check"):
+        list(read_rows(tmp_path / name, ("text", "label")))
 
 
 @pytest.mark.parametrize(("keep", "says"), [(0, "is empty"), (0.6, "is no complete Parquet file")])
