@@ -161,7 +161,8 @@ def _cheapest(latency: Table, memory: Table, subjects: Sequence[Row], what: str)
 def _settings(selection: Selection, quality: Sequence[QualityTable]) -> list[str]:
     """Which of the asked mechanisms were trained with other settings than they were timed with."""
     asked = {row.variant for one in quality for row in _subjects(one.table)}
-    return [text for label, text in trained_and_timed(selection.entries).items() if label in asked]
+    found = trained_and_timed(selection.entries)
+    return [text for (_, label), text in found.items() if label in asked]
 
 
 def _not_ok(selection: Selection) -> list[str]:

@@ -85,7 +85,7 @@ def _costs(costs: Sequence[EfficiencyTables], selection: Selection) -> list[Sect
             ("memory", one.memory),
         ]
         labels = {row.variant for table in one.latency.values() for row in table.rows}
-        notes = [text for label, text in settings.items() if label in labels]
+        notes = [text for (_, label), text in settings.items() if label in labels]
         for metric, tables in parts:
             sections.append(
                 Section(

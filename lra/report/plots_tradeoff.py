@@ -26,11 +26,13 @@ _ROOMY = 10
 
 
 def tradeoff_figure(
-    quality: QualityTable, costs: Sequence[EfficiencyTables], settings: Mapping[str, str]
+    quality: QualityTable,
+    costs: Sequence[EfficiencyTables],
+    settings: Mapping[tuple[str, str], str],
 ) -> Figure | None:
     """Return accuracy against speed of training; None with fewer than two mechanisms to place.
 
-    `settings` says of a label how the settings of its training and of its timing differ.
+    `settings` says of a scale and a label how training and timing differ.
     """
     found = tradeoff(quality, costs)
     if found is None:
@@ -42,14 +44,20 @@ def tradeoff_figure(
         what = "attention" if found.level == "attention" else found.level
         axes.set_xlabel(f"training speed of the {what} at length {found.length}, examples/s")
 
+    scale = quality.columns[0].cell.scale
     over = f"mean accuracy over {listing(quality.mean_of)}" if quality.mean_of else "accuracy"
     shown = listing([circle.row.title for circle in found.circles])
     return Figure(
         id=quality.table.id.replace("quality", "tradeoff"),
-        title="Accuracy against speed and memory",
+        title=f"Accuracy at scale {scale} against speed and memory",
         alt=f"Scatter plot of {over} against training speed at length {found.length}; the area of "
         f"a circle is peak memory. Shown: {shown}.",
-        caption=" ".join([f"{over[0].upper()}{over[1:]}; {_READING}", *_marks(found, settings)]),
+        caption=" ".join(
+            [
+                f"{over[0].upper()}{over[1:]}; {_READING}",
+                *_marks(found, settings, quality.columns[0].cell.scale),
+            ]
+        ),
         svg=draw(paint, _WIDTH, _HEIGHT),
     )
 
@@ -60,9 +68,9 @@ _READING = (
 )
 
 
-def _marks(found: Tradeoff, settings: Mapping[str, str]) -> list[str]:
+def _marks(found: Tradeoff, settings: Mapping[tuple[str, str], str], scale: str) -> list[str]:
     placed = dict.fromkeys(circle.row.variant for circle in found.circles)
-    marks = [settings[label] for label in placed if label in settings]
+    marks = [settings[scale, label] for label in placed if (scale, label) in settings]
     if any(circle.elsewhere for circle in found.circles):
         marks.append(
             "Dashed outline: timed on another machine class, placed by its ratios of time and "

@@ -60,7 +60,7 @@ def _table(
     group: list[Entry],
     simple: list[Entry],
     columns: list[Column],
-    settings: Mapping[str, str],
+    settings: Mapping[tuple[str, str], str],
 ) -> QualityTable:
     averaged = mean_columns(columns)
     several = max(Counter((e.origin, e.label, e.protocol) for e in group).values()) > 1
@@ -75,7 +75,7 @@ def _table(
         ]
         made = row(own, [*cells, *([_mean(own, averaged)] if averaged else [])])
         (floor if made.mechanism == NO_MIXING else mechanisms).append(made)
-    first, labels = group[0], {entry.label for entry in group}
+    first, trained = group[0], {(entry.scale, entry.label) for entry in group}
     table = Table(
         id=id,
         title=f"Test accuracy at scale {first.scale}{_REAL.get(first.source, '')}",
@@ -94,7 +94,7 @@ def _table(
         notes=(
             *_notes(columns, averaged, several, bold=any(best.values())),
             *reference_notes(rows),
-            *(text for label, text in settings.items() if label in labels),
+            *(text for key, text in settings.items() if key in trained),
         ),
     )
     return QualityTable(table, tuple(columns), tuple(column.task for column in averaged))

@@ -77,8 +77,8 @@ def _variant(cell: Cell) -> tuple[str, str]:
 
 
 def _named(cell: Cell) -> tuple[str, str, str]:
-    """What a label is for: kind of cell, mechanism and configuration."""
-    return (type(cell).__name__, *_variant(cell))
+    """What a label is for: kind and scale of a cell, mechanism and configuration."""
+    return (f"{type(cell).__name__} {cell.scale}", *_variant(cell))
 
 
 def _question(cell: Cell) -> Hashable:
@@ -114,7 +114,7 @@ def _lineage(cell: Cell) -> Hashable:
 
 
 def _labels(records: Iterable[Record]) -> dict[tuple[str, str, str], str]:
-    """Name each variant: the mechanism, and its settings where a kind of cell has several of it."""
+    """Name each variant: the mechanism, and its settings where a scale has several of it."""
     configs: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
     by_kind: dict[tuple[str, str], set[str]] = defaultdict(set)
     named = set()

@@ -9,7 +9,7 @@ from lra.report.settings import trained_and_timed
 from .sample import efficiency, mechanism, quality
 
 FEW, MANY = mechanism("performer", features=32), mechanism("performer", features=256)
-SENTENCE = "performer was trained with features=32 and timed with features=256."
+SENTENCE = "performer was trained at scale mini with features=32, and timed with features=256."
 RUN = [
     quality(FEW, "text", 0.7),
     quality("sdpa", "text", 0.9),
@@ -18,7 +18,7 @@ RUN = [
 ]
 
 
-def test_settings_are_named_where_a_kind_of_cell_has_several_of_a_mechanism() -> None:
+def test_settings_are_named_where_a_scale_has_several_of_a_mechanism() -> None:
     assert {kept.label for kept in join(RUN, []).kept} == {"performer", "sdpa"}
     both = join([*RUN, quality(MANY, "text", 0.8)], [])
     labels = {kept.label for kept in both.kept}
@@ -35,8 +35,14 @@ def test_what_was_trained_meets_what_was_timed_with_the_same_settings() -> None:
     assert "performer (features=256)" in alt and "features=32" not in alt
 
 
+def test_another_scale_needs_no_other_name() -> None:
+    other = join([*RUN, quality(mechanism("performer", features=64), "text", scale="small")], [])
+    assert {kept.label for kept in other.kept} == {"performer", "sdpa"}
+    assert [*trained_and_timed(other.entries)] == [("mini", "performer"), ("small", "performer")]
+
+
 def test_only_mechanisms_whose_settings_differ_are_named() -> None:
-    assert trained_and_timed(join(RUN, []).entries) == {"performer": SENTENCE}
+    assert trained_and_timed(join(RUN, []).entries) == {("mini", "performer"): SENTENCE}
     alike = [quality(MANY, "text"), efficiency(MANY, 1024, "train", 0.02, 50e6)]
     assert trained_and_timed(join(alike, []).entries) == {}
     assert trained_and_timed(join(RUN[:1], []).entries) == {}
