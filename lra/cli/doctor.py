@@ -59,5 +59,5 @@ def _problems(store: Path, cache: Path) -> Iterator[str]:
             yield f"the {what} '{folder}' cannot be written; mend its permissions or choose another"
     if importlib.util.find_spec("numba") is None:
         click.echo(
-            "note: without numba Pathfinder images are drawn slower; pip install 'lra-arena[fast]'"
+            "note: without numba Pathfinder images are drawn slower; install the extra `fast`"
         )

@@ -10,6 +10,8 @@ import click
 from lra.cli import flags
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from lra.core.records import Record
     from lra.engine.jobs import Job
     from lra.engine.plan import RunSpec
@@ -56,10 +58,11 @@ FAILED_CELLS = 4
 @flags.store
 @click.option(
     "--rerun",
-    type=click.Choice(["missing", "failed", "all"]),
+    type=click.Choice(["missing", "failed", "disturbed", "all"]),
     default="missing",
     show_default=True,
-    help="Which cells to run; a record makes a cell not missing.",
+    help="Which cells to run; a record makes a cell not missing. disturbed: timings taken while "
+    "the machine was busy.",
 )
 @click.option(
     "--baselines",
@@ -91,7 +94,7 @@ def command(
     settings: tuple[str, ...],
     sources: tuple[str, ...],
     store: Path,
-    rerun: Literal["missing", "failed", "all"],
+    rerun: Literal["missing", "failed", "disturbed", "all"],
     baselines: bool,
     budget: str | None,
     timeout: str | None,
@@ -148,7 +151,7 @@ def _run(
     spec: RunSpec,
     *,
     store: Path,
-    rerun: Literal["missing", "failed", "all"],
+    rerun: Literal["missing", "failed", "disturbed", "all"],
     budget: float | None,
     timeout: float | None,
     slots: int | None,
@@ -162,6 +165,7 @@ def _run(
     from lra.engine.plan import plan
     from lra.engine.pool import Pool
     from lra.engine.server import ForkServer
+    from lra.report.disturbed import disturbed
     from lra.report.words import count
     from lra.store import Store
 
@@ -169,13 +173,14 @@ def _run(
     with ForkServer() as server:
         jobs = plan(spec)
         place = Store(store)
+        busy = disturbed(place.records()) if rerun == "disturbed" else set()
         if dry_run:
             for job in jobs:
-                done = "due" if _due(job, place, rerun) else "done"
+                done = "due" if _due(job, place, rerun, busy) else "done"
                 click.echo(f"{job.cell.id}  {done:<4}  {job.label}")
             return 0
         with place.writing():
-            missing = [job for job in jobs if _due(job, place, rerun)]
+            missing = [job for job in jobs if _due(job, place, rerun, busy)]
             if not quiet:
                 click.echo(_headline(spec, jobs, missing), err=True)
             with watcher(len(missing), quiet=quiet) as watch:
@@ -200,12 +205,14 @@ def _run(
     return FAILED_CELLS if failed or unread else 0
 
 
-def _due(job: Job, store: Store, rerun: Literal["missing", "failed", "all"]) -> bool:
+def _due(job: Job, store: Store, rerun: str, busy: Collection[str]) -> bool:
     from lra.core.records import FAILED
 
     record = store.load(job.cell.id)
     if record is None or rerun == "all":
         return True
+    if rerun == "disturbed":
+        return record.id in busy
     pruned = record.failure is not None and record.failure.type == "Pruned"
     return rerun == "failed" and (record.status in FAILED or pruned)
 
@@ -220,12 +227,13 @@ def _slots(jobs: list[Job]) -> int:
 
 def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:
     from lra.engine.host import machine
+    from lra.report.words import count
 
     kind = machine(spec.device)
     done = len(jobs) - len(missing)
     return (
         f"device {spec.device}: {kind.processor}, {kind.cores} cores; suite {spec.suite.name}; "
-        f"{len(missing)} cells to run" + (f", {done} already in the store" if done else "")
+        f"{count(len(missing), 'cell')} to run" + (f", {done} already in the store" if done else "")
     )
 
 

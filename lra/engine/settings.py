@@ -82,7 +82,11 @@ class Settings:
             if dot:
                 raise UsageError(
                     f"--set {key}: '{head}' is neither a mechanism of this run nor model or "
-                    "training; check the spelling"
+                    "training; check the spelling (a task's parameters stand in a scale file)"
+                )
+            if not self._fields:
+                raise UsageError(
+                    f"--set {key}: no mechanism of this run has settings; leave it out"
                 )
             raise nearest("setting", key, self._fields)
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from lra.core.cells import EfficiencyCell
+from lra.report.disturbed import disturbed
 from lra.report.efficiency import EfficiencyTables
 from lra.report.quality import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
@@ -35,7 +37,7 @@ def answer(
     sentences += _settings(selection, quality)
     if not sentences:
         sentences = ["The run has neither an accuracy nor a time yet."]
-    return (*sentences, *_not_ok(selection))
+    return (*sentences, *_not_ok(selection), *_busy(selection))
 
 
 def _subjects(table: Table) -> list[Row]:
@@ -174,6 +176,19 @@ def _not_ok(selection: Selection) -> list[str]:
     endings = [f"{number} {STATUS[status]}" for status, number in sorted(bad.items())]
     verb = "is" if bad.total() == 1 else "are"
     return [f"{bad.total()} of {count(len(own), 'cell')} {verb} not ok: {listing(endings)}."]
+
+
+def _busy(selection: Selection) -> list[str]:
+    """How many of the run's timings were taken on a busy machine."""
+    own = [kept.record for kept in selection.kept if kept.origin == "run"]
+    timed = [record for record in own if isinstance(record.cell, EfficiencyCell)]
+    found = disturbed(kept.record for kept in selection.kept) & {record.id for record in timed}
+    if not found:
+        return []
+    return [
+        f"The machine was busy during {len(found)} of {count(len(timed), 'timing')} (marked !): "
+        "do not trust them; the same command with --rerun disturbed measures them again."
+    ]
 
 
 def summary(quality: Sequence[QualityTable], costs: Sequence[EfficiencyTables]) -> Table | None:

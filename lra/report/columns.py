@@ -58,11 +58,24 @@ def columns_of(measured: Iterable[tuple[QualityCell, Rows | None]]) -> list[Colu
     ]
 
 
-def mean_columns(columns: Iterable[Column]) -> list[Column]:
-    """Return the columns that a mean accuracy is over: none if a task has two protocols."""
-    named = [column for column in columns if column.task in AVERAGED]
-    tasks = {column.task for column in named}
-    return named if len(tasks) == len(named) > 1 else []
+def mean_columns(columns: Iterable[Column], rows: Mapping[str, int]) -> list[Column]:
+    """Return the columns that a mean accuracy is over: of each named task the one with most rows.
+
+    `rows` counts those that a protocol has. None if two protocols of a task have as many, or if
+    there is but one task.
+    """
+    by_task: dict[str, list[Column]] = {}
+    for column in columns:
+        if column.task in AVERAGED:
+            by_task.setdefault(column.task, []).append(column)
+    chosen = []
+    for found in by_task.values():
+        most = max(rows[column.protocol] for column in found)
+        leading = [column for column in found if rows[column.protocol] == most]
+        if len(leading) > 1:
+            return []
+        chosen += leading
+    return chosen if len(chosen) > 1 else []
 
 
 def _titled(cells: list[QualityCell], rows: Mapping[str, Rows]) -> list[Column]:

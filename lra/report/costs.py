@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 
 import msgspec
@@ -24,6 +24,8 @@ class Cost(msgspec.Struct, frozen=True):
     high: float = 0.0
     word: str = NOT_RUN
     reason: str = ""
+    disturbed: bool = False
+    """Whether the machine was busy while it was taken."""
 
     @property
     def spread(self) -> float:
@@ -34,6 +36,11 @@ class Cost(msgspec.Struct, frozen=True):
     def loose(self) -> bool:
         """Whether the spread is too wide to trust the second figure."""
         return self.value is not None and self.spread > LOOSE * self.value
+
+    @property
+    def marks(self) -> str:
+        """What stands before the figure."""
+        return ("!" if self.disturbed else "") + ("~" if self.loose else "")
 
 
 class Costs(msgspec.Struct, frozen=True):
@@ -67,6 +74,8 @@ class Costs(msgspec.Struct, frozen=True):
         )
         if len(ranked) < 2 or ranked[0][2].high >= ranked[1][2].low:
             return None
+        if any(cost.disturbed for _, _, cost in ranked):
+            return None
         return ranked[0][1]
 
     def cell(self, key: RowKey, length: int, size: float, *, strong: bool) -> Cell:
@@ -77,24 +86,31 @@ class Costs(msgspec.Struct, frozen=True):
         cost, exact = self.at(key, length), self.exact(key[0], length)
         if cost.value is None:
             return Cell(cost.word, cost.reason)
-        text = ("~" if cost.loose else "") + figures(cost.value / size, cost.spread / size)
+        text = cost.marks + figures(cost.value / size, cost.spread / size)
         if not exact.value or not cost.value:
             return Cell(text, NO_VALUE, cost.value, cost.spread, strong=strong)
         ratio = cost.value / exact.value
         spread = ratio * (cost.spread / cost.value + exact.spread / exact.value)
-        note = f"{figures(ratio, spread)} {TIMES}"
+        busy = "!" if cost.disturbed or exact.disturbed else ""
+        note = f"{busy}{figures(ratio, spread)} {TIMES}"
         return Cell(text, note, cost.value, cost.spread, ratio, strong)
 
 
-def costs(entries: Iterable[Entry]) -> Costs:
-    """Return the costs of one metric and mode, replicates pooled."""
+def costs(entries: Iterable[Entry], busy: Collection[str] = ()) -> Costs:
+    """Return the costs of one metric and mode, replicates pooled; `busy` are disturbed records."""
     places: dict[tuple[RowKey, int], list[Entry]] = {}
     mechanism: dict[RowKey, str] = {}
     for entry in entries:
         key: RowKey = (entry.origin, entry.label)
         places.setdefault((key, entry.length), []).append(entry)
         mechanism[key] = entry.mechanism
-    return Costs({place: _pooled(found) for place, found in places.items()}, mechanism)
+    pooled = {
+        place: msgspec.structs.replace(
+            _pooled(found), disturbed=any(entry.record in busy for entry in found)
+        )
+        for place, found in places.items()
+    }
+    return Costs(pooled, mechanism)
 
 
 def _pooled(found: Sequence[Entry]) -> Cost:

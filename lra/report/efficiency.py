@@ -8,11 +8,12 @@ from statistics import median
 import msgspec
 
 from lra.report.costs import LOOSE, Costs, costs
+from lra.report.disturbed import BUSY, disturbed
 from lra.report.entries import PEAK_MEMORY, Entry
 from lra.report.rows import EXACT, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
-from lra.report.words import count, listing, quantity, scale_of
+from lra.report.words import TIMES, count, listing, quantity, scale_of
 
 _CALLS = {"forward": "forward pass", "train": "training step"}
 _MEMORY = {
@@ -43,7 +44,8 @@ def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
     measured = [e for e in selection.entries if e.kind == "efficiency"]
     groups = [group for _, group in sorted_groups(measured, _key)]
     groups.sort(key=lambda group: all(e.origin == "reference" for e in group))
-    return [_tables(number, group) for number, group in enumerate(groups, start=1)]
+    busy = disturbed(kept.record for kept in selection.kept)
+    return [_tables(number, group, busy) for number, group in enumerate(groups, start=1)]
 
 
 def call_words(mode: str) -> str:
@@ -56,7 +58,7 @@ def _key(e: Entry) -> tuple[object, ...]:
     return (e.scale, e.level, e.direction, e.batch, e.heads, e.head_width, e.dtype, *where)
 
 
-def _tables(number: int, group: list[Entry]) -> EfficiencyTables:
+def _tables(number: int, group: list[Entry], busy: set[str]) -> EfficiencyTables:
     first = group[0]
     memory = PEAK_MEMORY[first.device]
     modes = sorted({e.mode for e in group}, key=lambda mode: (mode not in _CALLS, mode))
@@ -68,7 +70,11 @@ def _tables(number: int, group: list[Entry]) -> EfficiencyTables:
     )
 
     def by_mode(metric: str, noun: str) -> dict[str, Table]:
-        return {mode: _table(f"{noun}-{mode}-{number}", metric, mode, group) for mode in modes}
+        # A busy machine slows a call down; it does not make it larger.
+        slowed = busy if metric == "latency" else set()
+        return {
+            mode: _table(f"{noun}-{mode}-{number}", metric, mode, group, slowed) for mode in modes
+        }
 
     return EfficiencyTables(
         machine=first.machine,
@@ -81,13 +87,13 @@ def _tables(number: int, group: list[Entry]) -> EfficiencyTables:
     )
 
 
-def _table(id: str, metric: str, mode: str, group: Sequence[Entry]) -> Table:
+def _table(id: str, metric: str, mode: str, group: Sequence[Entry], busy: set[str]) -> Table:
     """Rows are mechanisms, columns lengths; one unit for the whole table."""
     entries = [e for e in group if e.mode == mode]
     measured = [e for e in entries if e.metric == metric]
     lengths = sorted({e.length for e in entries})
     timed = metric == "latency"
-    rows, known = shown(measured), costs(measured)
+    rows, known = shown(measured), costs(measured, busy)
     size, symbol = scale_of(known.known(), "s" if timed else "B")
     best = {length: known.fastest(length) if timed else None for length in lengths}
     subject = "Time" if timed else "Peak memory"
@@ -95,7 +101,7 @@ def _table(id: str, metric: str, mode: str, group: Sequence[Entry]) -> Table:
     return Table(
         id=id,
         title=f"{subject} of a {call_words(mode)}, in {symbol}",
-        caption=f"{quoted}, by sequence length, with its ratio to {EXACT} in the same run.",
+        caption=f"{quoted}, by sequence length, with its ratio to {EXACT} on the same machine.",
         corner="mechanism",
         columns=tuple(str(length) for length in lengths),
         rows=tuple(
@@ -120,6 +126,11 @@ def _time_notes(entries: Sequence[Entry], known: Costs) -> list[str]:
         notes.append(f"{span} samples a figure.")
     if any(cost.loose for cost in known.by_place.values()):
         notes.append(f"~: the quartiles lie more than {LOOSE:.0%} of the median apart.")
+    if any(cost.disturbed for cost in known.by_place.values()):
+        notes.append(
+            f"!: the machine was busy, its control more than {BUSY:g} {TIMES} as slow as usual; "
+            "`--rerun disturbed` measures these cells again."
+        )
     before = {e.record: e.value for e in entries if e.metric == "control_before" and e.value}
     after = {e.record: e.value for e in entries if e.metric == "control_after" and e.value}
     pairs = [(before[record], after[record]) for record in sorted(before.keys() & after.keys())]

@@ -62,7 +62,8 @@ def _table(
     columns: list[Column],
     settings: Mapping[tuple[str, str], str],
 ) -> QualityTable:
-    averaged = mean_columns(columns)
+    measured = {(e.protocol, e.origin, e.label) for e in group}
+    averaged = mean_columns(columns, Counter(protocol for protocol, _, _ in measured))
     several = max(Counter((e.origin, e.label, e.protocol) for e in group).values()) > 1
     rows = shown(group)
     best = {column.protocol: _winner(rows, column) for column in columns}
@@ -164,7 +165,7 @@ def _notes(
 ) -> list[str]:
     notes = []
     if averaged:
-        tasks = ", ".join(column.task for column in averaged)
+        tasks = ", ".join(column.title for column in averaged)
         notes.append(f"Mean of {len(averaged)}: {tasks}; only for rows that have them all.")
     if several:
         notes.append("± is one standard deviation over n seeds.")

@@ -218,3 +218,14 @@ def test_the_best_is_bold_only_where_the_intervals_lie_apart(
 def test_one_seed_is_never_bold() -> None:
     (table,) = _tables([quality("full", "text", 0.9), quality("linear", "text", 0.1)])
     assert not any(cell.strong for row in table.table.rows for cell in row.cells)
+
+
+def test_a_trial_with_other_steps_does_not_take_the_mean_from_the_others() -> None:
+    trial = msgspec.structs.replace(TRAINING, steps=50)
+    run = [quality(name, task, 0.6) for name in ("performer", "sdpa") for task in ("text", "image")]
+    table = _tables([*run, quality("linear", "text", 0.5, training=trial)])[0]
+    assert table.mean_of == ("text", "image")
+    assert table.table.columns[-1] == "mean of 2"
+    rows = [row for row in table.table.rows if row.mechanism and row.cells[-1].text != "n/a"]
+    means = {row.label: row.cells[-1].value for row in rows}
+    assert means == {"performer": 0.6, "sdpa": 0.6}

@@ -1,0 +1,39 @@
+"""Timings taken while the machine was busy, told by the control that frames each of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from lra.core.cells import EfficiencyCell
+from lra.core.records import Record
+
+BUSY = 1.5
+"""A control this many times slower than usual makes a timing a disturbed one."""
+
+
+def disturbed(records: Iterable[Record]) -> set[str]:
+    """Return the ids of timing cells whose control, before or after, was that slow.
+
+    Usual is the lower quartile of all controls with the same machine class, threads and torch: a
+    few busy minutes leave it where it is.
+    """
+    controls: dict[object, dict[str, list[float]]] = defaultdict(dict)
+    for record in records:
+        cell = record.cell
+        found = [record.metrics.get(name) for name in ("control_before", "control_after")]
+        values = [metric.value for metric in found if metric is not None and metric.value]
+        if isinstance(cell, EfficiencyCell) and values:
+            place = (cell.machine, cell.threads, cell.torch, cell.device)
+            controls[place][record.id] = values
+    return {
+        id
+        for cells in controls.values()
+        for usual in [_lower_quartile([value for values in cells.values() for value in values])]
+        for id, values in cells.items()
+        if max(values) > BUSY * usual
+    }
+
+
+def _lower_quartile(values: list[float]) -> float:
+    return sorted(values)[len(values) // 4]

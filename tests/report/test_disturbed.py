@@ -1,0 +1,61 @@
+"""Timings on a busy machine are told by their controls, marked, and measured again on demand."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lra.core.records import Metric, Record
+from lra.report.answer import answer
+from lra.report.disturbed import disturbed
+from lra.report.efficiency import efficiency_tables
+from lra.report.select import join
+
+from .sample import THERE, efficiency, quality
+
+
+def slowed(record: Record, before: float, after: float) -> Record:
+    controls = {
+        "control_before": Metric(value=before, unit="s"),
+        "control_after": Metric(value=after, unit="s"),
+    }
+    return msgspec.structs.replace(record, metrics={**record.metrics, **controls})
+
+
+QUIET = [efficiency(name, n) for name in ("linear", "sdpa") for n in (512, 1024, 2048)]
+BUSY = slowed(efficiency("performer", 512, seconds=0.002), 13e-3, 16e-3)
+ENDED_BUSY = slowed(efficiency("performer", 1024), 1e-3, 1.6e-3)
+ELSEWHERE = slowed(efficiency("performer", 2048, machine=THERE), 13e-3, 13e-3)
+
+
+def test_a_control_far_above_its_machine_s_usual_one_tells() -> None:
+    records = [*QUIET, BUSY, ENDED_BUSY, ELSEWHERE, quality("sdpa", "text")]
+    assert disturbed(records) == {BUSY.id, ENDED_BUSY.id}
+    assert disturbed([*QUIET, slowed(BUSY, 1.4e-3, 1.4e-3)]) == set()
+    assert disturbed([]) == set()
+
+
+def test_half_of_the_cells_disturbed_leaves_the_usual_control_where_it_is() -> None:
+    many = [slowed(record, 10e-3, 10e-3) for record in QUIET[:3]]
+    assert disturbed([*many, *QUIET[3:]]) == {record.id for record in many}
+
+
+def test_a_disturbed_time_is_marked_and_never_bold_and_its_memory_counts() -> None:
+    selection = join([*QUIET, BUSY], [])
+    tables = efficiency_tables(selection)[0]
+    row = tables.latency["forward"].row("performer", "run")
+    assert row is not None
+    assert row.cells[0].text.startswith("!") and row.cells[0].note.startswith("!")
+    assert not any(r.cells[0].strong for r in tables.latency["forward"].rows)
+    assert any(note.startswith("!: ") for note in tables.latency["forward"].notes)
+    room = tables.memory["forward"].row("performer", "run")
+    assert room is not None and not room.cells[0].text.startswith("!")
+    assert any("busy during 1 of 7 timings" in text for text in answer(selection, [], [tables]))
+
+
+def test_a_disturbed_anchor_marks_every_ratio_to_it() -> None:
+    busy = slowed(efficiency("sdpa", 512), 13e-3, 13e-3)
+    tables = efficiency_tables(join([*(r for r in QUIET if r.id != busy.id), busy], []))[0]
+    row = tables.latency["forward"].row("linear", "run")
+    assert row is not None
+    assert row.cells[0].note.startswith("!") and not row.cells[0].text.startswith("!")
+    assert not row.cells[1].note.startswith("!")
