@@ -1,7 +1,9 @@
 """The mini suite tests attention: simple baselines and no mixing stay far below exact attention."""
 
 import json
+import os
 import sys
+from pathlib import Path
 from statistics import mean
 from subprocess import run
 
@@ -18,7 +20,8 @@ def records(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mini")
     command = [sys.executable, "-m", "lra", "run", "--impl", "sdpa,identity", "--quiet"]
     command += ["--seeds", str(SEEDS), "--task", ",".join(TASKS), "--store", str(folder)]
-    run(command, check=True, cwd=folder)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    run(command, check=True, cwd=folder, env=environment)
     return [json.loads(path.read_bytes()) for path in folder.glob("*.json")]
 
 
