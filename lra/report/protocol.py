@@ -59,7 +59,10 @@ def _settings(column: Column) -> dict[str, str]:
 
 def _task(column: Column, settings: Mapping[str, str], varying: Iterable[str]) -> list[str]:
     data = column.cell.data
-    generator = [f"{visible(k)} {plain(v)}" for k, v in sorted(data.parameters.items())]
+    given = {k: v for k, v in sorted(data.parameters.items()) if v is not None}
+    generator = [f"{visible(k)} {plain(v)}" for k, v in given.items()]
+    if data.source != "generated":
+        generator = ["none: real data"]
     return [
         f"{data.length:,}",
         " / ".join(f"{column.rows.of(split):,}" for split in SPLITS),
