@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lra.core.cells import QualityCell
+from lra.core.cells import EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.records import Failure
 from lra.engine import pool
@@ -47,7 +47,7 @@ def test_it_trains_measures_and_reports_and_a_rerun_does_only_what_is_missing(
     (tmp_path / "results/runs/default" / f"{records[0].id}.json").unlink()
     again = lra(*asked)
     assert again.returncode == 0
-    assert "1 cells to run, 4 already in the store" in again.stderr
+    assert "1 cell to run, 4 already in the store" in again.stderr
     assert not lra(*asked, "--quiet").stderr
 
 
@@ -126,6 +126,22 @@ def test_rerun_says_which_cells_are_due(
     assert len(cells) == 5
     assert list(cells.values()).count("due") == due
     assert (cells[trained.id] == "due") == (which != "missing")
+
+
+def test_rerun_disturbed_measures_what_a_busy_machine_slowed(
+    finished, lra_here, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "store")
+    shutil.copytree(finished.store, store.path)
+    timed = next(r for r in store.records() if isinstance(r.cell, EfficiencyCell))
+    slow = replace(timed.metrics["control_after"], value=9.0)
+    store.save(replace(timed, metrics={**timed.metrics, "control_after": slow}))
+    ran = lra_here(
+        "run", "--impl", "linear", *TINY, "--store", "store", "--rerun", "disturbed", "--dry-run"
+    )
+    cells = dict(line.split()[:2] for line in ran.stdout.splitlines())
+    trained = [r.id for r in store.records() if isinstance(r.cell, QualityCell)]
+    assert cells[timed.id] == "due" and {cells[id] for id in trained} == {"done"}
 
 
 def test_baselines_are_trained_when_asked_for(lra_here) -> None:
