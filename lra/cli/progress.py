@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import click
 from tqdm import tqdm
@@ -15,18 +14,7 @@ from lra.engine.pool import Watcher
 
 
 class Shown(Watcher):
-    """A watcher that is closed at the end of its context, however that comes."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+    """A watcher to be closed when the cells are over, however that comes."""
 
     def close(self) -> None:
         """Leave the terminal to whoever writes next."""

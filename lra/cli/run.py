@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -183,7 +184,7 @@ def _run(
             missing = [job for job in jobs if _due(job, place, rerun, busy)]
             if not quiet:
                 click.echo(_headline(spec, jobs, missing), err=True)
-            with watcher(len(missing), quiet=quiet) as watch:
+            with closing(watcher(len(missing), quiet=quiet)) as watch:
                 pool = Pool(
                     place,
                     server,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections import defaultdict
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_a_run_that_breaks_off_takes_its_bars_with_it(
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     job = Job(cell=record.cell, cache="")
-    with pytest.raises(KeyboardInterrupt), watcher(2, quiet=False) as watch:
+    with pytest.raises(KeyboardInterrupt), closing(watcher(2, quiet=False)) as watch:
         watch.progress(job, Progress(phase="train", step=3, steps=10, loss=1.0))
         assert "0/2" in terminal.getvalue() and f"{job.label}:" in terminal.getvalue()
         raise KeyboardInterrupt
@@ -70,7 +71,7 @@ def test_without_a_terminal_there_are_no_bars(
     quiet: bool, record: Record, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = Job(cell=record.cell, cache="")
-    with watcher(1, quiet=quiet) as watch:
+    with closing(watcher(1, quiet=quiet)) as watch:
         watch.progress(job, Progress(phase="train", step=3, steps=10))
         watch.finished(job, record)
     told = capsys.readouterr().err
