@@ -4,8 +4,9 @@ To add a mechanism, write one file beside the others that defines one public `At
 with a `card`, a `Config` and an `attend`; read `dense/full.py` first. The shape suffixes below are
 the contract's vocabulary:
 
-    B batch   N queries   M keys   D model width   H heads   K width of a query or key head
-    V width of a value head   P projected (compressed) keys   R features
+    B batch   N queries   M keys   D model width   H heads   G heads of keys and values
+    K width of a query or key head   V width of a value head   P projected (compressed) keys
+    R features
 
 Masks are boolean and True means "may be attended to"; a row with nothing to attend to gives zero
 with finite gradients. What padded positions hold never matters: the base zeroes them on the way in
@@ -111,11 +112,34 @@ class Out(NamedTuple):
     """Where a state was given: that state, advanced by N positions."""
 
 
+class Heads(NamedTuple):
+    """What an attention attends with, by head."""
+
+    q_BHNK: Tensor | None
+    k_BGMK: Tensor | None
+    v_BGMV: Tensor
+    extra: dict[str, Any] = {}
+    """Whatever else of the input it needs, as keyword arguments of `attend`, `oracle` and
+    `support`."""
+
+
+class Convergence(NamedTuple):
+    """A law of an approximation: its mean squared error falls as budget^-rate."""
+
+    budgets: tuple[tuple[int, MechanismConfig], ...]
+    """Budgets in the range where the law holds, and the configurations that have them."""
+    rate: float = 1.0
+
+
 class Layer(nn.Module, ABC):
     """A layer that mixes positions: (B, N, D) to (B, N, D)."""
 
     card: ClassVar[AttentionCard]
     Config: ClassVar[type[MechanismConfig]] = MechanismConfig
+    trials: ClassVar[tuple[MechanismConfig, ...]] = ()
+    """Configurations that the conformance kit tries beside the one asked for."""
+    unused: ClassVar[tuple[str, ...]] = ()
+    """How the names of parameters begin that are there for fair counts and never used."""
 
     def __init__(
         self,
@@ -142,6 +166,21 @@ class Layer(nn.Module, ABC):
         """Return parameters that all layers of a model share; none by default."""
         return None
 
+    @classmethod
+    def exact_at(cls, n: int) -> MechanismConfig | None:
+        """Return a configuration that is softmax attention at n positions; None where none is."""
+        return cls.Config() if cls.card.softmax == "always" else None
+
+    @classmethod
+    def convergence(cls) -> Convergence | None:
+        """Return the law by which it comes near softmax attention; None where it has none."""
+        return None
+
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """Lengths at which the computation takes another course, such as those of its blocks."""
+        return ()
+
     @abstractmethod
     def forward(
         self,
@@ -152,6 +191,12 @@ class Layer(nn.Module, ABC):
         state: Any = None,
     ) -> Out:
         """Mix positions. A call with a state continues it: prefill, then decode."""
+
+    def reference(
+        self, x_BND: Tensor, context: Context, *, source_BMD: Tensor | None = None
+    ) -> Tensor:
+        """Return what `forward` must, (B, N, D), by way of a dense float64 oracle."""
+        raise UnsupportedError(f"{self.name} has no oracle; compare with nothing")
 
     def init_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
@@ -254,16 +299,30 @@ class Attention(Layer):
         y_BND = self.output(merge_heads(out_BHNV))
         return Out(zero_padding(y_BND, context.query_mask_BN), state)
 
+    def reference(
+        self, x_BND: Tensor, context: Context, *, source_BMD: Tensor | None = None
+    ) -> Tensor:
+        """Return the projections around the oracle, (B, N, D)."""
+        if source_BMD is None and context.key_mask_BM is None:
+            context = replace(context, key_mask_BM=context.query_mask_BN)
+        x_BND = zero_padding(x_BND, context.query_mask_BN)
+        if source_BMD is not None:
+            source_BMD = zero_padding(source_BMD, context.key_mask_BM)
+        q, k, v, extra = self.project(x_BND, context, source_BMD, None)
+        out_BHNV, _ = self.oracle(q, k, v, context, **extra)
+        y_BND = self.output(merge_heads(out_BHNV.to(x_BND.dtype)))
+        return zero_padding(y_BND, context.query_mask_BN)
+
     def mix(
         self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
     ) -> tuple[Tensor, Any]:
         """Return (B, H, N, V) from inputs: project, then attend."""
-        q_BHNK, k_BHMK, v_BHMV = self.project(x_BND, context, source_BMD, state)
-        return self.attend(q_BHNK, k_BHMK, v_BHMV, context, state)
+        q, k, v, extra = self.project(x_BND, context, source_BMD, state)
+        return self.attend(q, k, v, context, state, **extra)
 
     def project(
         self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> Heads:
         """Return queries, keys and values by head, turned by position where the scheme does so."""
         source = x_BND if source_BMD is None else source_BMD
         heads = self.dims.heads
@@ -276,25 +335,30 @@ class Attention(Layer):
             rows, columns = position_ids(n, m, context, state, q_BHNK.device)
             q_BHNK = position.rotate(q_BHNK, rows)
             k_BHMK = position.rotate(k_BHMK, columns)
-        return q_BHNK, k_BHMK, v_BHMV
+        return Heads(q_BHNK, k_BHMK, v_BHMV)
 
+    # What follows `context` differs: a state, and by keyword what `project` put in `extra`.
     @abstractmethod
     def attend(
-        self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context, state: Any = None
+        self, q_BHNK: Any, k_BGMK: Any, v_BGMV: Tensor, context: Context, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Any]:
         """Return (B, H, N, V) and the advanced state: the mechanism itself, fast."""
 
-    @abstractmethod
     def oracle(
-        self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context
+        self, q_BHNK: Any, k_BGMK: Any, v_BGMV: Tensor, context: Context, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
         """Return (B, H, N, V) and the weights (B, H, N, M), dense float64.
 
         The paper's formula, never the implementation: shares parameters and draws, no code path.
+        Ours all have one; other people's have none.
         """
+        raise UnsupportedError(f"{self.name} has no oracle; compare with nothing")
 
-    def support(self, n: int, m: int, context: Context) -> Tensor:
-        """Return which of n queries may depend on which of m keys: (N, M) boolean, on the CPU."""
+    def support(self, n: int, m: int, context: Context, *args: Any, **kwargs: Any) -> Tensor:
+        """Return which of n queries may depend on which of m keys.
+
+        Boolean, on the CPU: (N, M), or (B, H, N, M) where it depends on `extra`.
+        """
         return causal_mask(n, m) if context.causal else torch.ones(n, m, dtype=torch.bool)
 
 

@@ -37,7 +37,7 @@ class Identity(Attention):
         year=2021,
         time="O(1)",
         memory="O(1)",
-        approximates_softmax=False,
+        weights="convex",
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",
@@ -47,6 +47,8 @@ class Identity(Attention):
             rotary=True,
         ),
     )
+
+    unused = ("query", "key")
 
     def attend(
         self,

@@ -31,8 +31,8 @@ class Full(Attention):
         year=2017,
         time="O(n m d)",
         memory="O(n m)",
-        approximates_softmax=False,
-        exact=True,
+        softmax="always",
+        weights="convex",
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",

@@ -31,8 +31,8 @@ class Sdpa(Attention):
         year=2022,
         time="O(n m d)",
         memory="O(n)",
-        approximates_softmax=False,
-        exact=True,
+        softmax="always",
+        weights="convex",
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from attention_impls.contract import Attention, Context
 from attention_impls.kernel._attend import KernelState, empty_state, kernel_attention, normalised
+from attention_impls.kernel._causal import CHUNK
 from attention_impls.kernel._features import EluFeatures
 from lra.core.cards import AttentionCard, Capabilities
 
@@ -30,7 +31,7 @@ class Linear(Attention):
         year=2020,
         time="O((n + m) d^2)",
         memory="O(n + m + d^2); O(n d^2 / 64) in causal training",
-        approximates_softmax=False,
+        weights="convex",
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",
@@ -39,6 +40,11 @@ class Linear(Attention):
             decode="exact",
         ),
     )
+
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """Those of the causal form's chunks."""
+        return (CHUNK,)
 
     def attend(
         self,

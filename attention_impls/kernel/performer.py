@@ -12,8 +12,15 @@ import msgspec
 import torch
 from torch import Tensor, nn
 
-from attention_impls.contract import Attention, Context, Dims, MechanismConfig
+from attention_impls.contract import (
+    Attention,
+    Context,
+    Convergence,
+    Dims,
+    MechanismConfig,
+)
 from attention_impls.kernel._attend import KernelState, empty_state, kernel_attention, normalised
+from attention_impls.kernel._causal import CHUNK
 from attention_impls.kernel._draws import Norms, orthogonal_draws, seeded
 from attention_impls.kernel._features import ReluFeatures, SoftmaxFeatures
 from lra.core.cards import AttentionCard, Capabilities
@@ -53,7 +60,8 @@ class Performer(Attention):
         year=2020,
         time="O((n + m) r d)",
         memory="O(n + m + r d); O(n r d / 64) in causal training",
-        approximates_softmax=True,
+        softmax="in the limit",
+        weights="convex",
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",
@@ -66,6 +74,7 @@ class Performer(Attention):
     )
     Config = PerformerConfig
     config: PerformerConfig
+    trials = (PerformerConfig(kernel="relu", features=24), PerformerConfig(norms="sqrt"))
     omega_HRK: Tensor
 
     def __init__(
@@ -79,6 +88,17 @@ class Performer(Attention):
     ) -> None:
         super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
         self.register_buffer("omega_HRK", self._draw(0))
+
+    @classmethod
+    def convergence(cls) -> Convergence:
+        """Return the law of positive random features, whose error falls as 1 / R."""
+        budgets = (128, 256, 512)
+        return Convergence(tuple((r, PerformerConfig(features=r)) for r in budgets))
+
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """Those of the causal form's chunks."""
+        return (CHUNK,)
 
     def attend(
         self,

@@ -53,7 +53,7 @@ class Linformer(Attention):
         year=2020,
         time="O((n + m) r d)",
         memory="O(n + r d)",
-        approximates_softmax=True,
+        softmax="approximates",
         capabilities=Capabilities(
             bidirectional=True,
             cross=True,
@@ -63,6 +63,7 @@ class Linformer(Attention):
     )
     Config = LinformerConfig
     config: LinformerConfig
+    trials = (LinformerConfig(rank=4), LinformerConfig(rank=4, sharing="layerwise"))
 
     def __init__(
         self,

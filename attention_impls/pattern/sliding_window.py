@@ -62,6 +62,7 @@ class SlidingWindow(Attention):
 
     Config = SlidingWindowConfig
     config: SlidingWindowConfig
+    trials = (SlidingWindowConfig(left=3, right=2), SlidingWindowConfig(left=5, right=0))
 
     card = AttentionCard(
         title="Sliding window",
@@ -70,7 +71,8 @@ class SlidingWindow(Attention):
         year=2020,
         time="O(n w d)",
         memory="O(n d)",
-        approximates_softmax=True,
+        softmax="configured",
+        weights="convex",
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",
@@ -80,6 +82,16 @@ class SlidingWindow(Attention):
             rotary=True,
         ),
     )
+
+    @classmethod
+    def exact_at(cls, n: int) -> SlidingWindowConfig:
+        """Return a window as wide as the input."""
+        return SlidingWindowConfig(left=n, right=n)
+
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """Those of its blocks, and of its reach."""
+        return (BLOCK, self.config.left + self.config.right + 1)
 
     def attend(
         self,

@@ -112,6 +112,35 @@ def scale(command: _Command) -> _Command:
     )(command)
 
 
+def settings(command: _Command) -> _Command:
+    """Add `--set`."""
+    return click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Override a field: features=64, performer.features=64; where a model is trained also "
+        "training.steps=200, model.layers=1.",
+    )(command)
+
+
+def device(command: _Command) -> _Command:
+    """Add `--device`."""
+    return click.option(
+        "--device", type=click.Choice(["cpu", "cuda"]), help="Default: cuda if present, else cpu."
+    )(command)
+
+
+def jobs(command: _Command) -> _Command:
+    """Add `--jobs`."""
+    return click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Cells side by side; default: as many as the cores allow.",
+    )(command)
+
+
 def as_json(command: _Command) -> _Command:
     """Add `--json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)

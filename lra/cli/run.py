@@ -44,17 +44,8 @@ FAILED_CELLS = 4
     metavar="N",
     help="Runs of each training: initialisation, order and draws, never data.",
 )
-@click.option(
-    "--device", type=click.Choice(["cpu", "cuda"]), help="Default: cuda if present, else cpu."
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Override a field: features=64, performer.features=64, training.steps=200, "
-    "model.layers=1.",
-)
+@flags.device
+@flags.settings
 @flags.data
 @flags.store
 @click.option(
@@ -74,12 +65,7 @@ FAILED_CELLS = 4
     "--budget", metavar="TIME", help="Stop cleanly after e.g. 90s, 9m, 2h; a rerun continues."
 )
 @click.option("--timeout", metavar="TIME", help="Longest time for one cell.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Trainings side by side; default: as many as the cores allow.",
-)
+@flags.jobs
 @click.option("--dry-run", is_flag=True, help="Print the cells and stop.")
 @click.option("--offline", is_flag=True, help="Never ask a data hub.")
 @click.option("--quiet", is_flag=True, help="Print only results and what went wrong.")

@@ -9,6 +9,8 @@ import msgspec
 Causal = Literal["no", "values-only", "strict"]
 Padding = Literal["none", "content", "length"]
 Decode = Literal["none", "approximate", "exact"]
+Softmax = Literal["always", "configured", "in the limit", "approximates", "never"]
+Weights = Literal["convex", "normalised", "free"]
 
 
 class Capabilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,11 +47,17 @@ class AttentionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Growth of time with the field's letters, e.g. `O(n m d)`."""
     memory: str
     """Growth of extra memory beyond the inputs and outputs."""
-    approximates_softmax: bool
-    """True where the error against exact softmax attention is a meaningful figure."""
     capabilities: Capabilities
-    exact: bool = False
-    """True where the output equals softmax attention over all permitted pairs."""
+    softmax: Softmax = "never"
+    """Whether it equals softmax attention over all permitted pairs. always: it does. configured:
+    in the configuration that `exact_at` names. in the limit: its error falls at the rate that
+    `convergence` declares. approximates: meant to come near, without such a law. never: it
+    computes another function."""
+    weights: Weights = "free"
+    """Of the values in an output. convex: not negative, and they sum to 1. normalised: they sum
+    to 1. free: neither."""
+    linear: bool = True
+    """Whether outputs are linear in the values."""
 
 
 class PositionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Literal
 
+from lra.core.findings import Case
 from lra.core.hashing import value_hash
 from lra.core.protocol import (
     DataSpec,
@@ -24,14 +25,13 @@ Dtype = Literal["float32", "bfloat16", "float16"]
 
 
 class _Cell(Frozen, frozen=True, dict=True, kw_only=True):
-    scale: str
     machine: Machine
     torch: str
     """Version of torch."""
     threads: Positive
     """CPU threads the worker computes with."""
     measure_hash: str
-    """Of the sources that measure: trainer, model, profiler, task."""
+    """Of the sources that measure: trainer, model, profiler, task, laws."""
 
     @cached_property
     def id(self) -> str:
@@ -39,7 +39,11 @@ class _Cell(Frozen, frozen=True, dict=True, kw_only=True):
         return value_hash(self)
 
 
-class QualityCell(_Cell, frozen=True, tag="quality", kw_only=True):
+class _Measured(_Cell, frozen=True, kw_only=True):
+    scale: str
+
+
+class QualityCell(_Measured, frozen=True, tag="quality", kw_only=True):
     """Train a model around a mechanism on a task, choose by validation, test once."""
 
     mechanism: Mechanism
@@ -51,13 +55,13 @@ class QualityCell(_Cell, frozen=True, tag="quality", kw_only=True):
     device: Literal["cpu", "cuda"] = "cpu"
 
 
-class BaselineCell(_Cell, frozen=True, tag="baseline", kw_only=True):
+class BaselineCell(_Measured, frozen=True, tag="baseline", kw_only=True):
     """Majority class, bag of tokens and the task's own rules of thumb: no model of ours."""
 
     data: DataSpec
 
 
-class EfficiencyCell(_Cell, frozen=True, tag="efficiency", kw_only=True):
+class EfficiencyCell(_Measured, frozen=True, tag="efficiency", kw_only=True):
     """Time and memory of one mechanism at one length."""
 
     mechanism: Mechanism
@@ -75,4 +79,17 @@ class EfficiencyCell(_Cell, frozen=True, tag="efficiency", kw_only=True):
     """Time budget of the timing pass."""
 
 
-Cell = QualityCell | BaselineCell | EfficiencyCell
+class VerifyCell(_Cell, frozen=True, tag="verify", kw_only=True):
+    """What one mechanism claims, tried law by law."""
+
+    mechanism: Mechanism
+    form: Literal["short", "full"] = "short"
+    laws: tuple[str, ...] = ()
+    """() tries all of the form."""
+    case: Case | None = None
+    """The only input to try, where one failure is looked at."""
+    device: Literal["cpu", "cuda"] = "cpu"
+
+
+MeasuredCell = QualityCell | BaselineCell | EfficiencyCell
+Cell = MeasuredCell | VerifyCell

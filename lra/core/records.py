@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from lra.core.cells import Cell
+from lra.core.findings import Finding
 from lra.core.protocol import Rows
 
 SCHEMA = 1
@@ -90,6 +91,8 @@ class Record(_Value, frozen=True, kw_only=True, omit_defaults=False):
     best_step: int | None = None
     rows: Rows | None = None
     """Examples of each split that there really were; the cell has what was asked for at most."""
+    findings: tuple[Finding, ...] = ()
+    """Of a conformance check, law by law."""
     failure: Failure | None = None
     method: dict[str, Any] = {}
     """How it was measured: timer, warm-up, repetitions, timed region, threads."""

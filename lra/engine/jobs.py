@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from lra.core.cells import Cell, EfficiencyCell, QualityCell
+from lra.core.cells import Cell, EfficiencyCell, QualityCell, VerifyCell
+from lra.core.findings import Finding
 from lra.core.protocol import Frozen, Rows
 from lra.core.records import CurvePoint, Failure, Metric, Status
 
@@ -34,6 +35,8 @@ class Job(Frozen, frozen=True, kw_only=True):
             return f"{cell.mechanism.name} {cell.mode} {cell.length}"
         if isinstance(cell, QualityCell):
             return f"{cell.mechanism.name} {cell.data.task}"
+        if isinstance(cell, VerifyCell):
+            return f"verify {cell.mechanism.name}"
         return f"baselines {cell.data.task}"
 
     @property
@@ -67,6 +70,7 @@ class Outcome(Frozen, frozen=True, tag="outcome", kw_only=True):
     parameters: int | None = None
     best_step: int | None = None
     rows: Rows | None = None
+    findings: tuple[Finding, ...] = ()
     failure: Failure | None = None
     method: dict[str, Any] = msgspec.field(default_factory=dict)
 

@@ -138,7 +138,7 @@ class _Planner:
                 machine=machine("cpu"),
                 torch=self.torch,
                 threads=block.threads,
-                measure_hash=_measure_hash("measure/baselines.py"),
+                measure_hash=measure_hash("measure/baselines.py"),
                 data=data[task.name],
             )
             yield self._job(cell, task=task)
@@ -164,7 +164,7 @@ class _Planner:
             machine=self.machine,
             torch=self.torch,
             threads=threads,
-            measure_hash=_measure_hash("training/loop.py", "models/build.py", position=position),
+            measure_hash=measure_hash("training/loop.py", "models/build.py", position=position),
             mechanism=self._mechanism(target, scale),
             data=data[task.name],
             model=model,
@@ -185,7 +185,7 @@ class _Planner:
                             machine=self.machine,
                             torch=self.torch,
                             threads=self.machine.cores,
-                            measure_hash=_measure_hash("measure/efficiency.py"),
+                            measure_hash=measure_hash("measure/efficiency.py"),
                             mechanism=self._mechanism(target),
                             length=length,
                             mode=mode,
@@ -240,7 +240,7 @@ def _load_scale(reference: str) -> Scale:
 
 
 @cache
-def _measure_hash(*files: str, position: Target | None = None) -> str:
+def measure_hash(*files: str, position: Target | None = None) -> str:
     """Hash of the sources that measure, as seen from `lra/`, and of a position scheme's.
 
     The worker, which calls them, and the server, which sets its threads, count by themselves.

@@ -242,6 +242,7 @@ class Pool:
             parameters=outcome.parameters,
             best_step=outcome.best_step,
             rows=outcome.rows,
+            findings=outcome.findings,
             failure=outcome.failure,
             method=outcome.method,
             provenance=self._provenance,

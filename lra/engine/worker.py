@@ -24,7 +24,7 @@ import torch._dynamo
 
 from attention_impls.contract import Layer, MechanismConfig, Position
 from lra.core import catalogue
-from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
+from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell, VerifyCell
 from lra.core.dataset import Dataset
 from lra.core.errors import LraError, UnsupportedError, UsageError
 from lra.core.protocol import DataSpec, Mechanism
@@ -71,6 +71,8 @@ def run_cell(job: Job, *, report: Report = lambda progress: None) -> Outcome:
         return _quality(cell, job, report)
     if isinstance(cell, BaselineCell):
         return _baseline(cell, job, report)
+    if isinstance(cell, VerifyCell):
+        return _verify(cell, job, report)
     return _efficiency(cell, job, report)
 
 
@@ -172,6 +174,19 @@ def _efficiency(cell: EfficiencyCell, job: Job, report: Report) -> Outcome:
         parameters=measured.parameters,
         method=measured.method,
     )
+
+
+def _verify(cell: VerifyCell, job: Job, report: Report) -> Outcome:
+    """Try every law in a process of its own; this one only waits, and never computes."""
+    from lra.verify import kit
+    from lra.verify.subject import Subject
+
+    _device(cell.device)
+    mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
+    subject = Subject(mechanism, config, cell.form == "full", cell.device, cell.case)
+    laws = kit.select(cell.laws, full=subject.full)
+    findings = tuple(kit.verify(subject, laws, tell=lambda law: report(Progress(phase=law.name))))
+    return Outcome(status="ok", findings=findings, method={"device": cell.device})
 
 
 def load_mechanism(mechanism: Mechanism, reference: str) -> tuple[type[Layer], MechanismConfig]:

@@ -33,7 +33,6 @@ class Toy(Attention):
         year=2026,
         time="O(n)",
         memory="O(n)",
-        approximates_softmax=False,
         capabilities=Capabilities(bidirectional=True, padding="content"),
     )
     Config = ToyConfig

@@ -27,7 +27,6 @@ def _card(**capabilities: Any) -> AttentionCard:
         year=2026,
         time="O(n)",
         memory="O(n)",
-        approximates_softmax=False,
         capabilities=Capabilities(**capabilities),
     )
 

@@ -22,7 +22,6 @@ class MeanValue(Attention):
         year=2020,
         time="",
         memory="",
-        approximates_softmax=False,
         capabilities=Capabilities(bidirectional=True, padding="content"),
     )
 

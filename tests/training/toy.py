@@ -34,7 +34,6 @@ class Softmax(Attention):
         year=2017,
         time="",
         memory="",
-        approximates_softmax=True,
         capabilities=Capabilities(bidirectional=True, padding="content"),
     )
 

@@ -1,0 +1,151 @@
+"""`lra verify`: what mechanisms claim, tried law by law."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from lra.cli import flags
+
+if TYPE_CHECKING:
+    from lra.core.findings import Finding
+    from lra.core.records import Record
+    from lra.engine.jobs import Job
+    from lra.store import Store
+
+BROKEN_CLAIMS, FAILED_CELLS = 1, 4
+
+
+@click.command("verify", short_help="Prove what mechanisms claim.")
+@flags.impl
+@click.option(
+    "--check",
+    "checks",
+    multiple=True,
+    metavar="LAW[,LAW...]",
+    help="Laws to try; default: all of the form.",
+)
+@click.option("--case", "text", metavar="TEXT", help="The only input to try, e.g. 'n=5 causal'.")
+@click.option("--full", is_flag=True, help="Longer inputs, and laws that take minutes.")
+@flags.settings
+@flags.device
+@flags.store
+@flags.jobs
+@click.option("--quiet", is_flag=True, help="Print only what is broken.")
+@flags.as_json
+def command(
+    impls: tuple[str, ...],
+    checks: tuple[str, ...],
+    text: str | None,
+    full: bool,
+    settings: tuple[str, ...],
+    device: Literal["cpu", "cuda"] | None,
+    store: Path,
+    jobs: int | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Try what mechanisms claim, law by law, and print one line for each.
+
+    Exit code 0 only if all that is claimed holds.
+
+    \b
+    python -m lra verify --impl performer
+    python -m lra verify --impl mine.py:Mine --check causality
+    """
+    from lra.core.errors import UsageError
+    from lra.core.findings import parse
+    from lra.engine.host import cache_folder, default_device
+    from lra.engine.plan_verify import VerifySpec, names_of, plan_verify
+    from lra.store import Store
+
+    if not impls:
+        raise UsageError("verify needs a mechanism; e.g. --impl performer (see: lra list impls)")
+    if text is not None and not checks:
+        raise UsageError("--case needs the law to try it with; e.g. --check causality")
+    spec = VerifySpec(
+        mechanisms=impls,
+        laws=names_of(checks),
+        case=None if text is None else parse(text),
+        full=full,
+        settings=flags.pairs(settings, "--set"),
+        device=device or default_device(),
+        cache=str(cache_folder()),
+    )
+    jobs_planned = plan_verify(spec)
+    with TemporaryDirectory() as folder:
+        # Parts of a check are looked at and forgotten; a whole one is a record.
+        place = Store(Path(folder) if spec.laws else store)
+        found = _run(jobs_planned, place, slots=jobs, quiet=quiet)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(found, order="sorted"))
+    else:
+        for job, record in zip(jobs_planned, found, strict=True):
+            _print(job, record, settings, full=full, quiet=quiet)
+    if any(record.status != "ok" for record in found):
+        return FAILED_CELLS
+    broken = any(finding.verdict == "failed" for record in found for finding in record.findings)
+    return BROKEN_CLAIMS if broken else 0
+
+
+def _run(jobs: list[Job], place: Store, *, slots: int | None, quiet: bool) -> list[Record]:
+    """Run what has no record, and return the records in the order of the jobs."""
+    from lra.cli.progress import watcher
+    from lra.engine.pool import Pool
+    from lra.engine.server import ForkServer
+
+    with ForkServer() as server, place.writing():
+        missing = [job for job in jobs if place.load(job.cell.id) is None]
+        with closing(watcher(len(missing), quiet=quiet)) as watch:
+            cores = max((job.cell.machine.cores for job in jobs), default=1)
+            pool = Pool(place, server, slots=slots or cores, watcher=watch)
+            for _ in pool.run(missing):
+                pass
+        records = [place.load(job.cell.id) for job in jobs]
+    return [record for record in records if record is not None]
+
+
+def _print(job: Job, record: Record, settings: tuple[str, ...], *, full: bool, quiet: bool) -> None:
+    from collections import Counter
+
+    from tabulate import tabulate
+
+    name = job.cell.mechanism.name  # type: ignore[union-attr]
+    if record.status != "ok":
+        assert record.failure is not None
+        click.echo(f"{name}: {record.status}: {record.failure.message}\n")
+        return
+    tally = Counter(finding.verdict for finding in record.findings)
+    counts = ", ".join(f"{number} {verdict}" for verdict, number in tally.items())
+    click.echo(f"{name}: {counts}  [{record.seconds:.1f} s]")
+    shown = [f for f in record.findings if not quiet or f.verdict == "failed"]
+    rows = [
+        (
+            finding.verdict.upper() if finding.verdict == "failed" else finding.verdict,
+            finding.law,
+            finding.detail or finding.says,
+            finding.cases or "",
+        )
+        for finding in shown
+    ]
+    if rows:
+        click.echo(tabulate(rows, headers=("", "law", "", "cases"), tablefmt="plain"))
+    for finding in shown:
+        if finding.verdict == "failed" and finding.case is not None:
+            click.echo(f"  again: {_again(job, finding, settings, full=full)}")
+    click.echo()
+
+
+def _again(job: Job, finding: Finding, settings: tuple[str, ...], *, full: bool) -> str:
+    """The command that shows one failure again."""
+    words = ["python", "-m", "lra", "verify", "--impl", job.mechanism, "--check", finding.law]
+    words += ["--case", str(finding.case), *(["--full"] if full else [])]
+    words += [word for entry in settings for word in ("--set", entry)]
+    return shlex.join(words)

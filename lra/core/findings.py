@@ -1,0 +1,73 @@
+"""What the conformance kit found, as plain values: one law, one finding."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from lra.core.errors import UsageError
+from lra.core.protocol import Count, Frozen, Positive
+
+Verdict = Literal["held", "failed", "unclaimed", "not claimed", "reported", "skipped"]
+"""held: claimed, and true of every case tried. failed: claimed, and not true.
+unclaimed: true of every case tried, though the card does not claim it.
+not claimed: neither claimed nor true of every case. reported: measured, for the reader to judge.
+skipped: could not be tried; it says why."""
+
+MaskKind = Literal["none", "behind", "front", "scattered", "all"]
+
+
+class Case(Frozen, frozen=True, kw_only=True, omit_defaults=True):
+    """One input that a law is tried on: shapes, what is asked for, and the seed of the numbers."""
+
+    n: Count
+    """Queries."""
+    m: Count | None = None
+    """Keys of another sequence; None attends to the own one."""
+    causal: bool = False
+    mask: MaskKind = "none"
+    """Where padding stands; the first row of a scattered mask has none."""
+    position: str = "none"
+    """Position scheme."""
+    batch: Count = 2
+    heads: Positive = 4
+    trial: Count = 0
+    """Configuration: 0 is the one asked for, the others are the mechanism's own `trials`."""
+    seed: Count = 0
+
+    def __str__(self) -> str:
+        """What `parse` reads: `n=5 causal mask=behind`, without defaults."""
+        plain = msgspec.to_builtins(self)
+        return " ".join(key if value is True else f"{key}={value}" for key, value in plain.items())
+
+
+def parse(text: str) -> Case:
+    """Read a case such as `n=5 causal mask=behind`.
+
+    Raises `UsageError` for an unknown word or a value that does not fit.
+    """
+    words = (word.partition("=") for word in text.split())
+    plain = {key: value if equals else True for key, equals, value in words}
+    try:
+        return msgspec.convert(plain, Case, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"--case '{text}': {error}; write e.g. 'n=5 causal'") from error
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came of one law for one mechanism. Unknown fields are allowed, as in all of a record."""
+
+    law: str
+    says: str = ""
+    """The law in a few words."""
+    verdict: Verdict
+    cases: int = 0
+    """How many were tried."""
+    detail: str = ""
+    """What differed and by how much, or why it was skipped; one line."""
+    case: Case | None = None
+    """The smallest input found that breaks the law."""
+    ending: Literal["", "error", "timeout", "crash"] = ""
+    """How the check itself ended, where it did not run through."""
+    seconds: float = 0.0

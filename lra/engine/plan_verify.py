@@ -1,0 +1,90 @@
+"""The planner of `lra verify`: one cell per mechanism. Never imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from lra.core import catalogue
+from lra.core.catalogue import Target
+from lra.core.cells import VerifyCell
+from lra.core.findings import Case
+from lra.core.hashing import source_hash
+from lra.core.protocol import Frozen, Mechanism
+from lra.engine.describe import Describer
+from lra.engine.host import machine
+from lra.engine.jobs import Job
+from lra.engine.plan import measure_hash
+from lra.engine.provenance import library
+from lra.engine.settings import Settings
+
+
+class VerifySpec(Frozen, frozen=True, kw_only=True):
+    """What a person asked for."""
+
+    mechanisms: tuple[str, ...]
+    """References that `lra.core.catalogue.expand` understands."""
+    laws: tuple[str, ...] = ()
+    case: Case | None = None
+    full: bool = False
+    settings: dict[str, str] = {}
+    device: Literal["cpu", "cuda"]
+    cache: str
+
+
+def plan_verify(spec: VerifySpec) -> list[Job]:
+    """Return one job per mechanism.
+
+    One that cannot be imported gets a job too, which will say why. Raises `UsageError` for any
+    name, key or value that does not exist.
+    """
+    settings, describer = Settings(spec.settings), Describer(Path(spec.cache))
+    jobs = [
+        _job(spec, target, settings, describer)
+        for target in catalogue.expand("mechanism", spec.mechanisms)
+    ]
+    settings.refuse_unused()
+    return jobs
+
+
+def law_names() -> list[str]:
+    """Return the names of all laws: those of their files."""
+    folder = Path(__file__).resolve().parents[1] / "verify" / "laws"
+    return sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
+
+
+def _job(spec: VerifySpec, target: Target, settings: Settings, describer: Describer) -> Job:
+    description = describer.describe(target)
+    config = (
+        settings.configure(target, description, asked_for=True)
+        if description.unavailable is None
+        else {}
+    )
+    cell = VerifyCell(
+        machine=machine(spec.device),
+        torch=library("torch"),
+        threads=1,
+        measure_hash=measure_hash("verify/kit.py"),
+        mechanism=Mechanism(name=target.name, config=config, hash=source_hash(target.file)),
+        form="full" if spec.full else "short",
+        laws=spec.laws,
+        case=spec.case,
+        device=spec.device,
+    )
+    return Job(cell=cell, mechanism=target.reference, cache=spec.cache)
+
+
+def names_of(laws: Sequence[str]) -> tuple[str, ...]:
+    """Return the law names in comma lists, checked.
+
+    Raises `UsageError` with the nearest name for one that does not exist.
+    """
+    from lra.core.errors import nearest
+
+    known = law_names()
+    found = [name.strip() for entry in laws for name in entry.split(",") if name.strip()]
+    for name in found:
+        if name not in known:
+            raise nearest("law", name, known)
+    return tuple(dict.fromkeys(found))

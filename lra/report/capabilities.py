@@ -1,0 +1,135 @@
+"""What mechanisms claim and what was proved of it: a table of capabilities, and what is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lra.core.cells import VerifyCell
+from lra.core.findings import Finding
+from lra.core.records import Record
+from lra.report.table import Cell, Row, Section, Table
+from lra.report.words import count, differing, ending, flat, machine_words, visible
+
+COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
+    "causal": (("causality", "strict"), ("values_causality", "values only")),
+    "cross": (("cross", "yes"),),
+    "padding": (("padding_count", "content"), ("padding_content", "length")),
+    "decode": (("decode", "exact"),),
+    "bias": (("bias", "yes"),),
+    "rotary": (("rotary", "yes"),),
+}
+"""Capabilities, each with the laws that prove it, strongest first, and what that is called."""
+
+PROVED, BROKEN, UNTRIED, UNCLAIMED = "", "claimed, broken", "claimed, not tried", "not claimed"
+
+
+def capabilities(records: Iterable[Record]) -> Section | None:
+    """Return the section on what was proved; None without a whole check among the records."""
+    found = _newest(records)
+    if not found:
+        return None
+    labels = _labels(found)
+    tables = [_table(found, labels)]
+    broken = _broken(found, labels)
+    text = (
+        "Each mechanism was asked, law by law, for what its card claims; see `lra verify`. What is "
+        "not claimed is refused.",
+        f"Tried on {_builds(found)}.",
+    )
+    return Section("capabilities", "Capabilities", text, (*tables, *([broken] if broken else [])))
+
+
+def _cell(record: Record) -> VerifyCell:
+    assert isinstance(record.cell, VerifyCell)
+    return record.cell
+
+
+def _newest(records: Iterable[Record]) -> list[Record]:
+    """The newest whole check of each mechanism and configuration, the full form before the short."""
+    found: dict[tuple[str, str], Record] = {}
+    whole = [r for r in records if isinstance(r.cell, VerifyCell) and not r.cell.laws]
+    for record in sorted(whole, key=lambda r: (_cell(r).form == "full", r.started_at, r.id)):
+        mechanism = _cell(record).mechanism
+        found[mechanism.name, str(flat(mechanism.config))] = record
+    return [found[key] for key in sorted(found)]
+
+
+def _labels(records: Sequence[Record]) -> dict[str, str]:
+    """Name each record's mechanism, with its settings where there are several of it."""
+    labels = {}
+    for record in records:
+        name = _cell(record).mechanism.name
+        twins = [r for r in records if _cell(r).mechanism.name == name]
+        settings = differing([flat(_cell(r).mechanism.config) for r in twins])
+        own = settings[twins.index(record)]
+        labels[record.id] = visible(f"{name} ({own})" if own else name)
+    return labels
+
+
+def _builds(records: Sequence[Record]) -> str:
+    builds = {f"{machine_words(_cell(r).machine)} with torch {_cell(r).torch}" for r in records}
+    return "; ".join(sorted(builds))
+
+
+def _table(records: Sequence[Record], labels: dict[str, str]) -> Table:
+    rows = []
+    for record in records:
+        label = labels[record.id]
+        if record.status != "ok":
+            words = ending(record.status, record.failure)
+            rows.append(Row(label, tuple(Cell(words) for _ in (*COLUMNS, "laws"))))
+            continue
+        by_law = {finding.law: finding for finding in record.findings}
+        cells = [_proved(by_law, laws) for laws in COLUMNS.values()]
+        rows.append(Row(label, (*cells, _tally(record.findings))))
+    return Table(
+        id="capabilities",
+        title="Claimed and proved",
+        caption="no: not claimed, and refused. The last column counts claimed laws that held.",
+        corner="mechanism",
+        columns=(*COLUMNS, "laws held"),
+        rows=tuple(rows),
+        numeric=False,
+    )
+
+
+def _proved(by_law: dict[str, Finding], laws: Sequence[tuple[str, str]]) -> Cell:
+    """The strongest level that was proved, with what speaks against it."""
+    notes = {"failed": BROKEN, "skipped": UNTRIED, "unclaimed": UNCLAIMED, "held": PROVED}
+    for law, level in laws:
+        finding = by_law.get(law)
+        if finding is not None and finding.verdict in notes:
+            return Cell(level, notes[finding.verdict])
+    return Cell("no")
+
+
+def _tally(findings: Sequence[Finding]) -> Cell:
+    held = sum(finding.verdict == "held" for finding in findings)
+    failed = sum(finding.verdict == "failed" for finding in findings)
+    return Cell(f"{held} of {held + failed}")
+
+
+def _broken(records: Sequence[Record], labels: dict[str, str]) -> Table | None:
+    rows = [
+        Row(
+            labels[record.id],
+            tuple(
+                Cell(visible(text))
+                for text in (finding.law, finding.detail, str(finding.case or "") or "any")
+            ),
+        )
+        for record in records
+        for finding in record.findings
+        if finding.verdict == "failed"
+    ]
+    if not rows:
+        return None
+    return Table(
+        id="broken-claims",
+        title="Claims that do not hold",
+        caption=f"{count(len(rows), 'law')} broken. Each with the smallest input found.",
+        corner="mechanism",
+        columns=("law", "difference", "input"),
+        rows=tuple(rows),
+        numeric=False,
+    )

@@ -1,0 +1,1 @@
+"""The conformance kit: what a mechanism claims, proved or refuted, law by law."""

@@ -1,0 +1,145 @@
+"""Runs laws on a mechanism: each in a process of its own, so that nothing it does stops the rest.
+
+A law that fails is tried again on smaller inputs, so that what is printed is small.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+from lra.core.errors import UnsupportedError
+from lra.core.findings import Case, Finding
+from lra.verify.isolation import isolated
+from lra.verify.law import Broken, Law, Reported, Untried
+from lra.verify.laws import LAWS
+from lra.verify.subject import Subject
+
+TIMEOUT = 120.0
+"""Seconds that one law may take in the short form; ten times as much in the full one."""
+
+SHRINK_BELOW = 40
+"""Longest input that shrinking tries."""
+
+
+def select(names: Iterable[str] = (), *, full: bool = False) -> tuple[Law, ...]:
+    """Return the laws of these names, or all of the form asked for."""
+    wanted = set(names)
+    return tuple(
+        law for law in LAWS if (law.name in wanted if wanted else full or not law.only_full)
+    )
+
+
+def verify(
+    subject: Subject,
+    laws: Iterable[Law],
+    *,
+    timeout: float = TIMEOUT,
+    tell: Callable[[Law], None] = lambda law: None,
+) -> Iterator[Finding]:
+    """Yield one finding per law; none of them can end, hang or disturb this process."""
+    for law in laws:
+        tell(law)
+        started = time.monotonic()
+        found = isolated(lambda law=law: try_law(law, subject), timeout * (10 if subject.full else 1))
+        if isinstance(found, Finding):
+            finding = found
+        else:
+            claimed = law.claimed(subject.card)
+            finding = Finding(
+                law=law.name,
+                verdict="failed" if claimed else "not claimed",
+                detail=found.words,
+                ending=found.ending,
+            )
+        seconds = round(time.monotonic() - started, 3)
+        yield msgspec.structs.replace(finding, says=law.says, seconds=seconds)
+
+
+def try_law(law: Law, subject: Subject) -> Finding:
+    """Try one law in this process.
+
+    Where the card does not claim it, the mechanism is asked under a card that does.
+    """
+    if law.claimed(subject.card):
+        return _claimed(law, subject)
+    if law.claim is None or law.measured or (law.oracle and not subject.has_oracle):
+        return Finding(law=law.name, verdict="not claimed")
+    found = _tried(law, subject.claiming(law.claim))
+    if found.verdict != "held":
+        return Finding(law=law.name, verdict="not claimed", cases=found.cases)
+    return msgspec.structs.replace(
+        found, verdict="unclaimed", detail="holds in every case tried; the card does not claim it"
+    )
+
+
+def _claimed(law: Law, subject: Subject) -> Finding:
+    if law.oracle and not subject.has_oracle:
+        return Finding(law=law.name, verdict="skipped", detail="it has no oracle to compare with")
+    found = _tried(law, subject)
+    small = law.measured or subject.only is not None
+    if found.verdict == "failed" and found.case is not None and not small:
+        return _shrunk(law, subject, found)
+    return found
+
+
+def _tried(law: Law, subject: Subject, cases: Iterable[Case] | None = None) -> Finding:
+    count, case = 0, None
+    try:
+        if cases is None:
+            cases = law.cases(subject) if subject.only is None else [subject.only]
+        for case in cases:
+            law.check(subject, case)
+            count += 1
+    except Reported as words:
+        return Finding(law=law.name, verdict="reported", cases=count + 1, detail=str(words))
+    except Untried as words:
+        return Finding(law=law.name, verdict="skipped", cases=count, detail=str(words))
+    except Broken as words:
+        return _failed(law, count, case, str(words))
+    except UnsupportedError as error:
+        return _failed(law, count, case, f"refused: {error}")
+    except Exception as error:
+        detail = f"{type(error).__name__}: {error}"
+        return _failed(law, count, case, detail, ending="error")
+    if not count:
+        return Finding(law=law.name, verdict="skipped", detail="nothing to try it on")
+    return Finding(law=law.name, verdict="held", cases=count)
+
+
+def _failed(law: Law, count: int, case: Case | None, detail: str, ending: str = "") -> Finding:
+    line = " ".join(detail.split())
+    return Finding(
+        law=law.name,
+        verdict="failed",
+        cases=count + 1,
+        detail=line if len(line) <= 300 else line[:299] + "…",
+        case=case,
+        ending=ending,  # type: ignore[arg-type]
+    )
+
+
+def _shrunk(law: Law, subject: Subject, found: Finding) -> Finding:
+    """Return the failure at the smallest input that shows it: one example, one head, fewer
+    positions."""
+    assert found.case is not None
+    case = found.case
+    for change in ({"batch": 1}, {"heads": 1}):
+        smaller = msgspec.structs.replace(case, **change)
+        if case.mask == "none" and _tried(law, subject, [smaller]).verdict == "failed":
+            case = smaller
+    if case.m is None:
+        for n in range(min(case.n, SHRINK_BELOW)):
+            smaller = msgspec.structs.replace(case, n=n)
+            if _tried(law, subject, [smaller]).verdict == "failed":
+                case = smaller
+                break
+    if case == found.case:
+        return found
+    again = _tried(law, subject, [case])
+    # A failure that comes and goes is reported where it was first seen.
+    if again.verdict != "failed":
+        return found
+    return msgspec.structs.replace(again, cases=found.cases)

@@ -1,0 +1,100 @@
+"""What a law is: whom it binds, what it is tried on, and how it shows that it is broken.
+
+B batch   N queries   M keys   D model width   H heads
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lra.core.cards import AttentionCard
+from lra.core.findings import Case
+from lra.verify.subject import Subject
+
+
+class Broken(Exception):  # noqa: N818  a verdict, not a fault
+    """A mechanism breaks a law; the message says what differed, and by how much."""
+
+
+class Untried(Exception):  # noqa: N818
+    """A law cannot be tried here; the message says why."""
+
+
+class Reported(Exception):  # noqa: N818
+    """What a check found that is for the reader to judge."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """One law of the kit. Its file's name is its name."""
+
+    name: str
+    says: str
+    """The law in a few words, true where it holds."""
+    claimed: Callable[[AttentionCard], bool]
+    """Whether a card binds its mechanism to it."""
+    cases: Callable[[Subject], Iterable[Case]]
+    """What to try, smallest first."""
+    check: Callable[[Subject, Case], None]
+    """Returns where the law holds; raises `Broken` where it does not."""
+    claim: dict[str, object] | None = None
+    """Capabilities to pretend where the card lacks them, to find what holds unclaimed; None where
+    that would mean nothing."""
+    oracle: bool = False
+    """Whether it compares with the dense oracle, which other people's mechanisms do not have."""
+    only_full: bool = False
+    """Left out of the short form."""
+    measured: bool = False
+    """Whether smaller inputs would say less: nothing is shrunk, and nothing unclaimed is tried."""
+
+
+def always(card: AttentionCard) -> bool:
+    """Bind every mechanism."""
+    return True
+
+
+def difference(found: Tensor, wanted: Tensor) -> float:
+    """Return the largest difference, relative to the largest wanted size or 1; NaN counts as inf.
+
+    Where both are not finite in the same way they agree.
+    """
+    if found.shape != wanted.shape:
+        raise Broken(f"shape {tuple(found.shape)} where {tuple(wanted.shape)} belongs")
+    if not found.numel():
+        return 0.0
+    found, wanted = found.detach().double(), wanted.detach().double()
+    gap = (found - wanted).abs()
+    gap = torch.where((found == wanted) | (found.isnan() & wanted.isnan()), 0.0, gap)
+    size = wanted[wanted.isfinite()].abs().amax() if bool(wanted.isfinite().any()) else 0.0
+    return float(gap.nan_to_num(nan=torch.inf).amax() / max(1.0, float(size)))
+
+
+def same(found: Tensor, wanted: Tensor, what: str, tolerance: float) -> None:
+    """Raise `Broken` where two tensors differ by more than the tolerance."""
+    gap = difference(found, wanted)
+    if gap > tolerance:
+        raise Broken(f"{what}: differs by {gap:.1e}, allowed {tolerance:.0e}")
+
+
+def finite(tensors: Iterable[tuple[str, Tensor]]) -> None:
+    """Raise `Broken` for the first of these named tensors that is not finite throughout."""
+    for name, tensor in tensors:
+        if not bool(tensor.isfinite().all()):
+            raise Broken(f"{name} is not finite")
+
+
+def gradients(out: Tensor, leaves: Iterable[Tensor], seed: int = 1) -> list[Tensor]:
+    """Return the gradients of a random projection of `out`, zero where a leaf is not reached."""
+    generator = torch.Generator().manual_seed(seed)
+    upstream = torch.randn(out.shape, dtype=torch.float64, generator=generator)
+    asked = list(leaves)
+    if not out.requires_grad:
+        return [torch.zeros_like(leaf) for leaf in asked]
+    upstream = upstream.to(out.device, out.dtype)
+    return list(
+        torch.autograd.grad(out, asked, upstream, allow_unused=True, materialize_grads=True)
+    )

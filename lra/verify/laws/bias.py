@@ -1,0 +1,59 @@
+"""A position scheme that adds to the logits is honoured, and a trained one gets its gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from attention_impls.contract import Dims, Position
+from lra.core.cards import PositionCard
+from lra.core.findings import Case
+from lra.verify.law import Law, gradients, same
+from lra.verify.laws import oracle
+from lra.verify.subject import Subject
+
+
+class LearnedBias(Position):
+    """A trained bias per head and distance, drawn large enough to be felt."""
+
+    card = PositionCard(title="", paper="", year=2026, acts_on="logits")
+
+    def __init__(self, dims: Dims) -> None:
+        super().__init__(dims)
+        self.table = nn.Parameter(torch.randn(dims.heads, 2 * dims.max_length))
+
+    def logits(self, rows_N: Tensor, columns_M: Tensor) -> Tensor:
+        """Return the bias of each pair, (H, N, M)."""
+        return self.table[:, self.dims.max_length + rows_N.unsqueeze(-1) - columns_M]
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every request under ALiBi; the check adds the trained bias."""
+    return subject.requests(masks=subject.masks("scattered"), positions=("alibi",))
+
+
+def check(subject: Subject, case: Case) -> None:
+    """Compare with the oracle under both schemes."""
+    oracle.check(subject, case)
+    layer = subject.build(case)
+    scheme = LearnedBias(layer.dims).to(subject.device, torch.float64)
+    context = replace(subject.context(case, layer), position=scheme)
+    x_BND, _ = subject.inputs(case)
+    found = layer(x_BND, context).y_BND
+    wanted = layer.reference(x_BND, context)
+    same(found, wanted, "output under a trained bias, against the oracle", oracle.OUTPUT)
+    actual, expected = (gradients(y, [scheme.table])[0] for y in (found, wanted))
+    same(actual, expected, "gradient of a trained bias, against the oracle", oracle.GRADIENT)
+
+
+LAW = Law(
+    name="bias",
+    says="what positions add to the logits is honoured, and trained",
+    claimed=lambda card: card.capabilities.bias,
+    cases=cases,
+    check=check,
+    oracle=True,
+)

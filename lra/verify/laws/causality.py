@@ -1,0 +1,54 @@
+"""No output feels a later input: not when it grows, not when it is not there.
+
+A shared stabiliser, a mean over the sequence or a constant that depends on the length pass small
+perturbations; a sixteen-fold one, a thousand-fold one and the shorter input itself they do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from lra.core.findings import Case
+from lra.verify.law import Law, same
+from lra.verify.subject import Subject
+
+TOLERANCE = 1e-9
+GROWTH = (16.0, 1e3, -1e3)
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every causal request."""
+    return subject.requests(causal=(True,), masks=subject.masks("scattered"))
+
+
+@torch.no_grad()
+def check(subject: Subject, case: Case) -> None:
+    """Grow all inputs after a place, then cut them off: outputs up to it stay."""
+    layer = subject.build(case)
+    x_BND = subject.inputs(case)[0].detach()
+    context = subject.context(case, layer)
+    y_BND = layer(x_BND, context).y_BND
+    for last in sorted({0, case.n // 3, case.n // 2, case.n - 2} & set(range(case.n - 1))):
+        stays = slice(0, last + 1)
+        for growth in GROWTH:
+            other = x_BND.clone()
+            other[:, last + 1 :] *= growth
+            found = layer(other, context).y_BND[:, stays]
+            what = f"outputs up to {last} when later inputs are multiplied by {growth:g}"
+            same(found, y_BND[:, stays], what, TOLERANCE)
+        if case.mask == "none":
+            found = layer(x_BND[:, stays], context).y_BND
+            what = f"outputs up to {last} when the input ends there"
+            same(found, y_BND[:, stays], what, TOLERANCE)
+
+
+LAW = Law(
+    name="causality",
+    says="no output feels a later input, nor how many there are",
+    claimed=lambda card: card.capabilities.causal == "strict",
+    cases=cases,
+    check=check,
+    claim={"causal": "strict"},
+)

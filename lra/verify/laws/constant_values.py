@@ -1,0 +1,47 @@
+"""Weights sum to one: where all values are the same, that is the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from lra.core.findings import Case
+from lra.verify.law import Law, Untried, same
+from lra.verify.subject import Subject
+
+TOLERANCE = 1e-9
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every request in which each query has something to attend to."""
+    if not subject.is_attention:
+        raise Untried("it has no values apart from its inputs")
+    return subject.requests(masks=subject.masks("behind"))
+
+
+@torch.no_grad()
+def check(subject: Subject, case: Case) -> None:
+    """Give every real position one value, and padding another."""
+    layer = subject.build(case)
+    context = subject.context(case, layer)
+    q, k, v, extra = subject.heads(case, layer, context)
+    constant = v[:, :, :1].expand_as(v).clone()
+    if context.key_mask_BM is not None:
+        constant = constant.masked_fill(~context.key_mask_BM[:, None, :, None], 5.0)
+    out_BHNV, _ = layer.attend(q, k, constant, context, **extra)  # type: ignore[operator]
+    head = out_BHNV.shape[1] // v.shape[1]
+    wanted = v[:, :, :1].repeat_interleave(head, dim=1).expand_as(out_BHNV)
+    if context.query_mask_BN is not None:
+        real = context.query_mask_BN[:, None, :, None]
+        out_BHNV, wanted = out_BHNV * real, wanted * real
+    same(out_BHNV, wanted, "attention over one value for all", TOLERANCE)
+
+
+LAW = Law(
+    name="constant_values",
+    says="weights sum to one: equal values come out as they are",
+    claimed=lambda card: card.weights != "free",
+    cases=cases,
+    check=check,
+)

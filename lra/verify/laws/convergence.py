@@ -1,0 +1,75 @@
+"""An approximation of softmax comes closer at its declared rate as its budget grows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+
+from attention_impls._oracle import softmax_oracle
+from attention_impls.contract import Context
+from lra.core.findings import Case
+from lra.verify.law import Broken, Law, Untried
+from lra.verify.subject import HEAD_WIDTH, Subject
+
+DRAWS = {False: 40, True: 200}
+"""Independent draws that an error is a mean over, in the short form and in the full one."""
+
+DEVIATION = 0.35
+"""Of queries and keys: laws of random features are not observable at larger norms."""
+
+SLACK = 0.2
+"""How far the fitted exponent may be from the declared one."""
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """One length, both directions."""
+    if subject.mechanism.convergence() is None:
+        raise Untried("it declares no rate")
+    for causal in subject.directions():
+        yield Case(n=16, causal=causal, batch=1, heads=1)
+
+
+@torch.no_grad()
+def check(subject: Subject, case: Case) -> None:
+    """Fit the exponent of the mean squared error against the budget."""
+    law = subject.mechanism.convergence()
+    assert law is not None
+    context = Context(causal=case.causal)
+    generator = torch.Generator().manual_seed(case.seed)
+    q, k, v = (
+        torch.randn(1, 1, case.n, HEAD_WIDTH, generator=generator, dtype=torch.float64)
+        for _ in range(3)
+    )
+    q, k = q * DEVIATION, k * DEVIATION
+    wanted, _ = softmax_oracle(q, k, v, context)
+    points = []
+    for budget, config in law.budgets:
+        total = 0.0
+        for draw in range(DRAWS[subject.full]):
+            layer = subject.build(case, config=config, seed=draw)
+            found, _ = layer.attend(q, k, v, context)  # type: ignore[operator]
+            total += float((found - wanted).square().mean())
+        points.append((math.log(budget), math.log(total)))
+    exponent = slope(points)
+    if abs(exponent + law.rate) > SLACK:
+        raise Broken(f"the error falls as budget^{exponent:.2f}, declared budget^{-law.rate:g}")
+
+
+def slope(points: list[tuple[float, float]]) -> float:
+    """Return the least-squares slope of points (x, y)."""
+    x_mean = sum(x for x, _ in points) / len(points)
+    y_mean = sum(y for _, y in points) / len(points)
+    above = sum((x - x_mean) * (y - y_mean) for x, y in points)
+    return above / sum((x - x_mean) ** 2 for x, _ in points)
+
+
+LAW = Law(
+    name="convergence",
+    says="the error against softmax falls at the declared rate",
+    claimed=lambda card: card.softmax == "in the limit",
+    cases=cases,
+    check=check,
+    measured=True,
+)

@@ -1,0 +1,98 @@
+"""Decoding step by step gives what the parallel form gives, wherever the state is split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from attention_impls.contract import Context, Layer
+from lra.core.errors import UnsupportedError
+from lra.core.findings import Case
+from lra.verify.law import Broken, Law, same
+from lra.verify.subject import Subject, position
+
+TOLERANCE = 1e-9
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every causal request."""
+    return subject.requests(causal=(True,), masks=subject.masks("scattered", "front"), batch=3)
+
+
+@torch.no_grad()
+def check(subject: Subject, case: Case) -> None:
+    """Feed the input in pieces of many sizes, then one position more than was asked for."""
+    layer = subject.build(case)
+    x_BND = subject.inputs(case)[0].detach()
+    mask_BN = subject.mask(case)
+    wanted = layer(x_BND, subject.context(case, layer)).y_BND
+    for pieces in splits(case.n):
+        found = decode(subject, case, layer, x_BND, pieces, mask_BN)
+        what = f"decoding in pieces of {', '.join(map(str, pieces[:6]))}"
+        same(found, wanted, what + ("" if len(pieces) <= 6 else ", ..."), TOLERANCE)
+    if case.mask == "none":
+        _beyond(subject, case, layer, x_BND, wanted)
+
+
+def splits(n: int) -> list[list[int]]:
+    """Return ways to cut n positions into pieces."""
+    ways = [[1] * n, [n], [n - 1, 1], [1, n - 1], [0, n // 2, 0, n - n // 2]]
+    if n > 7:
+        ways += [[3, 1, 2, n - 6], [n // 2, *[1] * (n - n // 2)]]
+    return [way for way in ways if n > 1 or way == [1]]
+
+
+def decode(
+    subject: Subject,
+    case: Case,
+    layer: Layer,
+    x_BND: Tensor,
+    pieces: list[int],
+    mask_BN: Tensor | None,
+) -> Tensor:
+    """Feed pieces one after the other and return all outputs."""
+    state = _state(layer, x_BND, case.n)
+    scheme = position(case.position, layer.dims, subject.device)
+    outputs, start = [], 0
+    for size in pieces:
+        part = slice(start, start + size)
+        own = None if mask_BN is None else mask_BN[:, part]
+        context = Context(causal=True, query_mask_BN=own, position=scheme)
+        y_BND, state = layer(x_BND[:, part], context, state=state)
+        outputs.append(y_BND)
+        start += size
+        if state is None or state.seen_B.tolist() != [start] * case.batch:
+            raise Broken(f"the state does not count {start} positions in seen_B")
+    return torch.cat(outputs, dim=1)
+
+
+def _beyond(subject: Subject, case: Case, layer: Layer, x_BND: Tensor, wanted: Tensor) -> None:
+    """A state made for fewer positions goes on exactly, or refuses."""
+    short = case.n // 2
+    if not short:
+        return
+    scheme = position(case.position, layer.dims, subject.device)
+    context = Context(causal=True, position=scheme)
+    _, state = layer(x_BND[:, :short], context, state=_state(layer, x_BND, short))
+    try:
+        found = layer(x_BND[:, short : short + 1], context, state=state).y_BND
+    except UnsupportedError:
+        return
+    what = "one position more than the state was made for"
+    same(found, wanted[:, short : short + 1], what, TOLERANCE)
+
+
+def _state(layer: Layer, x_BND: Tensor, length: int) -> object:
+    return layer.init_state(len(x_BND), length=length, device=x_BND.device, dtype=x_BND.dtype)
+
+
+LAW = Law(
+    name="decode",
+    says="decoding in pieces equals the parallel form, wherever it is cut",
+    claimed=lambda card: card.capabilities.decode == "exact",
+    cases=cases,
+    check=check,
+    claim={"decode": "exact", "causal": "strict"},
+)

@@ -1,0 +1,48 @@
+"""The same seed gives the same layer, and evaluation the same result, touching nobody's draws."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from lra.core.findings import Case
+from lra.verify.law import Broken, Law, always, same
+from lra.verify.subject import Subject
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every request without a position scheme."""
+    return subject.requests(masks=subject.masks("scattered"), positions=("none",))
+
+
+@torch.no_grad()
+def check(subject: Subject, case: Case) -> None:
+    """Call twice, build twice, and look at the global generators afterwards."""
+    layer = subject.build(case, seed=1)
+    x_BND = subject.inputs(case)[0].detach()
+    context = subject.context(case, layer)
+    # Whoever sets a seed that is set already moves nothing.
+    torch.rand(1), np.random.random(), random.random()
+    before = (torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate())  # type: ignore[union-attr]
+    first = layer(x_BND, context).y_BND
+    after = (torch.get_rng_state(), np.random.get_state()[1], random.getstate())
+    for name, was, now in zip(("torch's", "numpy's", "Python's"), before, after, strict=True):
+        if not (was == now if isinstance(was, tuple) else bool((was == now).all())):
+            raise Broken(f"a call in evaluation moves {name} global random state")
+    same(layer(x_BND, context).y_BND, first, "a second call in evaluation", 0.0)
+    again = subject.build(case, seed=1)
+    same(again(x_BND, context).y_BND, first, "a second layer of the same seed", 0.0)
+    dropping = subject.build(case, seed=1, dropout=0.5)
+    same(dropping(x_BND, context).y_BND, first, "evaluation with a dropout rate", 0.0)
+
+
+LAW = Law(
+    name="determinism",
+    says="one seed, one result; evaluation moves no random state",
+    claimed=always,
+    cases=cases,
+    check=check,
+)

@@ -1,0 +1,87 @@
+"""A row with nothing to attend to gives zero, and finite gradients that reach nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from lra.core.findings import Case
+from lra.verify.law import Broken, Law, finite
+from lra.verify.subject import Subject
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Requests whose first example is padding alone, and whose second begins with padding."""
+    for mask in ("all", "front"):
+        yield from subject.requests(masks=(mask,), batch=3)
+
+
+def check(subject: Subject, case: Case) -> None:
+    """Look at the layer and behind the projections.
+
+    No step of the backward pass may meet a NaN, not even one that is masked afterwards.
+    """
+    layer = subject.build(case)
+    context = subject.context(case, layer)
+    x_BND, _ = subject.inputs(case)
+    y_BND = layer(x_BND, context).y_BND
+    finite([("the output", y_BND)])
+    mask = subject.mask(case)
+    assert mask is not None
+    if bool(y_BND[~mask].any()):
+        raise Broken("the layer's output is not zero at padding")
+    with torch.autograd.set_detect_anomaly(True, check_nan=True):
+        _backward("the layer", y_BND, {"the input": x_BND, **dict(layer.named_parameters())})
+    if x_BND.grad is not None and bool(x_BND.grad[~mask].any()):
+        raise Broken("padded inputs get a gradient")
+    if subject.is_attention:
+        _behind_projections(subject, case)
+
+
+def _behind_projections(subject: Subject, case: Case) -> None:
+    layer = subject.build(case)
+    context = subject.context(case, layer)
+    heads = subject.heads(case, layer, context)
+    mask = context.key_mask_BM
+    assert mask is not None
+    out_BHNV, _ = layer.attend(*heads[:3], context, **heads.extra)  # type: ignore[operator]
+    finite([("the attention's output", out_BHNV)])
+    nothing_BN = ~mask.any(-1, keepdim=True).expand(-1, case.n)
+    if case.causal:
+        nothing_BN = mask.cumsum(-1) == 0
+    if bool(out_BHNV.transpose(1, 2)[nothing_BN].any()):
+        raise Broken("a row with nothing to attend to is not zero")
+    leaves = dict(zip(("queries", "keys", "values"), heads[:3], strict=True))
+    with torch.autograd.set_detect_anomaly(True, check_nan=True):
+        _backward(
+            "the attention",
+            out_BHNV,
+            {name: leaf for name, leaf in leaves.items() if leaf is not None},
+        )
+    for name, leaf in leaves.items():
+        if leaf is not None and leaf.grad is not None and case.mask == "all":
+            if bool(leaf.grad[0].any()):
+                raise Broken(f"{name} of an example that is padding alone get a gradient")
+
+
+def _backward(what: str, out: torch.Tensor, leaves: dict[str, torch.Tensor]) -> None:
+    if not out.requires_grad:
+        return
+    try:
+        out.square().sum().backward()
+    except RuntimeError as error:
+        if "nan" not in str(error):
+            raise
+        raise Broken(f"the backward pass of {what} meets a NaN: {error}") from error
+    finite((f"gradient of {name}", x.grad) for name, x in leaves.items() if x.grad is not None)
+
+
+LAW = Law(
+    name="empty_rows",
+    says="a row with nothing to attend to is zero, with finite gradients",
+    claimed=lambda card: card.capabilities.padding != "none",
+    cases=cases,
+    check=check,
+    claim={"padding": "length"},
+)

@@ -1,0 +1,49 @@
+"""What is declared to be softmax attention is: always, or in the configuration named for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from attention_impls._oracle import softmax_oracle
+from lra.core.findings import Case
+from lra.verify.law import Law, Untried, same
+from lra.verify.subject import Subject
+
+TOLERANCE = 1e-9
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every request, at lengths for which there is a configuration that is exact."""
+    for case in subject.requests(masks=subject.masks("scattered"), positions=("none",)):
+        if case.trial == 0 and subject.mechanism.exact_at(case.n) is not None:
+            yield case
+
+
+@torch.no_grad()
+def check(subject: Subject, case: Case) -> None:
+    """Compare with softmax over all permitted pairs, whatever the mechanism calls its oracle."""
+    config = subject.mechanism.exact_at(case.n)
+    layer = subject.build(case, config=config)
+    context = subject.context(case, layer)
+    q, k, v, extra = subject.heads(case, layer, context)
+    if q is None or k is None:
+        raise Untried("it has no queries and keys")
+    share = q.shape[1] // k.shape[1]
+    k_all, v_all = (x.repeat_interleave(share, dim=1) for x in (k, v))
+    wanted, _ = softmax_oracle(q, k_all, v_all, context)
+    found, _ = layer.attend(q, k, v, context, **extra)  # type: ignore[operator]
+    if context.query_mask_BN is not None:
+        real = context.query_mask_BN[:, None, :, None]
+        found, wanted = found * real, wanted * real
+    same(found, wanted, "attention against softmax over all permitted pairs", TOLERANCE)
+
+
+LAW = Law(
+    name="exact_softmax",
+    says="equals softmax attention over all permitted pairs where declared",
+    claimed=lambda card: card.softmax in ("always", "configured"),
+    cases=cases,
+    check=check,
+)

@@ -1,0 +1,48 @@
+"""Gradients are those of the function computed: finite differences agree, no oracle needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch.autograd import gradcheck
+
+from lra.core.findings import Case
+from lra.verify.law import Broken, Law, always
+from lra.verify.subject import Subject
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Short inputs: finite differences cost two calls per number."""
+    return subject.requests(
+        lengths=(1, 5), masks=subject.masks("behind"), positions=("none",), heads=1
+    )
+
+
+def check(subject: Subject, case: Case) -> None:
+    """Compare the gradient of the input along random directions with finite differences."""
+    layer = subject.build(case)
+    context = subject.context(case, layer)
+    x_BND, _ = subject.inputs(case)
+
+    def output(x: Tensor) -> Tensor:
+        return layer(x, context).y_BND
+
+    try:
+        # Fast mode projects on random directions, from torch's default generator.
+        torch.manual_seed(case.seed)
+        gradcheck(output, (x_BND,), fast_mode=True, eps=1e-6, atol=1e-6, rtol=1e-5)
+    except RuntimeError as error:
+        if "Jacobian mismatch" not in str(error):
+            raise
+        raise Broken("the gradient of the input is not that of finite differences") from error
+
+
+LAW = Law(
+    name="gradcheck",
+    says="gradients agree with finite differences",
+    claimed=always,
+    cases=cases,
+    check=check,
+)

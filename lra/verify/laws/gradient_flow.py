@@ -1,0 +1,46 @@
+"""Every parameter is trained by something: none is there for show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from lra.core.findings import Case
+from lra.verify.law import Broken, Law, always
+from lra.verify.subject import Subject
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """One input, for each configuration."""
+    for trial in range(len(subject.configs)):
+        yield Case(n=37, trial=trial)
+
+
+def check(subject: Subject, case: Case) -> None:
+    """Ask each parameter for a gradient that is not zero, in training, in any direction."""
+    layer = subject.build(case).train()
+    x_BND, _ = subject.inputs(case)
+    for causal in subject.directions():
+        context = subject.context(Case(n=case.n, causal=causal), layer)
+        y_BND = layer(x_BND, context).y_BND
+        y_BND.square().sum().backward()
+    unused = subject.mechanism.unused
+    for name, parameter in layer.named_parameters():
+        reached = parameter.grad is not None and bool(torch.any(parameter.grad != 0))
+        if reached == name.startswith(unused):
+            raise Broken(
+                f"parameter {name} is declared unused and gets a gradient"
+                if reached
+                else f"parameter {name} never gets a gradient"
+            )
+
+
+LAW = Law(
+    name="gradient_flow",
+    says="every parameter gets a gradient",
+    claimed=always,
+    cases=cases,
+    check=check,
+    measured=True,
+)

@@ -1,0 +1,44 @@
+"""Attention is linear in the values: weights do not depend on what they weigh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from lra.core.findings import Case
+from lra.verify.law import Law, Untried, same
+from lra.verify.subject import Subject
+
+TOLERANCE = 1e-9
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every request."""
+    if not subject.is_attention:
+        raise Untried("it has no values apart from its inputs")
+    return subject.requests(masks=subject.masks("scattered"))
+
+
+@torch.no_grad()
+def check(subject: Subject, case: Case) -> None:
+    """Attention over 3 v - 2 w is three times that over v less two times that over w."""
+    layer = subject.build(case)
+    context = subject.context(case, layer)
+    q, k, v, extra = subject.heads(case, layer, context)
+    generator = torch.Generator().manual_seed(case.seed + 7)
+    w = torch.randn(v.shape, generator=generator, dtype=torch.float64).to(v)
+    over_v, over_w, over_both = (
+        layer.attend(q, k, x, context, **extra)[0]  # type: ignore[operator]
+        for x in (v, w, 3 * v - 2 * w)
+    )
+    same(over_both, 3 * over_v - 2 * over_w, "attention over 3 v - 2 w", TOLERANCE)
+
+
+LAW = Law(
+    name="linearity",
+    says="attention is linear in the values",
+    claimed=lambda card: card.linear,
+    cases=cases,
+    check=check,
+)

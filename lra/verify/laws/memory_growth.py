@@ -1,0 +1,104 @@
+"""Peak memory of a training pass grows no faster with the length than claimed."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from lra.core.findings import Case
+from lra.verify.growth import exponent
+from lra.verify.law import Broken, Law, always
+from lra.verify.subject import Subject
+
+LENGTHS = {False: (1024, 2048), True: (1024, 2048, 4096)}
+SLACK = 0.25
+"""How far the exponent between the two greatest lengths may exceed the claimed one."""
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every direction, at the greatest length."""
+    for causal in subject.directions():
+        yield Case(n=max(LENGTHS[subject.full]), causal=causal, batch=1, heads=1)
+
+
+def check(subject: Subject, case: Case) -> None:
+    """Compare the growth of the peak with the card's formula, or with the output where that is
+    more: nothing claims less than linear for a whole pass."""
+    shorter = case.n // 2
+    peaks = [peak(subject, case, n) for n in (shorter, case.n)]
+    measured = math.log2(peaks[1] / peaks[0])
+    claimed = max(1.0, exponent(subject.card.memory))
+    if measured > claimed + SLACK:
+        raise Broken(
+            f"peak memory grows as n^{measured:.2f} from {shorter} to {case.n}, "
+            f"claimed {subject.card.memory}"
+        )
+
+
+def peak(subject: Subject, case: Case, n: int) -> int:
+    """Return the most bytes of tensors alive at once in a training pass, beyond those before."""
+    shape = Case(n=n, causal=case.causal, batch=case.batch, heads=case.heads)
+    layer = subject.build(shape, dtype=torch.float32, max_length=n).train()
+    context = subject.context(shape, layer)
+    x_BND, _ = subject.inputs(shape, dtype=torch.float32)
+    with LiveBytes() as live:
+        y_BND = layer(x_BND, context).y_BND
+        if y_BND.requires_grad:
+            y_BND.sum().backward()
+    return live.peak
+
+
+class LiveBytes(TorchDispatchMode):
+    """Counts the bytes of the tensors that operations return, for as long as they live.
+
+    What a kernel allocates and frees inside of itself is not seen.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.peak = 0
+        self._live = 0
+        self._seen: set[int] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        known = {self._key(x) for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)}
+        out = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(out):
+            # A view of what was there before is not new.
+            if isinstance(tensor, Tensor) and self._key(tensor) not in known | self._seen:
+                self._count(tensor.untyped_storage())
+        self.peak = max(self.peak, self._live)
+        return out
+
+    @staticmethod
+    def _key(tensor: Tensor) -> int:
+        return int(tensor.untyped_storage()._cdata)
+
+    def _count(self, storage: torch.UntypedStorage) -> None:
+        key, size = int(storage._cdata), storage.nbytes()
+        self._seen.add(key)
+        self._live += size
+        weakref.finalize(storage, self._forget, key, size)
+
+    def _forget(self, key: int, size: int) -> None:
+        self._seen.discard(key)
+        self._live -= size
+
+
+LAW = Law(
+    name="memory_growth",
+    says="peak memory grows with the length no faster than claimed",
+    claimed=always,
+    cases=cases,
+    check=check,
+    measured=True,
+)

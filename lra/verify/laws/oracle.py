@@ -1,0 +1,47 @@
+"""The fast path is the paper's formula: outputs and gradients equal the dense float64 oracle's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lra.core.findings import Case
+from lra.verify.law import Law, always, gradients, same
+from lra.verify.subject import Subject
+
+OUTPUT, GRADIENT = 1e-9, 1e-8
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every request without a position scheme, padded or not."""
+    return subject.requests(masks=subject.masks("scattered", "behind"), positions=("none",))
+
+
+def check(subject: Subject, case: Case) -> None:
+    """Compare the layer with projections around its oracle, in the input and all parameters."""
+    layer = subject.build(case)
+    x_BND, source_BMD = subject.inputs(case)
+    context = subject.context(case, layer)
+    leaves = {"the input": x_BND, **dict(layer.named_parameters())}
+    if source_BMD is not None:
+        leaves["the source"] = source_BMD
+    found = layer(x_BND, context, source_BMD=source_BMD).y_BND
+    wanted = layer.reference(x_BND, context, source_BMD=source_BMD)
+    same(found, wanted, "output against the oracle", OUTPUT)
+    pairs = zip(
+        leaves,
+        gradients(found, leaves.values()),
+        gradients(wanted, leaves.values()),
+        strict=True,
+    )
+    for name, actual, expected in pairs:
+        same(actual, expected, f"gradient of {name} against the oracle", GRADIENT)
+
+
+LAW = Law(
+    name="oracle",
+    says="outputs and gradients equal the dense float64 oracle's",
+    claimed=always,
+    cases=cases,
+    check=check,
+    oracle=True,
+)

@@ -1,0 +1,101 @@
+"""What padded positions hold changes nothing: neither outputs nor gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from attention_impls.contract import Context, Layer
+from lra.core.findings import Case
+from lra.verify.law import Broken, Law, gradients, same
+from lra.verify.subject import Subject
+
+TOLERANCE = 1e-9
+GARBAGE = (1e4, -1e18, math.nan, math.inf)
+"""Put into padded inputs, which the layer must not read at all."""
+
+FINITE = 1e4
+"""Put into padded keys and values, which attention may multiply by zero."""
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every padded request, and padded sources where they may be another sequence."""
+    masks = ("scattered", "behind", "front")
+    yield from subject.requests(masks=masks)
+    if subject.card.capabilities.cross:
+        for causal, mask in product(subject.directions(), masks):
+            yield Case(n=9, m=13, causal=causal, mask=mask)
+
+
+def check(subject: Subject, case: Case) -> None:
+    """Fill padding with garbage, at the layer and, finite, behind the projections."""
+    layer = subject.build(case)
+    context = subject.context(case, layer)
+    x_BND, source_BMD = subject.inputs(case)
+    padding_BM = ~_real(subject, case)
+    wanted = _felt(layer, context, x_BND, source_BMD)
+    if case.m is None and bool(wanted["the output"][padding_BM].any()):
+        raise Broken("padded outputs are not zero")
+    for garbage in GARBAGE:
+        polluted = [
+            part if part is None else part.detach().masked_fill(padding_BM.unsqueeze(-1), garbage)
+            for part in ((x_BND, None) if case.m is None else (None, source_BMD))
+        ]
+        found = _felt(
+            layer,
+            context,
+            x_BND if polluted[0] is None else polluted[0].requires_grad_(),
+            source_BMD if polluted[1] is None else polluted[1].requires_grad_(),
+        )
+        for name, value in wanted.items():
+            same(found[name], value, f"{name} when padding holds {garbage:g}", TOLERANCE)
+    if subject.is_attention:
+        _behind_projections(subject, case, layer, context, padding_BM)
+
+
+@torch.no_grad()
+def _behind_projections(
+    subject: Subject, case: Case, layer: Layer, context: Context, padding_BM: Tensor
+) -> None:
+    q, k, v, extra = subject.heads(case, layer, context)
+    hidden = padding_BM[:, None, :, None]
+    out_BHNV, _ = layer.attend(q, k, v, context, **extra)  # type: ignore[operator]
+    k_other = None if k is None else k.masked_fill(hidden, FINITE)
+    v_other = v.masked_fill(hidden, FINITE)
+    found, _ = layer.attend(q, k_other, v_other, context, **extra)  # type: ignore[operator]
+    if case.m is None:  # a padded query's row is zeroed after the attention
+        real = ~hidden
+        out_BHNV, found = out_BHNV * real, found * real
+    same(found, out_BHNV, f"attention when padded keys and values hold {FINITE:g}", TOLERANCE)
+
+
+def _real(subject: Subject, case: Case) -> Tensor:
+    mask = subject.mask(case)
+    assert mask is not None
+    return mask
+
+
+def _felt(
+    layer: Layer, context: Context, x_BND: Tensor, source_BMD: Tensor | None
+) -> dict[str, Tensor]:
+    leaves = {"gradient of the input": x_BND}
+    if source_BMD is not None:
+        leaves["gradient of the source"] = source_BMD
+    leaves |= {f"gradient of {name}": p for name, p in layer.named_parameters()}
+    y_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
+    reached = gradients(y_BND, leaves.values())
+    return {"the output": y_BND.detach(), **dict(zip(leaves, reached, strict=True))}
+
+
+LAW = Law(
+    name="padding_content",
+    says="what padded positions hold changes nothing, NaN included",
+    claimed=lambda card: card.capabilities.padding != "none",
+    cases=cases,
+    check=check,
+    claim={"padding": "length"},
+)

@@ -1,0 +1,67 @@
+"""What the card does not claim is refused in one line that says so, never ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from attention_impls.contract import Context
+from lra.core.errors import UnsupportedError
+from lra.core.findings import Case
+from lra.verify.law import Broken, Law, always
+from lra.verify.subject import Subject, position
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """One input."""
+    yield Case(n=7, causal=not subject.card.capabilities.bidirectional)
+
+
+@torch.no_grad()
+def check(subject: Subject, case: Case) -> None:
+    """Ask for everything that is not claimed."""
+    layer = subject.build(case)
+    x_BND = subject.inputs(case)[0].detach()
+    can, causal = subject.card.capabilities, case.causal
+    mask = torch.ones(case.batch, case.n, dtype=torch.bool, device=x_BND.device)
+
+    def under(scheme: str) -> Callable[[], object]:
+        place = position(scheme, layer.dims, subject.device)
+        return lambda: layer(x_BND, Context(causal, position=place))
+
+    requests: dict[str, tuple[bool, Callable[[], object]]] = {
+        "bidirectional": (can.bidirectional, lambda: layer(x_BND, Context(causal=False))),
+        "causal": (can.causal != "no", lambda: layer(x_BND, Context(causal=True))),
+        "cross": (can.cross, lambda: layer(x_BND, Context(causal), source_BMD=x_BND)),
+        "padding": (can.padding != "none", lambda: layer(x_BND, Context(causal, mask))),
+        "decode": (
+            can.decode != "none",
+            lambda: layer.init_state(
+                case.batch, length=case.n, device=x_BND.device, dtype=x_BND.dtype
+            ),
+        ),
+        "bias": (can.bias, under("alibi")),
+        "rotary": (can.rotary, under("rope")),
+    }
+    for request, (claimed, ask) in requests.items():
+        try:
+            ask()
+        except UnsupportedError as error:
+            if claimed:
+                raise Broken(f"claims {request} and refuses it: {error}") from error
+            if "\n" in str(error):
+                raise Broken(f"refuses {request} in more than one line") from error
+        else:
+            if not claimed:
+                raise Broken(f"does not claim {request} and takes it in silence")
+
+
+LAW = Law(
+    name="refusal",
+    says="what is not claimed is refused in one line",
+    claimed=always,
+    cases=cases,
+    check=check,
+    measured=True,
+)

@@ -1,0 +1,52 @@
+"""Strides do not matter: inputs that are not contiguous give the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from lra.core.findings import Case
+from lra.verify.law import Law, always, same
+from lra.verify.subject import Subject
+
+TOLERANCE = 1e-9
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every request without a position scheme."""
+    return subject.requests(masks=subject.masks("scattered"), positions=("none",))
+
+
+@torch.no_grad()
+def check(subject: Subject, case: Case) -> None:
+    """Transposed and gapped inputs; behind the projections, queries, keys and values too."""
+    layer = subject.build(case)
+    context = subject.context(case, layer)
+    x_BND = subject.inputs(case)[0].detach()
+    wanted = layer(x_BND, context).y_BND
+    for other in _strided(x_BND):
+        same(layer(other, context).y_BND, wanted, "output of a strided input", TOLERANCE)
+    if not subject.is_attention:
+        return
+    heads = subject.heads(case, layer, context)
+    out, _ = layer.attend(*heads[:3], context, **heads.extra)  # type: ignore[operator]
+    for way in range(2):
+        others = [None if x is None else _strided(x.detach())[way] for x in heads[:3]]
+        found, _ = layer.attend(*others, context, **heads.extra)  # type: ignore[operator]
+        same(found, out, "attention of strided queries, keys and values", TOLERANCE)
+
+
+def _strided(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    transposed = x.transpose(1, 2).contiguous().transpose(1, 2)
+    gapped = torch.stack([x, x + 1], dim=-1)[..., 0]
+    return transposed, gapped
+
+
+LAW = Law(
+    name="strides",
+    says="inputs that are not contiguous give the same",
+    claimed=always,
+    cases=cases,
+    check=check,
+)

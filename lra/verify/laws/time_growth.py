@@ -1,0 +1,58 @@
+"""How the time of a training pass grows with the length, beside the claim: reported, not judged.
+
+A machine that does other work at the same time would fail honest mechanisms.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+
+import torch
+
+from lra.core.findings import Case
+from lra.verify.law import Law, Reported, always
+from lra.verify.subject import Subject
+
+LENGTHS = {False: (1024, 2048), True: (2048, 4096)}
+ROUNDS = 5
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """One direction, at the greater length."""
+    causal = not subject.card.capabilities.bidirectional
+    yield Case(n=LENGTHS[subject.full][1], causal=causal, batch=1, heads=1)
+
+
+def check(subject: Subject, case: Case) -> None:
+    """Raise `Reported` with the exponent between two lengths."""
+    shorter = LENGTHS[subject.full][0]
+    least = [_least_seconds(subject, case, n) for n in (shorter, case.n)]
+    grown = math.log(least[1] / least[0]) / math.log(case.n / shorter)
+    raise Reported(
+        f"time grows as n^{grown:.2f} from {shorter} to {case.n}, claimed {subject.card.time}"
+    )
+
+
+def _least_seconds(subject: Subject, case: Case, n: int) -> float:
+    shape = Case(n=n, causal=case.causal, batch=1, heads=1)
+    layer = subject.build(shape, dtype=torch.float32, max_length=n)
+    context = subject.context(shape, layer)
+    x_BND, _ = subject.inputs(shape, dtype=torch.float32)
+    seconds = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        layer(x_BND, context).y_BND.sum().backward()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+LAW = Law(
+    name="time_growth",
+    says="how time grows with the length (reported, not judged)",
+    claimed=always,
+    cases=cases,
+    check=check,
+    measured=True,
+)

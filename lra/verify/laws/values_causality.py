@@ -1,0 +1,46 @@
+"""No output feels the value of a later position, whatever chose which earlier ones it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from lra.core.findings import Case
+from lra.verify.law import Law, Untried, same
+from lra.verify.laws.causality import GROWTH, TOLERANCE
+from lra.verify.subject import Subject
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Every causal request."""
+    if not subject.is_attention:
+        raise Untried("it has no values apart from its inputs")
+    return subject.requests(causal=(True,), masks=subject.masks("scattered"))
+
+
+@torch.no_grad()
+def check(subject: Subject, case: Case) -> None:
+    """Grow all values after a place: outputs up to it stay."""
+    layer = subject.build(case)
+    context = subject.context(case, layer)
+    q, k, v, extra = subject.heads(case, layer, context)
+    out_BHNV, _ = layer.attend(q, k, v, context, **extra)  # type: ignore[operator]
+    for last in sorted({0, case.n // 2, case.n - 2} & set(range(case.n - 1))):
+        for growth in GROWTH:
+            other = v.clone()
+            other[:, :, last + 1 :] *= growth
+            found, _ = layer.attend(q, k, other, context, **extra)  # type: ignore[operator]
+            stays = slice(0, last + 1)
+            what = f"outputs up to {last} when later values are multiplied by {growth:g}"
+            same(found[:, :, stays], out_BHNV[:, :, stays], what, TOLERANCE)
+
+
+LAW = Law(
+    name="values_causality",
+    says="no output feels a later value",
+    claimed=lambda card: card.capabilities.causal != "no",
+    cases=cases,
+    check=check,
+    claim={"causal": "values-only"},
+)

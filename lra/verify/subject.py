@@ -1,0 +1,239 @@
+"""A mechanism under test: built small, given numbers, asked for what its card allows.
+
+B batch   N queries   M keys   D model width   H heads   K width of a query or key head
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import cycle, product
+from typing import Any, cast
+
+import msgspec
+import torch
+from torch import Tensor, nn
+
+from attention_impls.contract import (
+    Attention,
+    Context,
+    Dims,
+    Heads,
+    Layer,
+    MechanismConfig,
+    Position,
+    zero_padding,
+)
+from lra.core import catalogue
+from lra.core.cards import AttentionCard
+from lra.core.findings import Case, MaskKind
+
+WIDTH, HEAD_WIDTH = 12, 8
+"""Of the model and of one head: unequal, so that nothing can stand in for the other."""
+
+SHORT = 40
+"""Up to this length every combination of requests is tried; beyond, one after the other."""
+
+LONGEST = {False: 300, True: 2200}
+"""Longest input of the short form and of the full one, borders of a mechanism's blocks apart."""
+
+PROBES = (1, 2, 3, 7, 16, 31, 37, 64, 65, 129)
+"""Lengths tried of every mechanism, beside those around its own borders."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A mechanism with a configuration, and how hard to look."""
+
+    mechanism: type[Layer]
+    config: MechanismConfig
+    full: bool = False
+    """The full form: longer inputs, and laws that take minutes."""
+    device: str = "cpu"
+    only: Case | None = None
+    """The one case to try of a law; None tries all of its own."""
+
+    @property
+    def card(self) -> AttentionCard:
+        """What it claims."""
+        return self.mechanism.card
+
+    @property
+    def is_attention(self) -> bool:
+        """Whether it has queries, keys and values that can be handed to it."""
+        return issubclass(self.mechanism, Attention)
+
+    @property
+    def has_oracle(self) -> bool:
+        """Whether it comes with its own dense form."""
+        if issubclass(self.mechanism, Attention):
+            return self.mechanism.oracle is not Attention.oracle
+        return self.mechanism.reference is not Layer.reference
+
+    @property
+    def configs(self) -> tuple[MechanismConfig, ...]:
+        """The configuration asked for, then the mechanism's own trials."""
+        return (self.config, *self.mechanism.trials)
+
+    def build(
+        self,
+        case: Case,
+        *,
+        dtype: torch.dtype = torch.float64,
+        seed: int = 0,
+        config: MechanismConfig | None = None,
+        **sizes: Any,
+    ) -> Layer:
+        """Return a small layer for a case, in eval mode, with biases that are not zero."""
+        longest = max(case.n, case.m or 0, *self.lengths)
+        dims = Dims(
+            **{
+                "width": WIDTH,
+                "qkv_width": HEAD_WIDTH * case.heads,
+                "heads": case.heads,
+                "max_length": longest,
+                **sizes,
+            }
+        )
+        config = self.configs[case.trial] if config is None else config
+        torch.manual_seed(seed)
+        shared = self.mechanism.build_shared(dims, config)
+        layer = self.mechanism(dims, config, shared=shared, seed=seed)
+        for name, parameter in layer.named_parameters():
+            if name.endswith("bias"):
+                nn.init.normal_(parameter)
+        return layer.to(self.device, dtype).eval()
+
+    def inputs(
+        self, case: Case, *, dtype: torch.dtype = torch.float64, scale: float = 1.0
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the input, (B, N, D), and the source, (B, M, D) or None; leaves with gradients."""
+        x_BND = self._normal(case, case.n, 0, dtype, scale)
+        source = None if case.m is None else self._normal(case, case.m, 1, dtype, scale)
+        return x_BND, source
+
+    def _normal(
+        self, case: Case, length: int, stream: int, dtype: torch.dtype, scale: float
+    ) -> Tensor:
+        generator = torch.Generator().manual_seed(2 * case.seed + stream)
+        numbers = torch.randn(
+            case.batch, length, WIDTH, generator=generator, dtype=torch.float64
+        ).mul(scale)
+        return numbers.to(self.device, dtype).requires_grad_()
+
+    def mask(self, case: Case) -> Tensor | None:
+        """Return which keys are real, (B, M) or, without a source, (B, N); None where all are."""
+        length = case.n if case.m is None else case.m
+        if case.mask == "none":
+            return None
+        mask = torch.ones(case.batch, length, dtype=torch.bool)
+        if case.mask == "all":
+            mask[0] = False
+        elif case.mask == "behind":
+            mask[1:, (length + 1) // 2 :] = False
+        elif case.mask == "front":
+            mask[1:, : length // 2] = False
+        else:
+            generator = torch.Generator().manual_seed(case.seed + 2)
+            mask = torch.rand(case.batch, length, generator=generator) > 0.3
+            mask[:1] = True
+            mask[:, length // 2 : length // 2 + 1] = True
+        return mask.to(self.device)
+
+    def context(self, case: Case, layer: Layer) -> Context:
+        """Return what a case asks of a layer: masked inputs, or a masked source."""
+        mask = self.mask(case)
+        return Context(
+            causal=case.causal,
+            query_mask_BN=mask if case.m is None else None,
+            key_mask_BM=mask,
+            position=position(case.position, layer.dims, self.device),
+        )
+
+    def heads(self, case: Case, layer: Layer, context: Context) -> Heads:
+        """Return queries, keys and values as leaves of their own, projected from a case's input."""
+        x_BND, source_BMD = self.inputs(case, dtype=next(layer.parameters()).dtype)
+        x_BND = zero_padding(x_BND, context.query_mask_BN)
+        if source_BMD is not None:
+            source_BMD = zero_padding(source_BMD, context.key_mask_BM)
+        heads = cast(Attention, layer).project(x_BND, context, source_BMD, None)
+        leaves = (None if x is None else x.detach().requires_grad_() for x in heads[:3])
+        extra = {
+            name: value.detach() if isinstance(value, Tensor) else value
+            for name, value in heads.extra.items()
+        }
+        return Heads(*leaves, extra)
+
+    @cached_property
+    def lengths(self) -> tuple[int, ...]:
+        """Lengths to try: short ones, and those around the borders of its blocks."""
+        dims = Dims(width=WIDTH, qkv_width=HEAD_WIDTH, heads=1, max_length=max(PROBES))
+        shared = self.mechanism.build_shared(dims, self.config)
+        borders = self.mechanism(dims, self.config, shared=shared).borders
+        around = {length for b in borders for length in (b - 1, b, b + 1, 2 * b + 1)}
+        limit = LONGEST[self.full]
+        return tuple(sorted({*PROBES, *(n for n in around if 0 < n <= limit)}))
+
+    def directions(self) -> list[bool]:
+        """Return the values of `causal` that the card claims."""
+        can = self.card.capabilities
+        return [False] * can.bidirectional + [True] * (can.causal != "no")
+
+    def masks(self, *kinds: MaskKind) -> list[MaskKind]:
+        """Return `none`, and these kinds where the card claims to honour padding."""
+        return ["none", *(kinds if self.card.capabilities.padding != "none" else ())]
+
+    def positions(self) -> list[str]:
+        """Return `none`, and one scheme of each kind that acts inside and the card claims."""
+        can = self.card.capabilities
+        return ["none", *["alibi"] * can.bias, *["rope"] * can.rotary]
+
+    def requests(
+        self,
+        *,
+        lengths: Sequence[int] | None = None,
+        causal: Sequence[bool] | None = None,
+        masks: Sequence[MaskKind] = ("none",),
+        positions: Sequence[str] | None = None,
+        **fixed: Any,
+    ) -> Iterator[Case]:
+        """Yield cases by length: every combination of a short one, then one each, in turn.
+
+        All configurations take part, beyond the first at short lengths only.
+        """
+        directions = self.directions() if causal is None else list(causal)
+        schemes = self.positions() if positions is None else list(positions)
+        combinations = [
+            {"causal": c, "mask": mask, "position": scheme}
+            for c, mask, scheme in product(directions, masks, schemes)
+        ]
+        if not combinations:
+            return
+        turn = cycle(combinations)
+        for n in self.lengths if lengths is None else lengths:
+            if n > SHORT and not self.full:
+                yield Case(n=n, **next(turn), **fixed)
+                continue
+            for trial in range(len(self.configs) if n <= SHORT else 1):
+                for combination in combinations:
+                    yield Case(n=n, trial=trial, **combination, **fixed)
+
+    def claiming(self, claims: Mapping[str, object]) -> Subject:
+        """Return the same mechanism with a card that claims more than its own."""
+        capabilities = msgspec.structs.replace(self.card.capabilities, **claims)
+        card = msgspec.structs.replace(self.card, capabilities=capabilities)
+        bolder = type(
+            self.mechanism.__name__,
+            (self.mechanism,),
+            {"card": card, "__module__": self.mechanism.__module__},
+        )
+        return replace(self, mechanism=bolder)
+
+
+def position(scheme: str, dims: Dims, device: str) -> Position | None:
+    """Return a position scheme by name; None for `none`."""
+    if scheme == "none":
+        return None
+    found: Position = catalogue.load(catalogue.find("position", scheme))(dims)
+    return found.to(device)

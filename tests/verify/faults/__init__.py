@@ -1,0 +1,4 @@
+"""Mechanisms that are broken on purpose, each by a bug seen in the field; the kit must catch all.
+
+Every file groups faults of one kind; every class says what is wrong with it.
+"""

@@ -1,0 +1,80 @@
+"""Faults that let the future in."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_impls.contract import Context
+from verify.faults.dense import Dense, card
+
+
+class SharedMaximum(Dense):
+    """Features are shifted by one maximum over all keys and lifted by 1e-4: a large later key
+    drowns the earlier ones (the reference code of the Performer)."""
+
+    card = card(softmax="never")
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        phi_q = (q - q.amax(-1, keepdim=True)).exp() + 1e-4
+        phi_k = (k - k.amax((-2, -1), keepdim=True)).exp() + 1e-4
+        weights = phi_q @ phi_k.mT
+        weights = weights * self.permitted(weights, context.causal, context.key_mask_BM)
+        return weights @ v / weights.sum(-1, keepdim=True).clamp(min=1e-12), state
+
+
+class MeanOfAll(Dense):
+    """Logits are divided by the mean length of all keys."""
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        return super().logits(q, k) / k.norm(dim=-1).mean(-1)[:, :, None, None]
+
+
+class LengthInConstant(Dense):
+    """The temperature depends on how long the input is."""
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        return super().logits(q, k) * math.log(1 + k.shape[-2])
+
+
+class LooksAheadByOne(Dense):
+    """The causal mask is drawn one diagonal too far."""
+
+    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
+        n, m = logits.shape[-2:]
+        permitted = super().permitted(logits, False, mask)
+        too_far = torch.ones(n, m, dtype=torch.bool).tril(m - n + 1)
+        return permitted & too_far if causal else permitted
+
+
+class CausalIgnored(Dense):
+    """The flag is accepted and never read."""
+
+    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
+        return super().permitted(logits, False, mask)
+
+
+class AlignedAtTheStart(Dense):
+    """With fewer queries than keys, the causal mask starts at the first key, not the last."""
+
+    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
+        permitted = super().permitted(logits, False, mask)
+        from_the_start = torch.ones(logits.shape[-2:], dtype=torch.bool).tril()
+        return permitted & from_the_start if causal else permitted
+
+
+class FutureChoosesThePast(Dense):
+    """Keeps the eight keys of the largest norm: later ones push earlier ones out."""
+
+    card = card(softmax="never")
+
+    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
+        permitted = super().permitted(logits, causal, mask)
+        score = logits.square().mean(-2)
+        kept = score >= score.topk(min(8, score.shape[-1]), -1).values[..., -1:]
+        return permitted & (kept.unsqueeze(-2) | torch.eye(*logits.shape[-2:], dtype=torch.bool))

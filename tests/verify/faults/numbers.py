@@ -1,0 +1,70 @@
+"""Faults of numbers: precision, strides, gradients, memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attention_impls.contract import Context, Dims, MechanismConfig
+from verify.faults.dense import Dense, card
+
+
+class HalfAccumulator(Dense):
+    """A running sum is kept in the inputs' own precision."""
+
+    card = card(softmax="never")
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        weights = super().weights(
+            self.logits(q, k), self.permitted(q @ k.mT, context.causal, context.key_mask_BM)
+        )
+        out = torch.zeros_like(q @ k.mT @ v)
+        for j in range(k.shape[2]):
+            out = out + weights[..., j : j + 1] * v[:, :, j : j + 1]
+        return out, state
+
+
+class NoMaximum(Dense):
+    """Exponentials are taken without subtracting the largest logit."""
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        exponentials = logits.exp() * permitted
+        return exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-30)
+
+
+class ContiguousTakenForGranted(Dense):
+    """Reads the values through strides that a contiguous tensor would have."""
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        _, h, m, w = v.shape
+        v = v.as_strided(v.shape, (h * m * w, m * w, w, 1)) if v.numel() else v
+        return super().attend(q, k, v, context, state)
+
+
+class GradientStopped(Dense):
+    """Keys are detached, as around a random projection or a hash that needs it."""
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        return super().attend(q, k.detach(), v, context, state)
+
+
+class UnusedParameter(Dense):
+    """Has a projection that nothing passes through."""
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        self.gate = nn.Linear(dims.width, dims.width)
+
+
+class QuadraticBehindLinear(Dense):
+    """Claims linear memory and writes all pairs."""
+
+    card = card(memory="O(n d)")

@@ -1,0 +1,81 @@
+"""Faults of padding, of empty rows and of batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_impls.contract import Context
+from verify.faults.dense import Dense, card
+
+
+class PaddingInTheSum(Dense):
+    """Padded keys are left out of the numerator and counted in the denominator."""
+
+    card = card(weights="free", softmax="never")
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        largest = logits.amax(-1, keepdim=True)
+        exponentials = (logits - largest).exp()
+        return exponentials * permitted / exponentials.sum(-1, keepdim=True)
+
+
+class FiniteFill(Dense):
+    """Masked logits are set to -10000, so that a row of nothing else attends to all of it."""
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        return logits.masked_fill(~permitted, -1e4).softmax(-1)
+
+
+class MeanOnEmptyRows(Dense):
+    """A row with nothing to attend to gets the mean of all values."""
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        some = permitted.any(-1, keepdim=True)
+        return super().weights(logits * some, permitted | ~some)
+
+
+class NotANumberOnEmptyRows(Dense):
+    """A row with nothing to attend to is a softmax over minus infinity alone."""
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        return logits.masked_fill(~permitted, -torch.inf).softmax(-1)
+
+
+class MaskIgnored(Dense):
+    """The mask is accepted and never read."""
+
+    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
+        return super().permitted(logits, causal, None)
+
+
+class BatchNormaliser(Dense):
+    """Logits are divided by the largest of the whole batch."""
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        logits = super().logits(q, k)
+        return logits / (1e-6 + logits.abs().amax()) if logits.numel() else logits
+
+
+class BatchMinimumPruning(Dense):
+    """All examples keep as many keys as the one with the fewest real ones."""
+
+    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
+        permitted = super().permitted(logits, causal, mask)
+        if mask is None or not mask.numel():
+            return permitted
+        fewest = mask.sum(-1).amin()
+        return permitted & (mask.cumsum(-1) <= fewest)[:, None, None, :]
+
+
+class RaggedTruncated(Dense):
+    """Works in blocks of 16 and forgets what is left over."""
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        out, state = super().attend(q, k, v, context, state)
+        whole = q.shape[2] // 16 * 16
+        return torch.cat([out[:, :, :whole], torch.zeros_like(out[:, :, whole:])], dim=2), state
