@@ -69,7 +69,7 @@ class SlidingWindow(Attention):
         "arXiv:2004.05150",
         year=2020,
         time="O(n w d)",
-        memory="O(n d)",
+        memory="O(n d); O(n w) with a bias on a GPU",
         approximates_softmax=True,
         capabilities=Capabilities(
             bidirectional=True,
