@@ -270,15 +270,20 @@ class Attention(Layer):
         seed: int = 0,
     ) -> None:
         super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
-        biases = dims.projection_biases
+        biases, shared_width = dims.projection_biases, self.kv_heads * dims.head_width
         self.query = nn.Linear(dims.width, dims.qkv_width, bias=biases)
-        self.key = nn.Linear(dims.width, dims.qkv_width, bias=biases)
-        self.value = nn.Linear(dims.width, dims.qkv_width, bias=biases)
+        self.key = nn.Linear(dims.width, shared_width, bias=biases)
+        self.value = nn.Linear(dims.width, shared_width, bias=biases)
         self.output = nn.Linear(dims.qkv_width, dims.width, bias=biases)
         for projection in (self.query, self.key, self.value, self.output):
             nn.init.xavier_uniform_(projection.weight)
             if biases:
                 nn.init.zeros_(projection.bias)
+
+    @property
+    def kv_heads(self) -> int:
+        """G, heads of keys and values; each serves H / G heads of queries in a row."""
+        return self.dims.heads
 
     def forward(
         self,
@@ -325,17 +330,16 @@ class Attention(Layer):
     ) -> Heads:
         """Return queries, keys and values by head, turned by position where the scheme does so."""
         source = x_BND if source_BMD is None else source_BMD
-        heads = self.dims.heads
-        q_BHNK = split_heads(self.query(x_BND), heads)
-        k_BHMK = split_heads(self.key(source), heads)
-        v_BHMV = split_heads(self.value(source), heads)
+        q_BHNK = split_heads(self.query(x_BND), self.dims.heads)
+        k_BGMK = split_heads(self.key(source), self.kv_heads)
+        v_BGMV = split_heads(self.value(source), self.kv_heads)
         position = context.position
         if position is not None and position.card.acts_on == "queries-keys":
-            n, m = q_BHNK.shape[2], k_BHMK.shape[2]
+            n, m = q_BHNK.shape[2], k_BGMK.shape[2]
             rows, columns = position_ids(n, m, context, state, q_BHNK.device)
             q_BHNK = position.rotate(q_BHNK, rows)
-            k_BHMK = position.rotate(k_BHMK, columns)
-        return Heads(q_BHNK, k_BHMK, v_BHMV)
+            k_BGMK = position.rotate(k_BGMK, columns)
+        return Heads(q_BHNK, k_BGMK, v_BGMV)
 
     # What follows `context` differs: a state, and by keyword what `project` put in `extra`.
     @abstractmethod
@@ -360,6 +364,43 @@ class Attention(Layer):
         Boolean, on the CPU: (N, M), or (B, H, N, M) where it depends on `extra`.
         """
         return causal_mask(n, m) if context.causal else torch.ones(n, m, dtype=torch.bool)
+
+
+class Mixer(Layer):
+    """A layer without queries and keys: a convolution, a recurrence, a transform.
+
+    A subclass writes `mix` and `oracle`, with projections of its own.
+    """
+
+    def forward(
+        self,
+        x_BND: Tensor,
+        context: Context,
+        *,
+        source_BMD: Tensor | None = None,
+        state: Any = None,
+    ) -> Out:
+        """Refuse, zero the padding, mix, zero the padding."""
+        self._refuse(x_BND, context, source_BMD, state)
+        x_BND = zero_padding(x_BND, context.query_mask_BN)
+        y_BND, state = self.mix(x_BND, context, state)
+        return Out(zero_padding(y_BND, context.query_mask_BN), state)
+
+    def reference(
+        self, x_BND: Tensor, context: Context, *, source_BMD: Tensor | None = None
+    ) -> Tensor:
+        """Return the oracle's result, zero at padding, (B, N, D)."""
+        x_BND = zero_padding(x_BND, context.query_mask_BN)
+        y_BND = self.oracle(x_BND, context).to(x_BND.dtype)
+        return zero_padding(y_BND, context.query_mask_BN)
+
+    @abstractmethod
+    def mix(self, x_BND: Tensor, context: Context, state: Any = None) -> tuple[Tensor, Any]:
+        """Return (B, N, D) and the advanced state: the mechanism itself, fast."""
+
+    @abstractmethod
+    def oracle(self, x_BND: Tensor, context: Context) -> Tensor:
+        """Return (B, N, D) in float64, by the paper's formula, written out plainly."""
 
 
 def split_heads(x_BND: Tensor, heads: int) -> Tensor:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lra.core.cards import TaskCard
-from lra.core.dataset import Split, SplitName
+from lra.core.dataset import Dataset, Split, SplitName
 from lra.core.errors import UsageError
 from lra.core.protocol import Rules
 from tasks import _shown
@@ -22,6 +22,7 @@ from tasks.contract import Task, TaskConfig
 from tasks.generators.counter import U64, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
 from tasks.generators.shapes import FRAMED, LARGEST_PERCENT, NARROWEST, SHAPES, draw_shapes
+from tasks.generators.shapes_rule import I64, U8, area
 
 
 class ImageConfig(TaskConfig, frozen=True):
@@ -78,6 +79,17 @@ class Image(Task):
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the picture in shaded blocks."""
         return _shown.picture(tokens)
+
+    def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
+        """Return the test accuracy of looking at the shape's area alone, fitted on train."""
+        train, test = self._pictures(data.train), self._pictures(data.test)
+        return {"area": area(train, test, self.classes)}
+
+    def _pictures(self, split: Split) -> tuple[U8, I64]:
+        """At most the first 20,000 pictures of a split, (rows, pixels), and their labels."""
+        rows = min(len(split), 20_000)
+        tokens = split.tokens[: rows * self.length].astype(np.uint8)
+        return tokens.reshape(rows, self.length), split.labels[:rows]
 
 
 def _side(length: int) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from attention_impls.contract import Dims, seen
+from attention_impls.contract import seen
 from lra.core.errors import UnsupportedError
 
 
@@ -30,10 +30,10 @@ class KeyValueCache(NamedTuple):
 
 
 def empty_cache(
-    dims: Dims, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
+    batch: int, heads: int, width: int, *, length: int, device: torch.device, dtype: torch.dtype
 ) -> KeyValueCache:
     """Return a cache for `length` positions that holds none."""
-    shape_BHTK = (batch, dims.heads, length, dims.head_width)
+    shape_BHTK = (batch, heads, length, width)
     return KeyValueCache(
         k_BHTK=torch.zeros(shape_BHTK, device=device, dtype=dtype),
         v_BHTV=torch.zeros(shape_BHTK, device=device, dtype=dtype),

@@ -79,7 +79,8 @@ class Full(Attention):
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> KeyValueCache:
         """Return an empty cache for `length` positions."""
-        return empty_cache(self.dims, batch, length=length, device=device, dtype=dtype)
+        heads, width = self.kv_heads, self.dims.head_width
+        return empty_cache(batch, heads, width, length=length, device=device, dtype=dtype)
 
 
 def _safe_softmax(logits_BHNM: Tensor, permitted: Tensor | None) -> Tensor:

@@ -21,7 +21,8 @@ class Sdpa(Attention):
 
     PyTorch picks the kernel: on a GPU, FlashAttention or its like where no mask is given. So a
     mask is handed over only where something must be masked, and plain causal attention by name.
-    A bias is such a mask: with ALiBi, time stays quadratic and memory becomes so.
+    A bias is such a mask, and so is causal attention with padding: time stays quadratic and memory
+    becomes so. On a CPU dropout on the weights also takes PyTorch's unfused kernel.
     """
 
     card = AttentionCard(
@@ -30,7 +31,7 @@ class Sdpa(Attention):
         "IO-Awareness, NeurIPS 2022, arXiv:2205.14135",
         year=2022,
         time="O(n m d)",
-        memory="O(n)",
+        memory="O(n); O(n m) with a bias, with padding where causal, with dropout on a CPU",
         softmax="always",
         weights="convex",
         capabilities=Capabilities(
@@ -82,4 +83,5 @@ class Sdpa(Attention):
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> KeyValueCache:
         """Return an empty cache for `length` positions."""
-        return empty_cache(self.dims, batch, length=length, device=device, dtype=dtype)
+        heads, width = self.kv_heads, self.dims.head_width
+        return empty_cache(batch, heads, width, length=length, device=device, dtype=dtype)

@@ -222,5 +222,6 @@ class _Keys:
 def _plan(q_BHNK: Tensor, features: FeatureMap) -> tuple[list[Tile], int]:
     """Return the tiles of heads and how many rows of each are taken at once."""
     batch, heads, n, width = q_BHNK.shape
-    step = min(tile_rows(q_BHNK, features.width(width)), SPAN_CHUNKS * CHUNK)
-    return tiles(batch, heads, step // max(1, n)), step
+    rows = tile_rows(q_BHNK, features.width(width))
+    step = min(rows, SPAN_CHUNKS * CHUNK)
+    return tiles(batch, heads, rows // max(1, min(n, step))), step

@@ -50,7 +50,8 @@ class Performer(Attention):
     head from the seed and the layer's number. Ours: exact log scales per key, where the paper's
     code adds 1e-4 or 1e-6 to each feature (attention turns uniform where features are small) and
     subtracts a maximum over all keys (which leaks the future under a causal mask); and the causal
-    form runs by chunks. Weights always sum to 1; where every feature underflows the row is zero.
+    form runs by chunks. Weights always sum to 1; where the denominator falls below
+    1e-31 (in float32) its digits are lost and the row is zero.
     """
 
     card = AttentionCard(

@@ -52,7 +52,7 @@ class Linformer(Attention):
         "arXiv:2006.04768",
         year=2020,
         time="O((n + m) r d)",
-        memory="O(n + r d)",
+        memory="O(n + r d); O(n r) with dropout on a CPU",
         softmax="approximates",
         capabilities=Capabilities(
             bidirectional=True,

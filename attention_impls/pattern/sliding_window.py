@@ -70,7 +70,7 @@ class SlidingWindow(Attention):
         "arXiv:2004.05150",
         year=2020,
         time="O(n w d)",
-        memory="O(n d)",
+        memory="O(n d); O(n w) with a bias on a GPU",
         softmax="configured",
         weights="convex",
         capabilities=Capabilities(

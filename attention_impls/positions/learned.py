@@ -39,9 +39,11 @@ class Learned(Position):
 
 
 def look_up(table_LD: Tensor, positions_N: Tensor) -> Tensor:
-    """Return the rows of a table of positions, (N, D); a position beyond it is refused."""
-    rows = len(table_LD)
-    asked = int(positions_N.max()) + 1 if len(positions_N) else 0
+    """Return the rows of a table of positions, (N, D); more of them than it has are refused.
+
+    The positions themselves are not looked at: on a GPU that would wait for it, at every call.
+    """
+    rows, asked = len(table_LD), len(positions_N)
     if asked > rows:
         raise UnsupportedError(
             f"learned positions were built for at most {rows} positions, got {asked}; "

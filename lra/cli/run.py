@@ -183,7 +183,8 @@ def _run(
                     pass
     found = [record for job in jobs if (record := place.load(job.cell.id)) is not None]
     _show(found, place, left=len(pool.left), as_json=as_json)
-    unread = len(jobs) - len(found) - len(pool.left)
+    left = {job.cell.id for job in pool.left}
+    unread = sum(job.cell.id not in left and place.load(job.cell.id) is None for job in jobs)
     if unread:
         click.echo(f"{count(unread, 'cell')} ended without a record that can be read", err=True)
     failed = [record for record in found if record.status in FAILED]
@@ -236,7 +237,7 @@ def _show(found: list[Record], store: Store, *, left: int, as_json: bool) -> Non
     if as_json:
         click.echo(msgspec.json.encode(found, order="sorted"))
         return
-    echo_findings(findings(found, reference()))
+    echo_findings(findings(found, reference(), store.records()))
     if left:
         click.echo(f"{count(left, 'cell')} left; run the same command again to continue")
     click.echo(f"records: {store.path}")

@@ -48,7 +48,9 @@ class Target(msgspec.Struct, frozen=True):
         """What `find` turns back into this target."""
         if self.ours:
             return self.name
-        return f"{self.module}:{self.attribute}" if self.attribute else self.module
+        if self.module.endswith(".py") and self.attribute is None:
+            return self.module
+        return f"{self.module}:{self.attribute or ''}"
 
     @property
     def file(self) -> Path:
@@ -87,14 +89,15 @@ def find(kind: Kind, reference: str) -> Target:
 
 
 def _find(kind: Kind, reference: str) -> Target:
-    module, _, attribute = reference.partition(":")
+    module, colon, attribute = reference.partition(":")
     if module.endswith(".py"):
         if not Path(module).is_file():
             raise UsageError(f"{kind} '{reference}': no file '{module}'; check the path")
         name = attribute or Path(module).stem
         return Target(kind, name, str(Path(module).resolve()), attribute or None, ours=False)
-    if attribute:
-        return Target(kind, attribute, module, attribute, ours=False)
+    if colon:
+        name = attribute or module.rpartition(".")[2]
+        return Target(kind, name, module, attribute or None, ours=False)
     ours = _ours(kind)
     if reference in ours:
         return Target(kind, reference, ours[reference], None, ours=True)

@@ -31,7 +31,7 @@ class _Cell(Frozen, frozen=True, dict=True, kw_only=True):
     threads: Positive
     """CPU threads the worker computes with."""
     measure_hash: str
-    """Of the sources that measure: trainer, model, profiler, task, laws."""
+    """Of the sources that measure: trainer, model, profiler, baselines, laws."""
 
     @cached_property
     def id(self) -> str:

@@ -36,8 +36,6 @@ class Description:
     target: Target
     card: Card | None
     """None where the module is unavailable."""
-    schema: dict[str, Any]
-    """JSON schema of its configuration; empty where it has none."""
     defaults: dict[str, Any]
     """Its configuration when nothing is chosen, in plain values."""
     unavailable: str | None
@@ -81,9 +79,7 @@ class Describer:
         card = None
         if found.card is not None:
             card = cast(Card, msgspec.convert(found.card, CARDS[target.kind]))
-        return Description(
-            target, card, found.schema, found.defaults, found.unavailable, _describer=self
-        )
+        return Description(target, card, found.defaults, found.unavailable, _describer=self)
 
     def ask(self, request: Request) -> Answer:
         """Return the answer to a request, from the cache if it lies there."""

@@ -42,7 +42,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What the module declares, or the configuration with all defaults filled in, or why not."""
 
     card: dict[str, Any] | None = None
-    schema: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     config: dict[str, Any] | None = None
     unknown: str | None = None
@@ -72,7 +71,6 @@ def _answer(request: Request) -> Answer:
     card = msgspec.convert(msgspec.to_builtins(found.card), CARDS[request.target.kind])
     return Answer(
         card=msgspec.to_builtins(card),
-        schema={} if config is None else msgspec.json.schema(config),
         defaults={} if config is None else _canonical(config()),
     )
 

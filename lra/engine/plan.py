@@ -265,5 +265,5 @@ def by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:
 def check_sources(sources: dict[str, str]) -> None:
     """Refuse `--data` for a path that does not exist."""
     for task, source in sources.items():
-        if not source.startswith("hub:") and not Path(source).exists():
+        if not source.startswith("hub:") and not Path(source).expanduser().exists():
             raise UsageError(f"--data {task}={source}: no such file or folder; check the path")

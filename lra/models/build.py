@@ -145,10 +145,8 @@ def _tie_queries_and_keys(encoder: Encoder) -> None:
         query, key = getattr(layer, "query", None), getattr(layer, "key", None)
         if query is None or key is None:
             continue
-        if query.weight.shape != key.weight.shape:
-            raise UnsupportedError(
-                f"{layer.name} has keys of another width than queries and cannot start with both "
-                "tied; set query_key_start to independent"
-            )
         query.weight.mul_(2.0)
-        key.weight.copy_(query.weight)
+        # Where several heads share their keys, the first of them is tied.
+        heads_HKD = query.weight.unflatten(0, (layer.dims.heads, -1))
+        firsts_GKD = heads_HKD[:: layer.dims.heads // layer.kv_heads]
+        key.weight.copy_(firsts_GKD.flatten(0, 1))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import msgspec
 
 from lra.core.cells import EfficiencyCell
-from lra.report.disturbed import disturbed
 from lra.report.efficiency import EfficiencyTables
 from lra.report.quality import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
@@ -41,10 +40,10 @@ def answer(
 
 
 def _subjects(table: Table) -> list[Row]:
-    """The run's mechanisms that are asked about; exact attention if there is nothing else."""
+    """The run's mechanisms that are asked about; exact attention, or the floor, if that is all."""
     own = [row for row in table.rows if row.origin == "run" and row.mechanism]
     asked = [row for row in own if row.mechanism not in (EXACT, NO_MIXING)]
-    return asked or [row for row in own if row.mechanism == EXACT]
+    return asked or [row for row in own if row.mechanism == EXACT] or own
 
 
 def _quality(quality: QualityTable, *, name_scale: bool) -> list[str]:
@@ -182,11 +181,11 @@ def _busy(selection: Selection) -> list[str]:
     """How many of the run's timings were taken on a busy machine."""
     own = [kept.record for kept in selection.kept if kept.origin == "run"]
     timed = [record for record in own if isinstance(record.cell, EfficiencyCell)]
-    found = disturbed(kept.record for kept in selection.kept) & {record.id for record in timed}
+    found = sum(("run", record.id) in selection.busy for record in timed)
     if not found:
         return []
     return [
-        f"The machine was busy during {len(found)} of {count(len(timed), 'timing')} (marked !): "
+        f"The machine was busy during {found} of {count(len(timed), 'timing')} (marked !): "
         "do not trust them; the same command with --rerun disturbed measures them again."
     ]
 

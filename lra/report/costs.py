@@ -96,7 +96,7 @@ class Costs(msgspec.Struct, frozen=True):
         return Cell(text, note, cost.value, cost.spread, ratio, strong)
 
 
-def costs(entries: Iterable[Entry], busy: Collection[str] = ()) -> Costs:
+def costs(entries: Iterable[Entry], busy: Collection[tuple[Origin, str]] = ()) -> Costs:
     """Return the costs of one metric and mode, replicates pooled; `busy` are disturbed records."""
     places: dict[tuple[RowKey, int], list[Entry]] = {}
     mechanism: dict[RowKey, str] = {}
@@ -106,7 +106,7 @@ def costs(entries: Iterable[Entry], busy: Collection[str] = ()) -> Costs:
         mechanism[key] = entry.mechanism
     pooled = {
         place: msgspec.structs.replace(
-            _pooled(found), disturbed=any(entry.record in busy for entry in found)
+            _pooled(found), disturbed=any((entry.origin, entry.record) in busy for entry in found)
         )
         for place, found in places.items()
     }

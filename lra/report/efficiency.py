@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from statistics import median
 
 import msgspec
 
 from lra.report.costs import LOOSE, Costs, costs
-from lra.report.disturbed import BUSY, disturbed
-from lra.report.entries import PEAK_MEMORY, Entry
+from lra.report.disturbed import BUSY
+from lra.report.entries import PEAK_MEMORY, Entry, Origin
 from lra.report.rows import EXACT, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
@@ -44,8 +44,7 @@ def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
     measured = [e for e in selection.entries if e.kind == "efficiency"]
     groups = [group for _, group in sorted_groups(measured, _key)]
     groups.sort(key=lambda group: all(e.origin == "reference" for e in group))
-    busy = disturbed(kept.record for kept in selection.kept)
-    return [_tables(number, group, busy) for number, group in enumerate(groups, start=1)]
+    return [_tables(number, group, selection.busy) for number, group in enumerate(groups, start=1)]
 
 
 def call_words(mode: str) -> str:
@@ -58,7 +57,9 @@ def _key(e: Entry) -> tuple[object, ...]:
     return (e.scale, e.level, e.direction, e.batch, e.heads, e.head_width, e.dtype, *where)
 
 
-def _tables(number: int, group: list[Entry], busy: set[str]) -> EfficiencyTables:
+def _tables(
+    number: int, group: list[Entry], busy: Collection[tuple[Origin, str]]
+) -> EfficiencyTables:
     first = group[0]
     memory = PEAK_MEMORY[first.device]
     modes = sorted({e.mode for e in group}, key=lambda mode: (mode not in _CALLS, mode))
@@ -71,7 +72,7 @@ def _tables(number: int, group: list[Entry], busy: set[str]) -> EfficiencyTables
 
     def by_mode(metric: str, noun: str) -> dict[str, Table]:
         # A busy machine slows a call down; it does not make it larger.
-        slowed = busy if metric == "latency" else set()
+        slowed = busy if metric == "latency" else ()
         return {
             mode: _table(f"{noun}-{mode}-{number}", metric, mode, group, slowed) for mode in modes
         }
@@ -87,7 +88,13 @@ def _tables(number: int, group: list[Entry], busy: set[str]) -> EfficiencyTables
     )
 
 
-def _table(id: str, metric: str, mode: str, group: Sequence[Entry], busy: set[str]) -> Table:
+def _table(
+    id: str,
+    metric: str,
+    mode: str,
+    group: Sequence[Entry],
+    busy: Collection[tuple[Origin, str]],
+) -> Table:
     """Rows are mechanisms, columns lengths; one unit for the whole table."""
     entries = [e for e in group if e.mode == mode]
     measured = [e for e in entries if e.metric == metric]

@@ -54,13 +54,17 @@ def cost_figure(costs: EfficiencyTables, metric: Literal["latency", "memory"]) -
             _label(side, axes.get_ylim(), labels, gap=_LINE / (height - 1.0))
 
     first = next(iter(tables.values()))
+    busy = any(
+        cell.text.startswith("!") for t in tables.values() for r in t.rows for cell in r.cells
+    )
     return Figure(
         id=f"{metric}-{first.id.rpartition('-')[2]}",
         title=f"{word.capitalize()} against length",
         alt=f"Log-log plot of {word} against sequence length for "
         f"{listing(names(first.rows))}; the tables have the figures.",
         caption="Behind each name: the exponent of length in a straight-line fit to its points. "
-        "Hollow: reference. A cross at the top: an ending without a figure, such as OOM.",
+        "Hollow: reference. A cross at the top: an ending without a figure, such as OOM."
+        + (" Figures of a busy machine (! in the table) are drawn as measured." if busy else ""),
         svg=draw(paint, _WIDTH, height),
     )
 

@@ -73,8 +73,8 @@ def _marks(found: Tradeoff, settings: Mapping[tuple[str, str], str], scale: str)
     marks = [settings[scale, label] for label in placed if (scale, label) in settings]
     if any(circle.elsewhere for circle in found.circles):
         marks.append(
-            "Dashed outline: timed on another machine class, placed by its ratios of time and "
-            f"memory to {EXACT} there."
+            "Dashed outline: timed on another machine class or build, placed by its ratios of "
+            f"time and memory to {EXACT} there."
         )
     if found.missing:
         marks.append(f"Without a place for want of a figure: {listing(found.missing)}.")

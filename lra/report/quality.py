@@ -62,7 +62,7 @@ def _table(
     columns: list[Column],
     settings: Mapping[tuple[str, str], str],
 ) -> QualityTable:
-    measured = {(e.protocol, e.origin, e.label) for e in group}
+    measured = {(e.protocol, e.origin, e.label) for e in group if e.value is not None}
     averaged = mean_columns(columns, Counter(protocol for protocol, _, _ in measured))
     several = max(Counter((e.origin, e.label, e.protocol) for e in group).values()) > 1
     rows = shown(group)

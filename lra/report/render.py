@@ -28,13 +28,15 @@ class Rendered(msgspec.Struct, frozen=True):
     findings: Findings
 
 
-def findings(records: Sequence[Record], reference: Sequence[Record]) -> Findings:
-    """Return what a report of these records says, without drawing it."""
+def findings(
+    records: Sequence[Record], reference: Sequence[Record], store: Sequence[Record]
+) -> Findings:
+    """Return what a report of these records, out of a store, says, without drawing it."""
     from lra.report.assemble import spoken
     from lra.report.select import join
     from lra.report.table import plain_text
 
-    sentences, table = spoken(join(records, reference))
+    sentences, table = spoken(join(records, reference, store=store))
     return Findings(sentences, plain_text(table) if table else "")
 
 

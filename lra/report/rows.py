@@ -21,7 +21,7 @@ Rows = dict[RowKey, list[Entry]]
 def shown(group: Iterable[Entry]) -> Rows:
     """Group entries into rows: the run's before the reference's, exact attention and floor last.
 
-    A reference row that shows only sources which the run measured itself is left out.
+    A reference row is left out where the run has measured all of it, from the same sources.
     """
     rows: Rows = {}
     for entry in sorted(group, key=_order):
@@ -29,7 +29,7 @@ def shown(group: Iterable[Entry]) -> Rows:
     return {
         (origin, label): own
         for (origin, label), own in rows.items()
-        if origin == "run" or not _hashes(own) <= _hashes(rows.get(("run", label), []))
+        if origin == "run" or not _measured(own) <= _measured(rows.get(("run", label), []))
     }
 
 
@@ -59,7 +59,7 @@ def reference_notes(rows: Rows) -> list[str]:
     for entry in shown_entries:
         sources[entry.protocol][entry.origin].add(entry.measure_hash)
     if any(one["run"] and one["reference"] - one["run"] for one in sources.values()):
-        notes.append("Some of them by another version of the measuring code (trainer, task).")
+        notes.append("Some of them by another version of the measuring code (trainer, profiler).")
     return notes
 
 
@@ -67,8 +67,8 @@ def _machines(own: Iterable[Entry]) -> str:
     return listing(sorted({entry.machine for entry in own}))
 
 
-def _hashes(own: Iterable[Entry]) -> set[str]:
-    return {entry.mechanism_hash for entry in own}
+def _measured(own: Iterable[Entry]) -> set[tuple[object, ...]]:
+    return {(e.mechanism_hash, e.protocol, e.mode, e.length) for e in own}
 
 
 def _order(entry: Entry) -> tuple[object, ...]:

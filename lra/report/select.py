@@ -10,6 +10,7 @@ import msgspec
 from lra.core.cells import BaselineCell, Cell, EfficiencyCell, QualityCell
 from lra.core.hashing import value_hash
 from lra.core.records import Record
+from lra.report.disturbed import disturbed
 from lra.report.entries import Entry, Kept, Origin, config_text, entries, protocol_hash
 from lra.report.words import differing, flat, visible
 
@@ -19,14 +20,24 @@ class Selection(msgspec.Struct, frozen=True):
 
     kept: tuple[Kept, ...]
     entries: tuple[Entry, ...]
+    busy: frozenset[tuple[Origin, str]]
+    """Origins and ids of timings taken while the machine was busy."""
     superseded: int
     """Records left out because a newer one answers the same question."""
     unrelated: int
     """Reference records left out because nothing in the run shares their protocol."""
 
 
-def join(records: Sequence[Record], reference: Sequence[Record]) -> Selection:
+def join(
+    records: Sequence[Record],
+    reference: Sequence[Record],
+    *,
+    store: Sequence[Record] | None = None,
+) -> Selection:
     """Put the reference rows that are comparable beside the run's records.
+
+    Busy timings are told among all of the run's store, where that holds more than `records`, and
+    among the reference by itself.
 
     A reference row needs the run's data, model and training (quality), data (simple baselines)
     or sizes, mode and length (efficiency). Any order of the records gives the same selection.
@@ -44,9 +55,14 @@ def join(records: Sequence[Record], reference: Sequence[Record]) -> Selection:
         (Kept(origin, labels[_named(r.cell)], r) for origin, part in origins for r in part),
         key=_order,
     )
+    judged: list[tuple[Origin, Iterable[Record]]] = [
+        ("run", records if store is None else store),
+        ("reference", reference),
+    ]
     return Selection(
         kept=tuple(kept),
         entries=tuple(entry for one in kept for entry in entries(one)),
+        busy=frozenset((origin, id) for origin, part in judged for id in disturbed(part)),
         superseded=len(own) + len(candidates) - len(run) - len(other),
         unrelated=len(other) - len(fitting),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -24,7 +24,7 @@ class Circle(msgspec.Struct, frozen=True):
     memory: float
     """Bytes, at the peak of a training step."""
     elsewhere: bool
-    """Measured on another machine class, and brought here by its ratios to exact attention."""
+    """Measured on another machine class or build, brought here by its ratios to exact attention."""
 
 
 class Tradeoff(msgspec.Struct, frozen=True):
@@ -43,21 +43,22 @@ class Tradeoff(msgspec.Struct, frozen=True):
 def tradeoff(quality: QualityTable, costs: Sequence[EfficiencyTables]) -> Tradeoff | None:
     """Place the mechanisms of an accuracy table at the longest length that most of them reached.
 
-    What was timed on another machine class enters only by its ratios to exact attention, and only
-    where exact attention was timed on both. None with fewer than two to place.
+    What was timed on another machine class or build enters only by its ratios to exact attention,
+    and only where that was timed on both. None with fewer than two to place.
     """
     here = next((c for c in costs if not c.reference_only and "train" in c.latency), None)
     rows = _accuracies(quality)
     if here is None or not rows:
         return None
     latency = here.latency["train"]
-    length = _common_length(latency, [row for row, _ in rows])
+    trained = {row.variant for row, _ in rows}
+    length = _common_length(latency, [row for row, _ in rows], trained)
     circles = []
     for row, accuracy in rows:
         # A reference accuracy goes with the run's own timing, unless the run has its own accuracy.
         alone = quality.table.row(row.variant, "run" if row.origin == "reference" else "reference")
         origins: tuple[Origin, ...] = (row.origin,) if alone else (row.origin, "run", "reference")
-        circle = _circle(row, accuracy, length, origins, here, costs)
+        circle = _circle(row, accuracy, length, origins, trained, here, costs)
         circles += [circle] if circle else []
     if len(circles) < 2:
         return None
@@ -85,9 +86,9 @@ def _accuracies(quality: QualityTable) -> list[tuple[Row, float]]:
     return [(row, cell.value) for row in rows for cell in row.cells[-1:] if cell.value is not None]
 
 
-def _common_length(latency: Table, rows: Sequence[Row]) -> str:
+def _common_length(latency: Table, rows: Sequence[Row], trained: Collection[str]) -> str:
     """The longest length among those at which most of these mechanisms have a time."""
-    timed = [found for row in rows if (found := latency.row(row.variant, "run"))]
+    timed = [found for row in rows if (found := latency.nearest(row, "run", trained))]
 
     def reached(place: int) -> tuple[int, int]:
         return sum(row.cells[place].value is not None for row in timed), place
@@ -100,18 +101,22 @@ def _circle(
     accuracy: float,
     length: str,
     origins: Sequence[Origin],
+    trained: Collection[str],
     here: EfficiencyTables,
     costs: Sequence[EfficiencyTables],
 ) -> Circle | None:
-    """Place a mechanism by its own figures here, or by its ratios on another machine class."""
-    own = _cells(here, row.variant, origins, length)
+    """Place a mechanism by its own figures here, or by its ratios elsewhere."""
+    own = _cells(here, row, origins, trained, length)
     if own and own[0].value and own[1].value:
         return Circle(row, accuracy, own[0].value, own[1].value, elsewhere=False)
-    exact = _cells(here, EXACT, ("run",), length)
+    anchor = here.latency["train"].row(EXACT, "run")
+    exact = _cells(here, anchor, ("run",), trained, length) if anchor else None
     if exact is None or not exact[0].value or not exact[1].value:
         return None
     for other in costs:
-        cells = _cells(other, row.variant, origins, length) if other.reference_only else None
+        if not other.reference_only:
+            continue
+        cells = _cells(other, row, origins, trained, length)
         if cells and cells[0].ratio and cells[1].ratio:
             seconds, memory = cells[0].ratio * exact[0].value, cells[1].ratio * exact[1].value
             return Circle(row, accuracy, seconds, memory, elsewhere=True)
@@ -119,15 +124,23 @@ def _circle(
 
 
 def _cells(
-    costs: EfficiencyTables, variant: str, origins: Sequence[Origin], length: str
+    costs: EfficiencyTables,
+    row: Row,
+    origins: Sequence[Origin],
+    trained: Collection[str],
+    length: str,
 ) -> tuple[Cell, Cell] | None:
-    """Time and memory of a training step, from the first of these origins that has them."""
+    """Time and memory of a training step, from the first of these origins that has them.
+
+    Where the accuracy's own settings were not timed, those of the mechanism that were, and were
+    not trained.
+    """
     latency, memory = costs.latency.get("train"), costs.memory.get("train")
     if latency is None or memory is None or length not in latency.columns:
         return None
     place = latency.columns.index(length)
     for origin in origins:
-        time, room = latency.row(variant, origin), memory.row(variant, origin)
+        time, room = (table.nearest(row, origin, trained) for table in (latency, memory))
         if time and room:
             return time.cells[place], room.cells[place]
     return None

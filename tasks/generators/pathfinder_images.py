@@ -15,7 +15,7 @@ from tasks.generators.counter import U64, below, row_keys, stream_key
 from tasks.generators.pathfinder_drawing import paint
 from tasks.generators.pathfinder_fixed import I64
 from tasks.generators.pathfinder_search import Drawing, NoRoomError
-from tasks.generators.pathfinder_settings import Settings
+from tasks.generators.pathfinder_settings import Settings, resolve
 from tasks.generators.pathfinder_stamps import U8
 from tasks.generators.pathfinder_tables import Tables, build
 
@@ -23,6 +23,8 @@ Search = Callable[[Tables, Settings, U64, I64], Drawing]
 
 FEW_PADDLES = 5
 """Paths up to this length give so few images that the same one may turn up in two splits."""
+ROOMY = 32
+"""Pixels a side below which paths of any length have so little room that the same holds."""
 COMPILED_FROM = 24
 """Pixels a side from which the compiled search is used."""
 _MOST_ROUNDS = 400
@@ -48,9 +50,9 @@ def make(
 ) -> tuple[U8, I64]:
     """Return images (rows, side, side) and labels (rows,) of a split.
 
-    A row is a function of (settings, split, seed, row number). Images of short paths are few, and
-    may stand only in the split that their own bytes name (`home`); of longer paths there are so
-    many that two streams do not meet. Raises `UsageError` where no two paths are found.
+    A row is a function of (settings, split, seed, row number). An image may stand only in the split
+    that its own bytes name (`home`), except where there are so many that two streams do not meet
+    (`_plentiful`). Raises `UsageError` where no two paths are found.
     """
     images = np.zeros((rows, settings.side, settings.side), np.uint8)
     keys = row_keys(stream_key("pathfinder", split, seed), np.arange(rows))
@@ -72,9 +74,20 @@ def make(
 
 
 def home(image: U8) -> SplitName:
-    """Return the split that an image of short paths belongs to: half train, a quarter each else."""
+    """Return the split that an image belongs to by its bytes: half train, a quarter each else."""
     draw = hashlib.sha256(image.tobytes()).digest()[0] % 4
     return ("validation", "test", "train", "train")[draw]
+
+
+def _plentiful(settings: Settings) -> bool:
+    """Whether no image comes twice: long paths with room, all else as Long Range Arena set it.
+
+    Other settings may hide the paths (faint lines in few grey levels), or leave only a few.
+    """
+    paddles = settings.contour_length
+    if paddles <= FEW_PADDLES or settings.side < ROOMY:
+        return False
+    return settings == resolve(settings.side, {"contour_length": paddles})
 
 
 def _images(
@@ -84,11 +97,12 @@ def _images(
     images = np.zeros((len(keys), settings.side, settings.side), np.uint8)
     counters = np.full(len(keys), _FIRST, np.int64)
     left = np.arange(len(keys))
+    plentiful = _plentiful(settings)
     for _ in range(_MOST_ROUNDS):
         drawing = search(tables, settings, keys[left], counters[left])
         counters[left] = drawing.counters
         images[left] = paint(tables, settings, drawing, labels[left])
-        if settings.contour_length > FEW_PADDLES:
+        if plentiful:
             return images
         left = left[[home(images[row]) != split for row in left]]
         if not len(left):

@@ -1,7 +1,9 @@
 """Grey pictures of one shape each: the offline stand-in for image classification.
 
 Shape and ground take two different grey levels, either the brighter one; size and place vary, and
-a share of the pixels is noise. No single pixel and no count of grey levels tells the shape.
+a share of the pixels is noise. No single pixel tells the shape, nor do the grey levels that there
+are; how often they stand does in part: the second largest count is about the shape's area
+(`shapes_rule`).
 All geometry is in half pixels and integers, so that the same bytes come out everywhere.
 """
 

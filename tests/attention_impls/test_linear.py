@@ -10,8 +10,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention_impls.contract import Context
-from attention_impls.kernel import _tiles
+from attention_impls.kernel import _causal, _tiles
 from attention_impls.kernel._causal import CHUNK
+from attention_impls.kernel._features import EluFeatures
 from lra.core.errors import UnsupportedError
 
 LINEAR = ("linear", {})
@@ -240,3 +241,10 @@ def test_features_that_underflow_give_zero_and_finite_gradients(causal, build, d
             gradients = torch.autograd.grad(out.square().sum(), (q, k, v))
             assert all(bool(x.isfinite().all()) for x in (out, *gradients))
     assert not bool(out.any())
+
+
+def test_on_a_gpu_a_tile_of_the_causal_form_holds_many_heads() -> None:
+    """Each tile is a round of launches: at 4096 positions all 64 heads fit into one."""
+    q = torch.empty(8, 8, 4096, 64, device="meta")
+    pieces, rows = _causal._plan(q, EluFeatures())
+    assert len(pieces) == 1 and rows == 4096

@@ -179,3 +179,9 @@ def test_alibi_is_a_symmetric_distance_whatever_the_block() -> None:
     assert torch.equal(whole, position.logits(places + 300, places + 300))
     assert torch.equal(whole[:, 2:5, 4:], position.logits(places[2:5], places[4:]))
     assert not position.state_dict()
+
+
+def test_learned_positions_never_wait_for_the_device() -> None:
+    """On a meta tensor there is no value to look at."""
+    position = scheme("learned").to("meta")
+    assert position.embed(torch.arange(7, device="meta")).shape == (7, position.dims.width)

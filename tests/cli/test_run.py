@@ -215,6 +215,18 @@ def test_ctrl_c_keeps_finished_cells_and_exits_130(
     assert list((tmp_path / "results/runs/default/checkpoints").iterdir())
 
 
+def test_a_rerun_out_of_budget_leaves_cells_with_records(
+    finished, lra_here, tmp_path: Path
+) -> None:
+    shutil.copytree(finished.store, tmp_path / "store")
+    ran = lra_here(
+        "run", "--impl", "linear", *TINY, "--store", "store", "--rerun", "all", "--budget", "0.1s"
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "5 cells left" in ran.stdout
+    assert "without a record" not in ran.stderr
+
+
 def test_a_budget_stops_cleanly(lra, tmp_path: Path) -> None:
     ran = lra("run", "--impl", "full", *TINY, "--set", "training.steps=1000000", "--budget", "12s")
     assert ran.returncode == 0, ran.stderr

@@ -89,6 +89,15 @@ def test_an_entry_point_is_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert catalogue.load(catalogue.find("mechanism", "theirs")).__name__ == "Full"
 
 
+def test_an_entry_point_may_name_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its one class is meant, in the run and in the worker, which gets a reference."""
+    point = EntryPoint("theirs", "attention_impls.dense.full", "lra.attention")
+    monkeypatch.setattr(catalogue, "entry_points", lambda group: [point])
+    target = catalogue.find("mechanism", "theirs")
+    again = catalogue._find("mechanism", target.reference)
+    assert catalogue.load(target) is catalogue.load(again)
+
+
 def test_what_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "needs.py").write_text("import a_module_that_is_not_there\n")
     (tmp_path / "empty.py").write_text("")

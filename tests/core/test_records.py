@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from lra.core.cells import EfficiencyCell
-from lra.core.protocol import Machine, Mechanism
+from lra.core.cells import BaselineCell, Cell, EfficiencyCell, QualityCell
+from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import CurvePoint, Failure, Metric, Record, decode, encode
 
 CELL = EfficiencyCell(
@@ -41,19 +41,37 @@ def test_round_trip() -> None:
     assert encode(again) == encode(record)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"length": 65},
-        {"mode": "train"},
-        {"measure_hash": "n"},
-        {"torch": "2.14.0"},
-        {"mechanism": Mechanism(name="full", hash="h", config={"a": 2})},
-        {"machine": Machine(processor="Fast (R) CPU @ 3 GHz", cores=4)},
-    ],
+DATA = DataSpec(task="text", hash="d", length=64, rows=Rows(train=9, validation=2, test=3))
+QUALITY = QualityCell(
+    scale="mini",
+    machine=CELL.machine,
+    torch="2.13.0",
+    threads=1,
+    measure_hash="m",
+    mechanism=CELL.mechanism,
+    data=DATA,
+    model=ModelSpec(layers=1, width=8, qkv_width=8, heads=2, mlp_width=8),
+    training=TrainSpec(steps=3, batch=2, learning_rate=0.1, evaluate_every=1),
 )
-def test_any_field_changes_the_hash(change: dict[str, object]) -> None:
-    assert msgspec.structs.replace(CELL, **change).id != CELL.id
+BASELINE = BaselineCell(
+    scale="mini", machine=CELL.machine, torch="2.13.0", threads=1, measure_hash="m", data=DATA
+)
+OTHERS = {
+    "machine": Machine(processor="Fast (R) CPU @ 3 GHz", cores=4),
+    "mechanism": Mechanism(name="full", hash="h", config={"a": 2}),
+    "data": msgspec.structs.replace(DATA, hash="e"),
+    "model": msgspec.structs.replace(QUALITY.model, pooling="cls"),
+    "training": msgspec.structs.replace(QUALITY.training, warmup=1),
+}
+
+
+@pytest.mark.parametrize("cell", [CELL, QUALITY, BASELINE], ids=lambda cell: type(cell).__name__)
+def test_any_field_changes_the_hash(cell: Cell) -> None:
+    for field in cell.__struct_fields__:
+        value = getattr(cell, field)
+        other = f"{value}!" if isinstance(value, str) else OTHERS.get(field) or 1 + value * 2
+        assert msgspec.structs.replace(cell, **{field: other}).id != cell.id, field
+    assert msgspec.structs.replace(cell).id == cell.id
 
 
 def test_a_newer_field_is_read_over_and_an_unknown_status_is_not() -> None:

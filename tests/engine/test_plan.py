@@ -13,7 +13,7 @@ import pytest
 from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.scales import load_suite
-from lra.engine.plan import RunSpec, plan
+from lra.engine.plan import RunSpec, check_sources, plan
 
 SCALE = """
 title = "small"
@@ -159,3 +159,13 @@ def test_real_data_has_another_hash_and_no_path_in_the_cell(spec: RunSpec, tmp_p
     assert str(tmp_path) not in msgspec.json.encode(cell).decode()
     job = next(job for job in plan(real) if isinstance(job.cell, QualityCell))
     assert job.source == str(tmp_path)
+
+
+def test_a_tilde_in_a_data_path_is_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "reviews").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    check_sources({"text": "~/reviews"})
+    with pytest.raises(UsageError, match="no such file or folder"):
+        check_sources({"text": "~/nowhere"})

@@ -126,3 +126,9 @@ def test_the_small_table_of_a_sweep_is_the_time_of_a_training_step() -> None:
     table = summary([], efficiency_tables(selection))
     assert table is not None
     assert table.title.startswith("Time of a training step")
+
+
+def test_a_run_of_no_mixing_alone_says_what_it_found() -> None:
+    assert _answer([quality("identity", "text", 0.501)]) == (
+        "no mixing (identity): 50.1 % on text.",
+    )

@@ -52,6 +52,26 @@ def test_a_disturbed_time_is_marked_and_never_bold_and_its_memory_counts() -> No
     assert any("busy during 1 of 7 timings" in text for text in answer(selection, [], [tables]))
 
 
+def test_a_quiet_reference_twin_hides_nothing() -> None:
+    """A cell measured again has the id of the committed one."""
+    quiet = msgspec.structs.replace(BUSY, started_at="2020-01-01T00:00:00+00:00", metrics={
+        **BUSY.metrics, **{name: Metric(value=1e-3, unit="s") for name in
+                           ("control_before", "control_after")}})  # fmt: skip
+    selection = join([*QUIET, BUSY], [*QUIET, quiet])
+    assert selection.busy == {("run", BUSY.id)}
+    (sentence,) = (s for s in answer(selection, [], []) if "busy" in s)
+    assert "during 1 of 7 timings" in sentence
+
+
+def test_usual_is_judged_in_the_store_alone() -> None:
+    """A machine of the reference's class that is slower throughout is not a busy one; and what is
+    reported is what `--rerun disturbed` finds."""
+    slow = [slowed(record, 2.2e-3, 2.2e-3) for record in QUIET]
+    assert join(slow, QUIET).busy == frozenset()
+    part = [*QUIET, BUSY]
+    assert join([BUSY], QUIET, store=part).busy == {("run", id) for id in disturbed(part)}
+
+
 def test_a_disturbed_anchor_marks_every_ratio_to_it() -> None:
     busy = slowed(efficiency("sdpa", 512), 13e-3, 13e-3)
     tables = efficiency_tables(join([*(r for r in QUIET if r.id != busy.id), busy], []))[0]

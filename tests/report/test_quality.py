@@ -57,6 +57,26 @@ def test_an_ending_stands_in_words_where_the_figure_would_be(status: Status, tex
     assert _cell(table, "performer", "text") == Cell(text)
 
 
+def test_a_task_that_only_failed_with_other_data_keeps_the_mean() -> None:
+    broken = quality("performer", "text", status="error", data_spec=data("text", hash="b" * 20))
+    (table,) = _tables(
+        [quality("performer", "listops", 0.4), quality("performer", "text", 0.6), broken]
+    )
+    assert table.mean_of == ("listops", "text")
+    assert _cell(table, "performer", "mean of 2").text == "50.0"
+
+
+def test_a_reference_row_stays_until_the_run_has_all_of_it() -> None:
+    run = [quality(name, "text", 0.8) for name in ("performer", "sdpa")]
+    run.append(quality("performer", "listops", 0.4))
+    reference = [quality("sdpa", task, 0.9) for task in ("text", "listops")]
+    (table,) = _tables(run, reference)
+    assert [row.origin for row in table.table.rows if row.label == "sdpa"] == ["run", "reference"]
+    run.append(quality("sdpa", "listops", 0.5))
+    (table,) = _tables(run, reference)
+    assert [row.origin for row in table.table.rows if row.label == "sdpa"] == ["run"]
+
+
 def test_a_failed_seed_is_counted_and_never_averaged_in() -> None:
     records = [
         quality("performer", "text", 0.8),

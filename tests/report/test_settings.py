@@ -35,6 +35,26 @@ def test_what_was_trained_meets_what_was_timed_with_the_same_settings() -> None:
     assert "performer (features=256)" in alt and "features=32" not in alt
 
 
+def test_settings_that_were_not_timed_stand_beside_those_that_were() -> None:
+    """A trial beside a reference: no two configurations are alike, and each finds its place."""
+    trial, timed = (mechanism("performer", features=64, redraw=r) for r in (0, 1000))
+    run = [
+        quality(trial, "text", 0.8),
+        quality("sdpa", "text", 0.9),
+        efficiency(timed, 1024, "train", 0.01, 50e6),
+        efficiency("sdpa", 1024, "train", 0.04, 100e6),
+    ]
+    few = mechanism("performer", features=32, redraw=0)
+    selection = join(run, [quality(few, "text", 0.7)])
+    name = "performer (features=64, redraw=0)"
+    told = trained_and_timed(selection.entries)["mini", name]
+    assert "redraw=0" in told and "timed with redraw=1000" in told
+    sections = {section.id: section for section in assemble(selection, "test")[0].sections}
+    figure = sections["tradeoff"].figures[0]
+    assert name in figure.alt
+    assert told in figure.caption
+
+
 def test_another_scale_needs_no_other_name() -> None:
     other = join([*RUN, quality(mechanism("performer", features=64), "text", scale="small")], [])
     assert {kept.label for kept in other.kept} == {"performer", "sdpa"}

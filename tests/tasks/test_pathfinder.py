@@ -217,6 +217,28 @@ def test_no_image_stands_in_two_splits():
     assert not seen[1] & seen[2]
 
 
+FAINT = {"levels": 2, "snake_contrast": 0.1, "distractors": 0}
+"""Two grey levels that show the markers alone."""
+
+
+@pytest.mark.parametrize(
+    ("side", "given"), [(24, {"contour_length": 6, "band": 11, **FAINT}), (32, FAINT)]
+)
+def test_no_image_of_long_paths_stands_in_two_splits(side, given):
+    data = task(side, **given).generated(Rows(train=150, validation=150, test=150))
+    seen = [{row.tobytes() for row in pictures(split)} for _, split in data]
+    assert sum(map(len, seen)) < 450
+    assert sum(map(len, seen)) == len(set.union(*seen))
+
+
+@pytest.mark.parametrize(("side", "given"), [(16, {}), (24, {}), (32, FAINT)])
+def test_images_stand_in_the_split_that_their_bytes_name(side, given):
+    """Wherever the same image may come twice: here of paths of 6 paddles."""
+    made = task(side, contour_length=6, **given)
+    for name in ("train", "validation", "test"):
+        assert {pathfinder_images.home(row) for row in pictures(made.generate(name, 8))} == {name}
+
+
 def test_splits_of_long_paths_differ():
     data = task(32).generated(Rows(train=60, validation=60, test=60))
     assert len({row.tobytes() for _, split in data for row in pictures(split)}) == 180

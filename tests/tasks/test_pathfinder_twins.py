@@ -38,8 +38,9 @@ def test_same_drawings(side, rows, given):
         assert (one.counters > start).all()
 
 
-def test_same_images():
-    settings = resolve(32, {})
+@pytest.mark.parametrize(("side", "given"), [(32, {}), (20, {"contour_length": 6})])
+def test_same_images(side, given):
+    settings = resolve(side, given)
     for split in ("train", "test"):
         pictures = [
             pathfinder_images.make(settings, split, 5, 12, search)
