@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -118,7 +120,7 @@ class Heads(NamedTuple):
     q_BHNK: Tensor | None
     k_BGMK: Tensor | None
     v_BGMV: Tensor
-    extra: dict[str, Any] = {}
+    extra: Mapping[str, Any] = MappingProxyType({})
     """Whatever else of the input it needs, as keyword arguments of `attend`, `oracle` and
     `support`."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import Any
 
 import click
@@ -123,5 +124,8 @@ def _figure(record: Record) -> str:
         return f"test accuracy {metrics['test_accuracy'].value:.1%}"
     if "latency" in metrics and metrics["latency"].value is not None:
         return f"{metrics['latency'].value * 1e3:.2f} ms"
+    if record.findings:
+        told = Counter(finding.verdict for finding in record.findings)
+        return ", ".join(f"{number} {verdict}" for verdict, number in told.items())
     shares = {name: m.value for name, m in metrics.items() if m.value is not None}
     return ", ".join(f"{name.replace('_', ' ')} {value:.1%}" for name, value in shares.items())

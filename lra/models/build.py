@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from attention_impls.contract import Attention, Dims, Layer, MechanismConfig, Position
-from lra.core.errors import UnsupportedError, UsageError
+from lra.core.errors import UsageError
 from lra.core.hashing import value_hash
 from lra.core.protocol import ModelSpec, Rules
 from lra.models.block import Block, Mlp

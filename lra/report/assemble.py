@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, TypeVar
 
 from lra.report.answer import answer, summary
+from lra.report.capabilities import capabilities
 from lra.report.efficiency import EfficiencyTables, efficiency_tables
 from lra.report.plots_cost import cost_figure
 from lra.report.plots_learning import learning_figure
@@ -33,7 +34,10 @@ def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
 def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
     """Return the report, and the small table to print beside its answer."""
     if not any(kept.origin == "run" for kept in selection.kept):
-        return Report(title, "", (EMPTY,), (), ""), None
+        checked = capabilities(selection.checks)
+        if checked is None:
+            return Report(title, "", (EMPTY,), (), ""), None
+        return Report(title, "", checked.text, (checked,), ""), None
     quality, costs = quality_tables(selection), efficiency_tables(selection)
     here = [one for one in costs if not one.reference_only]
     elsewhere = [one for one in costs if one.reference_only]
@@ -44,6 +48,7 @@ def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
         *_elsewhere(elsewhere),
         *_not_ok(selection),
         *_protocol(quality, selection),
+        *_there([capabilities(selection.checks)]),
         Section("provenance", "Provenance", tables=(provenance_table(selection),)),
     ]
     report = Report(

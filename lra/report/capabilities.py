@@ -45,7 +45,7 @@ def _cell(record: Record) -> VerifyCell:
 
 
 def _newest(records: Iterable[Record]) -> list[Record]:
-    """The newest whole check of each mechanism and configuration, the full form before the short."""
+    """The newest whole check of each mechanism and configuration; a full one before a short."""
     found: dict[tuple[str, str], Record] = {}
     whole = [r for r in records if isinstance(r.cell, VerifyCell) and not r.cell.laws]
     for record in sorted(whole, key=lambda r: (_cell(r).form == "full", r.started_at, r.id)):

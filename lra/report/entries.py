@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from lra.core.cells import BaselineCell, Cell, EfficiencyCell, QualityCell
+from lra.core.cells import BaselineCell, EfficiencyCell, MeasuredCell, QualityCell, VerifyCell
 from lra.core.hashing import value_hash
 from lra.core.protocol import Rows
 from lra.core.records import Metric, Record
@@ -30,6 +30,11 @@ class Kept(msgspec.Struct, frozen=True):
     label: str
     """Mechanism with what sets it apart from others of that name; "" for simple baselines."""
     record: Record
+
+    @property
+    def cell(self) -> MeasuredCell:
+        """What was measured."""
+        return measured(self.record)
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +95,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     record: str
 
 
+def measured(record: Record) -> MeasuredCell:
+    """Return the cell of a record that is no conformance check."""
+    assert not isinstance(record.cell, VerifyCell), "capabilities have a section of their own"
+    return record.cell
+
+
 def protocol_hash(cell: QualityCell) -> str:
     """Return the hash of what cells must share for their accuracies to be compared."""
     return value_hash([cell.scale, cell.track, cell.data, cell.model, cell.training])
@@ -101,14 +112,14 @@ def entries(kept: Kept) -> Iterator[Entry]:
     A cell that is not ok has no headline figure, whatever its record holds.
     """
     record = kept.record
-    expected = _expected(record.cell)
+    expected = _expected(kept.cell)
     for name, metric in sorted({**dict.fromkeys(expected), **record.metrics}.items()):
         if record.status != "ok" and name in expected:
             metric = None
         yield _entry(kept, name, metric)
 
 
-def _expected(cell: Cell) -> dict[str, Metric]:
+def _expected(cell: MeasuredCell) -> dict[str, Metric]:
     """The headline metrics of a kind of cell, as they stand where nothing was measured."""
     if isinstance(cell, QualityCell):
         return {"test_accuracy": Metric(value=None, unit="share", better="higher")}
@@ -122,7 +133,7 @@ def _expected(cell: Cell) -> dict[str, Metric]:
 
 
 def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:
-    record, cell = kept.record, kept.record.cell
+    record, cell = kept.record, kept.cell
     word, reason = "", ""
     if metric is None:
         metric = _expected(cell)[name]
@@ -163,7 +174,7 @@ def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:
     return _with_cell(common, cell, record.rows)
 
 
-def _with_cell(entry: Entry, cell: Cell, rows: Rows | None) -> Entry:
+def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:
     replace = msgspec.structs.replace
     if not isinstance(cell, BaselineCell):
         entry = replace(

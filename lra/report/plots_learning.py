@@ -62,7 +62,7 @@ def _points(quality: QualityTable, selection: Selection) -> pd.DataFrame:
     protocols = {column.protocol for column in quality.columns}
     found = []
     for kept in selection.kept:
-        cell, row = kept.record.cell, quality.table.row(kept.label, kept.origin)
+        cell, row = kept.cell, quality.table.row(kept.label, kept.origin)
         if not isinstance(cell, QualityCell) or row is None or protocol_hash(cell) not in protocols:
             continue
         found += [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lra.core.cells import BaselineCell, Cell, EfficiencyCell
+from lra.core.cells import BaselineCell, EfficiencyCell, MeasuredCell
 from lra.core.records import Record
 from lra.report.entries import Kept
 from lra.report.select import Selection
@@ -38,7 +38,7 @@ def not_ok_table(selection: Selection) -> Table | None:
 
 
 def _asked(kept: Kept) -> str:
-    cell = kept.record.cell
+    cell = kept.cell
     if isinstance(cell, EfficiencyCell):
         return f"{cell.mode} at {cell.length}"
     seed = "" if isinstance(cell, BaselineCell) else f", seed {cell.seed}"
@@ -89,7 +89,7 @@ def measuring(selection: Selection) -> tuple[str, ...]:
     methods: dict[str, list[dict[str, str]]] = {}
     for kept in selection.kept:
         if kept.origin == "run" and kept.record.method:
-            kind = _kind(kept.record.cell)
+            kind = _kind(kept.cell)
             methods.setdefault(kind, []).append(flat(kept.record.method))
     sentences = []
     for kind, found in sorted(methods.items()):
@@ -102,7 +102,7 @@ def measuring(selection: Selection) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _kind(cell: Cell) -> str:
+def _kind(cell: MeasuredCell) -> str:
     if isinstance(cell, EfficiencyCell):
         return cell.mode
     return "baseline" if isinstance(cell, BaselineCell) else "quality"
@@ -131,8 +131,8 @@ def dates(kept: Sequence[Kept]) -> str:
 def subtitle(selection: Selection) -> str:
     """Return machine, torch and dates of the run, for the top of the page."""
     own = [kept for kept in selection.kept if kept.origin == "run"]
-    machines = sorted({machine_words(kept.record.cell.machine) for kept in own})
-    versions = sorted({kept.record.cell.torch for kept in own})
+    machines = sorted({machine_words(kept.cell.machine) for kept in own})
+    versions = sorted({kept.cell.torch for kept in own})
     return f"{listing(machines)}; torch {listing(versions)}; {dates(own)}"
 
 
@@ -141,8 +141,8 @@ def footer(selection: Selection) -> str:
     own = [kept for kept in selection.kept if kept.origin == "run"]
     reference = len(selection.kept) - len(own)
     cells = count(len(own), "cell") + (f" and {reference} reference cells" if reference else "")
-    machines = sorted({machine_words(kept.record.cell.machine) for kept in own})
-    versions = sorted({kept.record.cell.torch for kept in own})
+    machines = sorted({machine_words(kept.cell.machine) for kept in own})
+    versions = sorted({kept.cell.torch for kept in own})
     commits = sorted({_commit(kept.record) for kept in own})
     return (
         f"{cells}, measured {dates(own)} on {listing(machines)} with torch {listing(versions)}; "

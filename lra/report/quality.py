@@ -36,9 +36,9 @@ _REAL = {"file": ", data from files", "hub": ", data from a hub"}
 def quality_tables(selection: Selection) -> list[QualityTable]:
     """Return one table per scale, rules, track, data source and precision."""
     cells = {
-        kept.record.id: (kept.record.cell, kept.record.rows)
+        kept.record.id: (kept.cell, kept.record.rows)
         for kept in selection.kept
-        if isinstance(kept.record.cell, QualityCell)
+        if isinstance(kept.cell, QualityCell)
     }
     accuracies = [e for e in selection.entries if e.metric == "test_accuracy"]
     simple = [e for e in selection.entries if e.kind == "baseline"]

@@ -7,11 +7,19 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import msgspec
 
-from lra.core.cells import BaselineCell, Cell, EfficiencyCell, QualityCell
+from lra.core.cells import BaselineCell, EfficiencyCell, MeasuredCell, QualityCell
 from lra.core.hashing import value_hash
 from lra.core.records import Record
 from lra.report.disturbed import disturbed
-from lra.report.entries import Entry, Kept, Origin, config_text, entries, protocol_hash
+from lra.report.entries import (
+    Entry,
+    Kept,
+    Origin,
+    config_text,
+    entries,
+    measured,
+    protocol_hash,
+)
 from lra.report.words import differing, flat, visible
 
 
@@ -20,6 +28,8 @@ class Selection(msgspec.Struct, frozen=True):
 
     kept: tuple[Kept, ...]
     entries: tuple[Entry, ...]
+    checks: tuple[Record, ...]
+    """The run's conformance checks, of which no reference stands beside."""
     busy: frozenset[tuple[Origin, str]]
     """Origins and ids of timings taken while the machine was busy."""
     superseded: int
@@ -42,17 +52,24 @@ def join(
     A reference row needs the run's data, model and training (quality), data (simple baselines)
     or sizes, mode and length (efficiency). Any order of the records gives the same selection.
     """
+    checks = [record for record in records if isinstance(record.cell, VerifyCell)]
+    records = [record for record in records if not isinstance(record.cell, VerifyCell)]
     run = _newest(records)
     own = {(record.id, record.started_at) for record in records}
-    candidates = [r for r in reference if (r.id, r.started_at) not in own]
+    candidates = [
+        r
+        for r in reference
+        if (r.id, r.started_at) not in own and not isinstance(r.cell, VerifyCell)
+    ]
     other = _newest(candidates)
-    asked = {_question(record.cell) for record in run}
-    asked |= {_data_question(r.cell) for r in run if isinstance(r.cell, QualityCell)}
-    fitting = [record for record in other if _question(record.cell) in asked]
+    cells = [measured(record) for record in run]
+    asked = {_question(cell) for cell in cells}
+    asked |= {_data_question(cell) for cell in cells if isinstance(cell, QualityCell)}
+    fitting = [record for record in other if _question(measured(record)) in asked]
     labels = _labels([*run, *fitting])
     origins: list[tuple[Origin, list[Record]]] = [("run", run), ("reference", fitting)]
     kept = sorted(
-        (Kept(origin, labels[_named(r.cell)], r) for origin, part in origins for r in part),
+        (Kept(origin, labels[_named(measured(r))], r) for origin, part in origins for r in part),
         key=_order,
     )
     judged: list[tuple[Origin, Iterable[Record]]] = [
@@ -62,6 +79,7 @@ def join(
     return Selection(
         kept=tuple(kept),
         entries=tuple(entry for one in kept for entry in entries(one)),
+        checks=tuple(checks),
         busy=frozenset((origin, id) for origin, part in judged for id in disturbed(part)),
         superseded=len(own) + len(candidates) - len(run) - len(other),
         unrelated=len(other) - len(fitting),
@@ -70,9 +88,9 @@ def join(
 
 def _newest(records: Iterable[Record]) -> list[Record]:
     """The newest record of each slot, unless its lineage has moved on to newer sources."""
-    by_slot = _latest(records, lambda record: _slot(record.cell))
-    head = _latest(by_slot.values(), lambda record: _lineage(record.cell))
-    return [r for r in by_slot.values() if _sources(r) == _sources(head[_lineage(r.cell)])]
+    by_slot = _latest(records, lambda record: _slot(measured(record)))
+    head = _latest(by_slot.values(), lambda record: _lineage(measured(record)))
+    return [r for r in by_slot.values() if _sources(r) == _sources(head[_lineage(measured(r))])]
 
 
 def _latest(records: Iterable[Record], key: Callable[[Record], Hashable]) -> dict[Hashable, Record]:
@@ -83,21 +101,21 @@ def _latest(records: Iterable[Record], key: Callable[[Record], Hashable]) -> dic
 
 
 def _sources(record: Record) -> tuple[str, str]:
-    cell = record.cell
+    cell = measured(record)
     return ("" if isinstance(cell, BaselineCell) else cell.mechanism.hash, cell.measure_hash)
 
 
-def _variant(cell: Cell) -> tuple[str, str]:
+def _variant(cell: MeasuredCell) -> tuple[str, str]:
     """Mechanism and configuration; empty for simple baselines."""
     return ("", "") if isinstance(cell, BaselineCell) else (cell.mechanism.name, config_text(cell))
 
 
-def _named(cell: Cell) -> tuple[str, str, str]:
+def _named(cell: MeasuredCell) -> tuple[str, str, str]:
     """What a label is for: kind and scale of a cell, mechanism and configuration."""
     return (f"{type(cell).__name__} {cell.scale}", *_variant(cell))
 
 
-def _question(cell: Cell) -> Hashable:
+def _question(cell: MeasuredCell) -> Hashable:
     """What a run and its reference must share for a row to stand beside the other."""
     if isinstance(cell, QualityCell):
         return ("quality", protocol_hash(cell))
@@ -111,7 +129,7 @@ def _data_question(cell: QualityCell | BaselineCell) -> Hashable:
     return ("baseline", cell.scale, value_hash(cell.data))
 
 
-def _slot(cell: Cell) -> Hashable:
+def _slot(cell: MeasuredCell) -> Hashable:
     """What a record answers; a newer record of the same slot replaces an older one."""
     if isinstance(cell, QualityCell):
         return (_question(cell), _variant(cell), cell.seed)
@@ -120,7 +138,7 @@ def _slot(cell: Cell) -> Hashable:
     return (_lineage(cell), cell.mode, cell.length, cell.replicate)
 
 
-def _lineage(cell: Cell) -> Hashable:
+def _lineage(cell: MeasuredCell) -> Hashable:
     """Cells that one figure or one row is made of: they must come from the same sources."""
     if isinstance(cell, EfficiencyCell):
         place = (cell.machine.name, cell.threads, cell.torch)
@@ -135,10 +153,11 @@ def _labels(records: Iterable[Record]) -> dict[tuple[str, str, str], str]:
     by_kind: dict[tuple[str, str], set[str]] = defaultdict(set)
     named = set()
     for record in records:
-        kind, name, config = _named(record.cell)
+        cell = measured(record)
+        kind, name, config = _named(cell)
         named.add((kind, name, config))
-        if not isinstance(record.cell, BaselineCell):
-            configs[name][config] = flat(record.cell.mechanism.config)
+        if not isinstance(cell, BaselineCell):
+            configs[name][config] = flat(cell.mechanism.config)
             by_kind[kind, name].add(config)
     several = {name for (_, name), found in by_kind.items() if len(found) > 1}
     settings = {}
@@ -155,7 +174,7 @@ def _labels(records: Iterable[Record]) -> dict[tuple[str, str, str], str]:
 
 
 def _order(kept: Kept) -> tuple[object, ...]:
-    cell = kept.record.cell
+    cell = kept.cell
     place = (
         (cell.mode, cell.length, cell.replicate)
         if isinstance(cell, EfficiencyCell)

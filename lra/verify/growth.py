@@ -51,7 +51,7 @@ def _python(formula: str) -> str:
 
 
 def _ends_factor(word: str) -> bool:
-    return word == ")" or word[-1].isalnum() and word not in ("sqrt", "log")
+    return word == ")" or (word[-1].isalnum() and word not in ("sqrt", "log"))
 
 
 def _starts_factor(word: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import msgspec
 
@@ -40,10 +41,11 @@ def verify(
     tell: Callable[[Law], None] = lambda law: None,
 ) -> Iterator[Finding]:
     """Yield one finding per law; none of them can end, hang or disturb this process."""
+    patience = timeout * (10 if subject.full else 1)
     for law in laws:
         tell(law)
         started = time.monotonic()
-        found = isolated(lambda law=law: try_law(law, subject), timeout * (10 if subject.full else 1))
+        found = isolated(partial(try_law, law, subject), patience)
         if isinstance(found, Finding):
             finding = found
         else:

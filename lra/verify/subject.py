@@ -158,12 +158,13 @@ class Subject:
         if source_BMD is not None:
             source_BMD = zero_padding(source_BMD, context.key_mask_BM)
         heads = cast(Attention, layer).project(x_BND, context, source_BMD, None)
-        leaves = (None if x is None else x.detach().requires_grad_() for x in heads[:3])
+        q, k, v = (None if x is None else x.detach().requires_grad_() for x in heads[:3])
+        assert v is not None
         extra = {
             name: value.detach() if isinstance(value, Tensor) else value
             for name, value in heads.extra.items()
         }
-        return Heads(*leaves, extra)
+        return Heads(q, k, v, extra)
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:
@@ -204,7 +205,7 @@ class Subject:
         """
         directions = self.directions() if causal is None else list(causal)
         schemes = self.positions() if positions is None else list(positions)
-        combinations = [
+        combinations: list[dict[str, Any]] = [
             {"causal": c, "mask": mask, "position": scheme}
             for c, mask, scheme in product(directions, masks, schemes)
         ]
@@ -229,6 +230,13 @@ class Subject:
             {"card": card, "__module__": self.mechanism.__module__},
         )
         return replace(self, mechanism=bolder)
+
+
+def attend(layer: Layer, heads: Heads, context: Context) -> Tensor:
+    """Return the attention over these heads, (B, H, N, V)."""
+    q_BHNK, k_BGMK, v_BGMV, extra = heads
+    out_BHNV, _ = cast(Attention, layer).attend(q_BHNK, k_BGMK, v_BGMV, context, **extra)
+    return out_BHNV
 
 
 def position(scheme: str, dims: Dims, device: str) -> Position | None:

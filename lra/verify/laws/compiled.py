@@ -23,7 +23,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 def check(subject: Subject, case: Case) -> None:
     """Compare a compiled call with an eager one."""
-    torch._dynamo.reset()  # type: ignore[attr-defined]
+    torch._dynamo.reset()
     layer = subject.build(case, dtype=torch.float32)
     context = subject.context(case, layer)
     x_BND, _ = subject.inputs(case, dtype=torch.float32)

@@ -8,7 +8,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Law, Untried, same
-from lra.verify.subject import Subject
+from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
 
@@ -25,13 +25,14 @@ def check(subject: Subject, case: Case) -> None:
     """Give every real position one value, and padding another."""
     layer = subject.build(case)
     context = subject.context(case, layer)
-    q, k, v, extra = subject.heads(case, layer, context)
+    heads = subject.heads(case, layer, context)
+    v = heads.v_BGMV
     constant = v[:, :, :1].expand_as(v).clone()
     if context.key_mask_BM is not None:
         constant = constant.masked_fill(~context.key_mask_BM[:, None, :, None], 5.0)
-    out_BHNV, _ = layer.attend(q, k, constant, context, **extra)  # type: ignore[operator]
-    head = out_BHNV.shape[1] // v.shape[1]
-    wanted = v[:, :, :1].repeat_interleave(head, dim=1).expand_as(out_BHNV)
+    out_BHNV = attend(layer, heads._replace(v_BGMV=constant), context)
+    share = out_BHNV.shape[1] // v.shape[1]
+    wanted = v[:, :, :1].repeat_interleave(share, dim=1).expand_as(out_BHNV)
     if context.query_mask_BN is not None:
         real = context.query_mask_BN[:, None, :, None]
         out_BHNV, wanted = out_BHNV * real, wanted * real

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import torch
 
 from attention_impls._oracle import softmax_oracle
-from attention_impls.contract import Context
+from attention_impls.contract import Context, Heads
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Untried
-from lra.verify.subject import HEAD_WIDTH, Subject
+from lra.verify.subject import HEAD_WIDTH, Subject, attend
 
 DRAWS = {False: 40, True: 200}
 """Independent draws that an error is a mean over, in the short form and in the full one."""
@@ -49,7 +49,7 @@ def check(subject: Subject, case: Case) -> None:
         total = 0.0
         for draw in range(DRAWS[subject.full]):
             layer = subject.build(case, config=config, seed=draw)
-            found, _ = layer.attend(q, k, v, context)  # type: ignore[operator]
+            found = attend(layer, Heads(q, k, v), context)
             total += float((found - wanted).square().mean())
         points.append((math.log(budget), math.log(total)))
     exponent = slope(points)

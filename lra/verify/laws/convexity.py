@@ -8,7 +8,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Untried
-from lra.verify.subject import Subject
+from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
 
@@ -25,8 +25,8 @@ def check(subject: Subject, case: Case) -> None:
     """Compare each output with the least and the greatest value, up to its own place if causal."""
     layer = subject.build(case)
     context = subject.context(case, layer)
-    q, k, v, extra = subject.heads(case, layer, context)
-    out_BHNV, _ = layer.attend(q, k, v, context, **extra)  # type: ignore[operator]
+    heads = subject.heads(case, layer, context)
+    out_BHNV, v = attend(layer, heads, context), heads.v_BGMV
     values = v.repeat_interleave(out_BHNV.shape[1] // v.shape[1], dim=1)
     if case.causal:
         least, greatest = values.cummin(2).values, values.cummax(2).values

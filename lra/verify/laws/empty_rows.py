@@ -8,7 +8,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, finite
-from lra.verify.subject import Subject
+from lra.verify.subject import Subject, attend
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -45,7 +45,7 @@ def _behind_projections(subject: Subject, case: Case) -> None:
     heads = subject.heads(case, layer, context)
     mask = context.key_mask_BM
     assert mask is not None
-    out_BHNV, _ = layer.attend(*heads[:3], context, **heads.extra)  # type: ignore[operator]
+    out_BHNV = attend(layer, heads, context)
     finite([("the attention's output", out_BHNV)])
     nothing_BN = ~mask.any(-1, keepdim=True).expand(-1, case.n)
     if case.causal:
@@ -60,16 +60,16 @@ def _behind_projections(subject: Subject, case: Case) -> None:
             {name: leaf for name, leaf in leaves.items() if leaf is not None},
         )
     for name, leaf in leaves.items():
-        if leaf is not None and leaf.grad is not None and case.mask == "all":
-            if bool(leaf.grad[0].any()):
-                raise Broken(f"{name} of an example that is padding alone get a gradient")
+        reached = leaf is not None and leaf.grad is not None and bool(leaf.grad[0].any())
+        if reached and case.mask == "all":
+            raise Broken(f"{name} of an example that is padding alone get a gradient")
 
 
 def _backward(what: str, out: torch.Tensor, leaves: dict[str, torch.Tensor]) -> None:
     if not out.requires_grad:
         return
     try:
-        out.square().sum().backward()
+        torch.autograd.backward(out.square().sum())
     except RuntimeError as error:
         if "nan" not in str(error):
             raise

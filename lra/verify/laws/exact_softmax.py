@@ -9,7 +9,7 @@ import torch
 from attention_impls._oracle import softmax_oracle
 from lra.core.findings import Case
 from lra.verify.law import Law, Untried, same
-from lra.verify.subject import Subject
+from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
 
@@ -27,13 +27,14 @@ def check(subject: Subject, case: Case) -> None:
     config = subject.mechanism.exact_at(case.n)
     layer = subject.build(case, config=config)
     context = subject.context(case, layer)
-    q, k, v, extra = subject.heads(case, layer, context)
+    heads = subject.heads(case, layer, context)
+    q, k, v = heads[:3]
     if q is None or k is None:
         raise Untried("it has no queries and keys")
     share = q.shape[1] // k.shape[1]
     k_all, v_all = (x.repeat_interleave(share, dim=1) for x in (k, v))
     wanted, _ = softmax_oracle(q, k_all, v_all, context)
-    found, _ = layer.attend(q, k, v, context, **extra)  # type: ignore[operator]
+    found = attend(layer, heads, context)
     if context.query_mask_BN is not None:
         real = context.query_mask_BN[:, None, :, None]
         found, wanted = found * real, wanted * real

@@ -8,7 +8,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Law, Untried, always, finite
-from lra.verify.subject import Subject
+from lra.verify.subject import Subject, attend
 
 SIZES = (1e-8, 1e4)
 """Of the logits."""
@@ -28,19 +28,20 @@ def check(subject: Subject, case: Case) -> None:
             x_BND, _ = subject.inputs(case, dtype=torch.float32, scale=size**0.5)
             _finite(layer(x_BND, context).y_BND, {"the input": x_BND}, size)
         return
-    q, k, v, extra = subject.heads(case, layer, context)
+    heads = subject.heads(case, layer, context)
+    q, k, v = heads[:3]
     if q is None or k is None:
         raise Untried("it has no queries and keys")
     for size in SIZES:
         root = size**0.5
         big_q, big_k = (x.detach().mul(root).requires_grad_() for x in (q, k))
-        out, _ = layer.attend(big_q, big_k, v, context, **extra)  # type: ignore[operator]
+        out = attend(layer, heads._replace(q_BHNK=big_q, k_BGMK=big_k), context)
         _finite(out, {"the queries": big_q, "the keys": big_k, "the values": v}, size)
     for place in sorted({0, case.n // 2, case.n - 1}):
         one = k.detach().clone()
         one[:, :, place] *= 40.0
         one.requires_grad_()
-        out, _ = layer.attend(q, one, v, context, **extra)  # type: ignore[operator]
+        out = attend(layer, heads._replace(k_BGMK=one), context)
         _finite(out, {"the queries": q, "the keys": one, "the values": v}, 40.0)
 
 
@@ -50,7 +51,9 @@ def _finite(out: torch.Tensor, leaves: dict[str, torch.Tensor], size: float) -> 
         reached = torch.autograd.grad(
             out.square().sum(), list(leaves.values()), allow_unused=True, materialize_grads=True
         )
-        finite((f"gradient of {n} at size {size:g}", g) for n, g in zip(leaves, reached, strict=True))
+        finite(
+            (f"gradient of {n} at size {size:g}", g) for n, g in zip(leaves, reached, strict=True)
+        )
 
 
 LAW = Law(

@@ -27,7 +27,8 @@ def check(subject: Subject, case: Case) -> None:
     x_BND, _ = subject.inputs(case)
 
     def output(x: Tensor) -> Tensor:
-        return layer(x, context).y_BND
+        y_BND: Tensor = layer(x, context).y_BND
+        return y_BND
 
     try:
         # Fast mode projects on random directions, from torch's default generator.

@@ -8,7 +8,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Law, Untried, same
-from lra.verify.subject import Subject
+from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
 
@@ -25,12 +25,12 @@ def check(subject: Subject, case: Case) -> None:
     """Attention over 3 v - 2 w is three times that over v less two times that over w."""
     layer = subject.build(case)
     context = subject.context(case, layer)
-    q, k, v, extra = subject.heads(case, layer, context)
+    heads = subject.heads(case, layer, context)
+    v = heads.v_BGMV
     generator = torch.Generator().manual_seed(case.seed + 7)
     w = torch.randn(v.shape, generator=generator, dtype=torch.float64).to(v)
     over_v, over_w, over_both = (
-        layer.attend(q, k, x, context, **extra)[0]  # type: ignore[operator]
-        for x in (v, w, 3 * v - 2 * w)
+        attend(layer, heads._replace(v_BGMV=x), context) for x in (v, w, 3 * v - 2 * w)
     )
     same(over_both, 3 * over_v - 2 * over_w, "attention over 3 v - 2 w", TOLERANCE)
 

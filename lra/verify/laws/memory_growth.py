@@ -52,17 +52,17 @@ def peak(subject: Subject, case: Case, n: int) -> int:
         y_BND = layer(x_BND, context).y_BND
         if y_BND.requires_grad:
             y_BND.sum().backward()
-    return live.peak
+    return int(live.peak)
 
 
-class LiveBytes(TorchDispatchMode):
+class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the bytes of the tensors that operations return, for as long as they live.
 
     What a kernel allocates and frees inside of itself is not seen.
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.peak = 0
         self._live = 0
         self._seen: set[int] = set()

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from attention_impls.contract import Context, Layer
-from lra.core.findings import Case
+from lra.core.findings import Case, MaskKind
 from lra.verify.law import Broken, Law, gradients, same
-from lra.verify.subject import Subject
+from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
 GARBAGE = (1e4, -1e18, math.nan, math.inf)
@@ -24,7 +24,7 @@ FINITE = 1e4
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every padded request, and padded sources where they may be another sequence."""
-    masks = ("scattered", "behind", "front")
+    masks: tuple[MaskKind, ...] = ("scattered", "behind", "front")
     yield from subject.requests(masks=masks)
     if subject.card.capabilities.cross:
         for causal, mask in product(subject.directions(), masks):
@@ -61,12 +61,12 @@ def check(subject: Subject, case: Case) -> None:
 def _behind_projections(
     subject: Subject, case: Case, layer: Layer, context: Context, padding_BM: Tensor
 ) -> None:
-    q, k, v, extra = subject.heads(case, layer, context)
+    heads = subject.heads(case, layer, context)
     hidden = padding_BM[:, None, :, None]
-    out_BHNV, _ = layer.attend(q, k, v, context, **extra)  # type: ignore[operator]
-    k_other = None if k is None else k.masked_fill(hidden, FINITE)
-    v_other = v.masked_fill(hidden, FINITE)
-    found, _ = layer.attend(q, k_other, v_other, context, **extra)  # type: ignore[operator]
+    k, v = (None if x is None else x.masked_fill(hidden, FINITE) for x in heads[1:3])
+    assert v is not None
+    out_BHNV = attend(layer, heads, context)
+    found = attend(layer, heads._replace(k_BGMK=k, v_BGMV=v), context)
     if case.m is None:  # a padded query's row is zeroed after the attention
         real = ~hidden
         out_BHNV, found = out_BHNV * real, found * real

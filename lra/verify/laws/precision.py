@@ -20,9 +20,7 @@ and little for rounded sums."""
 
 def cases(subject: Subject) -> Iterator[Case]:
     """One length long enough for sums to matter, one short."""
-    for n, causal, mask in product(
-        (37, 200), subject.directions(), subject.masks("scattered")
-    ):
+    for n, causal, mask in product((37, 200), subject.directions(), subject.masks("scattered")):
         yield Case(n=n, causal=causal, mask=mask)
 
 

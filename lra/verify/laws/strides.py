@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import torch
 
+from attention_impls.contract import Heads
 from lra.core.findings import Case
 from lra.verify.law import Law, always, same
-from lra.verify.subject import Subject
+from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
 
@@ -30,10 +31,11 @@ def check(subject: Subject, case: Case) -> None:
     if not subject.is_attention:
         return
     heads = subject.heads(case, layer, context)
-    out, _ = layer.attend(*heads[:3], context, **heads.extra)  # type: ignore[operator]
+    out = attend(layer, heads, context)
     for way in range(2):
-        others = [None if x is None else _strided(x.detach())[way] for x in heads[:3]]
-        found, _ = layer.attend(*others, context, **heads.extra)  # type: ignore[operator]
+        q, k, v = (None if x is None else _strided(x.detach())[way] for x in heads[:3])
+        assert v is not None
+        found = attend(layer, Heads(q, k, v, heads.extra), context)
         same(found, out, "attention of strided queries, keys and values", TOLERANCE)
 
 

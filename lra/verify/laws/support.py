@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 import torch
 from torch import Tensor
 
+from attention_impls.contract import Attention
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Untried, always
-from lra.verify.subject import Subject
+from lra.verify.subject import Subject, attend
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -23,12 +25,13 @@ def check(subject: Subject, case: Case) -> None:
     """Ask a few rows which keys and values their outputs feel."""
     layer = subject.build(case)
     context = subject.context(case, layer)
-    q, k, v, extra = subject.heads(case, layer, context)
-    support = layer.support(case.n, case.n, context, **extra)  # type: ignore[operator]
+    heads = subject.heads(case, layer, context)
+    k, v = heads.k_BGMK, heads.v_BGMV
+    support = cast(Attention, layer).support(case.n, case.n, context, **heads.extra)
     if support.dtype != torch.bool or support.shape[-2:] != (case.n, case.n):
         raise Broken(f"support is {support.dtype} {tuple(support.shape)}, not boolean (N, M)")
     allowed = support.to(v.device).expand(1, v.shape[1], case.n, case.n)
-    out_BHNV, _ = layer.attend(q, k, v, context, **extra)  # type: ignore[operator]
+    out_BHNV = attend(layer, heads, context)
     leaves = {name: leaf for name, leaf in (("key", k), ("value", v)) if leaf is not None}
     if out_BHNV.requires_grad:
         for i in sorted({*range(0, case.n, max(1, case.n // 7)), case.n - 1}):
@@ -40,7 +43,7 @@ def check(subject: Subject, case: Case) -> None:
                 if gradient is not None:
                     _inside(gradient, allowed[:, :, i], f"query {i} feels the {name}")
     if subject.has_oracle:
-        _, weights_BHNM = layer.oracle(q, k, v, context, **extra)  # type: ignore[operator]
+        _, weights_BHNM = cast(Attention, layer).oracle(*heads[:3], context, **heads.extra)
         if bool((weights_BHNM != 0)[~allowed].any()):
             raise Broken("the oracle has weights outside the support")
 
@@ -48,7 +51,9 @@ def check(subject: Subject, case: Case) -> None:
 def _inside(gradient_BGMK: Tensor, allowed_BHM: Tensor, what: str) -> None:
     felt_BGM = gradient_BGMK.abs().amax(-1) > 0
     # A group of heads shares its keys: felt by one of them is felt.
-    grouped = allowed_BHM.unflatten(1, (felt_BGM.shape[1], -1)).any(2)
+    batch, heads, m = allowed_BHM.shape
+    groups = felt_BGM.shape[1]
+    grouped = allowed_BHM.view(batch, groups, heads // groups, m).any(2)
     outside = (felt_BGM & ~grouped).nonzero()
     if len(outside):
         raise Broken(f"{what} at {int(outside[0, -1])}, outside of its support")

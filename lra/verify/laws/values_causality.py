@@ -9,7 +9,7 @@ import torch
 from lra.core.findings import Case
 from lra.verify.law import Law, Untried, same
 from lra.verify.laws.causality import GROWTH, TOLERANCE
-from lra.verify.subject import Subject
+from lra.verify.subject import Subject, attend
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -24,13 +24,13 @@ def check(subject: Subject, case: Case) -> None:
     """Grow all values after a place: outputs up to it stay."""
     layer = subject.build(case)
     context = subject.context(case, layer)
-    q, k, v, extra = subject.heads(case, layer, context)
-    out_BHNV, _ = layer.attend(q, k, v, context, **extra)  # type: ignore[operator]
+    heads = subject.heads(case, layer, context)
+    out_BHNV = attend(layer, heads, context)
     for last in sorted({0, case.n // 2, case.n - 2} & set(range(case.n - 1))):
         for growth in GROWTH:
-            other = v.clone()
+            other = heads.v_BGMV.clone()
             other[:, :, last + 1 :] *= growth
-            found, _ = layer.attend(q, k, other, context, **extra)  # type: ignore[operator]
+            found = attend(layer, heads._replace(v_BGMV=other), context)
             stays = slice(0, last + 1)
             what = f"outputs up to {last} when later values are multiplied by {growth:g}"
             same(found[:, :, stays], out_BHNV[:, :, stays], what, TOLERANCE)

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attention_impls.contract import Context, Dims, Heads, MechanismConfig, split_heads
 from attention_impls._oracle import softmax_oracle
+from attention_impls.contract import Context, Dims, Heads, MechanismConfig, split_heads
 from lra.core.cards import Capabilities
 from verify.faults.dense import Dense, card
 
@@ -24,9 +24,7 @@ class _Window(Dense):
     def support(self, n: int, m: int, context: Context) -> Tensor:
         return torch.ones(n, m, dtype=torch.bool).tril().triu(-3)
 
-    def oracle(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context
-    ) -> tuple[Tensor, Tensor]:
+    def oracle(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> tuple[Tensor, Tensor]:
         return softmax_oracle(q, k, v, context, self.support(q.shape[2], k.shape[2], context))
 
 
@@ -71,9 +69,7 @@ class WrongGroupOrder(Dense):
         width = self.groups * dims.head_width
         self.key, self.value = nn.Linear(dims.width, width), nn.Linear(dims.width, width)
 
-    def project(
-        self, x: Tensor, context: Context, source: Tensor | None, state: Any
-    ) -> Heads:
+    def project(self, x: Tensor, context: Context, source: Tensor | None, state: Any) -> Heads:
         read = x if source is None else source
         q = split_heads(self.query(x), self.dims.heads)
         return Heads(q, *(split_heads(p(read), self.groups) for p in (self.key, self.value)))
@@ -90,9 +86,7 @@ class WrongGroupOrder(Dense):
         share = q.shape[1] // k.shape[1]
         return super().attend(q, k.repeat(1, share, 1, 1), v.repeat(1, share, 1, 1), context)
 
-    def oracle(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context
-    ) -> tuple[Tensor, Tensor]:
+    def oracle(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> tuple[Tensor, Tensor]:
         share = q.shape[1] // k.shape[1]
         k, v = (x.repeat_interleave(share, dim=1) for x in (k, v))
         return softmax_oracle(q, k, v, context)
