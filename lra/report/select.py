@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import msgspec
 
-from lra.core.cells import BaselineCell, EfficiencyCell, MeasuredCell, QualityCell
+from lra.core.cells import BaselineCell, EfficiencyCell, MeasuredCell, QualityCell, VerifyCell
 from lra.core.hashing import value_hash
 from lra.core.records import Record
 from lra.report.disturbed import disturbed
