@@ -1,12 +1,13 @@
 """ListOps from files: the TSV of the Long Range Arena release, or Parquet or CSV of that form.
 
-Columns `Source`, e.g. `( ( ( [MAX 2 ) 9 ) ] )`, and `Target`, 0 ... 9. Parentheses carry no
-information and are dropped. Rows are taken from the start of each file.
+Columns `Source`, e.g. `( ( ( [MAX 2 ) 9 ) ] )`, and `Target`, its value. Parentheses carry no
+information and are dropped; they stand as in the original or nowhere. Rows are taken from the start
+of each file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -18,9 +19,13 @@ from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.sources.files import HUB, source_files
 from tasks.sources.holdout import assigned, content_key
-from tasks.sources.tables import bad_row, read_label, read_rows, read_text, shown
+from tasks.sources.listops_values import SYMBOLS, evaluate, proved
+from tasks.sources.tables import Row, bad_row, read_label, read_rows, read_text, shown
 
 _Example = tuple[npt.NDArray[np.uint8], int]
+
+_AT_ONCE = 128
+"""Rows that are checked together."""
 
 
 def read_listops(
@@ -65,36 +70,68 @@ def _split(examples: list[_Example], length: int, path: Path) -> Split:
 
 
 def _examples(path: Path, table: Mapping[bytes, int]) -> Iterator[_Example]:
-    step_of = np.zeros(max(table.values()) + 1, dtype=np.int8)
-    for token, value in table.items():
-        step_of[value] = token.startswith(b"[") - (token == b"]")
-    for row, (source, target) in read_rows(path, ("Source", "Target")):
-        words = read_text(path, row, source).translate(None, b"()").split()
-        try:
-            tokens = np.frombuffer(bytes(map(table.__getitem__, words)), dtype=np.uint8)
-        except KeyError as error:
-            raise bad_row(
-                path,
-                row,
-                f"unknown token {shown(error.args[0])} in Source; the {len(table)} known ones are "
-                f"{b' '.join(table).decode()}",
-            ) from error
-        fault = _fault(step_of[tokens])
-        if fault:
-            raise bad_row(path, row, f"Source {fault}; copy the file again")
-        yield tokens, read_label(path, row, target, classes=10)
+    for rows in _chunks(read_rows(path, ("Source", "Target"))):
+        found = _proved(path, rows, table)
+        yield from (_example(path, row, table) for row in rows) if found is None else found
 
 
-def _fault(steps: npt.NDArray[np.int8]) -> str | None:
-    """What keeps tokens from being one expression; a step is 1 for an operator, -1 for a `]`."""
-    if not len(steps):
-        return "holds no token"
-    opened, closed = np.count_nonzero(steps > 0), np.count_nonzero(steps < 0)
-    if opened != closed:
-        return f"has {opened} operators and {closed} ']'"
-    outside = np.cumsum(steps, dtype=np.int64)[:-1] < 1
-    if outside.any():
-        return f"is over after token {outside.argmax() + 1} of {len(steps)}"
-    if ((steps[:-1] > 0) & (steps[1:] < 0)).any():
-        return "has an operator without arguments"
-    return None
+def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    chunk: list[Row] = []
+    try:
+        for row in rows:
+            chunk.append(row)
+            if len(chunk) == _AT_ONCE:
+                yield chunk
+                chunk = []
+    except DataError:
+        # The rows before the fault may be all that is needed.
+        yield chunk
+        raise
+    yield chunk
+
+
+def _proved(path: Path, rows: list[Row], table: Mapping[bytes, int]) -> list[_Example] | None:
+    """The examples of rows that are all right beyond doubt; None where one may not be."""
+    try:
+        sources = [read_text(path, row, source) for row, (source, _) in rows]
+        targets = [read_label(path, row, target, classes=10) for row, (_, target) in rows]
+    except DataError:
+        return None
+    found = proved(sources, targets) if rows else None
+    if found is None:
+        return None
+    symbols, ends = found
+    tokens = np.array([table[symbol] for symbol in SYMBOLS], dtype=np.uint8)[symbols]
+    return list(zip(np.split(tokens, ends[:-1]), targets, strict=True))
+
+
+def _example(path: Path, found: Row, table: Mapping[bytes, int]) -> _Example:
+    """One row, or the error that says what is wrong with it."""
+    row, (source, target) = found
+    text = read_text(path, row, source)
+    words = text.replace(b"(", b" ( ").replace(b")", b" ) ").split()
+    bare = [word for word in words if word not in (b"(", b")")]
+    try:
+        tokens = np.frombuffer(bytes(map(table.__getitem__, bare)), dtype=np.uint8)
+    except KeyError as error:
+        raise bad_row(
+            path,
+            row,
+            f"unknown token {shown(error.args[0])} in Source; the {len(table)} known ones are "
+            f"{b' '.join(table).decode()}",
+        ) from error
+    try:
+        value, written = evaluate(bare)
+    except ValueError as error:
+        raise bad_row(path, row, f"Source {error}; copy the file again") from error
+    if words not in (bare, written.split()):
+        raise bad_row(
+            path,
+            row,
+            "Source has parentheses out of place; they stand as in the original or nowhere, "
+            "so copy the file again",
+        )
+    label = read_label(path, row, target, classes=10)
+    if label != value:
+        raise bad_row(path, row, f"Target is {label}, the value of Source is {value}; correct it")
+    return tokens, label
