@@ -1,13 +1,13 @@
 """ListOps from files: the TSV of the Long Range Arena release, or Parquet or CSV of that form.
 
 Columns `Source`, e.g. `( ( ( [MAX 2 ) 9 ) ] )`, and `Target`, its value. Parentheses carry no
-information and are dropped; they stand as in the original or nowhere. Rows are taken from the start
-of each file.
+information and are dropped. Every row read is worked out, and must be worth its target. Rows are
+taken from the start of each file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -19,13 +19,10 @@ from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.sources.files import HUB, source_files
 from tasks.sources.holdout import assigned, content_key
-from tasks.sources.listops_values import SYMBOLS, evaluate, proved
-from tasks.sources.tables import Row, bad_row, read_label, read_rows, read_text, shown
+from tasks.sources.listops_values import evaluate
+from tasks.sources.tables import bad_row, read_label, read_rows, read_text, shown
 
 _Example = tuple[npt.NDArray[np.uint8], int]
-
-_AT_ONCE = 128
-"""Rows that are checked together."""
 
 
 def read_listops(
@@ -70,68 +67,28 @@ def _split(examples: list[_Example], length: int, path: Path) -> Split:
 
 
 def _examples(path: Path, table: Mapping[bytes, int]) -> Iterator[_Example]:
-    for rows in _chunks(read_rows(path, ("Source", "Target"))):
-        found = _proved(path, rows, table)
-        yield from (_example(path, row, table) for row in rows) if found is None else found
-
-
-def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    chunk: list[Row] = []
-    try:
-        for row in rows:
-            chunk.append(row)
-            if len(chunk) == _AT_ONCE:
-                yield chunk
-                chunk = []
-    except DataError:
-        # The rows before the fault may be all that is needed.
-        yield chunk
-        raise
-    yield chunk
-
-
-def _proved(path: Path, rows: list[Row], table: Mapping[bytes, int]) -> list[_Example] | None:
-    """The examples of rows that are all right beyond doubt; None where one may not be."""
-    try:
-        sources = [read_text(path, row, source) for row, (source, _) in rows]
-        targets = [read_label(path, row, target, classes=10) for row, (_, target) in rows]
-    except DataError:
-        return None
-    found = proved(sources, targets) if rows else None
-    if found is None:
-        return None
-    symbols, ends = found
-    tokens = np.array([table[symbol] for symbol in SYMBOLS], dtype=np.uint8)[symbols]
-    return list(zip(np.split(tokens, ends[:-1]), targets, strict=True))
-
-
-def _example(path: Path, found: Row, table: Mapping[bytes, int]) -> _Example:
-    """One row, or the error that says what is wrong with it."""
-    row, (source, target) = found
-    text = read_text(path, row, source)
-    words = text.replace(b"(", b" ( ").replace(b")", b" ) ").split()
-    bare = [word for word in words if word not in (b"(", b")")]
-    try:
-        tokens = np.frombuffer(bytes(map(table.__getitem__, bare)), dtype=np.uint8)
-    except KeyError as error:
-        raise bad_row(
-            path,
-            row,
-            f"unknown token {shown(error.args[0])} in Source; the {len(table)} known ones are "
-            f"{b' '.join(table).decode()}",
-        ) from error
-    try:
-        value, written = evaluate(bare)
-    except ValueError as error:
-        raise bad_row(path, row, f"Source {error}; copy the file again") from error
-    if words not in (bare, written.split()):
-        raise bad_row(
-            path,
-            row,
-            "Source has parentheses out of place; they stand as in the original or nowhere, "
-            "so copy the file again",
-        )
-    label = read_label(path, row, target, classes=10)
-    if label != value:
-        raise bad_row(path, row, f"Target is {label}, the value of Source is {value}; correct it")
-    return tokens, label
+    for row, (source, target) in read_rows(path, ("Source", "Target")):
+        text = read_text(path, row, source)
+        words = text.translate(None, b"()").split()
+        try:
+            tokens = np.frombuffer(bytes(map(table.__getitem__, words)), dtype=np.uint8)
+        except KeyError as error:
+            raise bad_row(
+                path,
+                row,
+                f"unknown token {shown(error.args[0])} in Source; the {len(table)} known ones are "
+                f"{b' '.join(table).decode()}",
+            ) from error
+        try:
+            value = evaluate(words)
+        except ValueError as error:
+            raise bad_row(path, row, f"Source {error}; copy the file again") from error
+        opened, closed = text.count(b"("), text.count(b")")
+        if opened != closed:
+            reason = f"Source has {opened} '(' and {closed} ')'; copy the file again"
+            raise bad_row(path, row, reason)
+        label = read_label(path, row, target, classes=10)
+        if label != value:
+            reason = f"Target is {label}, the value of Source is {value}; correct it"
+            raise bad_row(path, row, reason)
+        yield tokens, label
