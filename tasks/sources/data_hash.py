@@ -6,9 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from lra.core.errors import DataError
 from lra.core.hashing import file_hash, source_hash, value_hash
 from lra.core.protocol import Rows, Rules
 from tasks.sources.files import HUB, hashed_files, readable
+
+_READ: dict[str, tuple[str, ...]] = {
+    "image": (),
+    "listops": ("file",),
+    "pathfinder": (),
+    "retrieval": (),
+    "text": ("file", "hub"),
+}
+"""What the tasks here read; what others read is not known before they are asked."""
 
 
 def source_kind(source: str | None) -> Literal["generated", "file", "hub"]:
@@ -31,11 +41,14 @@ def data_hash(
     """Return the hash of a set of data.
 
     Generated: of the task's and generators' sources and all parameters, but not of how the task
-    loads real data. From files: of the bytes of every file that is read, by name, and of the
-    readers' sources too; where the files lie does not count. From the hub: of the content, which is
-    fetched. How examples are shown never counts. `DataError` where there is nothing.
+    loads real data. From files: of the bytes of every file that is read, by name, and of the task's
+    and readers' sources, not the generators'; where the files lie does not count. From the hub: of
+    the content, which is fetched. How examples are shown never counts. `DataError` where there is
+    nothing, and before anything is hashed where the task does not read such a source.
     """
     kind = source_kind(source)
+    if source is not None:
+        _refuse_unread(source, kind, task)
     content: list[Any] = []
     if source is not None and kind == "file":
         for name, path in hashed_files(source, task):
@@ -48,6 +61,8 @@ def data_hash(
     modules, methods = ["tasks._shown"], ["shown"]
     if kind == "generated":
         modules, methods = [*modules, "tasks.sources"], [*methods, "load"]
+    else:
+        modules, methods = [*modules, "tasks.generators"], [*methods, "generate"]
     return value_hash(
         {
             "sources": source_hash(task_file, leave_out=modules, methods=methods),
@@ -59,3 +74,14 @@ def data_hash(
             "content": content,
         }
     )
+
+
+def _refuse_unread(source: str, kind: str, task: str) -> None:
+    read = _READ.get(task, (kind,))
+    if not read:
+        raise DataError(
+            f"{task} reads no real data yet (asked for '{source}'); "
+            f"leave out --data to use its generator"
+        )
+    if kind not in read:
+        raise DataError(f"{task} is not read from the hub ('{source}'); give a file or a folder")

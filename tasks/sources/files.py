@@ -36,8 +36,11 @@ _REVIEW_TASKS = {"text"}
 
 _NAME = re.compile(
     r"(?P<stem>.*?)(?:^|[._-])(?P<word>" + "|".join(SPLIT_WORDS) + r")"
-    r"(?:-\d{5}-of-\d{5})?(?P<suffix>\.(?:parquet|csv|tsv)(?:\.gz)?)"
+    r"(?:-(?P<shard>\d{5})-of-(?P<shards>\d{5})(?:-[0-9a-f]{16})?)?"
+    r"(?P<suffix>\.(?:parquet|(?:csv|tsv)(?:\.gz)?))",
+    re.IGNORECASE,
 )
+_SHOWN = 3
 
 Family = dict[SplitName, list[Path]]
 """The files of each split of one set, in order of name."""
@@ -86,7 +89,8 @@ def source_files(source: str, task: str) -> Sources:
     """Return the Parquet, CSV or TSV files of a source, or the texts of one laid out as aclImdb.
 
     Where a folder holds several sets, the one called as the task expects is taken; if no such
-    one is there that is an error, as is a family without a train or test file.
+    one is there that is an error, as is a family without a train or test file, with two names for
+    one split, or with only some of the shards of one.
     """
     path = existing(source)
     if path.is_file():
@@ -150,7 +154,7 @@ def _matched(file: Path) -> re.Match[str] | None:
 
 
 def _key(match: re.Match[str]) -> tuple[str, str]:
-    return match["stem"], match["suffix"]
+    return match["stem"].lower(), match["suffix"].lower()
 
 
 def _families(folder: Path) -> dict[tuple[str, str], Family]:
@@ -161,7 +165,7 @@ def _families(folder: Path) -> dict[tuple[str, str], Family]:
         match = _matched(file)
         if match:
             family = found.setdefault(_key(match), {})
-            family.setdefault(SPLIT_WORDS[match["word"]], []).append(file)
+            family.setdefault(SPLIT_WORDS[match["word"].lower()], []).append(file)
     return found
 
 
@@ -173,4 +177,33 @@ def _complete(source: str, family: Family) -> Family:
                 f"'{source}' has no {split} split beside {there}; "
                 f"add the file whose name says '{split}'"
             )
+    for split, files in family.items():
+        _refuse_parts(source, split, files)
     return {split: family[split] for split in SPLITS if split in family}
+
+
+def _refuse_parts(source: str, split: SplitName, files: list[Path]) -> None:
+    """Refuse files that are not one split: several names for it, or not each shard once."""
+    matches = [match for match in map(_matched, files) if match]
+    names = {
+        (match.string[: match.end("word")].lower(), match["shards"]): match.string
+        for match in matches
+    }
+    if len(names) > 1:
+        several = ", ".join(list(names.values())[:_SHOWN])
+        raise DataError(f"'{source}' has several {split} splits ({several}); keep one of them")
+    shards = [int(match["shard"] or 0) for match in matches]
+    count = int(matches[0]["shards"] or 1)
+    for shard in range(max(count, max(shards) + 1)):
+        here = [match.string for match in matches if int(match["shard"] or 0) == shard]
+        if len(here) > 1:
+            raise DataError(f"'{source}' has {here[0]} under the name {here[1]} too; keep one")
+        if shard < count and not here:
+            raise DataError(
+                f"'{source}' has {len(shards)} of {count} {split} shards, number {shard:05} is "
+                f"missing; copy or download them all"
+            )
+        if shard >= count and here:
+            raise DataError(
+                f"'{source}' has {here[0]}, past its {count} shards; rename or remove it"
+            )

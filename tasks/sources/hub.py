@@ -17,18 +17,29 @@ if TYPE_CHECKING:
 def load_hub(reference: str, task: str) -> dict[str, pa.Table]:
     """Return the splits of `hub:NAME` or `hub:NAME@REVISION` as Arrow tables, by the hub's names.
 
-    Downloads go to the cache of `datasets`. Raises `DataError` when the hub cannot be reached, or
-    has no such data set or one that cannot be parsed; `task` is the one that `--data` named.
+    Downloads go to the cache of `datasets`. Raises `DataError` when nothing is named, the hub
+    cannot be reached, or has no such data set or one that is a script or cannot be parsed; `task`
+    is the one that `--data` named.
     """
+    name, _, revision = reference.removeprefix(HUB).partition("@")
+    if not name.strip():
+        raise DataError(f"'{reference}' names no data set; write hub:NAME or hub:NAME@REVISION")
+
     import datasets
 
-    name, _, revision = reference.removeprefix(HUB).partition("@")
     try:
         loaded = datasets.load_dataset(name, revision=revision or None)
     except ConnectionError as error:
         raise DataError(
             f"{reference}: the hub cannot be reached; give a local file with --data {task}=PATH "
             f"or leave --data out for the stand-in"
+        ) from error
+    except RuntimeError as error:
+        if not str(error).startswith("Dataset scripts"):
+            raise
+        raise DataError(
+            f"{reference}: the set is a script, which 'datasets' no longer runs; "
+            f"try {HUB}{name}@refs/convert/parquet, or give a local file with --data {task}=PATH"
         ) from error
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         # Of a set that does not parse, `datasets` says why in the error's cause alone.

@@ -17,7 +17,16 @@ from lra.core.errors import DataError
 from lra.core.protocol import Rows, Rules
 from tasks.sources.files import HUB, SPLIT_WORDS, readable, source_files
 from tasks.sources.holdout import assigned, content_key, held_out
-from tasks.sources.tables import Row, bad_row, batch_rows, read_label, read_rows, read_text, shown
+from tasks.sources.tables import (
+    ABSENT,
+    Row,
+    bad_row,
+    batch_rows,
+    read_label,
+    read_rows,
+    read_text,
+    shown,
+)
 
 Texts = tuple[list[bytes], npt.NDArray[np.int64]]
 """UTF-8 texts and their labels."""
@@ -120,12 +129,14 @@ def _read_single(path: Path, parts: _Parts) -> None:
 
 def _split_of(path: Path, row: int, word: object, key: int) -> SplitName:
     """The split that a row names; where there is no column for it, the one its content decides."""
-    if word is None:
+    if word is ABSENT:
         side = assigned(key)
         return "train" if side == "validation" else side
     name = word.decode("utf-8", "replace").strip().lower() if isinstance(word, bytes) else ""
     if name not in SPLIT_WORDS:
-        raise bad_row(path, row, f"split {shown(word)} is none of train, validation, test")
+        raise bad_row(
+            path, row, f"split {shown(word)} is none of train, validation, test; correct it"
+        )
     return SPLIT_WORDS[name]
 
 

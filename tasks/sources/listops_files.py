@@ -1,7 +1,8 @@
 """ListOps from files: the TSV of the Long Range Arena release, or Parquet or CSV of that form.
 
-Columns `Source`, e.g. `( ( ( [MAX 2 ) 9 ) ] )`, and `Target`, 0 ... 9. Parentheses carry no
-information and are dropped. Rows are taken from the start of each file.
+Columns `Source`, e.g. `( ( ( [MAX 2 ) 9 ) ] )`, and `Target`, its value. Parentheses carry no
+information and are dropped. Every row read is worked out, and must be worth its target. Rows are
+taken from the start of each file.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.sources.files import HUB, source_files
 from tasks.sources.holdout import assigned, content_key
+from tasks.sources.listops_values import evaluate
 from tasks.sources.tables import bad_row, read_label, read_rows, read_text, shown
 
 _Example = tuple[npt.NDArray[np.uint8], int]
@@ -65,11 +67,9 @@ def _split(examples: list[_Example], length: int, path: Path) -> Split:
 
 
 def _examples(path: Path, table: Mapping[bytes, int]) -> Iterator[_Example]:
-    step_of = np.zeros(max(table.values()) + 1, dtype=np.int8)
-    for token, value in table.items():
-        step_of[value] = token.startswith(b"[") - (token == b"]")
     for row, (source, target) in read_rows(path, ("Source", "Target")):
-        words = read_text(path, row, source).translate(None, b"()").split()
+        text = read_text(path, row, source)
+        words = text.translate(None, b"()").split()
         try:
             tokens = np.frombuffer(bytes(map(table.__getitem__, words)), dtype=np.uint8)
         except KeyError as error:
@@ -79,22 +79,16 @@ def _examples(path: Path, table: Mapping[bytes, int]) -> Iterator[_Example]:
                 f"unknown token {shown(error.args[0])} in Source; the {len(table)} known ones are "
                 f"{b' '.join(table).decode()}",
             ) from error
-        fault = _fault(step_of[tokens])
-        if fault:
-            raise bad_row(path, row, f"Source {fault}; copy the file again")
-        yield tokens, read_label(path, row, target, classes=10)
-
-
-def _fault(steps: npt.NDArray[np.int8]) -> str | None:
-    """What keeps tokens from being one expression; a step is 1 for an operator, -1 for a `]`."""
-    if not len(steps):
-        return "holds no token"
-    opened, closed = np.count_nonzero(steps > 0), np.count_nonzero(steps < 0)
-    if opened != closed:
-        return f"has {opened} operators and {closed} ']'"
-    outside = np.cumsum(steps, dtype=np.int64)[:-1] < 1
-    if outside.any():
-        return f"is over after token {outside.argmax() + 1} of {len(steps)}"
-    if ((steps[:-1] > 0) & (steps[1:] < 0)).any():
-        return "has an operator without arguments"
-    return None
+        try:
+            value = evaluate(words)
+        except ValueError as error:
+            raise bad_row(path, row, f"Source {error}; copy the file again") from error
+        opened, closed = text.count(b"("), text.count(b")")
+        if opened != closed:
+            reason = f"Source has {opened} '(' and {closed} ')'; copy the file again"
+            raise bad_row(path, row, reason)
+        label = read_label(path, row, target, classes=10)
+        if label != value:
+            reason = f"Target is {label}, the value of Source is {value}; correct it"
+            raise bad_row(path, row, reason)
+        yield tokens, label

@@ -22,27 +22,35 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = tuple[int, tuple[Any, ...]]
-"""Row number, and the values of the columns asked for: bytes, int, float or None."""
+"""Row number, and the values of the columns asked for: bytes, int, float, None or `ABSENT`."""
+
+ABSENT = object()
+"""The value of an optional column that is not there; that of an empty cell is None or b""."""
 
 _LONGEST_FIELD = 2**31 - 1
 _WHOLE = re.compile(rb"-?\d+(\.0*)?")
 _NAMES_SHOWN = 10
+_GZIP = b"\x1f\x8b"
+"""How a gzip archive begins."""
 
 
 def read_rows(
     path: Path, columns: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> Iterator[Row]:
-    """Yield the rows of a file, lazily; the value of an optional column that is not there is None.
+    """Yield the rows of a file, lazily; that of an optional column not there is `ABSENT`.
 
     Raises `DataError` for a column that is missing or there twice, an empty, truncated, unreadable
     or undecodable file.
     """
-    name = path.name.removesuffix(".gz")
+    name = path.name.lower()
     if name.endswith(".parquet"):
         return _parquet(path, columns, optional)
+    name = name.removesuffix(".gz")
     if name.endswith((".csv", ".tsv")):
         return _delimited(path, columns, optional, tabs=name.endswith(".tsv"))
-    raise DataError(f"'{path}' is none of .parquet, .csv, .tsv; convert it to one of them")
+    raise DataError(
+        f"'{path}' is none of .parquet, .csv, .tsv, .csv.gz, .tsv.gz; convert it to one of them"
+    )
 
 
 def batch_rows(
@@ -61,7 +69,7 @@ def batch_rows(
         lists = []
         for column in (*columns, *optional):
             if column not in there:
-                lists.append([None] * len(batch))
+                lists.append([ABSENT] * len(batch))
                 continue
             values = batch.column(column)
             if pa.types.is_dictionary(values.type):
@@ -179,10 +187,10 @@ def _delimited(
                     raise bad_row(
                         path, row, f"{len(record)} fields, the header has {len(header)}; correct it"
                     )
-                yield row, tuple(None if p is None else record[p] for p in places)
+                yield row, tuple(ABSENT if p is None else record[p] for p in places)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
-            f"'{path}' is cut short or no gzip archive (after row {row}); copy or download it again"
+            f"'{path}' {_damage(path, error)} (after row {row}); copy or download it again"
         ) from error
     except OSError as error:
         raise unreadable(path, error) from error
@@ -192,8 +200,17 @@ def _delimited(
         ) from error
 
 
+def _damage(path: Path, error: Exception) -> str:
+    """What is wrong with a gzip archive that does not open to its end."""
+    if isinstance(error, gzip.BadGzipFile) and str(error).startswith("Not a gzipped file"):
+        with path.open("rb") as stream:
+            begins = stream.read(len(_GZIP)) == _GZIP
+        return "has bytes after the end of its gzip archive" if begins else "is no gzip archive"
+    return "is cut short" if isinstance(error, EOFError) else "is damaged"
+
+
 def _opened(path: Path) -> IO[bytes]:
-    if path.name.endswith(".gz"):
+    if path.name.lower().endswith(".gz"):
         return cast(IO[bytes], gzip.GzipFile(path))
     return path.open("rb")
 

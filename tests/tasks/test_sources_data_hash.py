@@ -8,8 +8,10 @@ import pytest
 
 import tasks.listops
 import tasks.sources.data_hash
+from lra.core import catalogue
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
+from tasks.contract import Task
 from tasks.sources.data_hash import data_hash, source_kind
 from tasks.sources.labelled_text import read_labelled_text
 
@@ -47,8 +49,9 @@ def test_how_examples_are_shown_and_loaded_does_not_count_for_generated_data(own
     assert both() == (made, read)
     change("read_listops(source, rows,", "read_listops(source, 2 * rows,")
     assert both()[0] == made and both()[1] != read
+    _, read = both()
     change("self.config.data_seed)", "1 + self.config.data_seed)")
-    assert both()[0] != made
+    assert both()[0] != made and both()[1] == read
 
 
 def test_every_setting_counts():
@@ -88,8 +91,8 @@ def test_the_generator_s_sources_count_and_the_readers_only_for_files(own_packag
     made_after_reader, read_after_reader = both()
     assert made_after_reader == made and read_after_reader != read
     edit(own_package / "generators" / "listops_rows.py")
-    made_after_generator, _ = both()
-    assert made_after_generator != made
+    made_after_generator, read_after_generator = both()
+    assert made_after_generator != made and read_after_generator == read_after_reader
     edit(own_package / "generators" / "counter.py")
     assert hashed(file) != made_after_generator
 
@@ -166,4 +169,45 @@ def test_a_hub_source_is_hashed_by_content(monkeypatch):
 
     contents = {"hub:a": "1", "hub:a@old": "1", "hub:b": "2"}
     monkeypatch.setattr(hub, "content_hash", lambda source, task: contents[source])
-    assert hashed(source="hub:a") == hashed(source="hub:a@old") != hashed(source="hub:b")
+    first, same, other = (hashed(task="text", source=source) for source in contents)
+    assert first == same != other
+
+
+@pytest.mark.parametrize(
+    ("task", "source", "says"),
+    [
+        (
+            "listops",
+            "hub:X",
+            r"^listops is not read from the hub \('hub:X'\); give a file or a folder",
+        ),
+        (
+            "image",
+            "hub:X",
+            r"^image reads no real data yet \(asked for 'hub:X'\); leave out --data",
+        ),
+        ("image", "FOLDER", r"^image reads no real data yet .*; leave out --data"),
+    ],
+)
+def test_what_a_task_does_not_read_is_refused_before_it_is_hashed(
+    tmp_path, monkeypatch, task, source, says
+):
+    import tasks.sources.hub as hub
+
+    def reached(*args):
+        raise AssertionError("hashed")
+
+    monkeypatch.setattr(hub, "content_hash", reached)
+    monkeypatch.setattr(tasks.sources.data_hash, "file_hash", reached)
+    table(tmp_path / "a.csv", 3)
+    with pytest.raises(DataError, match=says):
+        hashed(task=task, source=str(tmp_path) if source == "FOLDER" else source)
+    with pytest.raises(AssertionError, match="hashed"):
+        hashed(task="somebody's", source=str(tmp_path) if source == "FOLDER" else source)
+
+
+@pytest.mark.parametrize("name", catalogue.names("task"))
+def test_what_is_refused_is_what_the_task_refuses(name):
+    """A task here that learns to read must say so where its data is hashed."""
+    own = catalogue.load(catalogue.find("task", name)).load is not Task.load
+    assert bool(tasks.sources.data_hash._READ[name]) == own

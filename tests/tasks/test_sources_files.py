@@ -32,6 +32,14 @@ def names(family):
             },
         ),
         (["train.parquet", "test.parquet"], {"train": "train.parquet", "test": "test.parquet"}),
+        (["Train.parquet", "Test.PARQUET"], {"train": "Train.parquet", "test": "Test.PARQUET"}),
+        (
+            [f"{word}-00000-of-00001-a09b74b3ef9c3b56.parquet" for word in ("train", "test")],
+            {
+                "train": "train-00000-of-00001-a09b74b3ef9c3b56.parquet",
+                "test": "test-00000-of-00001-a09b74b3ef9c3b56.parquet",
+            },
+        ),
         (["a_train.csv.gz", "a_test.csv.gz"], {"train": "a_train.csv.gz", "test": "a_test.csv.gz"}),
     ],
 )
@@ -41,6 +49,58 @@ def test_a_family_by_folder_and_by_any_of_its_files(tmp_path, files, expected):
         found = source_files(str(source), "text")
         assert found.single is None and not found.reviews
         assert names(found.family) == {split: [name] for split, name in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("train", "says"),
+    [
+        (
+            ["train-00000-of-00004.parquet", "train-00002-of-00004.parquet"],
+            r"has 2 of 4 train shards, number 00001 is missing; copy or download them all",
+        ),
+        (["train-00001-of-00002.parquet"], r"has 1 of 2 train shards, number 00000 is missing"),
+        (
+            ["train-00000-of-00001.parquet", "train-00001-of-00001.parquet"],
+            r"has train-00001-of-00001.parquet, past its 1 shards; rename or remove it",
+        ),
+        (
+            ["train-00000-of-00001.parquet", "train.parquet"],
+            r"has several train splits \(train-00000-of-00001.parquet, train.parquet\); keep one",
+        ),
+        (
+            ["train-00000-of-00001.parquet", "train-00000-of-00002.parquet"],
+            r"has several train splits",
+        ),
+        (
+            [f"train-00000-of-00001-{letter * 16}.parquet" for letter in "ab"],
+            r"has train-00000-of-00001-a+.parquet under the name train-00000-of-00001-b+.parquet",
+        ),
+        (["Train.parquet", "train.parquet"], r"has Train.parquet under the name train.parquet too"),
+    ],
+)
+def test_files_that_are_not_one_split(tmp_path, train, says):
+    touch(tmp_path, "test-00000-of-00001.parquet", *train)
+    for source in (tmp_path, tmp_path / train[0]):
+        for ask in (source_files, hashed_files):
+            with pytest.raises(DataError, match=says) as caught:
+                ask(str(source), "text")
+            assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "files", [["x_train.csv", "x-train.csv", "x_test.csv"], ["train.csv", "val.csv", "dev.csv"]]
+)
+def test_two_names_for_one_split(tmp_path, files):
+    touch(tmp_path, "test.csv", *files)
+    with pytest.raises(DataError, match=r"has several (train|validation) splits \(.*\); keep one"):
+        source_files(str(tmp_path / files[0]), "text")
+
+
+def test_all_shards_of_a_split_in_order(tmp_path):
+    files = [f"train-{shard:05}-of-00003.parquet" for shard in (2, 0, 1)]
+    touch(tmp_path, "test.parquet", *files)
+    family = source_files(str(tmp_path), "text").family
+    assert names(family) == {"train": sorted(files), "test": ["test.parquet"]}
 
 
 def test_several_sets_in_a_folder_need_a_name(tmp_path):
@@ -69,7 +129,9 @@ def test_names_that_begin_with_a_dot_do_not_count(tmp_path):
 
 
 def test_a_file_without_a_split_word_stands_alone(tmp_path):
-    touch(tmp_path, "reviews.csv", "contest.csv")
+    touch(tmp_path, "reviews.csv", "contest.csv", "train.parquet.gz")
+    packed = tmp_path / "train.parquet.gz"
+    assert source_files(str(packed), "text") == (packed, {}, ())
     assert source_files(str(tmp_path / "contest.csv"), "text") == (tmp_path / "contest.csv", {}, ())
 
 

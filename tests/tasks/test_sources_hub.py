@@ -89,6 +89,27 @@ def test_an_unknown_data_set_is_one_line(hub):
         load_hub("hub:imbd", "text")
 
 
+def test_a_set_that_is_a_script_is_one_line_and_another_fault_is_not(hub):
+    hub(RuntimeError("Dataset scripts are no longer supported, but found old.py"))
+    with pytest.raises(DataError) as caught:
+        load_hub("hub:old@main", "text")
+    assert str(caught.value) == (
+        "hub:old@main: the set is a script, which 'datasets' no longer runs; try "
+        "hub:old@refs/convert/parquet, or give a local file with --data text=PATH"
+    )
+    hub(RuntimeError("a fault"))
+    with pytest.raises(RuntimeError, match="a fault"):
+        load_hub("hub:old", "text")
+
+
+@pytest.mark.parametrize("reference", ["hub:", "hub:@x"])
+def test_an_empty_name_is_refused_before_the_hub_is_asked(hub, reference):
+    asked = hub(dataset_dict(train=TRAIN, test=TEST))
+    with pytest.raises(DataError, match=rf"^'{reference}' names no data set; write hub:NAME"):
+        load_hub(reference, "text")
+    assert not asked
+
+
 def test_a_set_that_cannot_be_parsed_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     (tmp_path / "train.csv").write_text("text,label\na,1\n")

@@ -145,12 +145,18 @@ GOOD = tsv(ROWS)
         (
             "val",
             tsv([("] [MAX 2 9", 9)]),
-            r"val.tsv', row 1: Source is over after token 1 of 4; copy",
+            r"val.tsv', row 1: Source begins with '\]'; copy",
         ),
         ("val", tsv([("2 3 4", 0)]), r"row 1: Source is over after token 1 of 3; copy"),
         ("val", tsv([("( [MAX 2 3 ] ) 4", 3)]), r"row 1: Source is over after token 4 of 5; copy"),
         ("val", tsv([("[SM 1 [MAX ] ]", 1)]), r"row 1: Source has an operator without arguments"),
         ("val", tsv([("( )", 1)]), r"row 1: Source holds no token; copy"),
+        (
+            "val",
+            GOOD.replace(b"\t7", b"\t6"),
+            r"row 2: Target is 6, the value of Source is 7; correct",
+        ),
+        ("val", tsv([("( ( ( [MAX 2 ) 3 ) ] ", 3)]), r"row 1: Source has 3 '\(' and 2 '\)'; copy"),
         ("test", GOOD[:-20], r"test.tsv', row 3: 1 fields, the header has 2"),
         ("test", GOOD.replace(b"4", b"\xff"), r"test.tsv', row 3: byte \d+ is not UTF-8"),
         ("train", b"", r"train.tsv' is empty; copy or download it again"),
@@ -164,6 +170,18 @@ def test_a_bad_file_is_one_line_with_file_row_and_remedy(tmp_path, word, content
     with pytest.raises(DataError, match=says) as caught:
         task().load(source, ALL)
     assert "\n" not in str(caught.value)
+
+
+def test_a_fault_past_the_rows_that_are_needed_is_not_met(tmp_path):
+    source = broken(tmp_path, train=tsv([*ROWS, ("[MAX 2 3 ]", 2)]) + b"no tab\n")
+    few = Rows(train=3, validation=3, test=3)
+    assert texts(task().load(source, few).train) == TEXTS
+    with pytest.raises(DataError, match="row 4: Target is 2, the value of Source is 3"):
+        task().load(source, Rows(train=4, validation=3, test=3))
+    broken(tmp_path, train=tsv(ROWS) + b"no tab\n")
+    assert texts(task().load(source, few).train) == TEXTS
+    with pytest.raises(DataError, match="row 4: 1 fields"):
+        task().load(source, ALL)
 
 
 def test_truncated_archives(tmp_path):
@@ -183,7 +201,7 @@ def test_truncated_archives(tmp_path):
     with pytest.raises(DataError, match=r"train.tsv.gz' is cut short .*after row \d+.*again"):
         task().load(str(tmp_path / "basic_train.tsv.gz"), ALL)
     (tmp_path / "basic_train.tsv.gz").write_bytes(GOOD)
-    with pytest.raises(DataError, match=r"train.tsv.gz' is cut short or no gzip archive"):
+    with pytest.raises(DataError, match=r"train.tsv.gz' is no gzip archive .*; copy"):
         task().load(str(tmp_path / "basic_train.tsv.gz"), ALL)
 
 

@@ -311,6 +311,39 @@ def test_an_unknown_split_word(tmp_path):
         read_labelled_text(str(tmp_path / "r.parquet"), ALL)
 
 
+@pytest.mark.parametrize("last", [None, "test"])
+def test_an_empty_cell_of_the_split_column(tmp_path, last):
+    """It is not as if the column were not there; whether all cells are empty or one."""
+    words = [None] * len(TEST) if last is None else ["train"] * 6 + [None] + [last] * 93
+    write_parquet(tmp_path / "r.parquet", TEST, split=pa.array(words, pa.string()))
+    row = words.index(None) + 1
+    with pytest.raises(DataError, match=rf"r.parquet', row {row}: split missing is none of train"):
+        read_labelled_text(str(tmp_path / "r.parquet"), ALL)
+    write_csv(tmp_path / "r.csv", [("a", 1, "train"), ("b", 0, "")], ("text", "label", "split"))
+    with pytest.raises(DataError, match=r"r.csv', row 2: split missing is none .*; correct it"):
+        read_labelled_text(str(tmp_path / "r.csv"), ALL)
+
+
+def test_a_gzip_archive_with_bytes_after_its_end(tmp_path):
+    path = as_packed_csv(tmp_path)
+    path.write_bytes(path.read_bytes() + b"more")
+    with pytest.raises(DataError, match=r"csv.gz' has bytes after the end of its gzip .*; copy"):
+        read_labelled_text(str(path), ALL)
+
+
+def test_a_packed_parquet_is_no_known_form(tmp_path):
+    as_one_parquet(tmp_path).rename(tmp_path / "r.parquet.gz")
+    with pytest.raises(DataError, match=r"r.parquet.gz' is none of .parquet, .csv, .tsv, .csv.gz"):
+        read_labelled_text(str(tmp_path / "r.parquet.gz"), ALL)
+
+
+def test_names_in_capitals_are_read(tmp_path):
+    expected = read_labelled_text(str(as_parquet(tmp_path)), ALL)
+    (tmp_path / "imdb_train.parquet").rename(tmp_path / "IMDB_Train.PARQUET")
+    found = read_labelled_text(str(tmp_path / "imdb_test.parquet"), ALL)
+    assert found["train"][0] == expected["train"][0]
+
+
 def test_broken_review_folders(tmp_path):
     write_reviews(tmp_path)
     (tmp_path / "test" / "neg" / "x_1.txt").write_bytes(b"caf\xe9")

@@ -1,0 +1,48 @@
+"""What expressions are worth, by hand and against the generator's own labels."""
+
+from __future__ import annotations
+
+import pytest
+
+from tasks.listops import TOKENS, ListOps, ListOpsConfig
+from tasks.sources.listops_values import evaluate
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b"7", 7),
+        (b"[MIN 4 1 2 ]", 1),
+        (b"[MAX 4 1 2 ]", 4),
+        (b"[MED 1 9 3 ]", 3),
+        (b"[MED 1 4 ]", 2),
+        (b"[MED 9 1 2 8 ]", 5),
+        (b"[SM 7 8 ]", 5),
+        (b"[SM " + b"9 " * 30 + b"]", 0),
+        (b"[SM 7 [MED 2 3 ] [MAX 1 ] ]", 0),
+    ],
+)
+def test_values(text: bytes, value: int) -> None:
+    assert evaluate(text.split()) == value
+
+
+def test_the_generator_s_labels_are_the_values() -> None:
+    split = ListOps(ListOpsConfig(min_length=0), length=120).generate("train", 200)
+    for row, label in enumerate(split.labels.tolist()):
+        assert evaluate([TOKENS[token - 1].encode() for token in split.sequence(row)]) == label
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (b"", "no token"),
+        (b"[MAX 2 3", "1 operators and 0 ']'"),
+        (b"2 3", "over after token 1 of 2"),
+        (b"[MAX 2 ] [MIN 3 ]", "over after token 3 of 6"),
+        (b"[MAX ]", "without arguments"),
+        (b"] [MAX 2", "begins with ']'"),
+    ],
+)
+def test_what_is_no_expression_says_why(text: bytes, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault.replace("[", r"\[")):
+        evaluate(text.split())
