@@ -32,7 +32,9 @@ def check(subject: Subject, case: Case) -> None:
         found = decode(subject, case, layer, x_BND, pieces, mask_BN)
         what = f"decoding in pieces of {', '.join(map(str, pieces[:6]))}"
         same(found, wanted, what + ("" if len(pieces) <= 6 else ", ..."), TOLERANCE)
-    if case.mask == "none":
+    if mask_BN is not None:
+        _after_padding(subject, case, layer, x_BND, mask_BN)
+    else:
         _beyond(subject, case, layer, x_BND, wanted)
 
 
@@ -66,6 +68,23 @@ def decode(
         if state is None or state.seen_B.tolist() != [start] * case.batch:
             raise Broken(f"the state does not count {start} positions in seen_B")
     return torch.cat(outputs, dim=1)
+
+
+def _after_padding(
+    subject: Subject, case: Case, layer: Layer, x_BND: Tensor, mask_BN: Tensor
+) -> None:
+    """Prompts of unequal length: steps that come without a mask still do not see their padding."""
+    prompt = case.n // 2
+    whole_BN = mask_BN.clone()
+    whole_BN[:, prompt:] = True
+    scheme = position(case.position, layer.dims, subject.device)
+    wanted = layer(x_BND, Context(True, whole_BN, position=scheme)).y_BND
+    first = Context(True, mask_BN[:, :prompt], position=scheme)
+    _, state = layer(x_BND[:, :prompt], first, state=_state(layer, x_BND, case.n))
+    for place in range(prompt, case.n):
+        step = slice(place, place + 1)
+        y_BND, state = layer(x_BND[:, step], Context(True, position=scheme), state=state)
+        same(y_BND, wanted[:, step], "a step without a mask after a padded prompt", TOLERANCE)
 
 
 def _beyond(subject: Subject, case: Case, layer: Layer, x_BND: Tensor, wanted: Tensor) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from attention_impls.contract import Context, Layer
 from lra.core.findings import Case
 from lra.verify.law import Law, always, gradients, same
 from lra.verify.subject import Subject
 
 OUTPUT, GRADIENT = 1e-9, 1e-8
+MASKED_APART = (7, 37)
+"""Lengths at which padded queries are also told apart from masked keys."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -19,8 +23,17 @@ def cases(subject: Subject) -> Iterator[Case]:
 def check(subject: Subject, case: Case) -> None:
     """Compare the layer with projections around its oracle, in the input and all parameters."""
     layer = subject.build(case)
-    x_BND, source_BMD = subject.inputs(case)
     context = subject.context(case, layer)
+    _compare(subject, case, layer, context)
+    mask_BN = context.query_mask_BN
+    if mask_BN is not None and case.n in MASKED_APART:
+        # Which inputs are padded queries, and which are masked keys, are two questions.
+        _compare(subject, case, layer, replace(context, query_mask_BN=None))
+        _compare(subject, case, layer, replace(context, query_mask_BN=mask_BN.flip(0)))
+
+
+def _compare(subject: Subject, case: Case, layer: Layer, context: Context) -> None:
+    x_BND, source_BMD = subject.inputs(case)
     leaves = {"the input": x_BND, **dict(layer.named_parameters())}
     if source_BMD is not None:
         leaves["the source"] = source_BMD
