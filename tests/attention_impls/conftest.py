@@ -6,55 +6,34 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 from torch import Tensor
 
 from attention_impls.contract import Context, Dims, Layer, MechanismConfig, Position
-from lra.core.cards import AttentionCard
 from lra.core.catalogue import find, load, names
 
 Build = Callable[..., Layer]
 Draw = Callable[..., list[Tensor]]
 Case = tuple[str, dict[str, Any]]
 
-VARIANTS: dict[str, list[dict[str, Any]]] = {
-    "linformer": [{"rank": 4}],
-    "performer": [{"kernel": "relu"}],
-    "sliding_window": [{"left": 3, "right": 2}, {"left": 5, "right": 0}],
-}
-"""Configurations for the laws beside each mechanism's default."""
-
-CLAIMING: dict[str, Callable[[AttentionCard], bool]] = {
-    "any_case": lambda card: True,
-    "exact_case": lambda card: card.exact,
-    "causal_case": lambda card: card.capabilities.causal != "no",
-    "strict_case": lambda card: card.capabilities.causal == "strict",
-    "cross_case": lambda card: card.capabilities.cross,
-    "padding_case": lambda card: card.capabilities.padding != "none",
-    "content_case": lambda card: card.capabilities.padding == "content",
-    "decode_case": lambda card: card.capabilities.decode == "exact",
-    "bias_case": lambda card: card.capabilities.bias,
-}
-"""A test that takes one of these runs over every registered mechanism that claims as much."""
-
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    for claim, claimed in CLAIMING.items():
-        if claim in metafunc.fixturenames:
-            metafunc.parametrize(claim, list(_cases(claimed)))
+    """A test that takes `any_case` runs over all mechanisms and the configurations they try."""
+    if "any_case" in metafunc.fixturenames:
+        metafunc.parametrize("any_case", list(_cases()))
 
 
-def _cases(claimed: Callable[[AttentionCard], bool]) -> Iterator[Any]:
+def _cases() -> Iterator[Any]:
     for name in names("mechanism"):
         try:
-            takes_part = claimed(load(find("mechanism", name)).card)
+            trials = load(find("mechanism", name)).trials
         except Exception:  # `test_every_file_loads` says what is wrong with it
             continue
-        if takes_part:
-            for config in [{}, *VARIANTS.get(name, [])]:
-                label = "-".join([name, *(f"{key}={value}" for key, value in config.items())])
-                yield pytest.param((name, config), id=label)
+        for number, config in enumerate([None, *trials]):
+            changes = {} if config is None else msgspec.to_builtins(config)
+            yield pytest.param((name, changes), id=f"{name}-{number}")
 
 
 @pytest.fixture(autouse=True)

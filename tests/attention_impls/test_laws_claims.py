@@ -1,4 +1,4 @@
-"""Laws of cards: what is not claimed is refused in one line, and the minimum is claimed."""
+"""Cards: the minimum is claimed, and they say where a mechanism comes from."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-import torch
 
-from attention_impls.contract import Context
-from lra.core.cards import Capabilities
 from lra.core.catalogue import find, load, names
-from lra.core.errors import UnsupportedError
 
 EXACT_SOFTMAX = {
     "bidirectional": True,
@@ -52,75 +48,6 @@ def test_the_minimum_is_claimed(name: str) -> None:
     capabilities = load(find("mechanism", name)).card.capabilities
     claimed = msgspec.structs.asdict(capabilities)
     assert {key: claimed[key] for key in AT_LEAST[name]} == AT_LEAST[name]
-
-
-def unclaimed(can: Capabilities) -> list[str]:
-    """Name the requests that a card leaves out."""
-    claims = {
-        "bidirectional": can.bidirectional,
-        "causal": can.causal != "no",
-        "cross": can.cross,
-        "padding": can.padding != "none",
-        "decode": can.decode != "none",
-        "bias": can.bias,
-        "rotary": can.rotary,
-        "longer": not can.fixed_length,
-    }
-    return [request for request, claimed in claims.items() if not claimed]
-
-
-@pytest.mark.parametrize("name", names("mechanism"))
-def test_what_is_not_claimed_is_refused_in_one_line(name: str, build) -> None:
-    layer = build((name, {}))
-    can = layer.card.capabilities
-    causal = not can.bidirectional
-    x = torch.randn(2, 7, 12, dtype=torch.float64)
-    mask = torch.ones(2, 7, dtype=torch.bool)
-
-    def position(scheme: str) -> Context:
-        return Context(causal, position=load(find("position", scheme))(layer.dims))
-
-    requests = {
-        "bidirectional": lambda: layer(x, Context(causal=False)),
-        "causal": lambda: layer(x, Context(causal=True)),
-        "cross": lambda: layer(x, Context(causal), source_BMD=x),
-        "padding": lambda: layer(x, Context(causal, query_mask_BN=mask)),
-        "decode": lambda: layer.init_state(2, length=7, device=x.device, dtype=x.dtype),
-        "bias": lambda: layer(x, position("alibi")),
-        "rotary": lambda: layer(x, position("rope")),
-        "longer": lambda: layer(x.repeat(1, 7, 1), Context(causal)),
-    }
-    for request in unclaimed(can):
-        with pytest.raises(UnsupportedError) as refusal:
-            requests[request]()
-        text = str(refusal.value)
-        assert name in text and "\n" not in text and ";" in text, request
-
-
-def test_claimed_requests_are_not_refused(any_case, build) -> None:
-    """The other side of the same coin, so that refusing everything is no way out."""
-    layer = build(any_case)
-    can = layer.card.capabilities
-    x = torch.randn(2, 7, 12, dtype=torch.float64)
-    mask = torch.ones(2, 7, dtype=torch.bool)
-    causal = not can.bidirectional
-    layer(x, Context(causal))
-    if not can.fixed_length:
-        layer(x.repeat(1, 7, 1), Context(causal))
-    if can.causal != "no":
-        layer(x, Context(causal=True))
-    if can.cross:
-        layer(x, Context(causal), source_BMD=x)
-    if can.padding != "none":
-        layer(x, Context(causal, query_mask_BN=mask))
-    if can.decode != "none":
-        state = layer.init_state(2, length=7, device=x.device, dtype=x.dtype)
-        layer(x, Context(causal=True), state=state)
-        with pytest.raises(UnsupportedError, match="needs causal"):
-            layer(x, Context(causal=False), state=state)
-    for claimed, scheme in ((can.bias, "alibi"), (can.rotary, "rope")):
-        if claimed:
-            layer(x, Context(causal, position=load(find("position", scheme))(layer.dims)))
 
 
 @pytest.mark.parametrize("name", names("mechanism"))

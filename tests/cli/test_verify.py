@@ -1,0 +1,80 @@
+"""`lra verify` on the command line: lines, exit codes, records, other people's files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+FEW = ("--check", "oracle,causality,padding_count,cross")
+
+BROKEN = """
+from attention_impls.dense.full import Full
+
+class Broken(Full):
+    def attend(self, q, k, v, context, state=None):
+        return super().attend(q, k, v * v.shape[2], context, state)
+"""
+
+
+def test_an_honest_mechanism_is_a_list_of_laws_and_exit_0(lra, tmp_path: Path) -> None:
+    ran = lra("verify", "--impl", "identity", *FEW)
+    assert ran.returncode == 0, ran.stderr
+    head, *rows = ran.stdout.strip().splitlines()
+    assert head.startswith("identity: 3 held, 1 not claimed")
+    assert [row.split()[0] for row in rows[1:]] == ["held", "held", "held", "not"]
+    assert not (tmp_path / "results").exists(), "a part of a check is no record"
+
+
+def test_a_broken_claim_is_exit_1_with_the_command_that_shows_it(lra, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(BROKEN)
+    ran = lra("verify", "--impl", "mine.py", "--check", "causality")
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "FAILED" in ran.stdout
+    (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  again: "))
+    command = again.removeprefix("  again: python -m lra ")
+    assert "--case 'n=2 causal batch=1 heads=1'" in command
+    import shlex
+
+    once_more = lra(*shlex.split(command))
+    assert once_more.returncode == 1 and "FAILED" in once_more.stdout
+
+
+def test_what_cannot_be_imported_is_a_row_and_the_others_go_on(lra, tmp_path: Path) -> None:
+    (tmp_path / "gone.py").write_text("import a_module_that_is_not_there\n")
+    ran = lra("verify", "--impl", "gone.py,identity", "--check", "causality")
+    assert ran.returncode == 4
+    assert "gone: error: " in ran.stdout and "a_module_that_is_not_there" in ran.stdout
+    assert "identity: 1 held" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "verify needs a mechanism"),
+        (["--impl", "perfomer"], "did you mean 'performer'"),
+        (["--impl", "full", "--check", "causalty"], "did you mean 'causality'"),
+        (["--impl", "full", "--case", "n=5"], "--case needs the law"),
+        (["--impl", "full", "--check", "causality", "--case", "n=x"], "write e.g. 'n=5 causal'"),
+        (["--impl", "full", "--set", "features=3"], "has settings; leave it out"),
+    ],
+)
+def test_bad_usage_is_one_line(lra_here, arguments: list[str], says: str) -> None:
+    ran = lra_here("verify", *arguments)
+    assert ran.returncode == 2
+    (line,) = ran.stderr.splitlines()
+    assert says in line
+
+
+@pytest.mark.slow
+def test_a_whole_check_is_a_record_and_a_section_of_the_report(lra, tmp_path: Path) -> None:
+    ran = lra("verify", "--impl", "identity", "--json")
+    assert ran.returncode == 0, ran.stderr
+    (record,) = json.loads(ran.stdout)
+    assert record["cell"]["type"] == "verify" and len(record["findings"]) > 20
+    again = lra("verify", "--impl", "identity")
+    assert "[1/1]" not in again.stderr, "it is in the store"
+    assert lra("report").returncode == 0
+    text = (tmp_path / "reports/default/report.md").read_text()
+    assert "Claimed and proved" in text

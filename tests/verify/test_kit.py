@@ -1,0 +1,139 @@
+"""The kit survives what it tries, says what it found in a line, and finds small inputs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+import pytest
+from torch import Tensor
+
+from attention_impls.contract import Context, Dims, MechanismConfig
+from lra.core.cards import Capabilities
+from lra.core.errors import UsageError
+from lra.core.findings import Case, Finding, parse
+from lra.verify import kit
+from lra.verify.growth import exponent
+from lra.verify.laws import LAWS
+from lra.verify.subject import Subject
+from verify.faults.dense import Dense, card
+from verify.faults.future import LooksAheadByOne
+
+
+def findings(mechanism: type[Any], *laws: str, **options: Any) -> dict[str, Finding]:
+    found = kit.verify(Subject(mechanism, mechanism.Config()), kit.select(laws), **options)
+    return {finding.law: finding for finding in found}
+
+
+class Hangs(Dense):
+    def attend(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
+        time.sleep(60)
+        raise AssertionError
+
+
+class Kills(Dense):
+    def attend(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+
+class Exits(Dense):
+    def attend(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
+        os._exit(3)
+
+
+class CannotBeBuilt(Dense):
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        raise ValueError("needs a power of two,\nnot this")
+
+
+class AnotherShape(Dense):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None) -> Any:
+        out, state = super().attend(q, k, v, context, state)
+        return out[:, :, :-1], state
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "ending", "words"),
+    [
+        (Hangs, "timeout", "no answer within 2 s"),
+        (Kills, "crash", "killed by SIGKILL"),
+        (Exits, "crash", "exit code 3"),
+        (CannotBeBuilt, "error", "ValueError: needs a power of two, not this"),
+        (AnotherShape, "", "shape (2, 0, 12) where (2, 1, 12) belongs"),
+    ],
+)
+def test_whatever_a_mechanism_does_is_a_row_and_the_next_law_is_tried(
+    mechanism: type[Any], ending: str, words: str
+) -> None:
+    found = findings(mechanism, "oracle", "linearity", timeout=2.0)
+    assert list(found) == ["oracle", "linearity"]
+    broken = found["oracle"]
+    assert (broken.verdict, broken.ending) == ("failed", ending)
+    assert words in broken.detail and "\n" not in broken.detail
+
+
+def test_a_failure_comes_with_the_smallest_input_that_shows_it() -> None:
+    found = findings(LooksAheadByOne, "causality")["causality"]
+    assert found.case == Case(n=2, causal=True, batch=1, heads=1)
+    assert "outputs up to 0 when later inputs" in found.detail
+    assert found.says == "no output feels a later input, nor how many there are"
+
+
+def test_a_case_is_read_as_it_is_written() -> None:
+    case = Case(n=5, m=9, causal=True, mask="behind", position="rope", seed=3)
+    assert str(case) == "n=5 m=9 causal mask=behind position=rope seed=3"
+    assert parse(str(case)) == case
+    for text in ("n=5 causl", "n=-1", "causal", "n=5 mask=left"):
+        with pytest.raises(UsageError, match=r"write e\.g\. 'n=5 causal'"):
+            parse(text)
+
+
+def test_what_holds_unclaimed_is_pointed_out() -> None:
+    modest = Capabilities(bidirectional=True)
+
+    class Modest(Dense):
+        card = card(capabilities=modest)
+
+    found = findings(Modest, "causality", "padding_count", "cross", "decode")
+    assert {finding.verdict for finding in found.values()} == {"unclaimed"}
+
+
+def test_what_is_neither_claimed_nor_true_is_not_claimed() -> None:
+    class Modest(LooksAheadByOne):
+        card = card(capabilities=Capabilities(bidirectional=True))
+
+    found = findings(Modest, "causality")["causality"]
+    assert found.verdict == "not claimed" and not found.detail
+
+
+def test_every_law_is_a_file_of_its_name_and_says_what_holds() -> None:
+    for law in LAWS:
+        module = law.cases.__module__ if law.name != "rotary" else "lra.verify.laws.rotary"
+        assert module == f"lra.verify.laws.{law.name}"
+        assert law.says and len(law.says) < 72
+    assert len({law.name for law in LAWS}) == len(LAWS)
+
+
+@pytest.mark.parametrize(
+    ("text", "power"),
+    [
+        ("O(1)", 0),
+        ("O(n m d)", 2),
+        ("O((n + m) r d)", 1),
+        ("O(n log n)", 1),
+        ("O(n sqrt(n) d)", 1.5),
+        ("O(n^2 / 64); O(n) on a GPU", 2),
+        ("O(n + r d); O(n m) in training", 1),
+    ],
+)
+def test_growth_is_read_from_a_card(text: str, power: float) -> None:
+    assert exponent(text) == pytest.approx(power, abs=0.01)
+
+
+@pytest.mark.parametrize("text", ["linear", "O()", "O(n +)", "O(foo(n))", "O(n $ m)"])
+def test_what_is_no_formula_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="write e"):
+        exponent(text)
