@@ -49,7 +49,7 @@ def learning_figure(quality: QualityTable, selection: Selection) -> Figure | Non
         title="Learning curves",
         alt="Line plots of validation accuracy against training steps on "
         f"{listing([c.title for c in columns])} for {listing(names(rows))}.",
-        caption="Thin lines: reference."
+        caption="Thickest: the mechanisms asked for; thinnest: reference."
         + (" Means over seeds, bands of one standard deviation." if several else ""),
         svg=draw(paint, _WIDTH, 0.8 + 2.3 * down + 0.24 * -(-len(rows) // 4)),
     )
