@@ -10,6 +10,7 @@ one example, and spare copies where they can.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -17,6 +18,13 @@ import torch
 from torch import Tensor
 
 from attention_impls.pattern._band import Band
+
+
+def divided(x: Tensor, dim: int, *sizes: int) -> Tensor:
+    """Divide a dimension into several, a view whatever the strides; -1 is whatever is left."""
+    known = math.prod(size for size in sizes if size >= 0)
+    whole = (x.shape[dim] // known if size < 0 else size for size in sizes)
+    return x.view(*x.shape[:dim], *whole, *x.shape[dim + 1 :])
 
 
 class Layout(ABC):
@@ -75,10 +83,10 @@ class Own(Layout):
         return self.keys
 
     def windows(self, x_BHPK: Tensor) -> Tensor:
-        return x_BHPK.unflatten(2, (self.blocks, self.group))[..., : self.keys, :]
+        return divided(x_BHPK, 2, self.blocks, self.group)[..., : self.keys, :]
 
     def tile(self, x_PK: Tensor, example: int, head: int, blocks: slice) -> Tensor:
-        return x_PK.unflatten(0, (self.blocks, self.group))[blocks, : self.keys]
+        return divided(x_PK, 0, self.blocks, self.group)[blocks, : self.keys]
 
     def add_product(
         self,
@@ -126,7 +134,7 @@ class Windows(Layout):
         """Windows overlap, so their blocks of keys are taken one after the other: shifted by a
         block, no two windows meet."""
         size = self.band.size
-        total_USK = total_PK.unflatten(0, (-1, size))
+        total_USK = divided(total_PK, 0, -1, size)
         for shift in range(self.band.width // size):
             keys_TSK = total_USK[blocks.start + shift : blocks.stop + shift]
             columns = slice(shift * size, (shift + 1) * size)
@@ -156,7 +164,8 @@ class Shared(Layout):
         """Return W of a tile: at least one key, permitted or not."""
         if not self.step:
             return self.keys
-        return min(self.keys, max(1, (self.first + blocks.stop - 1) * self.step))
+        last: int = self.first + blocks.stop - 1
+        return min(self.keys, max(1, last * self.step))
 
     def windows(self, x_BHPK: Tensor) -> Tensor:
         return x_BHPK[:, :, None, : self.width].expand(-1, -1, self.blocks, -1, -1)
@@ -201,7 +210,7 @@ class Graph(Layout):
 
     def windows(self, x_BHPK: Tensor) -> Tensor:
         batch, heads, _, width = x_BHPK.shape
-        blocks = x_BHPK.unflatten(2, (-1, self.size)).flatten(3)
+        blocks = divided(x_BHPK, 2, -1, self.size).flatten(3)
         index = self.table_XYUA.flatten(2).expand(batch, heads, -1).unsqueeze(-1)
         read = blocks.gather(2, index.expand(-1, -1, -1, blocks.shape[-1]))
         return read.view(batch, heads, self.count, self.width, width)

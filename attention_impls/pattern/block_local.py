@@ -24,6 +24,7 @@ from attention_impls.contract import (
     seen,
 )
 from attention_impls.dense._fused import fused_softmax
+from attention_impls.pattern._layouts import divided
 from attention_impls.pattern._memory import RememberedWindow, empty_window, remember_window
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.errors import UnsupportedError
@@ -165,15 +166,15 @@ class BlockLocal(Attention):
             missing = (0, 0, before, length - before - x_BHMK.shape[2])
             x = F.pad(x_BHMK, missing) if length > x_BHMK.shape[2] else x_BHMK
             shape = (size, count) if lra else (count, size)
-            blocks = x.unflatten(2, shape)
+            blocks = divided(x, 2, *shape)
             return blocks.movedim(3 if lra else 2, 1).flatten(0, 1)
 
         permitted = None
         if mask_BM is not None or length > m or context.causal:
             real_BM = mask_BM if mask_BM is not None else k_BHMK.new_ones(batch, m).bool()
             permitted = cut(real_BM[:, None, :, None]).mT
-        if context.causal:
-            permitted = permitted & causal_mask(size, size, device)
+            if context.causal:
+                permitted = permitted & causal_mask(size, size, device)
         out = fused_softmax(
             cut(q_BHNK, ahead),
             cut(k_BHMK),
@@ -182,7 +183,7 @@ class BlockLocal(Attention):
             self._bias(context.position, cut, batch, origin, m, device),
             dropout=self.dims.dropout if self.training else 0.0,
         )
-        out_BHMV = out.unflatten(0, (batch, count)).movedim(1, 3 if lra else 2).flatten(2, 3)
+        out_BHMV = divided(out, 0, batch, count).movedim(1, 3 if lra else 2).flatten(2, 3)
         return out_BHMV[:, :, ahead:m]
 
     @staticmethod

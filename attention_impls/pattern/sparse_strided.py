@@ -15,7 +15,7 @@ from torch import Tensor
 
 from attention_impls.contract import Context, MechanismConfig
 from attention_impls.pattern._band import Band
-from attention_impls.pattern._layouts import Own
+from attention_impls.pattern._layouts import Own, divided
 from attention_impls.pattern._parts import (
     Hidden,
     Part,
@@ -156,7 +156,7 @@ class SparseStrided(UnionOfPatterns):
         def columns(x_BHMK: Tensor, before: int) -> Tensor:
             """(B, H, M, K) to (B, H, L, A, K), a view where nothing is missing."""
             x = F.pad(x_BHMK, (0, 0, before, behind)) if before or behind else x_BHMK
-            return x.unflatten(2, (-1, stride)).transpose(2, 3)
+            return divided(x, 2, -1, stride).transpose(2, 3)
 
         if key_mask_BM is None:
             key_mask_BM = torch.ones(1, m, dtype=torch.bool, device=device)
