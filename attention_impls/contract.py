@@ -104,6 +104,9 @@ class Context:
     """Which source positions are real. Without a source the keys are the inputs, and the base
     fills in their mask; with a state, that of the remembered keys comes before it."""
     position: Position | None = None
+    special_BN: Tensor | None = None
+    """Which inputs a mechanism with global positions makes global; None leaves it to its own
+    choice. Others have no use for it."""
 
 
 class Out(NamedTuple):

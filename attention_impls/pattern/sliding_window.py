@@ -1,12 +1,11 @@
 """Softmax attention to the neighbours on either side, in linear time and memory.
 
 B batch   N queries   M keys   H heads   K width of a query or key head   V width of a value head
-W remembered keys
 """
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 import torch
@@ -17,8 +16,8 @@ from attention_impls.contract import Attention, Context, MechanismConfig, Positi
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._blocked import blocked_attention
 from attention_impls.pattern._fused import dense_attention, folded_attention
+from attention_impls.pattern._memory import RememberedWindow, empty_window, remember_window
 from lra.core.cards import AttentionCard, Capabilities
-from lra.core.errors import UnsupportedError
 
 Reach = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -38,17 +37,6 @@ class SlidingWindowConfig(MechanismConfig, frozen=True):
     """Keys before the query's own."""
     right: Reach = 256
     """Keys after it; causal attention has none."""
-
-
-class RememberedWindow(NamedTuple):
-    """Decode state: the last W keys, oldest first, rotated by their absolute positions already."""
-
-    k_BHWK: Tensor
-    v_BHWV: Tensor
-    mask_BW: Tensor
-    """Which of them are real; none is, before the first position."""
-    seen_B: Tensor
-    """int64, on the CPU: positions consumed so far."""
 
 
 class SlidingWindow(Attention):
@@ -105,7 +93,9 @@ class SlidingWindow(Attention):
         n, key_mask_BM = q_BHNK.shape[2], context.key_mask_BM
         origin = seen(state)
         if state is not None:
-            state, k_BHMK, v_BHMV, key_mask_BM = self._remember(state, k_BHMK, v_BHMV, key_mask_BM)
+            state, k_BHMK, v_BHMV, key_mask_BM = remember_window(
+                state, k_BHMK, v_BHMV, key_mask_BM, self.config.left
+            )
         elif context.causal:
             origin = k_BHMK.shape[2] - n
         band = self._band(n, k_BHMK.shape[2], causal=context.causal)
@@ -146,45 +136,14 @@ class SlidingWindow(Attention):
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> RememberedWindow:
         """Return an empty memory of `left` keys, or of `length` where that is less."""
+        heads, width = self.dims.heads, self.dims.head_width
         remembered = min(self.config.left, length)
-        shape_BHWK = (batch, self.dims.heads, remembered, self.dims.head_width)
-        return RememberedWindow(
-            k_BHWK=torch.zeros(shape_BHWK, device=device, dtype=dtype),
-            v_BHWV=torch.zeros(shape_BHWK, device=device, dtype=dtype),
-            mask_BW=torch.zeros(batch, remembered, device=device, dtype=torch.bool),
-            seen_B=torch.zeros(batch, dtype=torch.int64),
-        )
+        return empty_window(batch, heads, width, remembered=remembered, device=device, dtype=dtype)
 
     def _band(self, n: int, m: int, *, causal: bool) -> Band:
         """Return the band, cut down to keys that there are."""
         right = 0 if causal else min(self.config.right, n - 1)
         return Band(n, m, left=min(self.config.left, m - 1), right=right, size=BLOCK)
-
-    def _remember(
-        self, state: RememberedWindow, k_BHMK: Tensor, v_BHMV: Tensor, mask_BM: Tensor | None
-    ) -> tuple[RememberedWindow, Tensor, Tensor, Tensor]:
-        """Return the state with new keys in place of the oldest, and all keys, values and mask."""
-        remembered = state.k_BHWK.shape[2]
-        end = seen(state) + k_BHMK.shape[2]
-        if remembered < self.config.left and end > remembered:
-            raise UnsupportedError(
-                f"this decode state was made for {remembered} positions and {end} were asked for; "
-                "call init_state with a larger length"
-            )
-        if mask_BM is None:
-            mask_BM = torch.ones_like(k_BHMK[:, 0, :, 0], dtype=torch.bool)
-        k = torch.cat([state.k_BHWK, k_BHMK], dim=2)
-        v = torch.cat([state.v_BHWV, v_BHMV], dim=2)
-        mask = torch.cat([state.mask_BW, mask_BM], dim=1)
-        gone = k.shape[2] - remembered
-        advanced = RememberedWindow(
-            # Copies, so that a long prefill is not kept alive by its last keys.
-            k_BHWK=k[:, :, gone:].clone(),
-            v_BHWV=v[:, :, gone:].clone(),
-            mask_BW=mask[:, gone:].clone(),
-            seen_B=state.seen_B + k_BHMK.shape[2],
-        )
-        return advanced, k, v, mask
 
 
 def _needs_autograd(position: Position | None) -> bool:

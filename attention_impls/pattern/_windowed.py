@@ -1,0 +1,80 @@
+"""A band as one part of a softmax: its output and its log sum.
+
+B batch   N queries   M keys   H heads   K width of a query or key head   V width of a value head
+U blocks of queries   S queries in a block   P padded keys   W keys in a window
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from attention_impls.contract import Position
+from attention_impls.pattern._band import Band
+from attention_impls.pattern._layouts import Windows
+from attention_impls.pattern._parts import Hidden, Part, attend_part, positional
+
+
+def window_part(
+    q_BHNK: Tensor,
+    k_BHMK: Tensor,
+    v_BHMV: Tensor,
+    band: Band,
+    *,
+    key_mask_BM: Tensor | None,
+    position: Position | None,
+    origin: int,
+    dropout: float,
+    autograd: bool,
+) -> tuple[Tensor, Tensor]:
+    """Return softmax over the band times v, (B, H, N, V), and its log sum, (B, H, N).
+
+    `origin` is the position of the first query; `autograd` as in `attend_part`.
+    """
+    device, layout = q_BHNK.device, Windows(band)
+    if key_mask_BM is None:
+        key_mask_BM = torch.ones(1, band.m, dtype=torch.bool, device=device)
+    last = origin + band.n - 1
+    rows_N = torch.arange(origin, origin + band.count * band.size, device=device)
+    places_P = torch.arange(padded_keys(band), device=device) + origin - band.lead
+    part = Part(
+        layout,
+        real_BP=band.pad_keys(key_mask_BM[:, None, :, None], torch.bool)[:, 0, :, 0],
+        rule=_Corners(band, device),
+        bias=positional(
+            position,
+            layout,
+            rows_N.clamp(max=last).view(band.count, band.size),
+            places_P.clamp(min=0, max=last),
+        ),
+        dropout=dropout,
+    )
+    out_BHUSV, lse_BHUS = attend_part(
+        band.pad_queries(q_BHNK, q_BHNK.dtype),
+        band.pad_keys(k_BHMK, k_BHMK.dtype),
+        band.pad_keys(v_BHMV, v_BHMV.dtype),
+        part,
+        autograd=autograd,
+    )
+    return out_BHUSV.flatten(2, 3)[:, :, : band.n], lse_BHUS.flatten(2, 3)[:, :, : band.n]
+
+
+def padded_keys(band: Band) -> int:
+    """Return P."""
+    return (band.before + band.count + band.after) * band.size
+
+
+class _Corners:
+    """Hides the two triangles that a band cuts off a window, the same for all blocks."""
+
+    def __init__(self, band: Band, device: torch.device) -> None:
+        outside_SW = ~band.window_mask(device)
+        cut = outside_SW.any(dim=0).tolist()
+        whole = [column for column, some in enumerate(cut) if not some]
+        first, last = (whole[0], whole[-1] + 1) if whole else (band.width, band.width)
+        corners = (slice(0, first), slice(last, band.width))
+        self._hidden = [(c, outside_SW[:, c]) for c in corners if c.start < c.stop]
+
+    def __call__(self, blocks: slice) -> Hidden:
+        """Return the corners."""
+        return self._hidden

@@ -1,0 +1,219 @@
+"""BigBird: blocks that read their neighbours, the first and last block, and a few random ones.
+
+B batch   N positions   H heads   K width of a query or key head   V width of a value head
+U blocks   S positions in a block   A blocks that a block reads   P padded keys   R random blocks
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Annotated
+
+import msgspec
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from attention_impls._oracle import softmax_oracle
+from attention_impls.contract import Attention, Context, Dims, MechanismConfig
+from attention_impls.dense._fused import fused_softmax
+from attention_impls.pattern._layouts import Graph, Shared, divided
+from attention_impls.pattern._parts import Part, attend_part, needs_autograd
+from lra.core.cards import AttentionCard, Capabilities
+
+
+class BigbirdConfig(MechanismConfig, frozen=True):
+    """The paper's internal construction (ITC), whose global blocks are part of the input."""
+
+    block: Annotated[int, msgspec.Meta(ge=1)] = 64
+    """S, positions in a block."""
+    random: Annotated[int, msgspec.Meta(ge=0)] = 3
+    """R, random blocks that a block reads, or as many as are left."""
+
+
+class Bigbird(Attention):
+    """softmax(q_i k_j / sqrt(K)) v_j over blocks: own and next to it, first, last, R random.
+
+    In O(N (5 + R) S) time; positions of the first and last block read everything. Exact within the
+    graph, and all of softmax where there are at most 4 + R blocks. The graph is per head and layer,
+    frozen, and follows from numbers in the state dict for any length; no block is read twice. An
+    example's last block is that of its last real position, so padding behind changes nothing.
+    Unlike the paper's code, random blocks come from all of the input and are the same in
+    evaluation, and lengths need not be multiples of a block.
+    """
+
+    Config = BigbirdConfig
+    config: BigbirdConfig
+    trials = (BigbirdConfig(block=2, random=1), BigbirdConfig(block=3, random=2))
+
+    card = AttentionCard(
+        title="BigBird",
+        paper="Zaheer et al., Big Bird: Transformers for Longer Sequences, NeurIPS 2020, "
+        "arXiv:2007.14062",
+        year=2020,
+        time="O(n s (5 + r) d)",
+        memory="O(n (d + s)); O(n s (5 + r)) on a GPU",
+        softmax="configured",
+        weights="convex",
+        capabilities=Capabilities(
+            bidirectional=True, padding="content", rotary=True, stochastic=True
+        ),
+    )
+    seeds_H: Tensor
+
+    def __init__(
+        self,
+        dims: Dims,
+        config: MechanismConfig | None = None,
+        *,
+        layer_index: int = 0,
+        shared: nn.Module | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
+        generator = torch.Generator().manual_seed((seed << 16) + layer_index)
+        seeds_H = torch.randint(2**62, (dims.heads,), generator=generator)
+        self.register_buffer("seeds_H", seeds_H)
+
+    @classmethod
+    def exact_at(cls, n: int) -> BigbirdConfig:
+        """Return blocks of which there are at most 4 + R."""
+        default = BigbirdConfig()
+        return BigbirdConfig(block=max(default.block, -(-n // (4 + default.random))))
+
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """That of a block, and where the graph stops being complete."""
+        return (self.config.block, (4 + self.config.random) * self.config.block)
+
+    def attend(
+        self,
+        q_BHNK: Tensor,
+        k_BHNK: Tensor,
+        v_BHNV: Tensor,
+        context: Context,
+        state: None = None,
+    ) -> tuple[Tensor, None]:
+        """Return attention over the graph."""
+        n, size, mask_BN = q_BHNK.shape[2], self.config.block, context.key_mask_BM
+        count = -(-n // size)
+        dropout = self.dims.dropout if self.training else 0.0
+        if count <= 4 + self.config.random:
+            permitted = None if mask_BN is None else mask_BN[:, None, None, :]
+            return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout), None
+        autograd = needs_autograd(q_BHNK, None)
+        q_BHUSK = divided(F.pad(q_BHNK, (0, 0, 0, count * size - n)), 2, count, size)
+        real_BN = mask_BN
+        if real_BN is None:
+            real_BN = torch.ones(1, n, dtype=torch.bool, device=q_BHNK.device)
+        # One block of padding more, which the table names where there is nothing to read.
+        missing = (count + 1) * size - n
+        k_BHPK, v_BHPV = (F.pad(x, (0, 0, 0, missing)) for x in (k_BHNK, v_BHNV))
+        lengths = self._blocks_in_use(mask_BN, n)
+        table_XHUA = torch.stack([self._table(used, count) for used in lengths])
+        graph = Graph(table_XHUA.to(q_BHNK.device), size)
+        part = Part(graph, F.pad(real_BN, (0, missing)), dropout=dropout)
+        out_BHUSV, _ = attend_part(q_BHUSK, k_BHPK, v_BHPV, part, autograd=autograd)
+
+        # Two different blocks also where the last is the first: the second is then padding.
+        ends_X2 = torch.tensor([[0, max(1, used - 1)] for used in lengths], device=q_BHNK.device)
+        index = ends_X2[:, None, :, None, None].expand(len(q_BHNK), q_BHNK.shape[1], -1, size, -1)
+        q_BH2SK = q_BHUSK.gather(2, index.expand(-1, -1, -1, -1, q_BHNK.shape[-1]))
+        part = Part(Shared(2, n), real_BN, dropout=dropout)
+        ends_BH2SV, _ = attend_part(q_BH2SK, k_BHNK, v_BHNV, part, autograd=autograd)
+        out_BHUSV = out_BHUSV.scatter(2, index.expand_as(ends_BH2SV), ends_BH2SV)
+        return out_BHUSV.flatten(2, 3)[:, :, :n].to(q_BHNK.dtype), None
+
+    def oracle(
+        self, q_BHNK: Tensor, k_BHNK: Tensor, v_BHNV: Tensor, context: Context
+    ) -> tuple[Tensor, Tensor]:
+        """Return full attention under the graph's mask, in float64."""
+        n = q_BHNK.shape[2]
+        return softmax_oracle(q_BHNK, k_BHNK, v_BHNV, context, self.support(n, n, context))
+
+    def support(self, n: int, m: int, context: Context) -> Tensor:
+        """Return the graph between positions, (B, H, N, N); B is 1 without padding."""
+        size = self.config.block
+        block_N = torch.arange(n) // size
+        graphs = []
+        for used in self._blocks_in_use(context.key_mask_BM, n):
+            heads = []
+            for drawn in self._drawn(used):
+                read = torch.zeros(-(-n // size), -(-n // size), dtype=torch.bool)
+                for block in range(used):
+                    ends = [0, used - 1]
+                    near = [b for b in (block - 1, block, block + 1) if 0 <= b < used]
+                    read[block, ends + near] = True
+                    if block in ends:
+                        read[block] = True
+                    else:
+                        read[block, [b for b in drawn[block - 1].tolist() if b >= 0]] = True
+                heads.append(read[block_N][:, block_N])
+            graphs.append(torch.stack(heads))
+        return torch.stack(graphs) if graphs else torch.ones(0, len(self.seeds_H), n, n).bool()
+
+    def _blocks_in_use(self, mask_BN: Tensor | None, n: int) -> list[int]:
+        """Return how many blocks reach each example's last real position, at least one."""
+        if mask_BN is None:
+            return [-(-n // self.config.block)]
+        places_N = torch.arange(1, n + 1, device=mask_BN.device)
+        last_B = (mask_BN * places_N).amax(dim=1) if n else mask_BN.sum(dim=1)
+        return [max(1, -(-last // self.config.block)) for last in last_B.tolist()]
+
+    def _drawn(self, used: int) -> Tensor:
+        """Return the random blocks of all but the first and last of `used` blocks, (H, U - 2, R);
+        -1 where fewer are left."""
+        return _random_blocks(tuple(self.seeds_H.tolist()), used, self.config.random)
+
+    def _table(self, used: int, count: int) -> Tensor:
+        """Return which blocks each of `count` blocks reads if `used` are in use, (H, U, A).
+
+        Those that hold nothing, that come up twice, or whose row is global, name block `count`.
+        """
+        nothing = count
+        table = torch.full((len(self.seeds_H), count, 5 + self.config.random), nothing)
+        if used > 2:
+            block_U1 = torch.arange(1, used - 1).unsqueeze(-1)
+            near = block_U1 + torch.tensor([-1, 0, 1])
+            near = near.masked_fill((near == 0) | (near == used - 1), nothing)
+            table[:, 1 : used - 1, 0] = 0
+            table[:, 1 : used - 1, 1] = used - 1
+            table[:, 1 : used - 1, 2:5] = near
+            drawn = self._drawn(used)
+            table[:, 1 : used - 1, 5:] = drawn.masked_fill(drawn < 0, nothing)
+        return table
+
+
+@lru_cache(maxsize=64)
+def _random_blocks(seeds: tuple[int, ...], used: int, random: int) -> Tensor:
+    """Return `random` blocks for each seed and block 1 ... used - 2, -1 where none is left.
+
+    Of the blocks that the row does not read anyway, those with the least hash of (seed, row,
+    block): a uniform choice without replacement that needs no table as long as the longest input.
+    """
+    taken = min(random, used)
+    rows = torch.arange(1, max(1, used - 1))
+    columns = torch.arange(used)
+    drawn = torch.full((len(seeds), len(rows), random), -1)
+    together = max(1, 2**20 // max(1, used))
+    for head, seed in enumerate(seeds):
+        for start in range(0, len(rows), together):
+            row_U1 = rows[start : start + together].unsqueeze(-1)
+            rank_UV = _mixed(_mixed(row_U1 * _GOLDEN + seed) + columns * _GOLDEN) >> 1
+            read = (columns - row_U1).abs() <= 1
+            read = read | (columns == 0) | (columns == used - 1)
+            rank_UV = rank_UV.masked_fill(read, torch.iinfo(torch.int64).max)
+            rank, block = rank_UV.topk(taken, dim=-1, largest=False)
+            block = block.masked_fill(rank == torch.iinfo(torch.int64).max, -1)
+            drawn[head, start : start + together, :taken] = block
+    return drawn
+
+
+_GOLDEN = 0x1E3779B97F4A7C15
+
+
+def _mixed(x: Tensor) -> Tensor:
+    """Return int64 numbers scrambled as by SplitMix64; products wrap around."""
+    for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15)):
+        x = (x ^ (x >> shift & (1 << 64 - shift) - 1)) * factor
+    return x ^ (x >> 31 & (1 << 33) - 1)

@@ -1,0 +1,296 @@
+"""Longformer: a sliding window, and a few global positions that see all and are seen by all.
+
+B batch   N positions   D model width   H heads   K width of a head   G global positions
+U blocks of queries   S queries in a block
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+import msgspec
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from attention_impls._oracle import softmax_oracle
+from attention_impls.contract import (
+    Attention,
+    Context,
+    Dims,
+    Heads,
+    MechanismConfig,
+    default_scale,
+    split_heads,
+)
+from attention_impls.dense._fused import fused_softmax
+from attention_impls.pattern._band import Band
+from attention_impls.pattern._layouts import Shared
+from attention_impls.pattern._parts import Part, attend_part, merge, needs_autograd
+from attention_impls.pattern._windowed import window_part
+from lra.core.cards import AttentionCard, Capabilities
+
+BLOCK = 64
+"""Most queries in a block: they read the same window of keys."""
+
+
+class LongformerConfig(MechanismConfig, frozen=True):
+    """The window, and which positions are global where the context does not say."""
+
+    window: Annotated[int, msgspec.Meta(ge=0)] = 512
+    """Keys around a query, half of them to either side; its own place is not counted."""
+    leading: Annotated[int, msgspec.Meta(ge=0)] = 1
+    """First positions that are global where `Context.special_BN` does not say: the class token."""
+    parity: Literal["none", "lra2021"] = "none"
+    """lra2021: the arena's plain window, 255 keys before and 256 after at a window of 512, and no
+    global position."""
+
+
+class Longformer(Attention):
+    """softmax(q_i k_j / sqrt(K)) v_j over |i - j| <= w / 2 and the global j; all j for global i.
+
+    In O(N (w + G)) time. Global rows have projections of their own for queries, keys and values,
+    which start as copies of the local ones. One softmax per row; a global column inside of the
+    window counts once. Ours: the window as a band with its global columns hidden, the global
+    columns as a second part, joined by their log sums; global keys and values are never formed:
+    (W_k^T q) x and W_v (p^T x) need no projection of all positions.
+    """
+
+    Config = LongformerConfig
+    config: LongformerConfig
+    trials = (LongformerConfig(window=4), LongformerConfig(window=6, leading=3))
+
+    # Values of global rows are not among the `v` that the laws of linearity scale.
+    card = AttentionCard(
+        title="Longformer",
+        paper="Beltagy, Peters, Cohan, Longformer: The Long-Document Transformer, 2020, "
+        "arXiv:2004.05150",
+        year=2020,
+        time="O(n (w + g) d)",
+        memory="O(n (d + g)); O(n (w + g)) on a GPU",
+        softmax="configured",
+        weights="free",
+        linear=False,
+        capabilities=Capabilities(bidirectional=True, padding="content"),
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        config: MechanismConfig | None = None,
+        *,
+        layer_index: int = 0,
+        shared: nn.Module | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
+        self.global_query, self.global_key, self.global_value = (
+            _copied(local) for local in (self.query, self.key, self.value)
+        )
+
+    @classmethod
+    def exact_at(cls, n: int) -> LongformerConfig:
+        """Return a window as wide as the input, without global positions."""
+        return LongformerConfig(window=2 * n, leading=0)
+
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """Those of its blocks, and of its reach."""
+        return (BLOCK, sum(self._reach) + 1)
+
+    def project(
+        self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
+    ) -> Heads:
+        """Return local queries, keys and values; beside them the input and its global positions."""
+        heads = super().project(x_BND, context, source_BMD, state)
+        special_BN = context.special_BN
+        if special_BN is None or self.config.parity == "lra2021":
+            leading = 0 if self.config.parity == "lra2021" else self.config.leading
+            places_N = torch.arange(x_BND.shape[1], device=x_BND.device)
+            special_BN = (places_N < leading).expand(len(x_BND), -1)
+        if context.key_mask_BM is not None:
+            special_BN = special_BN & context.key_mask_BM
+        return heads._replace(extra={"x_BND": x_BND, "special_BN": special_BN})
+
+    def attend(
+        self,
+        q_BHNK: Tensor,
+        k_BHNK: Tensor,
+        v_BHNV: Tensor,
+        context: Context,
+        state: None = None,
+        *,
+        x_BND: Tensor,
+        special_BN: Tensor,
+    ) -> tuple[Tensor, None]:
+        """Return attention over the window and the global columns, global rows in their place."""
+        if not q_BHNK.shape[2]:
+            return v_BHNV, None
+        places_BG, chosen_BG = self._chosen(special_BN, context)
+        out_BHNV = self._local(q_BHNK, k_BHNK, v_BHNV, context, special_BN, places_BG, chosen_BG)
+        if not places_BG.shape[1]:
+            return out_BHNV, None
+        rows_BHGV = self._global(x_BND, places_BG, context.key_mask_BM).to(out_BHNV.dtype)
+        index = places_BG[:, None, :, None].expand_as(rows_BHGV)
+        rows_BHGV = torch.where(chosen_BG[:, None, :, None], rows_BHGV, out_BHNV.gather(2, index))
+        return out_BHNV.scatter(2, index, rows_BHGV), None
+
+    def oracle(
+        self,
+        q_BHNK: Tensor,
+        k_BHNK: Tensor,
+        v_BHNV: Tensor,
+        context: Context,
+        *,
+        x_BND: Tensor,
+        special_BN: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Return local and global attention of all rows, in float64, each row's own picked."""
+        near_NN = self._near(q_BHNK.shape[2]).to(q_BHNK.device)
+        pattern = near_NN | special_BN[:, None, None, :]
+        local, local_weights = softmax_oracle(q_BHNK, k_BHNK, v_BHNV, context, pattern)
+        q, k, v = (
+            split_heads(
+                F.linear(
+                    x_BND.double(),
+                    linear.weight.double(),
+                    None if linear.bias is None else linear.bias.double(),
+                ),
+                self.dims.heads,
+            )
+            for linear in (self.global_query, self.global_key, self.global_value)
+        )
+        everywhere, global_weights = softmax_oracle(q, k, v, context)
+        row = special_BN[:, None, :, None]
+        return (
+            torch.where(row, everywhere, local),
+            torch.where(row, global_weights, local_weights),
+        )
+
+    def support(
+        self, n: int, m: int, context: Context, *, x_BND: Tensor, special_BN: Tensor
+    ) -> Tensor:
+        """Return the window, and the rows and columns of global positions, (B, 1, N, N)."""
+        special_BN = special_BN.cpu()
+        return self._near(n) | special_BN[:, None, None, :] | special_BN[:, None, :, None]
+
+    def _near(self, n: int) -> Tensor:
+        """Return which pairs are within the window, (N, N)."""
+        left, right = self._reach
+        distance_NN = torch.arange(n) - torch.arange(n).unsqueeze(-1)
+        return (distance_NN >= -left) & (distance_NN <= right)
+
+    @property
+    def _reach(self) -> tuple[int, int]:
+        """Return how many keys a query sees before its own place, and after."""
+        window = self.config.window
+        if self.config.parity == "lra2021":
+            return max(0, window // 2 - 1), window // 2
+        return window // 2, window // 2
+
+    def _chosen(self, special_BN: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+        """Return G different positions per example, (B, G), and which of them are global."""
+        batch, n = special_BN.shape
+        if context.special_BN is None:
+            most = min(n, self.config.leading) if self.config.parity == "none" else 0
+            places_BG = torch.arange(most, device=special_BN.device).expand(batch, -1)
+        else:
+            most = int(special_BN.sum(dim=1).amax()) if batch else 0
+            ranked_BN = special_BN.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
+            places_BG = ranked_BN[:, :most]
+        return places_BG, special_BN.gather(1, places_BG)
+
+    def _local(
+        self,
+        q_BHNK: Tensor,
+        k_BHNK: Tensor,
+        v_BHNV: Tensor,
+        context: Context,
+        special_BN: Tensor,
+        places_BG: Tensor,
+        chosen_BG: Tensor,
+    ) -> Tensor:
+        """Return every row's attention over its window and the global columns, (B, H, N, V)."""
+        n, (left, right) = q_BHNK.shape[2], self._reach
+        dropout = self.dims.dropout if self.training else 0.0
+        size = min(BLOCK, max(1, right))
+        band = Band(n, n, left=min(left, n - 1), right=min(right, n - 1), size=size)
+        mask_BN = context.key_mask_BM
+        if band.dense_is_cheaper:
+            near_NN = band.mask(q_BHNK.device)
+            permitted = None if near_NN is None else near_NN | special_BN[:, None, None, :]
+            if mask_BN is not None:
+                real = mask_BN[:, None, None, :]
+                permitted = real if permitted is None else permitted & real
+            return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout)
+        autograd = needs_autograd(q_BHNK, None)
+        parts = [
+            window_part(
+                q_BHNK,
+                k_BHNK,
+                v_BHNV,
+                band,
+                key_mask_BM=~special_BN if mask_BN is None else mask_BN & ~special_BN,
+                position=None,
+                origin=0,
+                dropout=dropout,
+                autograd=autograd,
+            )
+        ]
+        if most := places_BG.shape[1]:
+            index = places_BG[:, None, :, None]
+            k, v = (
+                x.gather(2, index.expand(-1, *x.shape[1:2], -1, x.shape[3]))
+                for x in (k_BHNK, v_BHNV)
+            )
+            part = Part(Shared(band.count, most), real_BP=chosen_BG, dropout=dropout)
+            q_BHUSK = band.pad_queries(q_BHNK, q_BHNK.dtype)
+            out, lse = attend_part(q_BHUSK, k, v, part, autograd=autograd)
+            parts.append((out.flatten(2, 3)[:, :, :n], lse.flatten(2, 3)[:, :, :n]))
+        return merge(parts).to(q_BHNK.dtype)
+
+    def _global(self, x_BND: Tensor, places_BG: Tensor, key_mask_BM: Tensor | None) -> Tensor:
+        """Return the attention of some positions over all others, (B, H, G, V)."""
+        precise = torch.promote_types(x_BND.dtype, torch.float32)
+        heads, width = self.dims.heads, self.dims.head_width
+        with torch.autocast(x_BND.device.type, enabled=False):
+            x = x_BND.to(precise)
+            own_BGD = x.gather(1, places_BG.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
+            q = split_heads(_linear(self.global_query, own_BGD), heads)
+            key_HKD = self.global_key.weight.to(precise).view(heads, width, -1)
+            # k_j = W x_j + b, so that q . k_j = (W^T q) . x_j + q . b
+            logits_BHGN = torch.einsum("bhgd,bnd->bhgn", q @ key_HKD, x)
+            if self.global_key.bias is not None:
+                bias_HK1 = self.global_key.bias.to(precise).view(heads, width, 1)
+                logits_BHGN = logits_BHGN + q @ bias_HK1
+            logits_BHGN = logits_BHGN * default_scale(width)
+            none_BHG1 = None
+            if key_mask_BM is not None:
+                none_BHG1 = ~key_mask_BM.any(dim=-1)[:, None, None, None]
+                hidden = ~key_mask_BM[:, None, None, :] & ~none_BHG1
+                logits_BHGN = logits_BHGN.masked_fill(hidden, -math.inf)
+            weights_BHGN = logits_BHGN.softmax(dim=-1)
+            if none_BHG1 is not None:
+                weights_BHGN = weights_BHGN.masked_fill(none_BHG1, 0.0)
+            weights_BHGN = F.dropout(weights_BHGN, self.dims.dropout, self.training)
+            mixed_BHGD = torch.einsum("bhgn,bnd->bhgd", weights_BHGN, x)
+            value_HVD = self.global_value.weight.to(precise).view(heads, width, -1)
+            out_BHGV = mixed_BHGD @ value_HVD.mT
+            if self.global_value.bias is None:
+                return out_BHGV
+            bias_HV = self.global_value.bias.to(precise).view(heads, 1, width)
+            return out_BHGV + weights_BHGN.sum(dim=-1, keepdim=True) * bias_HV
+
+
+def _linear(linear: nn.Linear, x: Tensor) -> Tensor:
+    """Apply a projection in the dtype of x."""
+    bias = None if linear.bias is None else linear.bias.to(x.dtype)
+    return F.linear(x, linear.weight.to(x.dtype), bias)
+
+
+def _copied(linear: nn.Linear) -> nn.Linear:
+    """Return a projection of its own that starts as a copy."""
+    copy = nn.Linear(linear.in_features, linear.out_features, bias=linear.bias is not None)
+    copy.load_state_dict(linear.state_dict())
+    return copy

@@ -1,0 +1,200 @@
+"""Sparse Transformer, strided: the neighbours, and every l-th position beyond them.
+
+B batch   N queries   M keys   H heads   K width of a query or key head   V width of a value head
+L stride, l   A rows of the grid that the stride folds positions into
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from attention_impls.contract import Context, MechanismConfig
+from attention_impls.pattern._band import Band
+from attention_impls.pattern._layouts import Own, divided
+from attention_impls.pattern._parts import (
+    Hidden,
+    Part,
+    Rule,
+    attend_part,
+    merge,
+    needs_autograd,
+    positional,
+)
+from attention_impls.pattern._union import UnionOfPatterns
+from attention_impls.pattern._windowed import window_part
+from lra.core.cards import AttentionCard, Capabilities
+
+BLOCK = 64
+"""Most queries in a block of the neighbours' part."""
+
+CHUNK = 256
+"""Most rows of the grid whose queries are worked off together."""
+
+
+class SparseStridedConfig(MechanismConfig, frozen=True):
+    """The stride."""
+
+    stride: Annotated[int, msgspec.Meta(ge=1)] = 128
+    """l: a query reads the l - 1 positions next to it and every l-th one. The paper has 128 for
+    images; near the square root of the length the cost is least."""
+
+
+class SparseStrided(UnionOfPatterns):
+    """softmax(q_i k_j / sqrt(K) + bias) v_j over |i - j| < l or (i - j) mod l = 0.
+
+    In O(N (l + N / l)) time; causal, over j <= i alone, as in the paper. Both sets in one softmax
+    (the paper's merged head). Exact within the pattern. Ours: the neighbours as a band; the stride
+    as l dense problems of N / l positions, after folding positions into a grid; joined by their
+    log sums, with the diagonal, which is in both, left out of the second.
+    """
+
+    Config = SparseStridedConfig
+    config: SparseStridedConfig
+    trials = (SparseStridedConfig(stride=3), SparseStridedConfig(stride=5))
+
+    card = AttentionCard(
+        title="Sparse Transformer, strided",
+        paper="Child et al., Generating Long Sequences with Sparse Transformers, 2019, "
+        "arXiv:1904.10509",
+        year=2019,
+        time="O(n (l + n / l) d)",
+        memory="O(n d + n / l); O(n (l + n / l)) on a GPU or with a trained bias",
+        softmax="configured",
+        weights="convex",
+        capabilities=Capabilities(
+            bidirectional=True,
+            causal="strict",
+            padding="content",
+            decode="exact",
+            bias=True,
+            rotary=True,
+        ),
+    )
+
+    @classmethod
+    def exact_at(cls, n: int) -> SparseStridedConfig:
+        """Return neighbours as far as the input goes."""
+        return SparseStridedConfig(stride=max(1, n))
+
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """Those of its blocks, and of the grid's rows."""
+        return (min(BLOCK, self.config.stride), self.config.stride)
+
+    def support(self, n: int, m: int, context: Context) -> Tensor:
+        """Return the union, (N, M)."""
+        rows_N1 = torch.arange(n).unsqueeze(-1) + (m - n if context.causal else 0)
+        behind_NM = rows_N1 - torch.arange(m)
+        union = (behind_NM.abs() < self.config.stride) | (behind_NM % self.config.stride == 0)
+        return union & (behind_NM >= 0) if context.causal else union
+
+    def pattern(self, rows_N: Tensor, columns_M: Tensor, *, causal: bool) -> Tensor:
+        """Return the union, from positions."""
+        behind_NM = rows_N.unsqueeze(-1) - columns_M
+        union = (behind_NM.abs() < self.config.stride) | (behind_NM % self.config.stride == 0)
+        return union & (behind_NM >= 0) if causal else union
+
+    def pairs(self, n: int, m: int, *, causal: bool) -> int:
+        """Return those of the band's windows and of the grid's columns."""
+        band = self._band(n, m, causal=causal)
+        return n * (band.width + -(-m // self.config.stride))
+
+    def in_parts(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        key_mask_BM: Tensor | None,
+        context: Context,
+    ) -> Tensor:
+        """Return the merged softmax of the band and of the grid."""
+        n, m = q_BHNK.shape[2], k_BHMK.shape[2]
+        neighbours = window_part(
+            q_BHNK,
+            k_BHMK,
+            v_BHMV,
+            self._band(n, m, causal=context.causal),
+            key_mask_BM=key_mask_BM,
+            position=context.position,
+            origin=m - n,
+            dropout=self.rate,
+            autograd=needs_autograd(q_BHNK, context.position),
+        )
+        parts = [neighbours, self._grid(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, context)]
+        return merge(parts).to(q_BHNK.dtype)
+
+    def _band(self, n: int, m: int, *, causal: bool) -> Band:
+        """Return the band of the neighbours, cut down to keys that there are."""
+        reach = self.config.stride - 1
+        right = 0 if causal else min(reach, max(0, n - 1))
+        left = min(reach, max(0, m - 1))
+        return Band(n, m, left=left, right=right, size=min(BLOCK, self.config.stride))
+
+    def _grid(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        key_mask_BM: Tensor | None,
+        context: Context,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the softmax over keys a multiple of the stride away, but for the own one.
+
+        Position t stands in row t // l and column t mod l; each column is a problem of its own.
+        """
+        n, m, device = q_BHNK.shape[2], k_BHMK.shape[2], q_BHNK.device
+        stride, rows = self.config.stride, -(-m // self.config.stride)
+        above = (m - n) // stride
+        ahead, length = m - n - above * stride, rows * stride
+        behind = length - m
+
+        def columns(x_BHMK: Tensor, before: int) -> Tensor:
+            """(B, H, M, K) to (B, H, L, A, K), a view where nothing is missing."""
+            x = F.pad(x_BHMK, (0, 0, before, behind)) if before or behind else x_BHMK
+            return divided(x, 2, -1, stride).transpose(2, 3)
+
+        if key_mask_BM is None:
+            key_mask_BM = torch.ones(1, m, dtype=torch.bool, device=device)
+        real_BP = columns(key_mask_BM[:, None, :, None], 0).flatten(2)[:, 0]
+        places_LA = torch.arange(length, device=device).view(rows, stride).mT.clamp(max=m - 1)
+        k, v = (columns(x, 0).flatten(2, 3) for x in (k_BHMK, v_BHMV))
+        q_BHLAK = columns(q_BHNK, ahead)
+        outs = []
+        for start in range(0, rows - above, CHUNK):
+            stop = min(start + CHUNK, rows - above)
+            reach = above + stop if context.causal else rows
+            layout = Own(blocks=stride, group=rows, keys=reach)
+            part = Part(
+                layout,
+                real_BP,
+                _all_but_own(above + start, above + stop, reach, context.causal, device),
+                positional(
+                    context.position,
+                    layout,
+                    places_LA[:, above + start : above + stop],
+                    places_LA.flatten(),
+                ),
+                self.rate,
+            )
+            autograd = needs_autograd(q_BHNK, context.position)
+            outs.append(attend_part(q_BHLAK[..., start:stop, :], k, v, part, autograd=autograd))
+        out_BHLAV = torch.cat([out for out, _ in outs], dim=3)
+        lse_BHLA = torch.cat([lse for _, lse in outs], dim=3)
+        stays = slice(ahead, ahead + n)
+        return (
+            out_BHLAV.transpose(2, 3).flatten(2, 3)[:, :, stays],
+            lse_BHLA.transpose(2, 3).flatten(2, 3)[:, :, stays],
+        )
+
+
+def _all_but_own(start: int, stop: int, reach: int, causal: bool, device: torch.device) -> Rule:
+    """Return the rule of some rows of a column: not the own place, and none below if causal."""
+    own_S1 = torch.arange(start, stop, device=device).unsqueeze(-1)
+    row_W = torch.arange(reach, device=device)
+    hidden: Hidden = [(slice(0, reach), row_W >= own_S1 if causal else row_W == own_S1)]
+    return lambda blocks: hidden

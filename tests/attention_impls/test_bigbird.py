@@ -1,0 +1,91 @@
+"""What is particular to BigBird: its graph, where it is complete, what stays n-by-n free."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from attention_impls.contract import Context
+from attention_impls.pattern import bigbird
+from attention_impls.pattern.bigbird import BigbirdConfig
+
+
+def test_each_block_reads_its_neighbours_the_ends_and_its_own_random_ones(build) -> None:
+    layer = build(("bigbird", {"block": 1, "random": 3}))
+    graph = layer.support(20, 20, Context())[0]
+    drawn = layer._drawn(20)
+    for head in range(2):
+        for block in range(20):
+            read = set(graph[head, block].nonzero().flatten().tolist())
+            if block in (0, 19):
+                assert read == set(range(20))
+                continue
+            fixed = {0, 19, block - 1, block, block + 1}
+            random = drawn[head, block - 1].tolist()
+            assert len(set(random)) == 3 and not fixed & set(random)
+            assert read == fixed | set(random)
+
+
+def test_random_blocks_come_from_everywhere() -> None:
+    """Not from the first thousand positions, and evenly: each block about as often as another."""
+    drawn = bigbird._random_blocks(tuple(range(50)), 102, 3)
+    counts = torch.bincount(drawn.flatten(), minlength=102)[1:101]
+    assert counts.sum() == 50 * 100 * 3 and counts.min() > 90 and counts.max() < 220
+
+
+def test_the_graph_is_per_head_layer_and_seed_and_frozen(build) -> None:
+    case = ("bigbird", {"block": 1, "random": 2})
+    layer, same, other = (
+        build(case),
+        build(case),
+        build(
+            case,
+        ),
+    )
+    other.load_state_dict(type(layer)(layer.dims, layer.config, layer_index=1).state_dict())
+    graph = layer.support(30, 30, Context())
+    assert torch.equal(graph, same.support(30, 30, Context()))
+    assert not torch.equal(graph[0, 0], graph[0, 1])
+    assert not torch.equal(graph, other.support(30, 30, Context()))
+    assert torch.equal(graph, layer.train().support(30, 30, Context()))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 13, 14])
+def test_few_blocks_are_full_attention_and_one_more_is_not(n: int, build, draw) -> None:
+    layer = build(("bigbird", {"block": 2, "random": 3}))
+    qkv = draw(1, n)
+    torch.testing.assert_close(
+        layer.attend(*qkv, Context())[0], F.scaled_dot_product_attention(*qkv)
+    )
+    assert not bool(layer.support(15, 15, Context()).all())
+    assert bool(layer.support(14, 14, Context()).all())
+
+
+@pytest.mark.parametrize("autograd", [False, True])
+@pytest.mark.parametrize("tile", [40, 10**6])
+def test_the_blocks_equal_the_oracle(
+    tile, autograd, build, draw, check_oracle, some_padding, monkeypatch
+) -> None:
+    """Also where one example of a batch is shorter than another, and one block long."""
+    monkeypatch.setattr("attention_impls.pattern._parts.TILE", tile)
+    monkeypatch.setattr(bigbird, "needs_autograd", lambda q, position: autograd)
+    layer = build(("bigbird", {"block": 2, "random": 1}))
+    for n in (11, 12, 23):
+        check_oracle(layer, draw(2, n), Context())
+        check_oracle(layer, draw(2, n), Context(key_mask_BM=some_padding(2, n)))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("real", [1, 2, 3, 5, 9])
+def test_padding_behind_changes_nothing(real: int, build) -> None:
+    layer = build(("bigbird", {"block": 2, "random": 1}))
+    x = torch.randn(2, 21, 12, dtype=torch.float64)
+    mask = torch.arange(21).expand(2, -1) < torch.tensor([[real], [21]])
+    found = layer(x, Context(query_mask_BN=mask)).y_BND
+    torch.testing.assert_close(found[:1, :real], layer(x[:1, :real], Context()).y_BND)
+    torch.testing.assert_close(found[1:], layer(x[1:], Context()).y_BND)
+
+
+def test_the_papers_sizes_are_the_default() -> None:
+    assert BigbirdConfig() == BigbirdConfig(block=64, random=3)
