@@ -23,8 +23,9 @@ def convolve(v_BHNV: Tensor, taps_HJ: Tensor) -> Tensor:
     reach = taps_HJ.shape[1] // 2
     size = max(BLOCK, reach)
     count = -(-n // size)
-    x = F.pad(v_BHNV, (0, 0, size, (count + 1) * size - n))
-    x_HSBUV = x.unflatten(2, (count + 2, size)).permute(1, 3, 0, 2, 4)
+    x_BHPV = F.pad(v_BHNV, (0, 0, size, (count + 1) * size - n))
+    x_BHUSV = x_BHPV.view(batch, heads, count + 2, size, width)
+    x_HSBUV = x_BHUSV.permute(1, 3, 0, 2, 4)
     own = x_HSBUV[:, :, :, 1:-1].flatten(2)
     before = x_HSBUV[:, size - reach :, :, :-2].flatten(2)
     after = x_HSBUV[:, :reach, :, 2:].flatten(2)

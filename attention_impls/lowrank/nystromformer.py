@@ -126,7 +126,7 @@ class Nystromformer(Attention):
         context: Context,
         state: Any = None,
         *,
-        own: bool,
+        own: bool = True,
     ) -> tuple[Tensor, Any]:
         """Read the values through the landmarks, in float32 or better."""
         precise = torch.promote_types(q_BHNK.dtype, torch.float32)
@@ -145,7 +145,7 @@ class Nystromformer(Attention):
         return out_BHNV.to(v_BHMV.dtype), None
 
     def oracle(
-        self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context, *, own: bool
+        self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context, *, own: bool = True
     ) -> tuple[Tensor, Tensor]:
         """Return the same with all three factors as matrices, and the convolution as a fourth."""
         q, k, v = q_BHNK.double(), k_BHMK.double(), v_BHMV.double()
@@ -206,10 +206,12 @@ def landmarks(x_BHNK: Tensor, count: int, mask_BN: Tensor | None) -> tuple[Tenso
 
     def sums(values: Tensor) -> Tensor:
         # The first segments hold `size` positions each, the others one more.
-        short = values[:, :, : (count - more) * size].unflatten(2, (count - more, size)).sum(3)
+        batch, heads, _, width = values.shape
+        border = (count - more) * size
+        short = values[:, :, :border].reshape(batch, heads, count - more, size, width).sum(3)
         if not more:
             return short
-        long = values[:, :, (count - more) * size :].unflatten(2, (more, size + 1)).sum(3)
+        long = values[:, :, border:].reshape(batch, heads, more, size + 1, width).sum(3)
         return torch.cat([short, long], dim=2)
 
     held_B1P1 = sums(real_B1N1)
