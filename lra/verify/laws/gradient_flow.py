@@ -12,9 +12,10 @@ from lra.verify.subject import Subject
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """One input, for each configuration."""
+    """One input, for each configuration, long enough to cross the borders of its blocks: what
+    chooses among blocks is not trained by a single one."""
     for trial in range(len(subject.configs)):
-        yield Case(n=37, trial=trial)
+        yield Case(n=max(37, *subject.lengths), trial=trial)
 
 
 def check(subject: Subject, case: Case) -> None:

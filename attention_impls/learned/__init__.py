@@ -1,0 +1,1 @@
+"""Attention whose pattern or weights are learned or hashed, not fixed."""

@@ -1,0 +1,286 @@
+"""Reformer: attention among positions that hash alike, in sorted chunks.
+
+B batch   N positions   H heads   K width of a query or key head   V width of a value head
+R rounds   T columns drawn   U chunks   S positions in a chunk   X = 2 S keys that a chunk reads
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import msgspec
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from attention_impls.contract import (
+    Attention,
+    Context,
+    Dims,
+    Heads,
+    MechanismConfig,
+    default_scale,
+    split_heads,
+)
+from attention_impls.kernel._draws import seeded
+from lra.core.cards import AttentionCard, Capabilities
+
+COLUMNS = 64
+"""Random directions per factor of a hash: up to 128 buckets with one factor, 16384 with two."""
+
+SELF = 1e5
+"""Taken off the logit of a position with itself, in float32: it reads itself only where it reads
+nothing else. Part of the model, not a mask."""
+
+
+class ReformerConfig(MechanismConfig, frozen=True):
+    """Hyper-parameters of the Reformer's attention."""
+
+    chunk: Annotated[int, msgspec.Meta(ge=1)] = 64
+    """S, positions in a sorted chunk; there are 2 N / S buckets."""
+    rounds: Annotated[int, msgspec.Meta(ge=1)] = 4
+    """R, independent hashes, whose attention is merged."""
+
+
+class Reformer(Attention):
+    """softmax(q k^T / sqrt(K)) v with k = q / |q|, over what shares or neighbours a sorted chunk.
+
+    In O(R N (S d + log N)) time. Each round hashes by the nearest of random directions and their
+    opposites, sorts by bucket and then by place, and cuts chunks; a chunk reads itself and the one
+    before it, in a ring. Rounds are merged by their normalisers, so that a pair counts as often as
+    rounds see it. Equal to softmax over shared queries and keys up to two chunks.
+
+    Causal masks the future by place, but which earlier keys are seen depends on later inputs, which
+    move the borders of chunks: values-only. Queries are keys, so the projection to keys is unused
+    and there is no second sequence. Padding goes into a bucket of its own, behind all others.
+
+    Ours: the ring is closed in each round, where the authors' runs on from one round into the next;
+    hashes are computed in float32 or better. The reversible layers and chunked feed-forward of the
+    paper are no part of an attention. The Long Range Arena's version multiplied logits by sqrt(K),
+    cut 10 chunks whatever the length, and ignored padding.
+    """
+
+    card = AttentionCard(
+        title="Reformer (LSH attention)",
+        paper="Kitaev et al., Reformer: The Efficient Transformer, ICLR 2020, arXiv:2001.04451",
+        year=2020,
+        time="O(r n (c d + log n))",
+        memory="O(r n c)",
+        weights="convex",
+        capabilities=Capabilities(
+            bidirectional=True,
+            causal="values-only",
+            padding="length",
+            stochastic=True,
+        ),
+    )
+    Config = ReformerConfig
+    config: ReformerConfig
+    trials = (ReformerConfig(chunk=4, rounds=3), ReformerConfig(chunk=5, rounds=1))
+    unused = ("key",)
+    directions_HRK2T: Tensor
+
+    def __init__(
+        self,
+        dims: Dims,
+        config: MechanismConfig | None = None,
+        *,
+        layer_index: int = 0,
+        shared: nn.Module | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
+        shape = (dims.heads, self.config.rounds, dims.head_width, 2, COLUMNS)
+        drawn = torch.randn(shape, generator=seeded(self.seed, self.layer_index))
+        self.register_buffer("directions_HRK2T", drawn)
+
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """The lengths of one chunk, and of the two up to which every pair is seen."""
+        return (self.config.chunk, 2 * self.config.chunk)
+
+    def project(
+        self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
+    ) -> Heads:
+        """Return queries, themselves at length 1 as keys, values, and buckets (B, H, R, N)."""
+        heads = self.dims.heads
+        q_BHNK = split_heads(self.query(x_BND), heads)
+        v_BHNV = split_heads(self.value(x_BND), heads)
+        precise = torch.promote_types(q_BHNK.dtype, torch.float32)
+        k_BHNK = F.normalize(q_BHNK.to(precise), dim=-1).to(q_BHNK.dtype)
+        with torch.no_grad(), torch.autocast(x_BND.device.type, enabled=False):
+            hashed_BHNK = q_BHNK
+            if q_BHNK.dtype != precise:
+                # From unrounded queries: a bucket that flips moves the chunks of all.
+                bias = self.query.bias
+                hashed = F.linear(
+                    x_BND.to(precise),
+                    self.query.weight.to(precise),
+                    None if bias is None else bias.to(precise),
+                )
+                hashed_BHNK = split_heads(hashed, heads)
+            buckets_BHRN = self.buckets(hashed_BHNK.detach(), context.key_mask_BM)
+        return Heads(q_BHNK, k_BHNK, v_BHNV, {"buckets": buckets_BHRN})
+
+    def buckets(self, x_BHNK: Tensor, mask_BN: Tensor | None) -> Tensor:
+        """Return each position's bucket per round, (B, H, R, N); padding has the last of all."""
+        half = max(1, x_BHNK.shape[2] // self.config.chunk)
+        factors = [half]
+        if half > COLUMNS:
+            # Two hashes, whose buckets multiply to about as many.
+            first = min(COLUMNS, math.ceil(math.sqrt(half / 2)))
+            factors = [first, min(COLUMNS, math.ceil(half / (2 * first)))]
+        bucket, total = None, 1
+        for number, columns in enumerate(factors):
+            directions_HRKT = self.directions_HRK2T[:, :, :, number, :columns].to(x_BHNK)
+            along_BHRNT = x_BHNK.unsqueeze(2) @ directions_HRKT
+            nearest = torch.cat([along_BHRNT, -along_BHRNT], dim=-1).argmax(-1)
+            bucket = nearest if bucket is None else bucket * (2 * columns) + nearest
+            total *= 2 * columns
+        assert bucket is not None
+        if mask_BN is not None:
+            bucket = bucket.masked_fill(~mask_BN[:, None, None, :], total)
+        return bucket
+
+    def attend(
+        self,
+        q_BHNK: Tensor,
+        k_BHNK: Tensor,
+        v_BHNV: Tensor,
+        context: Context,
+        state: Any = None,
+        *,
+        buckets: Tensor,
+    ) -> tuple[Tensor, Any]:
+        """Sort, attend in chunks, put back, and merge the rounds, (B, H, N, V)."""
+        if not q_BHNK.numel():
+            return v_BHNV, None
+        precise = torch.promote_types(q_BHNK.dtype, torch.float32)
+        dropout = self.dims.dropout if self.training else 0.0
+        outs, totals = [], []
+        with torch.autocast(q_BHNK.device.type, enabled=False):
+            q, k, v = (x.to(precise) for x in (q_BHNK, k_BHNK, v_BHNV))
+            if context.key_mask_BM is not None:
+                padding = ~context.key_mask_BM[:, None, :, None]
+                k, v = k.masked_fill(padding, 0.0), v.masked_fill(padding, 0.0)
+            for buckets_BHN in buckets.unbind(2):
+                out_BHNV, total_BHN = self._round(q, k, v, buckets_BHN, context, dropout)
+                outs.append(out_BHNV)
+                totals.append(total_BHN)
+            if len(outs) == 1:
+                return outs[0].to(v_BHNV.dtype), None
+            shares_RBHN1 = torch.stack(totals).softmax(0).unsqueeze(-1)
+            merged = sum(share * out for share, out in zip(shares_RBHN1, outs, strict=True))
+        assert isinstance(merged, Tensor)
+        return merged.to(v_BHNV.dtype), None
+
+    def oracle(
+        self,
+        q_BHNK: Tensor,
+        k_BHNK: Tensor,
+        v_BHNV: Tensor,
+        context: Context,
+        *,
+        buckets: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Return softmax over all pairs with the logarithm of how often each is seen added."""
+        q, k, v = q_BHNK.double(), k_BHNK.double(), v_BHNV.double()
+        n = q.shape[2]
+        count_BHNN = self._count(n, context, buckets).to(q.device)
+        logits = torch.einsum("bhnk,bhmk->bhnm", q, k) / math.sqrt(q.shape[-1])
+        logits = logits - SELF * torch.eye(n, dtype=q.dtype, device=q.device)
+        seen = count_BHNN > 0
+        if not n:
+            return v, logits
+        top = logits.detach().masked_fill(~seen, -math.inf).amax(-1, keepdim=True)
+        top = torch.where(seen.any(-1, keepdim=True), top, 0.0)
+        shares = torch.exp((logits - top).masked_fill(~seen, 0.0)) * count_BHNN
+        total = shares.sum(-1, keepdim=True)
+        weights = shares / torch.where(total > 0.0, total, 1.0)
+        return weights @ v, weights
+
+    def support(self, n: int, m: int, context: Context, *, buckets: Tensor) -> Tensor:
+        """Return which pairs any round sees, (B, H, N, N)."""
+        return self._count(n, context, buckets) > 0
+
+    def _count(self, n: int, context: Context, buckets: Tensor) -> Tensor:
+        """Return how often the rounds together let i read j, (B, H, N, N), on the CPU."""
+        size = self.config.chunk
+        count = -(-n // size)
+        buckets = buckets.cpu()
+        places = torch.arange(n)
+        before = (buckets[..., None, :] < buckets[..., :, None]) | (
+            (buckets[..., None, :] == buckets[..., :, None]) & (places < places[:, None])
+        )
+        chunk = before.sum(-1) // size
+        number = torch.zeros(*buckets.shape[:2], n, n, dtype=torch.float64)
+        for chunk_BHN in chunk.unbind(2):
+            for back in (0, 1):
+                read = (chunk_BHN - back) % max(1, count)
+                number += read[..., :, None] == chunk_BHN[..., None, :]
+        if context.causal:
+            number = number.tril()
+        if context.key_mask_BM is not None:
+            number = number * context.key_mask_BM.cpu()[:, None, None, :]
+        return number
+
+    def _round(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        buckets_BHN: Tensor,
+        context: Context,
+        dropout: float,
+    ) -> tuple[Tensor, Tensor]:
+        """Return one round's output (B, H, N, V) and the logarithms of its normalisers (B, H, N).
+
+        A row with nothing to read has the output 0 and a normaliser that is least of all.
+        """
+        batch, heads, n, width = q.shape
+        size = self.config.chunk
+        count = -(-n // size)
+        order_BHN = buckets_BHN.argsort(dim=-1, stable=True)
+        back_BHN = order_BHN.argsort(dim=-1)
+        missing = count * size - n
+
+        def chunks(x_BHNK: Tensor) -> Tensor:
+            index = order_BHN.unsqueeze(-1).expand(-1, -1, -1, x_BHNK.shape[-1])
+            x = F.pad(x_BHNK.gather(2, index), (0, 0, 0, missing))
+            return x.view(batch, heads, count, size, -1)
+
+        def with_previous(x_BHUSK: Tensor) -> Tensor:
+            # A single chunk would read itself twice, which changes nothing.
+            if count == 1:
+                return x_BHUSK
+            return torch.cat([x_BHUSK, x_BHUSK.roll(1, dims=2)], dim=3)
+
+        places_BHUS = F.pad(order_BHN, (0, missing), value=-1).view(batch, heads, count, size)
+        keys_BHUX = with_previous(places_BHUS.unsqueeze(-1)).squeeze(-1)
+        hidden = keys_BHUX == -1
+        if context.key_mask_BM is not None:
+            padding_BHN = (~context.key_mask_BM[:, None]).expand(-1, heads, -1)
+            flat = padding_BHN.gather(2, keys_BHUX.clamp(min=0).flatten(2))
+            hidden = hidden | flat.view_as(hidden)
+        hidden = hidden.unsqueeze(3)
+        rows, columns = places_BHUS.unsqueeze(-1), keys_BHUX.unsqueeze(-2)
+        if context.causal:
+            hidden = hidden | (columns > rows)
+
+        q_BHUSK = chunks(q * default_scale(width))
+        logits = q_BHUSK @ with_previous(chunks(k)).mT
+        logits = logits - SELF * (rows == columns)
+        nothing_BHUS1 = hidden.all(-1, keepdim=True)
+        logits = logits.masked_fill(hidden & ~nothing_BHUS1, -math.inf)
+        total_BHUS1 = logits.logsumexp(-1, keepdim=True)
+        weights = (logits - total_BHUS1).exp().masked_fill(nothing_BHUS1, 0.0)
+        weights = F.dropout(weights, dropout, dropout > 0.0)
+        out = weights @ with_previous(chunks(v))
+        total = total_BHUS1.masked_fill(nothing_BHUS1, -2 * SELF)
+
+        def put_back(x_BHUSV: Tensor) -> Tensor:
+            index = back_BHN.unsqueeze(-1).expand(-1, -1, -1, x_BHUSV.shape[-1])
+            return x_BHUSV.flatten(2, 3).gather(2, index)
+
+        return put_back(out), put_back(total).squeeze(-1)

@@ -1,0 +1,294 @@
+"""Sinkhorn Transformer: each block of positions reads itself and one block sorted towards it.
+
+B batch   N positions   D model width   H heads   K width of a query or key head   V width of a
+value head   S positions in a block   U blocks   W blocks as sources   L blocks of the longest input
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import msgspec
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from attention_impls.contract import (
+    Attention,
+    Context,
+    Dims,
+    Heads,
+    MechanismConfig,
+    causal_mask,
+    zero_padding,
+)
+from attention_impls.dense._fused import fused_softmax
+from lra.core.cards import AttentionCard, Capabilities
+
+FLOOR = 1e-20
+"""Least share of real positions in a sorted slot that can be told from none in float32."""
+
+
+class SinkhornConfig(MechanismConfig, frozen=True):
+    """Hyper-parameters of the Sinkhorn Transformer."""
+
+    block: Annotated[int, msgspec.Meta(ge=1)] = 64
+    """S, positions in a block."""
+    iterations: Annotated[int, msgspec.Meta(ge=0)] = 7
+    """Normalisations of columns and rows, one of each per iteration."""
+    temperature: Annotated[float, msgspec.Meta(gt=0)] = 0.75
+    """Divides what the sorting network says: lower is nearer to a permutation."""
+    noise: bool = True
+    """Gumbel noise on what the sorting network says, in training only."""
+
+
+class Sinkhorn(Attention):
+    """softmax(q [k; S k]^T / sqrt(K)) [v; S v] in blocks, with S a doubly stochastic mix of blocks.
+
+    In O(N (S + N / S)) time and O(N + (N / S)^2) memory. A sorting network per head, two linear
+    maps with a ReLU between, says from the sum of a block's inputs which blocks it wants;
+    Sinkhorn's iterations balance that, so that each is wanted about once. A single block reads all
+    its keys twice, which is softmax attention. The network has an output per block of the longest
+    input, so the length is limited.
+
+    Causal, a block wants only earlier ones, by the inputs up to its own first position, and rows
+    alone are normalised: a triangular matrix that is doubly stochastic is the identity, so that
+    balancing it would undo the sort.
+
+    Ours: the last normalisation is that of rows, so that weights sum to 1; a slot mixes the real
+    positions in it alone and is left out where it has none; blocks of nothing but padding take no
+    part. The Long Range Arena's version strided its blocks, summed two softmaxes, and its network
+    had no effect.
+    """
+
+    card = AttentionCard(
+        title="Sinkhorn Transformer",
+        paper="Tay et al., Sparse Sinkhorn Attention, ICML 2020, arXiv:2002.11296",
+        year=2020,
+        time="O(n b d + n^2 d / b)",
+        memory="O(n b + n^2 / b^2)",
+        softmax="configured",
+        weights="convex",
+        capabilities=Capabilities(
+            bidirectional=True,
+            causal="strict",
+            padding="length",
+            fixed_length=True,
+        ),
+    )
+    Config = SinkhornConfig
+    config: SinkhornConfig
+    trials = (SinkhornConfig(block=4), SinkhornConfig(block=5, iterations=2, temperature=1.0))
+
+    def __init__(
+        self,
+        dims: Dims,
+        config: MechanismConfig | None = None,
+        *,
+        layer_index: int = 0,
+        shared: nn.Module | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
+        self.longest = max(1, -(-dims.max_length // self.config.block))
+        self.sort_hidden = nn.Linear(dims.width, dims.width)
+        self.sort_wanted = nn.Linear(dims.width, dims.heads * self.longest)
+
+    @classmethod
+    def exact_at(cls, n: int) -> SinkhornConfig:
+        """One block for all positions."""
+        return SinkhornConfig(block=max(1, n))
+
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """The length of a block."""
+        return (self.config.block,)
+
+    def project(
+        self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
+    ) -> Heads:
+        """Add what the sorting network wants, (B, H, U, W) float32 or better, to the heads."""
+        count = -(-x_BND.shape[1] // self.config.block)
+        x_BND = zero_padding(x_BND, context.query_mask_BN)
+        with torch.autocast(x_BND.device.type, enabled=False):
+            precise = torch.promote_types(self.sort_hidden.weight.dtype, torch.float32)
+            x_BUSD = self._blocks(x_BND.to(precise).unsqueeze(1)).squeeze(1)
+            sums_BUD = x_BUSD.sum(2)
+            if context.causal:
+                # Up to the block's own first position, which each of its queries may see.
+                sums_BUD = sums_BUD.cumsum(1) - sums_BUD + x_BUSD[:, :, 0]
+            hidden_BUD = F.relu(_linear(self.sort_hidden, sums_BUD))
+            wanted = _linear(self.sort_wanted, hidden_BUD)
+            wanted_BUHL = wanted.view(*wanted.shape[:2], self.dims.heads, self.longest)
+            wanted_BHUW = wanted_BUHL[..., :count].transpose(1, 2)
+            if self.training and self.config.noise:
+                uniform = torch.rand_like(wanted_BHUW).clamp(min=1e-9)
+                wanted_BHUW = wanted_BHUW - torch.log(-torch.log(uniform) + 1e-9)
+            wanted_BHUW = wanted_BHUW / self.config.temperature
+        heads = super().project(x_BND, context, source_BMD, state)
+        return heads._replace(extra={"wanted": wanted_BHUW})
+
+    def attend(
+        self,
+        q_BHNK: Tensor,
+        k_BHNK: Tensor,
+        v_BHNV: Tensor,
+        context: Context,
+        state: Any = None,
+        *,
+        wanted: Tensor,
+    ) -> tuple[Tensor, Any]:
+        """Return softmax over both blocks' keys, (B, H, N, V)."""
+        batch, heads, n, width = q_BHNK.shape
+        if not n:
+            return v_BHNV, None
+        size, count = self.config.block, wanted.shape[2]
+        real_B1N1 = q_BHNK.new_ones(1, 1, n, 1, dtype=torch.bool)
+        if context.key_mask_BM is not None:
+            real_B1N1 = context.key_mask_BM[:, None, :, None]
+            k_BHNK, v_BHNV = (x.masked_fill(~real_B1N1, 0.0) for x in (k_BHNK, v_BHNV))
+        real_BUS = self._blocks(real_B1N1).squeeze(1).squeeze(-1)
+        sort_BHUW = _sort(wanted, real_BUS.any(-1), self.config.iterations, context.causal)
+
+        q_BHUSK, k_BHUSK, v_BHUSV = (self._blocks(x) for x in (q_BHNK, k_BHNK, v_BHNV))
+        whole = context.key_mask_BM is None and count * size == n
+        shares_BHUS = None
+        if not whole or context.causal:
+            shares_BHUS = sort_BHUW @ real_BUS.to(sort_BHUW)[:, None]
+        k_BHUXK, v_BHUXV = (
+            torch.cat([x, _mixed(sort_BHUW, x, shares_BHUS)], dim=3) for x in (k_BHUSK, v_BHUSV)
+        )
+        permitted = None
+        if shares_BHUS is not None:
+            own = real_BUS[:, None, :, None].expand(len(real_BUS), heads, count, size, size)
+            if context.causal:
+                own = own & causal_mask(size, size, own.device)
+            sorted_ = (shares_BHUS > FLOOR).unsqueeze(3).expand(-1, -1, -1, size, -1)
+            own = own.expand(batch, -1, -1, -1, -1)
+            permitted = torch.cat([own, sorted_], dim=-1).flatten(1, 2)
+        out = fused_softmax(
+            q_BHUSK.flatten(1, 2),
+            k_BHUXK.flatten(1, 2),
+            v_BHUXV.flatten(1, 2),
+            permitted,
+            None,
+            dropout=self.dims.dropout if self.training else 0.0,
+        )
+        return out.view(batch, heads, count * size, width)[:, :, :n], None
+
+    def oracle(
+        self,
+        q_BHNK: Tensor,
+        k_BHNK: Tensor,
+        v_BHNV: Tensor,
+        context: Context,
+        *,
+        wanted: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the same with each block's mix written out over all positions, in float64."""
+        q, k, v = q_BHNK.double(), k_BHNK.double(), v_BHNV.double()
+        batch, heads, n, width = q.shape
+        size = self.config.block
+        real_BN = torch.ones(batch, n, dtype=torch.bool, device=q.device)
+        if context.key_mask_BM is not None:
+            real_BN = context.key_mask_BM
+        places = torch.arange(n, device=q.device)
+        block_N, slot_N = places // size, places % size
+        filled_BU = torch.stack(
+            [real_BN[:, block_N == u].any(1) for u in range(wanted.shape[2])] or [real_BN], dim=1
+        )
+        mix_BHUW = _dense_sort(
+            wanted.double(), filled_BU, self.config.iterations, causal=context.causal
+        )
+        weights = []
+        for i in range(n):
+            # Every slot of the sorted block is a mixture of the positions that stand there.
+            mix_BHN = mix_BHUW[:, :, block_N[i], block_N] * real_BN[:, None]
+            slots_SN = (slot_N == torch.arange(size, device=q.device)[:, None]).double()
+            mix_BHSN = mix_BHN.unsqueeze(2) * slots_SN
+            share_BHS1 = mix_BHSN.sum(-1, keepdim=True)
+            there_BHS1 = share_BHS1 > FLOOR
+            mix_BHSN = mix_BHSN / torch.where(there_BHS1, share_BHS1, 1.0) * there_BHS1
+            own_N = (block_N == block_N[i]) & ((places <= i) | (not context.causal))
+            own_BHN = (own_N & real_BN)[:, None].expand(-1, heads, -1)
+            scores_BHN = torch.einsum("bhk,bhnk->bhn", q[:, :, i], k) / math.sqrt(width)
+            scores_BHN = scores_BHN.masked_fill(~real_BN[:, None], 0.0)
+            sorted_BHS = torch.einsum("bhsn,bhn->bhs", mix_BHSN, scores_BHN)
+            both = torch.cat([scores_BHN, sorted_BHS], dim=-1)
+            there = torch.cat([own_BHN, there_BHS1.squeeze(-1)], dim=-1)
+            share = torch.exp(both - both.detach().amax(-1, keepdim=True)) * there
+            total = share.sum(-1, keepdim=True)
+            share = share / torch.where(total > 0.0, total, 1.0)
+            weights.append(share[..., :n] + torch.einsum("bhs,bhsn->bhn", share[..., n:], mix_BHSN))
+        weights_BHNN = torch.stack(weights, dim=2) if n else q.new_zeros(batch, heads, 0, 0)
+        return weights_BHNN @ v, weights_BHNN
+
+    def support(self, n: int, m: int, context: Context, *, wanted: Tensor) -> Tensor:
+        """Return all pairs, or all earlier ones: a soft sort reads every block."""
+        return super().support(n, m, context)
+
+    def _blocks(self, x_BHNK: Tensor) -> Tensor:
+        """(B, H, N, K) to (B, H, U, S, K), zero behind the last position."""
+        batch, heads, n, width = x_BHNK.shape
+        size = self.config.block
+        count = -(-n // size)
+        if count * size > n:
+            x_BHNK = F.pad(x_BHNK, (0, 0, 0, count * size - n))
+        return x_BHNK.reshape(batch, heads, count, size, width)
+
+
+def _linear(layer: nn.Linear, x: Tensor) -> Tensor:
+    return F.linear(x, layer.weight.to(x.dtype), layer.bias.to(x.dtype))
+
+
+def _mixed(sort_BHUW: Tensor, x_BHUSK: Tensor, shares_BHUS: Tensor | None) -> Tensor:
+    """Return S x, each slot over its share of real positions; products in the sort's precision."""
+    mixed_BHUSK = (sort_BHUW @ x_BHUSK.flatten(3).to(sort_BHUW.dtype)).view_as(x_BHUSK)
+    if shares_BHUS is not None:
+        shares = shares_BHUS.masked_fill(shares_BHUS <= FLOOR, 1.0)
+        mixed_BHUSK = mixed_BHUSK / shares.unsqueeze(-1)
+    return mixed_BHUSK.to(x_BHUSK.dtype)
+
+
+def _sort(wanted_BHUW: Tensor, filled_BU: Tensor, iterations: int, causal: bool) -> Tensor:
+    """Return S, (B, H, U, W): columns and then rows made to sum to 1, in logarithms.
+
+    Blocks without a real position want themselves and are wanted by none, so that nothing is empty.
+    Causal, rows alone sum to 1, over earlier blocks; a row without any is zero.
+    """
+    count = wanted_BHUW.shape[2]
+    filled_B1UW = (filled_BU[:, :, None] & filled_BU[:, None, :]).unsqueeze(1)
+    if causal:
+        earlier_UW = causal_mask(count, count, wanted_BHUW.device).tril(-1)
+        permitted = filled_B1UW & earlier_UW
+        any_B1U1 = permitted.any(-1, keepdim=True)
+        logits = wanted_BHUW.masked_fill(~permitted & any_B1U1, -math.inf)
+        return logits.softmax(-1).masked_fill(~any_B1U1, 0.0)
+    if not bool(filled_BU.all()):
+        unit_UW = torch.eye(count, dtype=torch.bool, device=wanted_BHUW.device)
+        empty_B1U1 = ~filled_BU[:, None, :, None]
+        wanted_BHUW = wanted_BHUW.masked_fill(~filled_B1UW, -math.inf)
+        wanted_BHUW = wanted_BHUW.masked_fill(unit_UW & empty_B1U1, 0.0)
+    for _ in range(iterations):
+        wanted_BHUW = wanted_BHUW.log_softmax(-2).log_softmax(-1)
+    return wanted_BHUW.exp() if iterations else wanted_BHUW.softmax(-1)
+
+
+def _dense_sort(wanted: Tensor, filled_BU: Tensor, iterations: int, *, causal: bool) -> Tensor:
+    """For the oracle: shares divided by their sums, over and over."""
+    both = filled_BU[:, None, :, None] & filled_BU[:, None, None, :]
+    if causal:
+        both = both & torch.ones_like(both).tril(-1)
+    top = wanted.detach().amax((-2, -1), keepdim=True) if wanted.numel() else 0.0
+    share = torch.exp(wanted - top) * both
+    for _ in range(1 if causal else iterations):
+        if not causal:
+            total = share.sum(-2, keepdim=True)
+            share = share / torch.where(total > 0.0, total, 1.0)
+        total = share.sum(-1, keepdim=True)
+        share = share / torch.where(total > 0.0, total, 1.0)
+    if not causal and not iterations:
+        total = share.sum(-1, keepdim=True)
+        share = share / torch.where(total > 0.0, total, 1.0)
+    return share

@@ -1,0 +1,119 @@
+"""What is particular to the Reformer: buckets, the ring of chunks, the position itself."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+import torch
+
+from attention_impls.contract import Context
+from attention_impls.learned.reformer import ReformerConfig
+
+
+def shared_softmax(q, k, v, causal=False):
+    """Softmax over shared queries and keys, where a position reads itself only if alone."""
+    n = q.shape[2]
+    logits = q @ k.mT / q.shape[-1] ** 0.5 - 1e5 * torch.eye(n, dtype=q.dtype)
+    if causal:
+        logits = logits.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf)
+    return logits.softmax(-1) @ v
+
+
+def test_three_positions_by_hand(build, draw) -> None:
+    """Chunks of one: each reads itself and whoever is sorted before it, the first the last."""
+    layer = build(("reformer", {"chunk": 1, "rounds": 1}))
+    q, k, v = (x.detach() for x in draw(1, 3))
+    buckets = torch.tensor([4, 1, 1]).expand(1, 2, 1, 3)  # sorted: 1, 2, 0
+    found, _ = layer.attend(q, k, v, Context(), buckets=buckets)
+    torch.testing.assert_close(found, v[:, :, [2, 0, 1]])
+    # Causal, what is sorted before 0 lies in its future, and it is left with itself.
+    found, _ = layer.attend(q, k, v, Context(causal=True), buckets=buckets)
+    torch.testing.assert_close(found, v[:, :, [0, 0, 1]])
+    support = layer.support(3, 3, Context(), buckets=buckets)[0, 0]
+    assert support.int().tolist() == [[1, 0, 1], [1, 1, 0], [0, 1, 1]]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("n", "chunk"), [(9, 9), (9, 20), (10, 5), (9, 5)])
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_up_to_two_chunks_it_is_full_whatever_the_buckets(
+    causal, n, chunk, rounds, build, draw
+) -> None:
+    """With a ring that runs on into the next round two chunks and three rounds would not be."""
+    layer = build(("reformer", {"chunk": chunk, "rounds": rounds}))
+    qkv = draw(2, n)
+    buckets = torch.randint(4, (2, 2, rounds, n))
+    found, _ = layer.attend(*qkv, Context(causal), buckets=buckets)
+    torch.testing.assert_close(found, shared_softmax(*qkv, causal))
+    if causal:
+        torch.testing.assert_close(found[:, :, 0], qkv[2][:, :, 0])
+
+
+def test_four_chunks_are_not_full(build, draw) -> None:
+    layer = build(("reformer", {"chunk": 3, "rounds": 1}))
+    qkv = draw(2, 12)
+    found, _ = layer.attend(*qkv, Context(), buckets=torch.randint(4, (2, 2, 1, 12)))
+    assert not torch.allclose(found, shared_softmax(*qkv))
+
+
+def test_every_round_reads_two_chunks_and_their_order_is_nothing(build, draw) -> None:
+    layer = build(("reformer", {"chunk": 3, "rounds": 4}))
+    buckets = torch.randint(5, (2, 2, 4, 12))
+    assert bool((layer._count(12, Context(), buckets).sum(-1) == 4 * 2 * 3).all())
+    qkv = draw(2, 12)
+    one, other = (
+        layer.attend(*qkv, Context(), buckets=buckets[:, :, order])[0]
+        for order in ([0, 1, 2, 3], [2, 0, 3, 1])
+    )
+    torch.testing.assert_close(one, other)
+
+
+def test_one_bucket_for_all_is_local_in_time(build, draw) -> None:
+    layer = build(("reformer", {"chunk": 2, "rounds": 1}))
+    support = layer.support(8, 8, Context(causal=True), buckets=torch.zeros(1, 1, 1, 8))[0, 0]
+    chunk = torch.arange(8) // 2
+    back = chunk[:, None] - chunk
+    assert torch.equal(support, ((back == 0) | (back == 1)) & torch.ones(8, 8).bool().tril())
+
+
+def test_buckets_feel_directions_alone(build) -> None:
+    layer = build(("reformer", {"chunk": 4, "rounds": 3}))
+    x = torch.randn(2, 2, 40, 8, dtype=torch.float64)
+    scale = torch.rand(2, 2, 40, 1, dtype=torch.float64) + 0.1
+    buckets = layer.buckets(x, None)
+    assert buckets.shape == (2, 2, 3, 40) and int(buckets.max()) < 20
+    assert torch.equal(buckets, layer.buckets(x * scale, None))
+    assert not torch.equal(buckets[:, :, 0], buckets[:, :, 1])
+    opposite = (buckets + 10) % 20
+    assert torch.equal(layer.buckets(-x, None), opposite)
+
+
+def test_padding_has_a_bucket_behind_all_others(build) -> None:
+    layer = build(("reformer", {"chunk": 1, "rounds": 2}))
+    mask = torch.rand(2, 300) > 0.3
+    x = torch.randn(2, 2, 300, 8, dtype=torch.float64)
+    buckets = layer.buckets(x, mask)
+    padding = ~mask[:, None, None].expand_as(buckets)
+    assert int(buckets[~padding].max()) < int(buckets[padding].min())
+    assert len(buckets[padding].unique()) == 1
+
+
+def test_long_inputs_have_about_as_many_buckets_as_the_paper(build) -> None:
+    layer = build(("reformer", {"chunk": 1, "rounds": 1}))
+    for n in (8, 64, 65, 300, 2000):
+        x = torch.randn(1, 1, n, 8, dtype=torch.float64)
+        mask = torch.zeros(1, n, dtype=torch.bool)
+        total = int(layer.buckets(x, mask).max())
+        assert total % 2 == 0 and 2 * n <= total <= 2.5 * n
+
+
+def test_a_seed_and_a_layer_have_draws_of_their_own(build) -> None:
+    draws = [build(("reformer", {}), seed=seed).directions_HRK2T for seed in (0, 0, 1)]
+    assert torch.equal(draws[0], draws[1]) and not torch.equal(draws[0], draws[2])
+
+
+def test_hyper_parameters() -> None:
+    assert ReformerConfig() == ReformerConfig(64, 4)
+    for wrong in ({"chunk": 0}, {"rounds": 0}):
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(wrong, ReformerConfig)

@@ -1,0 +1,113 @@
+"""What is particular to the Sinkhorn Transformer: the sort, its balance, what a block reads."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+import torch
+
+from attention_impls._oracle import softmax_oracle
+from attention_impls.contract import Context
+from attention_impls.learned.sinkhorn import SinkhornConfig, _sort
+
+
+def all_real(count: int) -> torch.Tensor:
+    return torch.ones(1, count, dtype=torch.bool)
+
+
+def test_three_positions_in_two_blocks_by_hand(build, draw) -> None:
+    """Blocks {0, 1} and {2, nothing}; one iteration: columns, then rows."""
+    layer = build(("sinkhorn", {"block": 2, "iterations": 1}))
+    q, k, v = (x.detach() for x in draw(1, 3, heads=2))
+    wanted = torch.randn(1, 2, 2, 2, dtype=torch.float64)
+    found, _ = layer.attend(q, k, v, Context(), wanted=wanted)
+    sort = wanted.exp() / wanted.exp().sum(-2, keepdim=True)
+    sort = sort / sort.sum(-1, keepdim=True)
+    for head in range(2):
+        for i, block, own in ((0, 0, [0, 1]), (1, 0, [0, 1]), (2, 1, [2])):
+            near, far = sort[0, head, block]
+            rows = []
+            for x in (k[0, head], v[0, head]):
+                # The second slot of the second block is empty: that slot is position 1 alone.
+                mixed = torch.stack([near * x[0] + far * x[2], x[1]])
+                rows.append(torch.cat([x[own], mixed]))
+            wanted_row = (rows[0] @ q[0, head, i] / 8**0.5).softmax(0) @ rows[1]
+            torch.testing.assert_close(found[0, head, i], wanted_row)
+
+
+def test_the_sort_comes_near_doubly_stochastic_and_its_rows_are_exact() -> None:
+    wanted = torch.randn(1, 2, 6, 6, dtype=torch.float64) * 2
+    gaps = []
+    for iterations in (1, 5, 20, 60):
+        sort = _sort(wanted, all_real(6), iterations, causal=False)
+        torch.testing.assert_close(sort.sum(-1), torch.ones(1, 2, 6, dtype=torch.float64))
+        gaps.append(float((sort.sum(-2) - 1).abs().amax()))
+    assert gaps[0] > gaps[1] > gaps[2] > gaps[3] and gaps[3] < 1e-3
+
+
+def test_permuting_the_sources_permutes_the_sort() -> None:
+    wanted = torch.randn(1, 2, 6, 6, dtype=torch.float64)
+    order = torch.randperm(6)
+    sort = _sort(wanted, all_real(6), 7, causal=False)
+    torch.testing.assert_close(
+        _sort(wanted[..., order], all_real(6), 7, causal=False), sort[..., order]
+    )
+
+
+def test_padded_blocks_neither_want_nor_are_wanted() -> None:
+    wanted = torch.randn(1, 2, 5, 5, dtype=torch.float64)
+    filled = torch.tensor([[True, False, True, True, False]])
+    real = filled[0].nonzero().flatten()
+    inner = wanted[:, :, real][..., real]
+    for causal in (False, True):
+        sort = _sort(wanted, filled, 7, causal)
+        alone = _sort(inner, all_real(3), 7, causal)
+        torch.testing.assert_close(sort[:, :, real][..., real], alone)
+        assert not bool(sort[:, :, real][..., ~filled[0]].any())
+
+
+def test_a_causal_sort_reads_earlier_blocks_alone() -> None:
+    sort = _sort(torch.randn(1, 2, 5, 5, dtype=torch.float64), all_real(5), 7, causal=True)
+    assert not bool(sort.triu().any()) and bool((sort.tril(-1) > 0).any())
+    torch.testing.assert_close(sort.sum(-1)[..., 1:], torch.ones(1, 2, 4, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_one_block_is_softmax_attention(causal, build, draw) -> None:
+    layer = build(("sinkhorn", {"block": 23}))
+    qkv = draw(2, 23)
+    wanted = torch.randn(2, 2, 1, 1, dtype=torch.float64)
+    found, _ = layer.attend(*qkv, Context(causal), wanted=wanted)
+    torch.testing.assert_close(found, softmax_oracle(*qkv, Context(causal))[0])
+
+
+def test_a_hard_sort_reads_the_block_it_names(build, draw) -> None:
+    """Block 0 reads 2, 1 reads 0, 2 reads 1: values from the sorted values, not from the keys."""
+    layer = build(("sinkhorn", {"block": 3}))
+    q, k, v = draw(1, 9)
+    order = [2, 0, 1]
+    wanted = torch.full((1, 2, 3, 3), -300.0, dtype=torch.float64)
+    wanted[:, :, range(3), order] = 0.0
+    found, _ = layer.attend(q, k, v, Context(), wanted=wanted)
+    for block, other in enumerate(order):
+        rows = [*range(3 * block, 3 * block + 3)]
+        read = [*rows, *range(3 * other, 3 * other + 3)]
+        expected = (q[:, :, rows] @ k[:, :, read].mT / 8**0.5).softmax(-1) @ v[:, :, read]
+        torch.testing.assert_close(found[:, :, rows], expected)
+
+
+def test_noise_is_for_training_only(build) -> None:
+    x = torch.randn(1, 12, 12, dtype=torch.float64)
+    layer = build(("sinkhorn", {"block": 4}))
+    still = layer(x, Context()).y_BND
+    layer.train()
+    assert not torch.equal(layer(x, Context()).y_BND, still)
+    quiet = build(("sinkhorn", {"block": 4, "noise": False})).train()
+    torch.testing.assert_close(quiet(x, Context()).y_BND, still)
+
+
+def test_hyper_parameters() -> None:
+    assert SinkhornConfig() == SinkhornConfig(64, 7, 0.75, True)
+    for wrong in ({"block": 0}, {"temperature": 0.0}, {"iterations": -1}):
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(wrong, SinkhornConfig)
