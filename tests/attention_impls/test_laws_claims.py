@@ -28,6 +28,8 @@ KERNEL = {
 AT_LEAST: dict[str, dict[str, Any]] = {
     "full": EXACT_SOFTMAX,
     "sdpa": EXACT_SOFTMAX,
+    "grouped_query": EXACT_SOFTMAX,
+    "multi_query": EXACT_SOFTMAX,
     "identity": {"bidirectional": True, "causal": "strict", "padding": "content", "bias": True},
     "linear": KERNEL,
     "performer": KERNEL,

@@ -30,11 +30,11 @@ def check(subject: Subject, case: Case) -> None:
     support = cast(Attention, layer).support(case.n, case.n, context, **heads.extra)
     if support.dtype != torch.bool or support.shape[-2:] != (case.n, case.n):
         raise Broken(f"support is {support.dtype} {tuple(support.shape)}, not boolean (N, M)")
-    allowed = support.to(v.device).expand(1, v.shape[1], case.n, case.n)
+    allowed = support.to(v.device).expand(1, layer.dims.heads, case.n, case.n)
     out_BHNV = attend(layer, heads, context)
     leaves = {name: leaf for name, leaf in (("key", k), ("value", v)) if leaf is not None}
     if out_BHNV.requires_grad:
-        for i in sorted({*range(0, case.n, max(1, case.n // 7)), case.n - 1}):
+        for i in sorted({*range(0, case.n, max(1, case.n // 7)), *range(case.n)[-1:]}):
             row = out_BHNV[:, :, i].square().sum()
             reached = torch.autograd.grad(
                 row, list(leaves.values()), retain_graph=True, allow_unused=True

@@ -1,0 +1,111 @@
+"""Grouped-query attention: fewer heads of keys and values than of queries.
+
+B batch   N queries   M keys   H heads   G heads of keys and values   K width of a query or key head
+V width of a value head
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import torch
+from torch import Tensor, nn
+
+from attention_impls.contract import Attention, Context, Dims, MechanismConfig
+from attention_impls.dense._cache import KeyValueCache, empty_cache
+from attention_impls.dense._grouped import grouped_attention, grouped_oracle
+from lra.core.cards import AttentionCard, Capabilities
+from lra.core.errors import UsageError
+
+
+class GroupedQueryConfig(MechanismConfig, frozen=True):
+    """Hyper-parameters of grouped-query attention."""
+
+    kv_heads: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """G, heads of keys and values; it must divide the heads of queries. None takes half of them,
+    or 1 where they are odd. The paper's 8 of 64 are more than the models here have."""
+
+
+class GroupedQuery(Attention):
+    """softmax(q k / sqrt(K)) v, where query head h reads head floor(h G / H) of keys and values.
+
+    As much work as with H heads of keys, in O(N M) time, but less to project and to remember: a
+    cache of 2 M G K numbers. With G = H it is softmax attention as always, with G = 1 `multi_query`.
+    The paper makes its groups from a trained model by averaging heads; ours are trained as they
+    are. By PyTorch's fused kernels, as `sdpa`.
+    """
+
+    Config = GroupedQueryConfig
+    config: GroupedQueryConfig
+    trials = (GroupedQueryConfig(kv_heads=1),)
+
+    card = AttentionCard(
+        title="Grouped-query attention",
+        paper="Ainslie et al., GQA: Training Generalized Multi-Query Transformer Models from "
+        "Multi-Head Checkpoints, EMNLP 2023, arXiv:2305.13245",
+        year=2023,
+        time="O(n m d)",
+        memory="O(n); O(n m) with a bias, with padding where causal, with dropout on a CPU",
+        softmax="always",
+        weights="convex",
+        capabilities=Capabilities(
+            bidirectional=True,
+            causal="strict",
+            cross=True,
+            padding="content",
+            decode="exact",
+            bias=True,
+            rotary=True,
+        ),
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        config: GroupedQueryConfig | None = None,
+        *,
+        layer_index: int = 0,
+        shared: nn.Module | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Refuse groups that do not divide the heads."""
+        groups = None if config is None else config.kv_heads
+        if groups is not None and dims.heads % groups:
+            raise UsageError(
+                f"grouped_query: {groups} kv_heads do not divide {dims.heads} heads; "
+                "choose a divisor"
+            )
+        super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
+
+    @property
+    def kv_heads(self) -> int:
+        """G, as configured, or half of the heads."""
+        if self.config.kv_heads is not None:
+            return self.config.kv_heads
+        return self.dims.heads // 2 if self.dims.heads % 2 == 0 else 1
+
+    def attend(
+        self,
+        q_BHNK: Tensor,
+        k_BGMK: Tensor,
+        v_BGMV: Tensor,
+        context: Context,
+        state: KeyValueCache | None = None,
+    ) -> tuple[Tensor, KeyValueCache | None]:
+        """Return softmax(logits) v; with a state, over the remembered keys too."""
+        dropout = self.dims.dropout if self.training else 0.0
+        return grouped_attention(q_BHNK, k_BGMK, v_BGMV, context, state, dropout=dropout)
+
+    def oracle(
+        self, q_BHNK: Tensor, k_BGMK: Tensor, v_BGMV: Tensor, context: Context
+    ) -> tuple[Tensor, Tensor]:
+        """Return the same by explicit sums in float64."""
+        return grouped_oracle(q_BHNK, k_BGMK, v_BGMV, context)
+
+    def init_state(
+        self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
+    ) -> KeyValueCache:
+        """Return an empty cache of G heads for `length` positions."""
+        heads, width = self.kv_heads, self.dims.head_width
+        return empty_cache(batch, heads, width, length=length, device=device, dtype=dtype)

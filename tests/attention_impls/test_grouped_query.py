@@ -1,0 +1,87 @@
+"""What is particular to shared heads of keys: which head reads which group, and what is kept."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from attention_impls.contract import Context
+from lra.core.errors import UsageError
+
+CPU = torch.device("cpu")
+
+
+def test_weights_by_hand_at_three_positions(build) -> None:
+    """Four heads, two groups: heads 0 and 1 read group 0, heads 2 and 3 group 1 (no tiling)."""
+    layer = build(("grouped_query", {"kv_heads": 2}), heads=4)
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (
+        torch.randn(1, heads, 3, 4, generator=generator, dtype=torch.float64) for heads in (4, 2, 2)
+    )
+    out, _ = layer.attend(q, k, v, Context())
+    for head, group in enumerate((0, 0, 1, 1)):
+        for i in range(3):
+            weights = [float(torch.exp(q[0, head, i] @ k[0, group, j] / 2)) for j in range(3)]
+            wanted = sum(w / sum(weights) * v[0, group, j] for j, w in enumerate(weights))
+            torch.testing.assert_close(out[0, head, i], wanted)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("threads", [1, 8])
+@pytest.mark.parametrize("m", [3, 1])
+def test_a_groups_gradient_is_the_sum_of_its_heads(
+    groups, threads, m, build, draw, monkeypatch
+) -> None:
+    """With copies for the kernel, without them, and folded for a single query."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    layer = build(("grouped_query", {"kv_heads": groups}), heads=4)
+    q = draw(2, m, heads=4)[0]
+    k, v = draw(2, 5, heads=groups)[1:]
+    copies = [x.detach().repeat_interleave(4 // groups, 1).requires_grad_() for x in (k, v)]
+    shared, _ = layer.attend(q, k, v, Context())
+    separate, _ = layer.attend(q, *copies, Context())
+    torch.testing.assert_close(shared, separate)
+    upstream = torch.randn(shared.shape, dtype=shared.dtype)
+    found = torch.autograd.grad(shared, (k, v), upstream)
+    wanted = torch.autograd.grad(separate, copies, upstream)
+    for actual, apart in zip(found, wanted, strict=True):
+        torch.testing.assert_close(actual, apart.unflatten(1, (groups, -1)).sum(2))
+
+
+def test_as_many_groups_as_heads_is_sdpa(build) -> None:
+    grouped, sdpa = build(("grouped_query", {"kv_heads": 2})), build(("sdpa", {}))
+    sdpa.load_state_dict(grouped.state_dict())
+    x = torch.randn(2, 9, 12, dtype=torch.float64)
+    for causal in (False, True):
+        context = Context(causal=causal)
+        torch.testing.assert_close(grouped(x, context).y_BND, sdpa(x, context).y_BND)
+
+
+@pytest.mark.parametrize(
+    ("case", "heads", "kept"),
+    [
+        (("grouped_query", {}), 8, 4),
+        (("grouped_query", {}), 3, 1),
+        (("grouped_query", {}), 1, 1),
+        (("grouped_query", {"kv_heads": 2}), 8, 2),
+        (("multi_query", {}), 8, 1),
+    ],
+)
+def test_the_cache_and_the_projections_hold_the_groups_alone(case, heads, kept, build) -> None:
+    layer = build(case, heads=heads, qkv_width=8 * heads)
+    state = layer.init_state(2, length=7, device=CPU, dtype=torch.float64)
+    assert state.k_BHTK.shape == state.v_BHTV.shape == (2, kept, 7, 8)
+    assert layer.key.out_features == layer.value.out_features == 8 * kept
+
+
+def test_groups_that_do_not_divide_the_heads_are_refused_in_one_line(build) -> None:
+    with pytest.raises(UsageError, match="3 kv_heads do not divide 8 heads") as refusal:
+        build(("grouped_query", {"kv_heads": 3}), heads=8)
+    assert "\n" not in str(refusal.value)
+
+
+def test_multi_query_is_one_group(build) -> None:
+    one, grouped = build(("multi_query", {})), build(("grouped_query", {"kv_heads": 1}))
+    one.load_state_dict(grouped.state_dict())
+    x = torch.randn(2, 9, 12, dtype=torch.float64)
+    assert torch.equal(one(x, Context()).y_BND, grouped(x, Context()).y_BND)
