@@ -68,7 +68,8 @@ class AnotherShape(Dense):
 def test_whatever_a_mechanism_does_is_a_row_and_the_next_law_is_tried(
     mechanism: type[Any], ending: str, words: str
 ) -> None:
-    found = findings(mechanism, "oracle", "linearity", timeout=2.0)
+    timeout = 2.0 if mechanism is Hangs else 120.0
+    found = findings(mechanism, "oracle", "linearity", timeout=timeout)
     assert list(found) == ["oracle", "linearity"]
     broken = found["oracle"]
     assert (broken.verdict, broken.ending) == ("failed", ending)
