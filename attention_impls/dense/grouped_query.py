@@ -32,8 +32,8 @@ class GroupedQuery(Attention):
 
     As much work as with H heads of keys, in O(N M) time, but less to project and to remember: a
     cache of 2 M G K numbers. With G = H it is softmax attention as always, with G = 1
-    `multi_query`. The paper makes its groups from a trained model by averaging heads; ours are trained as they
-    are. By PyTorch's fused kernels, as `sdpa`.
+    `multi_query`. The paper makes its groups from a trained model by averaging heads; ours are
+    trained as they are. By PyTorch's fused kernels, as `sdpa`.
     """
 
     Config = GroupedQueryConfig
