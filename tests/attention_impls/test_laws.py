@@ -33,10 +33,9 @@ def test_every_file_loads(name: str) -> None:
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 @pytest.mark.parametrize("name", names("mechanism"))
 def test_it_keeps_the_law(name: str, law: Law) -> None:
-    """What it claims holds; what holds, it claims."""
     mechanism: Any = load(find("mechanism", name))
     found = kit.try_law(law, Subject(mechanism, mechanism.Config()))
-    assert found.verdict in ("held", "not claimed", "skipped"), found
+    assert found.verdict != "failed", found
 
 
 @pytest.mark.gpu
@@ -45,4 +44,4 @@ def test_it_keeps_the_law(name: str, law: Law) -> None:
 def test_it_keeps_the_law_on_a_gpu(name: str, law: Law) -> None:
     mechanism: Any = load(find("mechanism", name))
     found = kit.try_law(law, Subject(mechanism, mechanism.Config(), device="cuda"))
-    assert found.verdict in ("held", "not claimed", "skipped"), found
+    assert found.verdict != "failed", found
