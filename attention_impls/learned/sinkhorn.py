@@ -58,8 +58,8 @@ class Sinkhorn(Attention):
 
     Ours: the last normalisation is that of rows, so that weights sum to 1; a slot mixes the real
     positions in it alone and is left out where it has none; blocks of nothing but padding take no
-    part. The Long Range Arena's version strided its blocks, summed two softmaxes, and its network
-    had no effect.
+    part, so that padding behind an input changes nothing. The Long Range Arena's version strided
+    its blocks, summed two softmaxes, and its network had no effect.
     """
 
     card = AttentionCard(
@@ -73,7 +73,7 @@ class Sinkhorn(Attention):
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",
-            padding="length",
+            padding="content",
             fixed_length=True,
         ),
     )
