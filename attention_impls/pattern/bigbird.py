@@ -99,7 +99,7 @@ class Bigbird(Attention):
         count = -(-n // size)
         dropout = self.dims.dropout if self.training else 0.0
         if count <= 4 + self.config.random:
-            permitted = None if mask_BN is None else mask_BN[:, None, None, :]
+            permitted = None if mask_BN is None else self._whole(mask_BN)
             return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout), None
         autograd = needs_autograd(q_BHNK, None)
         q_BHUSK = divided(F.pad(q_BHNK, (0, 0, 0, count * size - n)), 2, count, size)
@@ -123,6 +123,12 @@ class Bigbird(Attention):
         ends_BH2SV, _ = attend_part(q_BH2SK, k_BHNK, v_BHNV, part, autograd=autograd)
         out_BHUSV = out_BHUSV.scatter(2, index.expand_as(ends_BH2SV), ends_BH2SV)
         return out_BHUSV.flatten(2, 3)[:, :, :n].to(q_BHNK.dtype), None
+
+    def _whole(self, mask_BN: Tensor) -> Tensor:
+        """Return the complete graph, (B, 1, N, N); blocks past an example's last read nothing."""
+        block_N = torch.arange(mask_BN.shape[1], device=mask_BN.device) // self.config.block
+        used_B = torch.tensor(self._blocks_in_use(mask_BN, len(block_N)), device=mask_BN.device)
+        return ((block_N < used_B.unsqueeze(-1)).unsqueeze(-1) & mask_BN.unsqueeze(1)).unsqueeze(1)
 
     def oracle(
         self, q_BHNK: Tensor, k_BHNK: Tensor, v_BHNV: Tensor, context: Context

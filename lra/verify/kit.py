@@ -130,12 +130,12 @@ def _shrunk(law: Law, subject: Subject, found: Finding) -> Finding:
     case = found.case
     for change in ({"batch": 1}, {"heads": 1}):
         smaller = msgspec.structs.replace(case, **change)
-        if case.mask == "none" and _tried(law, subject, [smaller]).verdict == "failed":
+        if case.mask == "none" and _same_failure(law, subject, smaller, found):
             case = smaller
     if case.m is None:
         for n in range(min(case.n, SHRINK_BELOW)):
             smaller = msgspec.structs.replace(case, n=n)
-            if _tried(law, subject, [smaller]).verdict == "failed":
+            if _same_failure(law, subject, smaller, found):
                 case = smaller
                 break
     if case == found.case:
@@ -145,3 +145,8 @@ def _shrunk(law: Law, subject: Subject, found: Finding) -> Finding:
     if again.verdict != "failed":
         return found
     return msgspec.structs.replace(again, cases=found.cases)
+
+
+def _same_failure(law: Law, subject: Subject, case: Case, found: Finding) -> bool:
+    again = _tried(law, subject, [case])
+    return (again.verdict, again.ending) == (found.verdict, found.ending)
