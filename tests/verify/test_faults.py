@@ -72,6 +72,7 @@ def test_the_law_made_for_a_fault_catches_it(fault: type[Dense]) -> None:
     assert found.detail and found.case is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", CAUGHT, ids=lambda fault: fault.__name__)
 def test_a_fault_is_caught_without_an_oracle_too(fault: type[Dense]) -> None:
     _, law = CAUGHT[fault]
