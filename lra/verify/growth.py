@@ -41,7 +41,9 @@ def _python(formula: str) -> str:
     while place < len(formula.rstrip()):
         match = _TOKEN.match(formula, place)
         if match is None:
-            raise UsageError(f"growth 'O({formula})' cannot be read at '{formula[place:]}'")
+            raise UsageError(
+                f"growth 'O({formula})' cannot be read at '{formula[place:]}'; write e.g. O(n m d)"
+            )
         word, place = match[1], match.end()
         if words and _ends_factor(words[-1]) and _starts_factor(word):
             words.append("*")

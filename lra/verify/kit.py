@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import msgspec
+import torch
 
 from lra.core.errors import UnsupportedError
 from lra.core.findings import Case, Finding
@@ -45,7 +46,7 @@ def verify(
     for law in laws:
         tell(law)
         started = time.monotonic()
-        found = isolated(partial(try_law, law, subject), patience)
+        found = isolated(partial(_try_alone, law, subject), patience)
         if isinstance(found, Finding):
             finding = found
         else:
@@ -58,6 +59,12 @@ def verify(
             )
         seconds = round(time.monotonic() - started, 3)
         yield msgspec.structs.replace(finding, says=law.says, seconds=seconds)
+
+
+def _try_alone(law: Law, subject: Subject) -> Finding:
+    """Try one law in a forked child, where threads of the parent are gone: with one of its own."""
+    torch.set_num_threads(1)
+    return try_law(law, subject)
 
 
 def try_law(law: Law, subject: Subject) -> Finding:

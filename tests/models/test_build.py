@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import nn
 
 from attention_impls.contract import Attention, Dims, Layer
 from lra.core.catalogue import find, load
-from lra.core.errors import UnsupportedError, UsageError
+from lra.core.errors import UsageError
 from lra.core.scales import load_scale
 from lra.models.build import build_model, parameter_count, part_seed
 from lra.models.classifier import Classifier
@@ -136,14 +135,15 @@ def test_tied_start_passes_over_layers_without_queries(
     assert model(torch.ones(2, 6, dtype=torch.uint8)).shape == (2, 3)
 
 
-def test_tied_start_is_refused_where_widths_differ(build: Build, mechanisms: Mechanisms) -> None:
+def test_tied_start_ties_the_first_head_of_a_group(build: Build, mechanisms: Mechanisms) -> None:
     class OneKey(mechanisms["mean"]):
-        def __init__(self, dims: Dims, *args: object, **options: object) -> None:
-            super().__init__(dims, *args, **options)
-            self.key = nn.Linear(dims.width, dims.head_width)
+        kv_heads = 1
 
-    with pytest.raises(UnsupportedError, match="query_key_start to independent"):
-        build(mechanism=OneKey, query_key_start="tied")
+        def mix(self, x, context, source, state):
+            return self.query(x).unflatten(-1, (3, 4)).transpose(1, 2), state
+
+    tied = build(mechanism=OneKey, query_key_start="tied").encoder.blocks[0].mechanism
+    assert torch.equal(tied.key.weight, tied.query.weight[:4])
 
 
 def test_the_mechanism_gets_its_sizes(build: Build, mechanisms: Mechanisms) -> None:
