@@ -20,6 +20,7 @@ def kernels(layer, n: int) -> torch.Tensor:
     return modes.kernels(torch.view_as_complex(layer.read_2DS2) * modes.gain_DS)
 
 
+@torch.no_grad()
 def test_the_kernel_by_hand_at_three_positions(build) -> None:
     layer = build(("s4d", {"state": 4}), width=1, qkv_width=2)
     found = kernels(layer, 3)
@@ -87,6 +88,7 @@ def test_directions_meet_without_counting_a_position_twice(build) -> None:
         torch.testing.assert_close(seen[-1][0].T, torch.nn.functional.gelu(wanted))
 
 
+@torch.no_grad()
 @pytest.mark.parametrize(
     ("init", "wanted"),
     [
