@@ -31,9 +31,9 @@ class GroupedQuery(Attention):
     """softmax(q k / sqrt(K)) v, where query head h reads head floor(h G / H) of keys and values.
 
     As much work as with H heads of keys, in O(N M) time, but less to project and to remember: a
-    cache of 2 M G K numbers. With G = H it is softmax attention as always, with G = 1
-    `multi_query`. The paper makes its groups from a trained model by averaging heads; ours are
-    trained as they are. By PyTorch's fused kernels, as `sdpa`.
+    cache of 2 M G K numbers. With G = H it is plain softmax attention, with G = 1 `multi_query`.
+    The paper makes its groups from a trained model by averaging heads; ours are trained as they
+    are. By PyTorch's fused kernels, as `sdpa`.
     """
 
     Config = GroupedQueryConfig

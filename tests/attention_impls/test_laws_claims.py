@@ -25,11 +25,15 @@ KERNEL = {
     "padding": "content",
     "decode": "exact",
 }
+RECURRENT = {"bidirectional": True, "causal": "strict", "padding": "content", "decode": "exact"}
 AT_LEAST: dict[str, dict[str, Any]] = {
     "full": EXACT_SOFTMAX,
     "sdpa": EXACT_SOFTMAX,
+    "chunked": EXACT_SOFTMAX,
     "grouped_query": EXACT_SOFTMAX,
     "multi_query": EXACT_SOFTMAX,
+    "lstm": RECURRENT,
+    "s4d": RECURRENT,
     "identity": {"bidirectional": True, "causal": "strict", "padding": "content", "bias": True},
     "linear": KERNEL,
     "performer": KERNEL,

@@ -1,0 +1,1 @@
+"""Mixers that carry a state from position to position."""

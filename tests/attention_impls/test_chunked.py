@@ -1,0 +1,112 @@
+"""What is particular to chunked attention: no chunk is felt, not even by dropout, none is kept."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from attention_impls.contract import Context
+from attention_impls.dense import _streamed
+from lra.core.catalogue import find, load
+
+CHUNKS = [(1, 1), (3, 4), (7, 2), (11, 11), (64, 64)]
+
+
+def test_weights_by_hand_at_three_positions(build) -> None:
+    """One key at a time: the sum is scaled anew whenever a greater logit comes."""
+    layer = build(("chunked", {"query_chunk": 1, "key_chunk": 1}), heads=1)
+    q = torch.tensor([2.0, -1.0, 0.5], dtype=torch.float64)
+    k = torch.tensor([-3.0, 1.0, 40.0], dtype=torch.float64)
+    v = torch.tensor([1.0, 10.0, 100.0], dtype=torch.float64)
+    out, _ = layer.attend(*(x.view(1, 1, 3, 1) for x in (q, k, v)), Context())
+    for i in range(3):
+        powers = [math.exp(float(q[i] * k[j])) for j in range(3)]
+        wanted = sum(power * float(v[j]) for j, power in enumerate(powers)) / sum(powers)
+        assert float(out[0, 0, i, 0]) == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize(("queries", "keys"), CHUNKS)
+@pytest.mark.parametrize("tile", [1, 100, 2**18])
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_size_of_chunks_changes_nothing(
+    queries, keys, tile, causal, build, draw, check_oracle, some_padding, positions, monkeypatch
+) -> None:
+    """Chunks that do not divide, of one position, of more than there are; heads apart, together."""
+    monkeypatch.setattr(_streamed, "TILE", tile)
+    layer = build(("chunked", {"query_chunk": queries, "key_chunk": keys}))
+    for position in positions(layer, "bias"):
+        for n, m in ((11, 11), (5, 11), (11, 5)):
+            mask = some_padding(3, m)
+            check_oracle(layer, draw(3, n, m), Context(causal, None, mask, position))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_first_chunk_of_padding_alone_is_no_nan(causal, build, draw, check_oracle) -> None:
+    layer = build(("chunked", {"query_chunk": 2, "key_chunk": 2}))
+    mask = torch.tensor([[False] * 4 + [True] * 3, [False] * 7])
+    with torch.autograd.set_detect_anomaly(True, check_nan=True):
+        check_oracle(layer, draw(2, 7), Context(causal=causal, key_mask_BM=mask))
+
+
+def test_dropout_is_the_same_in_both_passes(build, draw) -> None:
+    """The output is linear in the values: its gradient must be the weights that were used."""
+    layer = build(("chunked", {"query_chunk": 2, "key_chunk": 3}), dropout=0.5).train()
+    q, k, v = draw(2, 7, width=7)
+    eye = torch.eye(7, dtype=torch.float64).expand(2, 2, 7, 7).clone().requires_grad_()
+    torch.manual_seed(3)
+    weights, _ = layer.attend(q, k, eye, Context())
+    dropped = (weights == 0.0).double().mean()
+    assert 0.2 < float(dropped) < 0.8
+    torch.manual_seed(3)
+    out, _ = layer.attend(q, k, v, Context())
+    torch.testing.assert_close(out, weights @ v)
+    upstream = torch.randn_like(out)
+    found = torch.autograd.grad(out, (q, k, v), upstream)
+    kept = (weights != 0.0).double() * 2
+
+    def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return ((q @ k.mT / math.sqrt(7)).softmax(-1) * kept) @ v
+
+    wanted = torch.autograd.grad(plain(q, k, v), (q, k, v), upstream)
+    torch.testing.assert_close(found, wanted)
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the most elements of any tensor that an operation returned."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        sizes = [x.untyped_storage().nbytes() // 8 for x in tree_leaves(out) if torch.is_tensor(x)]
+        self.elements = max([self.elements, *sizes])
+        return out
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_nothing_of_all_pairs_exists_even_with_a_bias_padding_and_dropout(
+    causal, build, draw, some_padding
+) -> None:
+    layer = build(("chunked", {"query_chunk": 8, "key_chunk": 8}), dropout=0.5).train()
+    position = load(find("position", "alibi"))(layer.dims)
+    qkv = draw(1, 256)
+    with Largest() as largest:
+        out, _ = layer.attend(*qkv, Context(causal, None, some_padding(1, 256), position))
+        out.sum().backward()
+    assert largest.elements <= 256 * 2 * 8
+
+
+def test_autocast_does_not_reach_inside(build, draw) -> None:
+    layer = build(("chunked", {}))
+    qkv = draw(2, 9, dtype=torch.float32)
+    wanted, _ = layer.attend(*qkv, Context())
+    with torch.autocast("cpu", torch.bfloat16):
+        found, _ = layer.attend(*qkv, Context())
+        gradient = torch.autograd.grad(found.sum(), qkv[2])[0]
+    torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(gradient, torch.autograd.grad(wanted.sum(), qkv[2])[0])

@@ -1,0 +1,132 @@
+"""What is particular to S4D: its kernel by hand, its step, its two directions, its tables."""
+
+from __future__ import annotations
+
+import cmath
+import math
+
+import pytest
+import torch
+
+from attention_impls.contract import Context
+from attention_impls.recurrent._modes import Modes, transform_length
+from lra.core.errors import UsageError
+
+
+def kernels(layer, n: int) -> torch.Tensor:
+    """What an impulse at 0 leaves behind (first kernel) and one at n - 1 tells those before."""
+    steps = (layer.log_step_D, layer.log_decay_DS, layer.frequency_DS)
+    modes = Modes(*steps, n)
+    return modes.kernels(torch.view_as_complex(layer.read_2DS2) * modes.gain_DS)
+
+
+@torch.no_grad()
+def test_the_kernel_by_hand_at_three_positions(build) -> None:
+    layer = build(("s4d", {"state": 4}), width=1, qkv_width=2)
+    found = kernels(layer, 3)
+    step = math.exp(float(layer.log_step_D[0]))
+    for way in range(2):
+        for lag in range(3):
+            total = 0.0
+            for mode in range(2):
+                rate = complex(-0.5, math.pi * mode)
+                read = complex(*layer.read_2DS2[way, 0, mode].tolist())
+                held = (cmath.exp(step * rate) - 1) / rate
+                total += 2 * (read * held * cmath.exp(step * rate * lag)).real
+            # Parameters are drawn in float32, in which 1/2 and pi are rounded.
+            assert float(found[way, 0, lag]) == pytest.approx(total, rel=1e-5, abs=1e-7)
+
+
+def test_one_step_is_two_of_half_the_size() -> None:
+    """An input held over a step is one held over both of its halves."""
+    generator = torch.Generator().manual_seed(0)
+    decay, turn = torch.randn(2, 5, 3, generator=generator, dtype=torch.float64)
+    log_step = torch.linspace(-8, 0, 5, dtype=torch.float64)
+    whole, half = (Modes(log_step - shift, decay, turn, 4) for shift in (0.0, math.log(2)))
+    torch.testing.assert_close(whole.one_DS, half.one_DS**2)
+    torch.testing.assert_close(whole.gain_DS, half.gain_DS * (1 + half.one_DS))
+    assert bool((whole.one_DS.abs() < 1).all())
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 16, 17, 100])
+def test_powers_by_two_tables_are_powers(n) -> None:
+    generator = torch.Generator().manual_seed(0)
+    decay, turn = torch.randn(2, 2, 3, generator=generator, dtype=torch.float64)
+    modes = Modes(torch.zeros(2, dtype=torch.float64), decay, turn, n)
+    lags = torch.arange(n)
+    taps = torch.complex(*torch.randn(2, 4, 2, 3, generator=generator, dtype=torch.float64))
+    wanted = 2 * (taps.unsqueeze(-1) * modes.one_DS.unsqueeze(-1) ** lags).sum(-2).real
+    torch.testing.assert_close(modes.kernels(taps), wanted)
+
+
+def test_float32_keeps_the_angle_of_fast_modes_at_long_lags() -> None:
+    """A mode of 130 radians a step; multiplied up in float32 its angle would be lost."""
+    steps = (torch.full((1,), math.log(0.1)), torch.full((1, 1), -9.0), torch.full((1, 1), 1304.0))
+    found = Modes(*steps, 4096).kernels(torch.ones(1, 1, 1, dtype=torch.complex64))
+    turn = float(steps[0].exp()) * 1304.0
+    turn = float(torch.tensor(turn, dtype=torch.float32))
+    lags = torch.arange(4096, dtype=torch.float64)
+    size = torch.exp(-float((steps[0].exp() * steps[1].exp()).item()) * lags)
+    wanted = 2 * size * torch.cos(turn * lags)
+    assert float((found[0, 0].double() - wanted).abs().max()) < 1e-4
+
+
+def test_directions_meet_without_counting_a_position_twice(build) -> None:
+    """An impulse tells itself and those after it by one kernel, those before it by the other."""
+    layer = build(("s4d", {"state": 4}), width=3)
+    with torch.no_grad():
+        layer.skip_D.zero_()
+    first, second = kernels(layer, 7)
+    for causal in (False, True):
+        seen = []
+        layer.output.register_forward_pre_hook(lambda _, given, seen=seen: seen.append(given[0]))
+        impulse = torch.zeros(1, 7, 3, dtype=torch.float64)
+        impulse[0, 4] = 1.0
+        layer(impulse, Context(causal))
+        before = torch.zeros(3, 4) if causal else second[:, :4].flip(-1)
+        wanted = torch.cat([before, first[:, :3]], dim=-1)
+        torch.testing.assert_close(seen[-1][0].T, torch.nn.functional.gelu(wanted))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("init", "wanted"),
+    [
+        ("lin", [0.0, math.pi, 2 * math.pi]),
+        ("inv", [6 / math.pi * (6 / odd - 1) for odd in (1, 3, 5)]),
+    ],
+)
+def test_what_modes_begin_with(init, wanted, build) -> None:
+    layer = build(("s4d", {"state": 6, "init": init, "step_min": 0.01, "step_max": 0.02}))
+    rows = torch.tensor(wanted).expand(12, 3).double()
+    torch.testing.assert_close(layer.frequency_DS.data, rows, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(layer.log_decay_DS.exp().data, torch.full((12, 3), 0.5).double())
+    steps = layer.log_step_D.exp()
+    assert float(steps.min()) > 0.0099 and float(steps.max()) < 0.0201
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_cast_keeps_every_parameter_real(dtype, build) -> None:
+    layer = build(("s4d", {}), dtype=dtype)
+    assert {x.dtype for x in layer.state_dict().values()} == {dtype}
+    state = layer.init_state(1, length=1, device=torch.device("cpu"), dtype=dtype)
+    assert state.modes_BDS.dtype == torch.complex64
+
+
+def test_lengths_of_transforms_are_fast_and_long_enough() -> None:
+    for n in range(1, 3000):
+        length = transform_length(n)
+        while length % 2 == 0:
+            length //= 2
+        assert length in (1, 3, 5, 9, 15)
+        assert n <= transform_length(n) <= 1.25 * n
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [({"state": 5}, "even size"), ({"step_min": 0.5}, "step_min 0.5 exceeds step_max 0.1")],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(options, says, build) -> None:
+    with pytest.raises(UsageError, match=says) as refusal:
+        build(("s4d", options))
+    assert "\n" not in str(refusal.value)
