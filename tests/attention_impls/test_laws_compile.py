@@ -14,9 +14,12 @@ pytestmark = pytest.mark.usefixtures("small_blocks")
 IN_PIECES = {
     "bigbird",
     "block_local",
+    "chunked",
     "grouped_query",
     "longformer",
+    "lstm",
     "multi_query",
+    "s4d",
     "sinkhorn",
     "sparse_fixed",
     "sparse_strided",
