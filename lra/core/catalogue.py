@@ -150,7 +150,7 @@ def _ours(kind: Kind) -> dict[str, str]:
     base = _ROOTS[kind].replace("/", ".")
     if kind == "mechanism":
         files: Sequence[Path] = [
-            p for p in root.glob("*/*.py") if p.parent.name != "positions"
+            p for p in root.glob("*/*.py") if p.parent.name not in ("contract", "positions")
         ] + list(root.glob("*.py"))
     else:
         files = list(root.glob("*.py"))

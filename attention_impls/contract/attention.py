@@ -1,0 +1,134 @@
+"""A layer with queries, keys and values."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attention_impls.contract.layer import Layer
+from attention_impls.contract.tensors import (
+    causal_mask,
+    merge_heads,
+    position_ids,
+    split_heads,
+    zero_padding,
+)
+from attention_impls.contract.values import Context, Dims, Heads, MechanismConfig, Out
+from lra.core.errors import UnsupportedError
+
+
+class Attention(Layer):
+    """A layer with queries, keys and values, projected alike for all, so that counts are fair.
+
+    A subclass writes `attend` and `oracle`; where algebra lets it skip a projection it overrides
+    `mix`, and a law holds the two to the same result.
+    """
+
+    def __init__(
+        self,
+        dims: Dims,
+        config: MechanismConfig | None = None,
+        *,
+        layer_index: int = 0,
+        shared: nn.Module | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
+        biases, shared_width = dims.projection_biases, self.kv_heads * dims.head_width
+        self.query = nn.Linear(dims.width, dims.qkv_width, bias=biases)
+        self.key = nn.Linear(dims.width, shared_width, bias=biases)
+        self.value = nn.Linear(dims.width, shared_width, bias=biases)
+        self.output = nn.Linear(dims.qkv_width, dims.width, bias=biases)
+        for projection in (self.query, self.key, self.value, self.output):
+            nn.init.xavier_uniform_(projection.weight)
+            if biases:
+                nn.init.zeros_(projection.bias)
+
+    @property
+    def kv_heads(self) -> int:
+        """G, heads of keys and values; each serves H / G heads of queries in a row."""
+        return self.dims.heads
+
+    def forward(
+        self,
+        x_BND: Tensor,
+        context: Context,
+        *,
+        source_BMD: Tensor | None = None,
+        state: Any = None,
+    ) -> Out:
+        """Refuse, zero the padding, mix, merge the heads, zero the padding."""
+        self._refuse(x_BND, context, source_BMD, state)
+        if source_BMD is None and context.key_mask_BM is None:
+            context = replace(context, key_mask_BM=context.query_mask_BN)
+        x_BND = zero_padding(x_BND, context.query_mask_BN)
+        if source_BMD is not None:
+            source_BMD = zero_padding(source_BMD, context.key_mask_BM)
+        out_BHNV, state = self.mix(x_BND, context, source_BMD, state)
+        y_BND = self.output(merge_heads(out_BHNV))
+        return Out(zero_padding(y_BND, context.query_mask_BN), state)
+
+    def reference(
+        self, x_BND: Tensor, context: Context, *, source_BMD: Tensor | None = None
+    ) -> Tensor:
+        """Return the projections around the oracle, (B, N, D)."""
+        if source_BMD is None and context.key_mask_BM is None:
+            context = replace(context, key_mask_BM=context.query_mask_BN)
+        x_BND = zero_padding(x_BND, context.query_mask_BN)
+        if source_BMD is not None:
+            source_BMD = zero_padding(source_BMD, context.key_mask_BM)
+        q, k, v, extra = self.project(x_BND, context, source_BMD, None)
+        out_BHNV, _ = self.oracle(q, k, v, context, **extra)
+        y_BND = self.output(merge_heads(out_BHNV.to(x_BND.dtype)))
+        return zero_padding(y_BND, context.query_mask_BN)
+
+    def mix(
+        self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
+    ) -> tuple[Tensor, Any]:
+        """Return (B, H, N, V) from inputs: project, then attend."""
+        q, k, v, extra = self.project(x_BND, context, source_BMD, state)
+        return self.attend(q, k, v, context, state, **extra)
+
+    def project(
+        self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
+    ) -> Heads:
+        """Return queries, keys and values by head, turned by position where the scheme does so."""
+        source = x_BND if source_BMD is None else source_BMD
+        q_BHNK = split_heads(self.query(x_BND), self.dims.heads)
+        k_BGMK = split_heads(self.key(source), self.kv_heads)
+        v_BGMV = split_heads(self.value(source), self.kv_heads)
+        position = context.position
+        if position is not None and position.card.acts_on == "queries-keys":
+            n, m = q_BHNK.shape[2], k_BGMK.shape[2]
+            rows, columns = position_ids(n, m, context, state, q_BHNK.device)
+            q_BHNK = position.rotate(q_BHNK, rows)
+            k_BGMK = position.rotate(k_BGMK, columns)
+        return Heads(q_BHNK, k_BGMK, v_BGMV)
+
+    # What follows `context` differs: a state, and by keyword what `project` put in `extra`.
+    @abstractmethod
+    def attend(
+        self, q_BHNK: Any, k_BGMK: Any, v_BGMV: Tensor, context: Context, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Any]:
+        """Return (B, H, N, V) and the advanced state: the mechanism itself, fast."""
+
+    def oracle(
+        self, q_BHNK: Any, k_BGMK: Any, v_BGMV: Tensor, context: Context, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Return (B, H, N, V) and the weights (B, H, N, M), dense float64.
+
+        The paper's formula, never the implementation: shares parameters and draws, no code path.
+        Ours all have one; other people's have none.
+        """
+        raise UnsupportedError(f"{self.name} has no oracle; compare with nothing")
+
+    def support(self, n: int, m: int, context: Context, *args: Any, **kwargs: Any) -> Tensor:
+        """Return which of n queries may depend on which of m keys.
+
+        Boolean, on the CPU: (N, M), or (B, H, N, M) where it depends on `extra`.
+        """
+        return causal_mask(n, m) if context.causal else torch.ones(n, m, dtype=torch.bool)

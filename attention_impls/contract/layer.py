@@ -1,0 +1,135 @@
+"""A layer that mixes positions: what every mechanism is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from attention_impls.contract.values import Context, Convergence, Dims, MechanismConfig, Out
+from lra.core.cards import AttentionCard
+from lra.core.errors import UnsupportedError
+
+
+class Layer(nn.Module, ABC):
+    """A layer that mixes positions: (B, N, D) to (B, N, D)."""
+
+    card: ClassVar[AttentionCard]
+    Config: ClassVar[type[MechanismConfig]] = MechanismConfig
+    trials: ClassVar[tuple[MechanismConfig, ...]] = ()
+    """Configurations that the conformance kit tries beside the one asked for."""
+    unused: ClassVar[tuple[str, ...]] = ()
+    """How the names of parameters begin that are there for fair counts and never used."""
+
+    def __init__(
+        self,
+        dims: Dims,
+        config: MechanismConfig | None = None,
+        *,
+        layer_index: int = 0,
+        shared: nn.Module | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Keep the sizes and the configuration.
+
+        `shared` is what `build_shared` returned for the whole model; `seed` feeds the mechanism's
+        own draws (parameters are drawn from torch's default generator, as everywhere).
+        """
+        super().__init__()
+        self.dims = dims
+        self.config = config if config is not None else self.Config()
+        self.layer_index = layer_index
+        self.seed = seed
+
+    @classmethod
+    def build_shared(cls, dims: Dims, config: MechanismConfig) -> nn.Module | None:
+        """Return parameters that all layers of a model share; none by default."""
+        return None
+
+    @classmethod
+    def exact_at(cls, n: int) -> MechanismConfig | None:
+        """Return a configuration that is softmax attention at n positions; None where none is."""
+        return cls.Config() if cls.card.softmax == "always" else None
+
+    @classmethod
+    def convergence(cls) -> Convergence | None:
+        """Return the law by which it comes near softmax attention; None where it has none."""
+        return None
+
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """Lengths at which the computation takes another course, such as those of its blocks."""
+        return ()
+
+    @abstractmethod
+    def forward(
+        self,
+        x_BND: Tensor,
+        context: Context,
+        *,
+        source_BMD: Tensor | None = None,
+        state: Any = None,
+    ) -> Out:
+        """Mix positions. A call with a state continues it: prefill, then decode."""
+
+    def reference(
+        self, x_BND: Tensor, context: Context, *, source_BMD: Tensor | None = None
+    ) -> Tensor:
+        """Return what `forward` must, (B, N, D), by way of a dense float64 oracle."""
+        raise UnsupportedError(f"{self.name} has no oracle; compare with nothing")
+
+    def init_state(
+        self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
+    ) -> Any:
+        """Return an empty decode state for up to `length` positions: a NamedTuple of tensors,
+        batch first, with a field `seen_B` (int64, on the CPU) that counts the positions consumed.
+        """
+        raise UnsupportedError(f"{self.name} keeps no decode state; its card claims no decoding")
+
+    def after_step(self, step: int) -> None:
+        """Run after each optimiser step; the only place where persistent draws may change."""
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name: its file's stem."""
+        return type(self).__module__.rpartition(".")[2]
+
+    def _refuse(
+        self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
+    ) -> None:
+        """Raise `UnsupportedError` for whatever the card does not claim."""
+        can = self.card.capabilities
+        if context.causal and can.causal == "no":
+            raise UnsupportedError(f"{self.name} cannot be causal; ask for bidirectional attention")
+        if not context.causal and not can.bidirectional:
+            raise UnsupportedError(f"{self.name} is causal only; ask for causal attention")
+        if source_BMD is not None and not can.cross:
+            raise UnsupportedError(f"{self.name} cannot attend to another sequence; leave it out")
+        if state is not None and can.decode == "none":
+            raise UnsupportedError(f"{self.name} cannot decode step by step; call it without state")
+        if state is not None and not context.causal:
+            raise UnsupportedError(f"{self.name}: a decode state needs causal attention")
+        if can.padding == "none" and (
+            context.query_mask_BN is not None or context.key_mask_BM is not None
+        ):
+            raise UnsupportedError(f"{self.name} cannot mask padding; give rows of equal length")
+        position = context.position
+        if position is not None:
+            acts_on = position.card.acts_on
+            if acts_on == "logits" and not can.bias:
+                raise UnsupportedError(
+                    f"{self.name} has no logits to add positions to; choose another position scheme"
+                )
+            if acts_on == "queries-keys" and not can.rotary:
+                raise UnsupportedError(
+                    f"{self.name} cannot use rotary positions; choose another position scheme"
+                )
+        if can.fixed_length:
+            longest = max(x_BND.shape[1], 0 if source_BMD is None else source_BMD.shape[1])
+            if longest > self.dims.max_length:
+                raise UnsupportedError(
+                    f"{self.name} was built for at most {self.dims.max_length} positions, "
+                    f"got {longest}; build it with a larger max_length"
+                )
