@@ -35,6 +35,11 @@ class Metric(_Value, frozen=True, kw_only=True):
     q3: float | None = None
     minimum: float | None = None
 
+    @classmethod
+    def share(cls, value: float) -> Metric:
+        """Return a share of 1, the more the better."""
+        return cls(value=value, unit="share", better="higher")
+
 
 class CurvePoint(_Value, frozen=True, kw_only=True):
     """One validation during training."""

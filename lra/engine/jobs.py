@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -74,6 +75,8 @@ class Outcome(Frozen, frozen=True, tag="outcome", kw_only=True):
     failure: Failure | None = None
     method: dict[str, Any] = msgspec.field(default_factory=dict)
 
+
+Report = Callable[[Progress], None]
 
 Message = Progress | Stopped | Outcome
 """What a worker sends, each one in MessagePack, which unlike JSON knows infinities."""

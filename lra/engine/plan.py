@@ -138,7 +138,7 @@ class _Planner:
                 machine=machine("cpu"),
                 torch=self.torch,
                 threads=block.threads,
-                measure_hash=measure_hash("measure/baselines.py"),
+                measure_hash=measure_hash("baseline", "measure/baselines.py"),
                 data=data[task.name],
             )
             yield self._job(cell, task=task)
@@ -164,7 +164,9 @@ class _Planner:
             machine=self.machine,
             torch=self.torch,
             threads=threads,
-            measure_hash=measure_hash("training/loop.py", "models/build.py", position=position),
+            measure_hash=measure_hash(
+                "quality", "training/loop.py", "models/build.py", position=position
+            ),
             mechanism=self._mechanism(target, scale),
             data=data[task.name],
             model=model,
@@ -185,7 +187,7 @@ class _Planner:
                             machine=self.machine,
                             torch=self.torch,
                             threads=self.machine.cores,
-                            measure_hash=measure_hash("measure/efficiency.py"),
+                            measure_hash=measure_hash("efficiency", "measure/efficiency.py"),
                             mechanism=self._mechanism(target),
                             length=length,
                             mode=mode,
@@ -240,13 +242,14 @@ def _load_scale(reference: str) -> Scale:
 
 
 @cache
-def measure_hash(*files: str, position: Target | None = None) -> str:
-    """Hash of the sources that measure, as seen from `lra/`, and of a position scheme's.
+def measure_hash(kind: str, *files: str, position: Target | None = None) -> str:
+    """Hash of the sources that measure cells of a kind, as seen from `lra/`, and of a position
+    scheme's.
 
     The worker, which calls them, and the server, which sets its threads, count by themselves.
     """
     own = source_hash(*(_LRA / file for file in files), leave_out=_PLAIN)
-    callers = [_LRA / "engine" / name for name in ("worker.py", "server.py")]
+    callers = [_LRA / "engine" / n for n in ("worker.py", "server.py", f"work/{kind}.py")]
     around = source_hash(*callers, leave_out=("lra",))
     return value_hash([own, around, "" if position is None else source_hash(position.file)])
 

@@ -65,7 +65,7 @@ def _job(spec: VerifySpec, target: Target, settings: Settings, describer: Descri
         machine=machine(spec.device),
         torch=library("torch"),
         threads=1,
-        measure_hash=measure_hash("verify/kit.py"),
+        measure_hash=measure_hash("verify", "verify/kit.py"),
         mechanism=Mechanism(name=target.name, config=config, hash=source_hash(target.file)),
         form="full" if spec.full else "short",
         laws=spec.laws,

@@ -1,0 +1,1 @@
+"""What a worker does with a cell: one kind, one file, named as the kind's tag."""

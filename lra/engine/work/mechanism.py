@@ -1,0 +1,30 @@
+"""A cell's mechanism and device, as classes and torch's own."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+import torch
+
+from attention_impls.contract import Layer, MechanismConfig
+from lra.core import catalogue
+from lra.core.errors import LraError, UsageError
+from lra.core.protocol import Mechanism
+
+
+def load_mechanism(mechanism: Mechanism, reference: str) -> tuple[type[Layer], MechanismConfig]:
+    """Return the class behind a mechanism and its configuration."""
+    found = catalogue.load(catalogue.find("mechanism", reference or mechanism.name))
+    layer = cast(type[Layer], found)
+    try:
+        return layer, msgspec.convert(mechanism.config, layer.Config)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"mechanism '{mechanism.name}': {error}; fix its settings") from error
+
+
+def device(name: str) -> torch.device:
+    """Return a device by its name; raises `LraError` where there is none."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise LraError("torch finds no GPU here; choose --device cpu or install a build for CUDA")
+    return torch.device(name)

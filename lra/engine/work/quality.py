@@ -1,0 +1,132 @@
+"""Trains a model around a mechanism on a task."""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import torch
+
+# Imported before the fork, or the first optimiser of every worker would pay for it.
+import torch._dynamo
+
+from attention_impls.contract import Position
+from lra.core import catalogue
+from lra.core.cells import QualityCell
+from lra.core.records import CurvePoint, Failure, Metric
+from lra.engine.jobs import Job, Outcome, Progress, Report
+from lra.engine.tails import one_line
+from lra.engine.work.data import load
+from lra.engine.work.mechanism import device, load_mechanism
+from lra.models.build import build_model, parameter_count
+from lra.training import outcome as training
+from lra.training.loop import train
+
+
+def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
+    """Return the accuracy on the test set, and the curve that led there."""
+    place = device(cell.device)
+    mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
+    position = catalogue.load(catalogue.find("position", cell.model.position))
+    report(Progress(phase="data"))
+    dataset = load(cell.data, job)[1]
+    report(Progress(phase="build"))
+    model = build_model(
+        cell.model,
+        mechanism=mechanism,
+        config=config,
+        position=cast(type[Position], position),
+        vocabulary=dataset.vocabulary,
+        classes=dataset.classes,
+        inputs=dataset.inputs,
+        length=dataset.length,
+        rules=cell.data.rules,
+        seed=cell.seed,
+    )
+    parameters = parameter_count(model)
+    checkpoint = Path(job.checkpoint) if job.checkpoint else None
+    method = {
+        "device": place.type,
+        "threads": torch.get_num_threads(),
+        "compile": "eager",
+        "continued": checkpoint is not None and checkpoint.is_file(),
+    }
+    report(Progress(phase="train", steps=cell.training.steps))
+    try:
+        trained = train(
+            model,
+            dataset,
+            cell.training,
+            seed=cell.seed,
+            rules=cell.data.rules,
+            device=place,
+            pad_to_length=mechanism.card.capabilities.padding != "content",
+            checkpoint=checkpoint,
+            report=_training_report(report),
+            stop=_stop_on_sigterm(),
+        )
+    except training.Diverged as error:
+        return Outcome(
+            status="diverged",
+            curve=_finite(error.curve),
+            parameters=parameters,
+            failure=Failure(type="Diverged", message=one_line(error), phase="train"),
+            method=method,
+        )
+    return Outcome(
+        status="ok",
+        metrics={
+            "test_accuracy": Metric.share(trained.test.accuracy),
+            "test_loss": _loss(trained.test.loss),
+            "validation_accuracy": Metric.share(trained.validation_accuracy),
+            "training_seconds": Metric(value=trained.seconds, unit="s", better="lower"),
+            "steps_per_second": Metric(value=trained.steps_per_second, unit="1/s", better="higher"),
+        },
+        curve=trained.curve,
+        parameters=parameters,
+        best_step=trained.best_step,
+        rows=dataset.rows,
+        method=method,
+    )
+
+
+def _training_report(report: Report) -> Callable[[training.Progress], None]:
+    def tell(progress: training.Progress) -> None:
+        loss = progress.point.train_loss if progress.point is not None else None
+        report(Progress(phase="train", step=progress.step, steps=progress.steps, loss=loss))
+
+    return tell
+
+
+def _stop_on_sigterm() -> Callable[[], bool]:
+    """From here on SIGTERM is a request; before, it ends the process, which has nothing to save."""
+    asked = False
+
+    def ask(*_: object) -> None:
+        nonlocal asked
+        asked = True
+
+    signal.signal(signal.SIGTERM, ask)
+    return lambda: asked
+
+
+def _loss(value: float) -> Metric:
+    finite = math.isfinite(value)
+    return Metric(
+        value=value if finite else None,
+        unit="nat",
+        better="lower",
+        why_null=None if finite else f"it is {value}",
+    )
+
+
+def _finite(curve: tuple[CurvePoint, ...]) -> tuple[CurvePoint, ...]:
+    """The points that JSON can hold."""
+    return tuple(
+        point
+        for point in curve
+        if math.isfinite(point.train_loss) and math.isfinite(point.validation_loss)
+    )
