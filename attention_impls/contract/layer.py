@@ -22,6 +22,10 @@ class Layer(nn.Module, ABC):
     """Configurations that the conformance kit tries beside the one asked for."""
     unused: ClassVar[tuple[str, ...]] = ()
     """How the names of parameters begin that are there for fair counts and never used."""
+    square: ClassVar[bool] = False
+    """Whether the model has to be as wide as all heads together."""
+    crosses_causally: ClassVar[bool] = True
+    """Whether attention to another sequence may be causal, where it may be at all."""
 
     def __init__(
         self,

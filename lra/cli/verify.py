@@ -125,6 +125,9 @@ def _print(job: Job, record: Record, settings: tuple[str, ...], *, full: bool, q
     tally = Counter(finding.verdict for finding in record.findings)
     counts = ", ".join(f"{number} {verdict}" for verdict, number in tally.items())
     click.echo(f"{name}: {counts}  [{record.seconds:.1f} s]")
+    if not quiet:
+        for words in _read_as(record):
+            click.echo(f"  {words}")
     shown = [f for f in record.findings if not quiet or f.verdict == "failed"]
     rows = [
         (
@@ -141,6 +144,13 @@ def _print(job: Job, record: Record, settings: tuple[str, ...], *, full: bool, q
         if finding.verdict == "failed" and finding.case is not None:
             click.echo(f"  again: {_again(job, finding, settings, full=full)}")
     click.echo()
+
+
+def _read_as(record: Record) -> list[str]:
+    """What somebody else's class is, and what its adapter read into it."""
+    package = record.method.get("package")
+    words: list[str] = record.method.get("assumed", [])
+    return [*([package] if package else []), *words]
 
 
 def _again(job: Job, finding: Finding, settings: tuple[str, ...], *, full: bool) -> str:

@@ -58,6 +58,9 @@ class AttentionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     to 1. free: neither."""
     linear: bool = True
     """Whether outputs are linear in the values."""
+    assumed: tuple[str, ...] = ()
+    """What an adapter read into the signatures of somebody's class; empty where a card was
+    written."""
 
 
 class PositionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,7 +1,8 @@
 """Names of mechanisms, positions and tasks, found without importing any of them.
 
 A name is a file's stem. Other people's code is reached as `package.module:Class`, as
-`path/file.py:Class`, or through an entry point of the group `lra.attention` or `lra.task`.
+`path/file.py:Class`, through an entry point of the group `lra.attention` or `lra.task`, or, from
+the packages that the extra `peers` installs, as `peer:name`.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
+from lra.core import peers
 from lra.core.errors import LraError, UsageError, nearest
 from lra.core.hashing import value_hash
 
@@ -46,21 +49,40 @@ class Target(msgspec.Struct, frozen=True):
     @property
     def reference(self) -> str:
         """What `find` turns back into this target."""
-        if self.ours:
+        if self.ours or self.is_peer:
             return self.name
         if self.module.endswith(".py") and self.attribute is None:
             return self.module
         return f"{self.module}:{self.attribute or ''}"
 
     @property
+    def is_peer(self) -> bool:
+        """Whether it is one of the public packages that `lra/peers` names."""
+        return self.name.startswith(peers.PREFIX)
+
+    @property
     def file(self) -> Path:
-        """The source file, found without importing the module itself."""
+        """The source file, found without importing anything.
+
+        Raises `UsageError` where there is none.
+        """
         if self.module.endswith(".py"):
             return Path(self.module)
-        spec = importlib.util.find_spec(self.module)
-        if spec is None or spec.origin is None:
-            raise UsageError(f"{self.kind} '{self.name}': no module '{self.module}'; install it")
-        return Path(spec.origin)
+        # Only the outermost package: a search for what is inside would import it.
+        head, *inner = self.module.split(".")
+        with suppress(ImportError, ValueError):
+            spec = importlib.util.find_spec(head)
+            homes = [] if spec is None else [Path(p) for p in spec.submodule_search_locations or ()]
+            origin = None if spec is None else spec.origin
+            files = [home.joinpath(*inner, "__init__.py") for home in homes]
+            if inner:
+                files += [home.joinpath(*inner).with_suffix(".py") for home in homes]
+            elif origin is not None:
+                files.append(Path(origin))
+            for file in files:
+                if file.is_file():
+                    return file
+        raise UsageError(f"{self.kind} '{self.name}': no module '{self.module}'; install it")
 
 
 def names(kind: Kind) -> list[str]:
@@ -89,6 +111,9 @@ def find(kind: Kind, reference: str) -> Target:
 
 
 def _find(kind: Kind, reference: str) -> Target:
+    if kind == "mechanism" and reference.startswith(peers.PREFIX):
+        module, _, attribute = peers.read(reference).reference.partition(":")
+        return Target(kind, reference, module, attribute, ours=False)
     module, colon, attribute = reference.partition(":")
     if module.endswith(".py"):
         if not Path(module).is_file():
@@ -124,11 +149,11 @@ def expand(kind: Kind, patterns: Iterable[str]) -> list[Target]:
     return list(targets.values())
 
 
-def load(target: Target) -> type:
-    """Import the target's module and return its class.
+def load(target: Target) -> Callable[..., Any]:
+    """Import the target's module and return its class, or the function that was named.
 
-    Raises `UsageError` when the class is not there, `LraError` when the module fails to import
-    because something it needs is not installed.
+    Raises `UsageError` when it is not there, `LraError` when the module fails to import because
+    something it needs is not installed.
     """
     try:
         module = _import(target)
@@ -139,9 +164,9 @@ def load(target: Target) -> type:
     if target.attribute is None:
         return _only_class(module, target)
     found = getattr(module, target.attribute, None)
-    if not inspect.isclass(found):
+    if not callable(found):
         raise UsageError(f"{target.module} has no class '{target.attribute}'; check the spelling")
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 def _ours(kind: Kind) -> dict[str, str]:
@@ -177,9 +202,10 @@ def _matches(kind: Kind, pattern: str) -> list[str]:
     if pattern == "all":
         return names(kind)
     if any(sign in pattern for sign in "*?["):
-        found = fnmatch.filter(names(kind), pattern)
+        known = peers.names() if pattern.startswith(peers.PREFIX) else names(kind)
+        found = fnmatch.filter(known, pattern)
         if not found:
-            raise nearest(kind, pattern, names(kind))
+            raise nearest(kind, pattern, known)
         return found
     return [pattern]
 
@@ -204,18 +230,28 @@ def _import(target: Target) -> ModuleType:
 
 
 def _only_class(module: ModuleType, target: Target) -> type:
-    """The one public class with a `card` that the module itself defines."""
-    found = [
+    """The one public class that the module itself defines and that declares a `card`.
+
+    Somebody's own mechanism need not: without cards, it is the only module of torch.
+    """
+    own = [
         member
         for name, member in vars(module).items()
         if inspect.isclass(member)
         and member.__module__ == module.__name__
         and not name.startswith("_")
-        and hasattr(member, "card")
     ]
+    found = [member for member in own if hasattr(member, "card")]
+    what = "public class with a card"
+    if not found and target.kind == "mechanism" and not target.ours:
+        found, what = [member for member in own if _is_torch_module(member)], "torch.nn.Module"
     if len(found) != 1:
         raise UsageError(
-            f"{target.module} must define exactly one public class with a card, "
+            f"{target.module} must define exactly one {what}, "
             f"found {len(found)}; name it as module:Class"
         )
     return found[0]
+
+
+def _is_torch_module(member: type) -> bool:
+    return any(base.__module__ == "torch.nn.modules.module" for base in member.__mro__)

@@ -148,7 +148,9 @@ def _key(request: Request) -> str | None:
 
 @cache
 def _own_hash() -> str:
-    return source_hash(Path(__file__).with_name("introspect.py"))
+    introspect = Path(__file__).with_name("introspect.py")
+    adapt = introspect.parents[1] / "adapters" / "adapt.py"
+    return source_hash(introspect, adapt, leave_out=("lra.core",))
 
 
 def _keep(file: Path, data: bytes) -> None:

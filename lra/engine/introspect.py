@@ -6,6 +6,7 @@ importing just the modules asked for, each once.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -64,7 +65,7 @@ def answer(request: Request) -> Answer:
 
 
 def _answer(request: Request) -> Answer:
-    found: Any = catalogue.load(request.target)
+    found = _load(request.target)
     config = getattr(found, "Config", None)
     if request.changes is not None:
         return _configure(config, request.changes)
@@ -73,6 +74,13 @@ def _answer(request: Request) -> Answer:
         card=msgspec.to_builtins(card),
         defaults={} if config is None else _canonical(config()),
     )
+
+
+def _load(target: Target) -> Any:
+    """Other people's mechanisms need an adapter, which needs torch: reached by name."""
+    if target.kind == "mechanism" and not target.ours:
+        return importlib.import_module("lra.adapters.adapt").load(target)
+    return catalogue.load(target)
 
 
 def _configure(config: Any, changes: dict[str, Any]) -> Answer:

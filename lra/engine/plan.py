@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Literal
 
 from lra.core import catalogue
+from lra.core.cards import AttentionCard
 from lra.core.catalogue import Target
 from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.hashing import source_hash, value_hash
 from lra.core.protocol import DataSpec, Frozen, Mechanism, Rules
 from lra.core.scales import EfficiencyBlock, QualityBlock, Scale, Suite, load_scale
-from lra.engine.describe import Describer
+from lra.engine.describe import Describer, Description
 from lra.engine.host import machine
 from lra.engine.jobs import Job
 from lra.engine.provenance import library
@@ -209,13 +210,14 @@ class _Planner:
 
     def _mechanism(self, target: Target, scale: Scale | None = None) -> Mechanism:
         """With the hyper-parameters of a scale; in speed and memory sweeps with the paper's."""
+        description = self.describer.describe(target)
         config = self.settings.configure(
             target,
-            self.describer.describe(target),
+            description,
             asked_for=target in self.mechanisms,
             scale={} if scale is None else scale.mechanisms.get(target.name, {}),
         )
-        return Mechanism(name=target.name, config=config, hash=source_hash(target.file))
+        return Mechanism(name=target.name, config=config, hash=mechanism_hash(target, description))
 
     def _job(
         self,
@@ -252,6 +254,24 @@ def measure_hash(kind: str, *files: str, position: Target | None = None) -> str:
     callers = [_LRA / "engine" / n for n in ("worker.py", "server.py", f"work/{kind}.py")]
     around = source_hash(*callers, leave_out=("lra",))
     return value_hash([own, around, "" if position is None else source_hash(position.file)])
+
+
+PROOFS = ("oracle", "reference", "support", "convergence", "exact_at")
+"""What of a mechanism only `lra verify` asks for."""
+
+
+def mechanism_hash(target: Target, description: Description, *, proofs: bool = False) -> str:
+    """Hash of the sources that answer, an adapter's among them where there is one."""
+    left_out: dict[str, tuple[str, ...]] = {
+        "methods": () if proofs else PROOFS,
+        "leave_out": () if proofs else ("attention_impls._oracle",),
+    }
+    own = source_hash(target.file, **left_out)
+    card = description.card
+    if not isinstance(card, AttentionCard) or not card.assumed:
+        return own
+    adapters = source_hash(_LRA / "adapters" / "adapt.py", leave_out=_PLAIN)
+    return value_hash([own, adapters])
 
 
 def by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:

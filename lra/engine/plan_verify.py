@@ -10,12 +10,11 @@ from lra.core import catalogue
 from lra.core.catalogue import Target
 from lra.core.cells import VerifyCell
 from lra.core.findings import Case
-from lra.core.hashing import source_hash
 from lra.core.protocol import Frozen, Mechanism
 from lra.engine.describe import Describer
 from lra.engine.host import machine
 from lra.engine.jobs import Job
-from lra.engine.plan import measure_hash
+from lra.engine.plan import measure_hash, mechanism_hash
 from lra.engine.provenance import library
 from lra.engine.settings import Settings
 
@@ -66,7 +65,11 @@ def _job(spec: VerifySpec, target: Target, settings: Settings, describer: Descri
         torch=library("torch"),
         threads=1,
         measure_hash=measure_hash("verify", "verify/kit.py"),
-        mechanism=Mechanism(name=target.name, config=config, hash=source_hash(target.file)),
+        mechanism=Mechanism(
+            name=target.name,
+            config=config,
+            hash=mechanism_hash(target, description, proofs=True),
+        ),
         form="full" if spec.full else "short",
         laws=spec.laws,
         case=spec.case,

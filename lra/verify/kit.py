@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 import torch
 
-from lra.core.errors import UnsupportedError
+from lra.core.errors import LraError, UnsupportedError
 from lra.core.findings import Case, Finding
 from lra.verify.isolation import isolated
 from lra.verify.law import Broken, Law, Reported, Untried
@@ -21,6 +21,9 @@ from lra.verify.subject import Subject
 
 TIMEOUT = 120.0
 """Seconds that one law may take in the short form; ten times as much in the full one."""
+
+MOST_TIMEOUTS = 2
+"""After so many laws without an answer the rest is left out."""
 
 SHRINK_BELOW = 40
 """Longest input that shrinking tries."""
@@ -41,9 +44,16 @@ def verify(
     timeout: float = TIMEOUT,
     tell: Callable[[Law], None] = lambda law: None,
 ) -> Iterator[Finding]:
-    """Yield one finding per law; none of them can end, hang or disturb this process."""
+    """Yield one finding per law; none of them can end, hang or disturb this process.
+
+    What gives no output at all, or lets laws time out, is not asked for more.
+    """
     patience = timeout * (10 if subject.full else 1)
+    hopeless, timeouts = "", 0
     for law in laws:
+        if hopeless:
+            yield Finding(law=law.name, says=law.says, verdict="skipped", detail=hopeless)
+            continue
         tell(law)
         started = time.monotonic()
         found = isolated(partial(_try_alone, law, subject), patience)
@@ -57,6 +67,11 @@ def verify(
                 detail=found.words,
                 ending=found.ending,
             )
+        timeouts += finding.ending == "timeout"
+        if law.name == "output" and finding.ending:
+            hopeless = "it gives no output"
+        elif timeouts == MOST_TIMEOUTS:
+            hopeless = f"{timeouts} laws before it gave no answer"
         seconds = round(time.monotonic() - started, 3)
         yield msgspec.structs.replace(finding, says=law.says, seconds=seconds)
 
@@ -110,6 +125,8 @@ def _tried(law: Law, subject: Subject, cases: Iterable[Case] | None = None) -> F
         return _failed(law, count, case, str(words))
     except UnsupportedError as error:
         return _failed(law, count, case, f"refused: {error}")
+    except LraError as error:
+        return _failed(law, count, case, str(error), ending="error")
     except Exception as error:
         detail = f"{type(error).__name__}: {error}"
         return _failed(law, count, case, detail, ending="error")

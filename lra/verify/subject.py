@@ -30,7 +30,12 @@ from lra.core.cards import AttentionCard
 from lra.core.findings import Case, MaskKind
 
 WIDTH, HEAD_WIDTH = 12, 8
-"""Of the model and of one head: unequal, so that nothing can stand in for the other."""
+"""Of the model and of one head: unequal, so that nothing can stand in for the other. A mechanism
+that needs them to agree gets a model as wide as its heads."""
+
+ROOM = 1e-4
+"""What somebody's own code may differ by, relative to the largest output, in place of a stricter
+tolerance: it may compute in float32, whatever it is given."""
 
 SHORT = 40
 """Up to this length every combination of requests is tried; beyond, one after the other."""
@@ -72,6 +77,35 @@ class Subject:
         return self.mechanism.reference is not Layer.reference
 
     @property
+    def is_ours(self) -> bool:
+        """Whether it was written for this contract, and not adapted to it."""
+        return not self.card.assumed
+
+    def allowed(self, tolerance: float) -> float:
+        """Return the tolerance of a comparison between two results of the mechanism itself."""
+        return tolerance if self.is_ours else max(tolerance, ROOM)
+
+    @cached_property
+    def precise(self) -> torch.dtype:
+        """float64, or float32 where somebody's own code takes nothing else."""
+        if self.is_ours:
+            return torch.float64
+        case = Case(n=7, causal=not self.card.capabilities.bidirectional)
+        layer = self.build(case, dtype=torch.float64)
+        x_BND, _ = self.inputs(case, dtype=torch.float64)
+        try:
+            layer(x_BND, self.context(case, layer))
+        except RuntimeError as error:
+            if "dtype" not in str(error) and "scalar type" not in str(error):
+                raise
+            return torch.float32
+        return torch.float64
+
+    def width(self, case: Case) -> int:
+        """Return the model's width."""
+        return HEAD_WIDTH * case.heads if self.mechanism.square else WIDTH
+
+    @property
     def configs(self) -> tuple[MechanismConfig, ...]:
         """The configuration asked for, then the mechanism's own trials."""
         return (self.config, *self.mechanism.trials)
@@ -80,22 +114,27 @@ class Subject:
         self,
         case: Case,
         *,
-        dtype: torch.dtype = torch.float64,
+        dtype: torch.dtype | None = None,
         seed: int = 0,
         config: MechanismConfig | None = None,
+        steady: bool = True,
         **sizes: Any,
     ) -> Layer:
-        """Return a small layer for a case, in eval mode, with biases that are not zero."""
-        longest = max(case.n, case.m or 0, *self.lengths)
-        dims = Dims(
-            **{
-                "width": WIDTH,
-                "qkv_width": HEAD_WIDTH * case.heads,
-                "heads": case.heads,
-                "max_length": longest,
-                **sizes,
-            }
-        )
+        """Return a small layer for a case, in eval mode, with biases that are not zero.
+
+        Unless told not to, somebody's own module draws the same at each call, so that what it draws
+        afresh is found where it is looked for and nowhere else.
+        """
+        asked = {
+            "width": self.width(case),
+            "qkv_width": HEAD_WIDTH * case.heads,
+            "heads": case.heads,
+            "max_length": max(case.n, case.m or 0, *self.lengths),
+            **sizes,
+        }
+        if self.mechanism.square:
+            asked["qkv_width"] = asked["width"]
+        dims = Dims(**asked)
         config = self.configs[case.trial] if config is None else config
         torch.manual_seed(seed)
         shared = self.mechanism.build_shared(dims, config)
@@ -103,12 +142,16 @@ class Subject:
         for name, parameter in layer.named_parameters():
             if name.endswith("bias"):
                 nn.init.normal_(parameter)
-        return layer.to(self.device, dtype).eval()
+        if steady and not self.is_ours:
+            for part in layer.children():
+                part.register_forward_pre_hook(lambda *_: torch.manual_seed(0) and None)
+        return layer.to(self.device, self.precise if dtype is None else dtype).eval()
 
     def inputs(
-        self, case: Case, *, dtype: torch.dtype = torch.float64, scale: float = 1.0
+        self, case: Case, *, dtype: torch.dtype | None = None, scale: float = 1.0
     ) -> tuple[Tensor, Tensor | None]:
         """Return the input, (B, N, D), and the source, (B, M, D) or None; leaves with gradients."""
+        dtype = self.precise if dtype is None else dtype
         x_BND = self._normal(case, case.n, 0, dtype, scale)
         source = None if case.m is None else self._normal(case, case.m, 1, dtype, scale)
         return x_BND, source
@@ -118,7 +161,7 @@ class Subject:
     ) -> Tensor:
         generator = torch.Generator().manual_seed(2 * case.seed + stream)
         numbers = torch.randn(
-            case.batch, length, WIDTH, generator=generator, dtype=torch.float64
+            case.batch, length, self.width(case), generator=generator, dtype=torch.float64
         ).mul(scale)
         return numbers.to(self.device, dtype).requires_grad_()
 
@@ -169,7 +212,8 @@ class Subject:
     @cached_property
     def lengths(self) -> tuple[int, ...]:
         """Lengths to try: short ones, and those around the borders of its blocks."""
-        dims = Dims(width=WIDTH, qkv_width=HEAD_WIDTH, heads=1, max_length=max(PROBES))
+        width = self.width(Case(n=1, heads=1))
+        dims = Dims(width=width, qkv_width=HEAD_WIDTH, heads=1, max_length=max(PROBES))
         shared = self.mechanism.build_shared(dims, self.config)
         borders = self.mechanism(dims, self.config, shared=shared).borders
         around = {length for b in borders for length in (b - 1, b, b + 1, 2 * b + 1)}
@@ -180,6 +224,10 @@ class Subject:
         """Return the values of `causal` that the card claims."""
         can = self.card.capabilities
         return [False] * can.bidirectional + [True] * (can.causal != "no")
+
+    def crossings(self) -> list[bool]:
+        """Return the values of `causal` that attention to another sequence may have."""
+        return [c for c in self.directions() if not c or self.mechanism.crosses_causally]
 
     def masks(self, *kinds: MaskKind) -> list[MaskKind]:
         """Return `none`, and these kinds where the card claims to honour padding."""

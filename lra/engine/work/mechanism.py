@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import msgspec
 import torch
 
 from attention_impls.contract import Layer, MechanismConfig
+from lra.adapters.adapt import load
 from lra.core import catalogue
 from lra.core.errors import LraError, UsageError
 from lra.core.protocol import Mechanism
@@ -15,8 +14,7 @@ from lra.core.protocol import Mechanism
 
 def load_mechanism(mechanism: Mechanism, reference: str) -> tuple[type[Layer], MechanismConfig]:
     """Return the class behind a mechanism and its configuration."""
-    found = catalogue.load(catalogue.find("mechanism", reference or mechanism.name))
-    layer = cast(type[Layer], found)
+    layer = load(catalogue.find("mechanism", reference or mechanism.name))
     try:
         return layer, msgspec.convert(mechanism.config, layer.Config)
     except msgspec.ValidationError as error:

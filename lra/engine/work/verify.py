@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.metadata import packages_distributions, version
+
+from attention_impls.contract import Layer
 from lra.core.cells import VerifyCell
 from lra.engine.jobs import Job, Outcome, Progress, Report
 from lra.engine.work.mechanism import device, load_mechanism
@@ -16,4 +19,14 @@ def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
     subject = Subject(mechanism, config, cell.form == "full", cell.device, cell.case)
     laws = kit.select(cell.laws, full=subject.full)
     findings = tuple(kit.verify(subject, laws, tell=lambda law: report(Progress(phase=law.name))))
-    return Outcome(status="ok", findings=findings, method={"device": cell.device})
+    method = {"device": cell.device, "assumed": mechanism.card.assumed, **_package(mechanism)}
+    return Outcome(status="ok", findings=findings, method=method)
+
+
+def _package(mechanism: type[Layer]) -> dict[str, str]:
+    """The installed package that a class of somebody else's comes from, and its version."""
+    if not mechanism.card.assumed:
+        return {}
+    for name in packages_distributions().get(mechanism.__module__.partition(".")[0], ()):
+        return {"package": f"{name} {version(name)}"}
+    return {}

@@ -25,6 +25,7 @@ from lra.verify.laws import (
     memory_growth,
     nothing,
     oracle,
+    output,
     padding_content,
     padding_count,
     precision,
@@ -38,6 +39,7 @@ from lra.verify.laws import (
 )
 
 LAWS: tuple[Law, ...] = (
+    output.LAW,
     oracle.LAW,
     exact_softmax.LAW,
     convergence.LAW,

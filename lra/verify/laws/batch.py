@@ -38,7 +38,7 @@ def check(subject: Subject, case: Case) -> None:
         beside[0] *= outlier
         found = layer(beside, context).y_BND[1:]
         what = f"an example beside one multiplied by {outlier:g}, against itself alone"
-        same(found, torch.cat(alone), what, TOLERANCE)
+        same(found, torch.cat(alone), what, subject.allowed(TOLERANCE))
 
 
 LAW = Law(

@@ -37,11 +37,11 @@ def check(subject: Subject, case: Case) -> None:
             other[:, last + 1 :] *= growth
             found = layer(other, context).y_BND[:, stays]
             what = f"outputs up to {last} when later inputs are multiplied by {growth:g}"
-            same(found, y_BND[:, stays], what, TOLERANCE)
+            same(found, y_BND[:, stays], what, subject.allowed(TOLERANCE))
         if case.mask == "none":
             found = layer(x_BND[:, stays], context).y_BND
             what = f"outputs up to {last} when the input ends there"
-            same(found, y_BND[:, stays], what, TOLERANCE)
+            same(found, y_BND[:, stays], what, subject.allowed(TOLERANCE))
 
 
 LAW = Law(

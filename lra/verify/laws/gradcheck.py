@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, always
-from lra.verify.subject import Subject
+from lra.verify.law import Broken, Law, Untried, always
+from lra.verify.subject import ROOM, Subject
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -30,10 +30,13 @@ def check(subject: Subject, case: Case) -> None:
         y_BND: Tensor = layer(x, context).y_BND
         return y_BND
 
+    if subject.precise != torch.float64:
+        raise Untried("it takes no float64, which finite differences need")
+    eps, atol, rtol = (1e-6, 1e-6, 1e-5) if subject.is_ours else (1e-4, ROOM, 10 * ROOM)
     try:
         # Fast mode projects on random directions, from torch's default generator.
         torch.manual_seed(case.seed)
-        gradcheck(output, (x_BND,), fast_mode=True, eps=1e-6, atol=1e-6, rtol=1e-5)
+        gradcheck(output, (x_BND,), fast_mode=True, eps=eps, atol=atol, rtol=rtol)
     except RuntimeError as error:
         if "Jacobian mismatch" not in str(error):
             raise

@@ -27,7 +27,12 @@ def check(subject: Subject, case: Case) -> None:
     x_BND = subject.inputs(case)[0].detach()
     wanted = layer(x_BND, context).y_BND
     for other in _strided(x_BND):
-        same(layer(other, context).y_BND, wanted, "output of a strided input", TOLERANCE)
+        same(
+            layer(other, context).y_BND,
+            wanted,
+            "output of a strided input",
+            subject.allowed(TOLERANCE),
+        )
     if not subject.is_attention:
         return
     heads = subject.heads(case, layer, context)
@@ -36,7 +41,9 @@ def check(subject: Subject, case: Case) -> None:
         q, k, v = (None if x is None else _strided(x.detach())[way] for x in heads[:3])
         assert v is not None
         found = attend(layer, Heads(q, k, v, heads.extra), context)
-        same(found, out, "attention of strided queries, keys and values", TOLERANCE)
+        same(
+            found, out, "attention of strided queries, keys and values", subject.allowed(TOLERANCE)
+        )
 
 
 def _strided(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

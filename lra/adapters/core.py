@@ -1,0 +1,104 @@
+"""Cores that take queries, keys and values by head, (B, H, N, D), and return as much.
+
+B batch   N queries   M keys   H heads   K width of a query or key head   V width of a value head
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from attention_impls.contract import Attention, Context, Dims, MechanismConfig, causal_mask
+from lra.adapters.answers import answer
+from lra.adapters.masks import MaskForm, formed, pairs
+from lra.adapters.roles import IGNORED
+from lra.adapters.stranger import Directions, Stranger, by_pairs
+from lra.core.cards import Capabilities
+
+
+class CoreConfig(MechanismConfig, frozen=True):
+    """How the core is called."""
+
+    mask_form: MaskForm = ""
+    """What its masks mean."""
+
+
+class AdaptedCore(Attention):
+    """Somebody's core between our projections."""
+
+    stranger: ClassVar[Stranger]
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **own: Any) -> None:
+        super().__init__(dims, config, **own)
+        self.inner = Directions(self._build, two="causal" in self.stranger.sizes)
+
+    def _build(self, causal: bool) -> torch.nn.Module:
+        # What others call the width is here that of one head.
+        dims = Dims(
+            width=self.dims.head_width,
+            qkv_width=self.dims.qkv_width,
+            heads=self.dims.heads,
+            max_length=self.dims.max_length,
+            layers=self.dims.layers,
+            dropout=self.dims.dropout,
+        )
+        return self.stranger.build(dims, self.config, layer_index=self.layer_index, causal=causal)
+
+    def attend(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        context: Context,
+        state: None = None,
+    ) -> tuple[Tensor, None]:
+        """Return (B, H, N, V), and no state."""
+        asks = self.stranger.asks
+        named: dict[str, Any] = {}
+        n, m = q_BHNK.shape[2], k_BHMK.shape[2]
+        keep_BM, causal_NM = context.key_mask_BM, None
+        if context.causal and by_pairs(self.stranger):
+            causal_NM = causal_mask(n, m, q_BHNK.device)
+        if "key_mask" in asks:
+            if keep_BM is not None:
+                name = asks["key_mask"]
+                named[name] = formed(keep_BM, self._form(name), q_BHNK.dtype)
+            keep_BM = None
+        if "pairs_mask" in asks and not (keep_BM is None and causal_NM is None):
+            mask = formed(pairs(keep_BM, causal_NM), self._form(asks["pairs_mask"]), q_BHNK.dtype)
+            named[asks["pairs_mask"]] = mask
+        if context.causal and not by_pairs(self.stranger) and "causal" in asks:
+            named[asks["causal"]] = True
+        module = self.inner.of(context.causal)
+        shape = torch.Size((*q_BHNK.shape[:3], v_BHMV.shape[3]))
+        return answer(self._called(module, q_BHNK, k_BHMK, v_BHMV, named), shape, self.name), None
+
+    def _called(
+        self,
+        module: torch.nn.Module,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        named: dict[str, Any],
+    ) -> Any:
+        return module(q_BHNK, k_BHMK, v_BHMV, **named)
+
+    def _form(self, name: str) -> MaskForm:
+        asked: MaskForm = self.config.mask_form  # type: ignore[attr-defined]
+        return asked or ("ignore" if name in IGNORED else "keep")
+
+
+def capabilities(stranger: Stranger) -> Capabilities:
+    """Return what its signatures offer."""
+    sizes, asks = stranger.sizes, stranger.asks
+    causal = "causal" in sizes or "causal" in asks or "pairs_mask" in asks
+    return Capabilities(
+        bidirectional=True,
+        causal="strict" if causal else "no",
+        cross=True,
+        padding="length" if {"key_mask", "pairs_mask"} & asks.keys() else "none",
+        fixed_length="max_length" in sizes,
+        rotary=True,
+    )

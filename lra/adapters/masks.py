@@ -1,0 +1,33 @@
+"""Masks as other people's code wants them.
+
+B batch   N queries   M keys
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+MaskForm = Literal["", "keep", "ignore", "additive"]
+"""keep: True means attend. ignore: True means do not. additive: 0, or the least finite number.
+Empty: as the parameter's name suggests."""
+
+
+def formed(keep: Tensor | None, form: MaskForm, dtype: torch.dtype) -> Tensor | None:
+    """Return a boolean mask, True where one may attend, in this form."""
+    if keep is None or form == "keep":
+        return keep
+    if form == "ignore":
+        return ~keep
+    lowest = torch.finfo(dtype).min
+    return torch.zeros(keep.shape, dtype=dtype, device=keep.device).masked_fill(~keep, lowest)
+
+
+def pairs(keep_BM: Tensor | None, causal_NM: Tensor | None) -> Tensor | None:
+    """Return which pairs are permitted, (B, 1, 1, M), (B, 1, N, M) or (N, M); None where all."""
+    if keep_BM is None:
+        return causal_NM
+    keep_B11M = keep_BM[:, None, None, :]
+    return keep_B11M if causal_NM is None else keep_B11M & causal_NM

@@ -1,0 +1,154 @@
+"""Modules that take (B, N, D) and return (B, N, D), `nn.MultiheadAttention` and its like among
+them.
+
+B batch   N queries   M keys   D model width
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from attention_impls.contract import (
+    Context,
+    Dims,
+    Layer,
+    MechanismConfig,
+    Out,
+    causal_mask,
+    zero_padding,
+)
+from lra.adapters.answers import answer, finite_padding
+from lra.adapters.masks import MaskForm, formed
+from lra.adapters.roles import IGNORED
+from lra.adapters.stranger import Directions, Stranger, by_pairs
+from lra.core.cards import Capabilities
+from lra.core.errors import UnsupportedError, UsageError
+
+
+class ModuleConfig(MechanismConfig, frozen=True):
+    """How the module is called."""
+
+    mask_form: MaskForm = ""
+    """What its masks mean."""
+    pad_to: int = 1
+    """Inputs are padded behind to a multiple of this, as the model around it would."""
+
+
+class AdaptedModule(Layer):
+    """Somebody's module, called with whatever of a request its signature has a name for."""
+
+    stranger: ClassVar[Stranger]
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **own: Any) -> None:
+        super().__init__(dims, config, **own)
+        if self.square and dims.width != dims.qkv_width:
+            raise UsageError(
+                f"{self.name} has heads as wide as the model's width over their number; "
+                f"width {dims.width} and qkv width {dims.qkv_width} must be equal"
+            )
+        self.inner = Directions(self._build, two="causal" in self.stranger.sizes)
+
+    def _build(self, causal: bool) -> torch.nn.Module:
+        return self.stranger.build(
+            self.dims, self.config, layer_index=self.layer_index, causal=causal
+        )
+
+    def forward(
+        self,
+        x_BND: Tensor,
+        context: Context,
+        *,
+        source_BMD: Tensor | None = None,
+        state: Any = None,
+    ) -> Out:
+        """Refuse, hand over, and take what comes back if it has the right shape."""
+        self._refuse(x_BND, context, source_BMD, state)
+        if source_BMD is not None and context.causal and not self.crosses_causally:
+            raise UnsupportedError(
+                f"{self.name}: causal attention to another sequence is not tried"
+            )
+        query_mask_BN, key_mask_BM = context.query_mask_BN, context.key_mask_BM
+        if source_BMD is not None:
+            source_BMD = finite_padding(source_BMD, key_mask_BM)
+        elif key_mask_BM is None:
+            key_mask_BM = query_mask_BN
+        n = x_BND.shape[1]
+        x_BND = finite_padding(x_BND, query_mask_BN)
+        if source_BMD is None:
+            x_BND, key_mask_BM = self._padded(x_BND, key_mask_BM)
+            query_mask_BN = key_mask_BM
+        positional, named = self._arguments(
+            x_BND, source_BMD, query_mask_BN, key_mask_BM, context.causal
+        )
+        y_BND = answer(self.inner.of(context.causal)(*positional, **named), x_BND.shape, self.name)
+        return Out(zero_padding(y_BND[:, :n], context.query_mask_BN))
+
+    def _padded(self, x_BND: Tensor, mask_BN: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Append zeros up to the multiple asked for, masked where it can mask."""
+        batch, n, width = x_BND.shape
+        missing = -n % self.config.pad_to  # type: ignore[attr-defined]
+        if not missing:
+            return x_BND, mask_BN
+        x_BND = torch.cat([x_BND, x_BND.new_zeros(batch, missing, width)], dim=1)
+        if self.card.capabilities.padding == "none":
+            return x_BND, None
+        if mask_BN is None:
+            mask_BN = torch.ones(batch, n, dtype=torch.bool, device=x_BND.device)
+        return x_BND, torch.cat([mask_BN, mask_BN.new_zeros(batch, missing)], dim=1)
+
+    def _arguments(
+        self,
+        x_BND: Tensor,
+        source_BMD: Tensor | None,
+        query_mask_BN: Tensor | None,
+        key_mask_BM: Tensor | None,
+        causal: bool,
+    ) -> tuple[list[Tensor], dict[str, Any]]:
+        """Return what it is called with, in its own words."""
+        asks = self.stranger.asks
+        keys = x_BND if source_BMD is None else source_BMD
+        positional: list[Tensor] = [x_BND]
+        named: dict[str, Any] = {}
+        if "key" in asks:
+            positional += [keys, keys]
+        elif source_BMD is not None:
+            named[asks["source"]] = source_BMD
+        masks = {"key_mask": key_mask_BM}
+        if source_BMD is not None and "source_mask" in asks:
+            masks = {"key_mask": query_mask_BN, "source_mask": key_mask_BM}
+        elif source_BMD is not None and "key" not in asks:
+            masks = {"key_mask": query_mask_BN}
+        for role, mask in masks.items():
+            if mask is not None and role in asks:
+                named[asks[role]] = self._mask(mask, asks[role], x_BND.dtype)
+        if causal and by_pairs(self.stranger):
+            causal_NM = causal_mask(x_BND.shape[1], keys.shape[1], x_BND.device)
+            named[asks["pairs_mask"]] = formed(causal_NM, self._form("padding_mask"), x_BND.dtype)
+        elif causal and "causal" not in self.stranger.sizes:
+            named[asks["causal"]] = True
+        if "need_weights" in self.stranger.call:
+            named["need_weights"] = False
+        return positional, named
+
+    def _mask(self, keep_BM: Tensor, name: str, dtype: torch.dtype) -> Tensor | None:
+        return formed(keep_BM, self._form(name), dtype)
+
+    def _form(self, name: str) -> MaskForm:
+        asked: MaskForm = self.config.mask_form  # type: ignore[attr-defined]
+        return asked or ("ignore" if name in IGNORED else "keep")
+
+
+def capabilities(stranger: Stranger) -> Capabilities:
+    """Return what its signatures offer."""
+    sizes, asks = stranger.sizes, stranger.asks
+    causal = "causal" in sizes or "causal" in asks or by_pairs(stranger)
+    return Capabilities(
+        bidirectional=True,
+        causal="strict" if causal else "no",
+        cross="key" in asks or "source" in asks,
+        padding="length" if "key_mask" in asks else "none",
+        fixed_length="max_length" in sizes,
+    )

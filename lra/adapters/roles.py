@@ -1,0 +1,78 @@
+"""What parameters are called in other people's code, and what that says of their part.
+
+Names are all that a signature offers; what was read into them is said beside every result.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+SIZES: dict[str, tuple[str, ...]] = {
+    "width": (
+        "dim", "embed_dim", "d_model", "model_dim", "dim_model", "hidden_size", "hidden_dim",
+        "embedding_dim", "emb_dim", "embed_size", "n_embd", "width", "in_features",
+    ),
+    "heads": ("heads", "num_heads", "n_heads", "nhead", "n_head", "num_attention_heads", "nheads"),
+    "head_width": (
+        "dim_head", "head_dim", "dim_heads", "d_head", "head_size", "dim_per_head", "d_k",
+        "attention_head_size",
+    ),
+    "dropout": (
+        "dropout", "attn_dropout", "attention_dropout", "dropout_p", "dropout_rate", "attn_drop",
+        "attention_probs_dropout_prob", "attention_probs_dropout",
+    ),
+    "max_length": (
+        "max_seq_len", "seq_len", "max_length", "max_len", "max_sequence_length", "seq_length",
+        "max_position_embeddings", "n_ctx", "context_length", "length",
+    ),
+    "layer_index": ("layer_id", "layer_idx", "layer_index", "layer_number"),
+    "layers": ("depth", "num_hidden_layers", "n_layers", "num_layers", "n_layer"),
+    "causal": ("causal", "is_causal", "autoregressive"),
+}  # fmt: skip
+"""Of a constructor, or of a configuration object: what the model around it decides."""
+
+CALL: dict[str, tuple[str, ...]] = {
+    "key": ("key", "k", "keys"),
+    "value": ("value", "v", "values"),
+    "source": (
+        "context", "memory", "source", "encoder_hidden_states", "key_value_states", "kv",
+        "x_kv", "kv_input",
+    ),
+    "key_mask": (
+        "key_padding_mask", "src_key_padding_mask", "padding_mask", "pad_mask", "mask",
+        "input_mask", "key_mask", "token_mask", "attention_mask",
+    ),
+    "source_mask": ("context_mask", "memory_mask", "source_mask", "encoder_attention_mask"),
+    "pairs_mask": ("attn_mask", "att_mask"),
+    "causal": ("is_causal", "causal"),
+}  # fmt: skip
+"""Of a call, beside what it attends from."""
+
+IGNORED = ("key_padding_mask", "src_key_padding_mask", "padding_mask", "pad_mask")
+"""Masks that say, by torch's habit, which keys to ignore; others say which to attend to."""
+
+
+def roles(names: Mapping[str, Any], known: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Return, by role, the first name among `names` that is known for it."""
+    found: dict[str, str] = {}
+    for role, candidates in known.items():
+        for name in candidates:
+            if name in names and name not in found.values():
+                found[role] = name
+                break
+    return found
+
+
+def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return the named parameters of a function or a class's constructor, without `self`.
+
+    Empty for what does not tell, such as functions written in C.
+    """
+    try:
+        found = dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return {}
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {n: p for n, p in found.items() if p.kind not in variable and n != "self"}

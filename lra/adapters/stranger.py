@@ -1,0 +1,203 @@
+"""Somebody's class or function, as its signatures describe it, and how it is built.
+
+D model width   H heads
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
+
+import msgspec
+import torch
+from torch import nn
+
+from attention_impls.contract import Dims, MechanismConfig
+from lra.adapters.roles import CALL, SIZES, parameters, roles
+from lra.core.errors import UsageError
+
+GIVEN = {"batch_first": True}
+"""Arguments of a constructor that are always these: examples come first."""
+
+PLAIN = (bool, int, float, str, type(None))
+"""What a default must be to become a setting."""
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """Somebody's attention: a class of torch modules, or a function."""
+
+    what: Callable[..., Any]
+    name: str
+    """What errors call it."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """In place of the constructor's defaults and of the adapter's."""
+    claims: Mapping[str, Any] = field(default_factory=dict)
+    """In place of what its signatures seem to say."""
+
+    @cached_property
+    def constructor(self) -> dict[str, inspect.Parameter]:
+        """What it is built with."""
+        return parameters(self.what.__init__) if inspect.isclass(self.what) else {}
+
+    @cached_property
+    def sizes(self) -> dict[str, str]:
+        """Names of the constructor's parameters that the model decides, by role."""
+        return roles(self.constructor, SIZES)
+
+    @cached_property
+    def call(self) -> dict[str, inspect.Parameter]:
+        """What it is called with; a method that hands on what it is given is read with those it
+        may hand it to."""
+        if not inspect.isclass(self.what):
+            return parameters(self.what)
+        found: dict[str, inspect.Parameter] = {}
+        for base in self.what.__mro__:
+            forward = vars(base).get("forward")
+            if forward is None or base is nn.Module:
+                continue
+            found = parameters(forward) | found
+            kinds = {p.kind for p in inspect.signature(forward).parameters.values()}
+            if not kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
+                break
+        return found
+
+    @cached_property
+    def asks(self) -> dict[str, str]:
+        """Names of the parameters of a call, by role."""
+        return roles(self.call, CALL)
+
+    @property
+    def first(self) -> str:
+        """Name of what it attends from."""
+        positional = (p.name for p in self.call.values() if p.kind is not p.KEYWORD_ONLY)
+        return next(positional, "")
+
+    def unmet(self, given: set[str]) -> list[str]:
+        """Return the parameters of a call that have no default and are not among these."""
+        empty = inspect.Parameter.empty
+        return [n for n, p in self.call.items() if p.default is empty and n not in given]
+
+    def config(self, base: type[MechanismConfig]) -> type[MechanismConfig]:
+        """Return its settings: the adapter's, and whatever of the constructor is no size."""
+        own = {**dict(_settable(self.constructor, self.sizes)), **self.settings}
+        fields = [(name, Any, msgspec.field(default=value)) for name, value in own.items()]
+        kept = [entry for entry in fields if entry[0] not in base.__struct_fields__]
+        taken = {n: v for n, v in self.settings.items() if n in base.__struct_fields__}
+        kept += [
+            (name, base.__annotations__.get(name, Any), msgspec.field(default=value))
+            for name, value in taken.items()
+        ]
+        made = msgspec.defstruct(
+            f"{type(self).__name__}Config",
+            kept,
+            bases=(base,),
+            frozen=True,
+            forbid_unknown_fields=True,
+        )
+        return cast(type[MechanismConfig], made)
+
+    def build(
+        self, dims: Dims, config: MechanismConfig, *, layer_index: int, causal: bool
+    ) -> nn.Module:
+        """Return a module of these sizes.
+
+        Raises `UsageError` for an argument that nobody gave.
+        """
+        arguments = {name: value for name, value in GIVEN.items() if name in self.constructor}
+        for name, value in msgspec.structs.asdict(config).items():
+            if name in self.constructor and value != self.constructor[name].default:
+                arguments[name] = value
+        values = _size_values(dims, layer_index=layer_index, causal=causal)
+        arguments |= {name: values[role] for role, name in self.sizes.items()}
+        for name, parameter in self.constructor.items():
+            if parameter.default is parameter.empty and arguments.get(name) is None:
+                raise UsageError(
+                    f"{self.name} is built with '{name}', which has no default; "
+                    f"give it: --set {name}=VALUE"
+                )
+        return self.make(arguments)
+
+    def make(self, arguments: dict[str, Any]) -> nn.Module:
+        """Call the constructor; a function needs none."""
+        if not inspect.isclass(self.what):
+            return Function(self.what)
+        return cast(nn.Module, self.what(**arguments))
+
+
+def by_pairs(stranger: Stranger) -> bool:
+    """Whether causality is asked for by a mask of pairs: torch's habit, which the names query, key,
+    value show."""
+    return "causal" not in stranger.sizes and {"key", "pairs_mask"} <= stranger.asks.keys()
+
+
+def _size_values(dims: Dims, *, layer_index: int, causal: bool) -> dict[str, Any]:
+    """Return what the model decides, by role."""
+    return {
+        "width": dims.width,
+        "heads": dims.heads,
+        "head_width": dims.head_width,
+        "dropout": dims.dropout,
+        "max_length": dims.max_length,
+        "layer_index": layer_index,
+        "layers": dims.layers,
+        "causal": causal,
+    }
+
+
+def _settable(
+    constructor: Mapping[str, inspect.Parameter], sizes: Mapping[str, str]
+) -> Iterator[tuple[str, Any]]:
+    for name, parameter in constructor.items():
+        if name in sizes.values() or name in GIVEN:
+            continue
+        if parameter.default is parameter.empty:
+            yield name, None
+        elif isinstance(parameter.default, PLAIN):
+            yield name, parameter.default
+
+
+class Function(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self._function = function
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it."""
+        return self._function(*args, **kwargs)
+
+
+class Directions(nn.Module):
+    """Somebody's module; where it is causal by construction there are two, of one set of
+    parameters."""
+
+    def __init__(self, build: Callable[[bool], nn.Module], *, two: bool) -> None:
+        super().__init__()
+        generator = torch.get_rng_state()
+        self.bidirectional = build(False)
+        self.causal: nn.Module | None = None
+        if two:
+            after = torch.get_rng_state()
+            torch.set_rng_state(generator)
+            self.causal = build(True)
+            torch.set_rng_state(after)
+            _tie(self.causal, self.bidirectional)
+
+    def of(self, causal: bool) -> nn.Module:
+        """Return the module of a direction."""
+        return self.causal if causal and self.causal is not None else self.bidirectional
+
+
+def _tie(module: nn.Module, to: nn.Module) -> None:
+    """Give a module the parameters of another where names and shapes agree."""
+    theirs = dict(to.named_parameters())
+    for name, parameter in list(module.named_parameters()):
+        other = theirs.get(name)
+        if other is not None and other.shape == parameter.shape:
+            owner, _, leaf = name.rpartition(".")
+            module.get_submodule(owner).register_parameter(leaf, other)

@@ -1,0 +1,50 @@
+"""Public packages that `--impl peer:NAME` reaches, one TOML file each; nothing is imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lra.core.errors import LraError, nearest
+
+_FOLDER = Path(__file__).resolve().parents[1] / "peers"
+
+PREFIX = "peer:"
+"""What begins the name of a peer."""
+
+
+class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One class of a public package."""
+
+    package: str
+    """The distribution that the `peers` extra installs."""
+    reference: str
+    """`package.module:Class`."""
+    settings: dict[str, Any] = {}
+    """In place of the adapter's and the constructor's defaults."""
+    claims: dict[str, Any] = {}
+    """Capabilities that its documentation claims or denies, in place of what its signature
+    offers."""
+    note: str = ""
+    """What a reader has to know about this use of it."""
+
+
+def names() -> list[str]:
+    """Return the names of all peers, with their prefix, sorted."""
+    return sorted(PREFIX + file.stem for file in _FOLDER.glob("*.toml"))
+
+
+def read(name: str) -> Peer:
+    """Return the peer of a name with its prefix.
+
+    Raises `UsageError` with the nearest name for one that does not exist.
+    """
+    if name not in names():
+        raise nearest("peer", name, names())
+    file = _FOLDER / f"{name.removeprefix(PREFIX)}.toml"
+    try:
+        return msgspec.toml.decode(file.read_bytes(), type=Peer)
+    except msgspec.MsgspecError as error:
+        raise LraError(f"{file.name}: {error}; fix the file") from error
