@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -19,6 +20,7 @@ from lra.core import catalogue, peers
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.catalogue import Target
 from lra.core.errors import UsageError
+from lra.core.peers import Peer
 
 
 class Adapter(NamedTuple):
@@ -58,23 +60,20 @@ def load(target: Target) -> type[Layer]:
         return found
     if target.ours:
         raise UsageError(f"{target.module} must define a Layer; see attention_impls/contract")
-    peer = peers.read(target.name) if target.is_peer else None
-    settings, claims = ({}, {}) if peer is None else (peer.settings, peer.claims)
-    return adapt(found, target.name, settings, claims)
+    return adapt(found, target.name, peers.read(target.name) if target.is_peer else None)
 
 
-def adapt(
-    found: Callable[..., Any],
-    name: str,
-    settings: dict[str, Any] | None = None,
-    claims: dict[str, Any] | None = None,
-) -> type[Layer]:
+def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> type[Layer]:
     """Return a layer around somebody's class or function.
 
     Raises `UsageError` where it cannot be called.
     """
     adapter = _fitting(found)
-    stranger = adapter.stranger(found, name, settings or {}, claims or {})
+    stranger = adapter.stranger(found, name)
+    if peer is not None:
+        stranger = replace(
+            stranger, settings=peer.settings, claims=peer.claims, package=peer.package
+        )
     unmet = stranger.unmet(set(_given(stranger)))
     if not stranger.first or unmet:
         asks = ", ".join(unmet) or "nothing that could be the input"
@@ -87,19 +86,20 @@ def adapt(
         title=name,
         paper="",
         year=0,
-        time="not declared",
-        memory="not declared",
+        time="nothing",
+        memory="nothing",
         linear=False,
         capabilities=capabilities,
         assumed=tuple(_assumed(adapter, stranger)),
     )
-    sizes = stranger.sizes
+    sizes, config = stranger.sizes, stranger.config(adapter.config)
     members: dict[str, Any] = {
         "__doc__": inspect.getdoc(found) or name,
         "__module__": found.__module__,
         "stranger": stranger,
         "card": card,
-        "Config": stranger.config(adapter.config),
+        "Config": config,
+        "trials": tuple(config(**trial) for trial in (peer.trials if peer else ())),
         "name": name,
         "crosses_causally": by_pairs(stranger),
         "square": issubclass(adapter.layer, AdaptedModule) and "head_width" not in sizes,
@@ -122,26 +122,32 @@ def _fitting(found: Callable[..., Any]) -> Adapter:
 def _given(stranger: Stranger) -> Iterator[str]:
     yield stranger.first
     asks = stranger.asks
-    yield from (asks[role] for role in ("key", "value") if role in asks)
+    yield from (asks[role] for role in ("key", "value", "key_mask") if role in asks)
 
 
 def _assumed(adapter: Adapter, stranger: Stranger) -> Iterator[str]:
     """What was read into its signatures, in words."""
     yield adapter.words
     sizes, asks, claims = stranger.sizes, stranger.asks, stranger.claims
+    form = stranger.config(adapter.config)().mask_form  # type: ignore[attr-defined]
     if sizes:
-        yield "built with " + ", ".join(f"{n} = the model's {r}" for r, n in sizes.items())
-    masks = {role: name for role, name in asks.items() if role.endswith("mask")}
-    for role, name in masks.items():
-        yield f"{name} masks {_MASKS[role]}"
+        yield "built with " + ", ".join(f"{name} = {role}" for role, name in sizes.items())
+    for role, whom in _MASKS.items():
+        if role in asks:
+            yield f"{asks[role]}: {whom}; {_MEANINGS[form or stranger.habit(asks[role])]}"
     if "causal" in sizes:
         yield f"two instances with the same parameters, {sizes['causal']} false and true"
     if claims:
         yield "taken to claim " + ", ".join(f"{key} = {value}" for key, value in claims.items())
 
 
-_MASKS: dict[str, str] = {
-    "key_mask": "padded keys",
-    "source_mask": "padded keys of another sequence",
-    "pairs_mask": "pairs",
+_MASKS = {
+    "key_mask": "which keys are padding",
+    "source_mask": "which keys of another sequence are padding",
+    "pairs_mask": "which pairs are permitted",
+}
+_MEANINGS = {
+    "keep": "True = attend",
+    "ignore": "True = ignore",
+    "additive": "0 = attend, the least finite number = ignore",
 }

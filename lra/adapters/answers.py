@@ -1,7 +1,4 @@
-"""What other people's code gives back, and what it is spared.
-
-B batch   N queries   D model width
-"""
+"""What other people's code gives back."""
 
 from __future__ import annotations
 
@@ -27,10 +24,3 @@ def answer(given: Any, shape: torch.Size, name: str) -> Tensor:
             f"{name} answers with shape {tuple(first.shape)} where {tuple(shape)} belongs"
         )
     return first
-
-
-def finite_padding(x_BND: Tensor, mask_BN: Tensor | None) -> Tensor:
-    """Put zero where padding is not finite, which no mask of theirs promises to survive."""
-    if mask_BN is None:
-        return x_BND
-    return x_BND.masked_fill(~mask_BN.unsqueeze(-1) & ~x_BND.isfinite(), 0.0)

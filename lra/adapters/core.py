@@ -5,6 +5,7 @@ B batch   N queries   M keys   H heads   K width of a query or key head   V widt
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -13,7 +14,6 @@ from torch import Tensor
 from attention_impls.contract import Attention, Context, Dims, MechanismConfig, causal_mask
 from lra.adapters.answers import answer
 from lra.adapters.masks import MaskForm, formed, pairs
-from lra.adapters.roles import IGNORED
 from lra.adapters.stranger import Directions, Stranger, by_pairs
 from lra.core.cards import Capabilities
 
@@ -23,6 +23,8 @@ class CoreConfig(MechanismConfig, frozen=True):
 
     mask_form: MaskForm = ""
     """What its masks mean."""
+    always_mask: bool = False
+    """Whether it gets a mask where nothing is padded."""
 
 
 class AdaptedCore(Attention):
@@ -32,18 +34,11 @@ class AdaptedCore(Attention):
 
     def __init__(self, dims: Dims, config: MechanismConfig | None = None, **own: Any) -> None:
         super().__init__(dims, config, **own)
-        self.inner = Directions(self._build, two="causal" in self.stranger.sizes)
+        self.inner = Directions(self._build, two=self.stranger.built_causal)
 
     def _build(self, causal: bool) -> torch.nn.Module:
         # What others call the width is here that of one head.
-        dims = Dims(
-            width=self.dims.head_width,
-            qkv_width=self.dims.qkv_width,
-            heads=self.dims.heads,
-            max_length=self.dims.max_length,
-            layers=self.dims.layers,
-            dropout=self.dims.dropout,
-        )
+        dims = replace(self.dims, width=self.dims.head_width)
         return self.stranger.build(dims, self.config, layer_index=self.layer_index, causal=causal)
 
     def attend(
@@ -61,6 +56,8 @@ class AdaptedCore(Attention):
         keep_BM, causal_NM = context.key_mask_BM, None
         if context.causal and by_pairs(self.stranger):
             causal_NM = causal_mask(n, m, q_BHNK.device)
+        if keep_BM is None and self.config.always_mask:  # type: ignore[attr-defined]
+            keep_BM = torch.ones(q_BHNK.shape[0], m, dtype=torch.bool, device=q_BHNK.device)
         if "key_mask" in asks:
             if keep_BM is not None:
                 name = asks["key_mask"]
@@ -87,13 +84,13 @@ class AdaptedCore(Attention):
 
     def _form(self, name: str) -> MaskForm:
         asked: MaskForm = self.config.mask_form  # type: ignore[attr-defined]
-        return asked or ("ignore" if name in IGNORED else "keep")
+        return asked or self.stranger.habit(name)
 
 
 def capabilities(stranger: Stranger) -> Capabilities:
     """Return what its signatures offer."""
     sizes, asks = stranger.sizes, stranger.asks
-    causal = "causal" in sizes or "causal" in asks or "pairs_mask" in asks
+    causal = stranger.built_causal or {"causal", "pairs_mask"} & asks.keys()
     return Capabilities(
         bidirectional=True,
         causal="strict" if causal else "no",

@@ -6,6 +6,7 @@ B batch   N queries   M keys   D model width
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -20,9 +21,8 @@ from attention_impls.contract import (
     causal_mask,
     zero_padding,
 )
-from lra.adapters.answers import answer, finite_padding
+from lra.adapters.answers import answer
 from lra.adapters.masks import MaskForm, formed
-from lra.adapters.roles import IGNORED
 from lra.adapters.stranger import Directions, Stranger, by_pairs
 from lra.core.cards import Capabilities
 from lra.core.errors import UnsupportedError, UsageError
@@ -35,6 +35,8 @@ class ModuleConfig(MechanismConfig, frozen=True):
     """What its masks mean."""
     pad_to: int = 1
     """Inputs are padded behind to a multiple of this, as the model around it would."""
+    always_mask: bool = False
+    """Whether it gets a mask where nothing is padded."""
 
 
 class AdaptedModule(Layer):
@@ -49,12 +51,24 @@ class AdaptedModule(Layer):
                 f"{self.name} has heads as wide as the model's width over their number; "
                 f"width {dims.width} and qkv width {dims.qkv_width} must be equal"
             )
-        self.inner = Directions(self._build, two="causal" in self.stranger.sizes)
+        self.inner = Directions(self._build, two=self.stranger.built_causal)
+
+    @property
+    def _multiple(self) -> int:
+        asked: int = self.config.pad_to  # type: ignore[attr-defined]
+        return asked
+
+    @property
+    def _wants_mask(self) -> bool:
+        """Whether it gets a mask where nothing is padded."""
+        name = self.stranger.asks.get("key_mask", "")
+        always: bool = self.config.always_mask  # type: ignore[attr-defined]
+        return always or name in self.stranger.unmet(set())
 
     def _build(self, causal: bool) -> torch.nn.Module:
-        return self.stranger.build(
-            self.dims, self.config, layer_index=self.layer_index, causal=causal
-        )
+        longest = self.dims.max_length + -self.dims.max_length % self._multiple
+        dims = replace(self.dims, max_length=longest)
+        return self.stranger.build(dims, self.config, layer_index=self.layer_index, causal=causal)
 
     def forward(
         self,
@@ -71,12 +85,9 @@ class AdaptedModule(Layer):
                 f"{self.name}: causal attention to another sequence is not tried"
             )
         query_mask_BN, key_mask_BM = context.query_mask_BN, context.key_mask_BM
-        if source_BMD is not None:
-            source_BMD = finite_padding(source_BMD, key_mask_BM)
-        elif key_mask_BM is None:
+        if source_BMD is None and key_mask_BM is None:
             key_mask_BM = query_mask_BN
         n = x_BND.shape[1]
-        x_BND = finite_padding(x_BND, query_mask_BN)
         if source_BMD is None:
             x_BND, key_mask_BM = self._padded(x_BND, key_mask_BM)
             query_mask_BN = key_mask_BM
@@ -89,14 +100,15 @@ class AdaptedModule(Layer):
     def _padded(self, x_BND: Tensor, mask_BN: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Append zeros up to the multiple asked for, masked where it can mask."""
         batch, n, width = x_BND.shape
-        missing = -n % self.config.pad_to  # type: ignore[attr-defined]
+        multiple = self._multiple
+        missing = -n % multiple
+        if mask_BN is None and (self._wants_mask or (missing and "key_mask" in self.stranger.asks)):
+            mask_BN = torch.ones(batch, n, dtype=torch.bool, device=x_BND.device)
         if not missing:
             return x_BND, mask_BN
         x_BND = torch.cat([x_BND, x_BND.new_zeros(batch, missing, width)], dim=1)
-        if self.card.capabilities.padding == "none":
-            return x_BND, None
         if mask_BN is None:
-            mask_BN = torch.ones(batch, n, dtype=torch.bool, device=x_BND.device)
+            return x_BND, None
         return x_BND, torch.cat([mask_BN, mask_BN.new_zeros(batch, missing)], dim=1)
 
     def _arguments(
@@ -126,8 +138,10 @@ class AdaptedModule(Layer):
                 named[asks[role]] = self._mask(mask, asks[role], x_BND.dtype)
         if causal and by_pairs(self.stranger):
             causal_NM = causal_mask(x_BND.shape[1], keys.shape[1], x_BND.device)
-            named[asks["pairs_mask"]] = formed(causal_NM, self._form("padding_mask"), x_BND.dtype)
-        elif causal and "causal" not in self.stranger.sizes:
+            named[asks["pairs_mask"]] = formed(
+                causal_NM, self._form(asks["pairs_mask"]), x_BND.dtype
+            )
+        elif causal and not self.stranger.built_causal:
             named[asks["causal"]] = True
         if "need_weights" in self.stranger.call:
             named["need_weights"] = False
@@ -138,13 +152,13 @@ class AdaptedModule(Layer):
 
     def _form(self, name: str) -> MaskForm:
         asked: MaskForm = self.config.mask_form  # type: ignore[attr-defined]
-        return asked or ("ignore" if name in IGNORED else "keep")
+        return asked or self.stranger.habit(name)
 
 
 def capabilities(stranger: Stranger) -> Capabilities:
     """Return what its signatures offer."""
     sizes, asks = stranger.sizes, stranger.asks
-    causal = "causal" in sizes or "causal" in asks or by_pairs(stranger)
+    causal = stranger.built_causal or "causal" in asks or by_pairs(stranger)
     return Capabilities(
         bidirectional=True,
         causal="strict" if causal else "no",

@@ -50,7 +50,7 @@ CALL: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Of a call, beside what it attends from."""
 
-IGNORED = ("key_padding_mask", "src_key_padding_mask", "padding_mask", "pad_mask")
+IGNORED = {"key_padding_mask", "src_key_padding_mask", "padding_mask", "pad_mask"}
 """Masks that say, by torch's habit, which keys to ignore; others say which to attend to."""
 
 

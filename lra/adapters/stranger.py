@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, cast
+from functools import cached_property, partial
+from typing import Any, cast, get_type_hints
 
 import msgspec
 import torch
 from torch import nn
 
 from attention_impls.contract import Dims, MechanismConfig
-from lra.adapters.roles import CALL, SIZES, parameters, roles
+from lra.adapters.masks import MaskForm
+from lra.adapters.roles import CALL, IGNORED, SIZES, parameters, roles
 from lra.core.errors import UsageError
 
 GIVEN = {"batch_first": True}
@@ -37,6 +39,8 @@ class Stranger:
     """In place of the constructor's defaults and of the adapter's."""
     claims: Mapping[str, Any] = field(default_factory=dict)
     """In place of what its signatures seem to say."""
+    package: str = ""
+    """The distribution it comes from, where that is known."""
 
     @cached_property
     def constructor(self) -> dict[str, inspect.Parameter]:
@@ -67,14 +71,29 @@ class Stranger:
 
     @cached_property
     def asks(self) -> dict[str, str]:
-        """Names of the parameters of a call, by role."""
-        return roles(self.call, CALL)
+        """Names of the parameters of a call, by role; a key without a value is none."""
+        found = roles(self.call, CALL)
+        if not {"key", "value"} <= found.keys():
+            found = {role: name for role, name in found.items() if role not in ("key", "value")}
+        return found
+
+    @property
+    def built_causal(self) -> bool:
+        """Whether its direction is decided when it is built."""
+        return "causal" in self.sizes or "$causal" in str(self.settings)
 
     @property
     def first(self) -> str:
         """Name of what it attends from."""
         positional = (p.name for p in self.call.values() if p.kind is not p.KEYWORD_ONLY)
         return next(positional, "")
+
+    def habit(self, name: str) -> MaskForm:
+        """Return what a mask of this name means by habit; torch's own two go together."""
+        names = (
+            {name, self.asks.get("key_mask", "")} if name == self.asks.get("pairs_mask") else {name}
+        )
+        return "ignore" if names & IGNORED else "keep"
 
     def unmet(self, given: set[str]) -> list[str]:
         """Return the parameters of a call that have no default and are not among these."""
@@ -84,16 +103,15 @@ class Stranger:
     def config(self, base: type[MechanismConfig]) -> type[MechanismConfig]:
         """Return its settings: the adapter's, and whatever of the constructor is no size."""
         own = {**dict(_settable(self.constructor, self.sizes)), **self.settings}
-        fields = [(name, Any, msgspec.field(default=value)) for name, value in own.items()]
-        kept = [entry for entry in fields if entry[0] not in base.__struct_fields__]
-        taken = {n: v for n, v in self.settings.items() if n in base.__struct_fields__}
-        kept += [
-            (name, base.__annotations__.get(name, Any), msgspec.field(default=value))
-            for name, value in taken.items()
+        adapters = get_type_hints(base)
+        fields = [
+            (name, adapters.get(name, Any), msgspec.field(default_factory=partial(copy, value)))
+            for name, value in own.items()
+            if name not in adapters or name in self.settings
         ]
         made = msgspec.defstruct(
             f"{type(self).__name__}Config",
-            kept,
+            fields,
             bases=(base,),
             frozen=True,
             forbid_unknown_fields=True,
@@ -112,6 +130,7 @@ class Stranger:
             if name in self.constructor and value != self.constructor[name].default:
                 arguments[name] = value
         values = _size_values(dims, layer_index=layer_index, causal=causal)
+        arguments = _filled(arguments, values)
         arguments |= {name: values[role] for role, name in self.sizes.items()}
         for name, parameter in self.constructor.items():
             if parameter.default is parameter.empty and arguments.get(name) is None:
@@ -131,7 +150,7 @@ class Stranger:
 def by_pairs(stranger: Stranger) -> bool:
     """Whether causality is asked for by a mask of pairs: torch's habit, which the names query, key,
     value show."""
-    return "causal" not in stranger.sizes and {"key", "pairs_mask"} <= stranger.asks.keys()
+    return not stranger.built_causal and {"key", "pairs_mask"} <= stranger.asks.keys()
 
 
 def _size_values(dims: Dims, *, layer_index: int, causal: bool) -> dict[str, Any]:
@@ -146,6 +165,13 @@ def _size_values(dims: Dims, *, layer_index: int, causal: bool) -> dict[str, Any
         "layers": dims.layers,
         "causal": causal,
     }
+
+
+def _filled(value: Any, values: Mapping[str, Any]) -> Any:
+    """Put what the model decides where `$role` stands."""
+    if isinstance(value, dict):
+        return {key: _filled(inner, values) for key, inner in value.items()}
+    return values[value[1:]] if isinstance(value, str) and value[1:] in values else value
 
 
 def _settable(

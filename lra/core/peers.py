@@ -23,7 +23,11 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     reference: str
     """`package.module:Class`."""
     settings: dict[str, Any] = {}
-    """In place of the adapter's and the constructor's defaults."""
+    """In place of the adapter's and the constructor's defaults; `$width` and its like stand for
+    what the model decides."""
+    trials: tuple[dict[str, Any], ...] = ()
+    """Settings that the conformance kit tries beside these: small blocks, whose borders short
+    inputs cross."""
     claims: dict[str, Any] = {}
     """Capabilities that its documentation claims or denies, in place of what its signature
     offers."""

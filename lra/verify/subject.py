@@ -25,13 +25,13 @@ from attention_impls.contract import (
     Position,
     zero_padding,
 )
+from lra.adapters.stranger import Directions
 from lra.core import catalogue
 from lra.core.cards import AttentionCard
 from lra.core.findings import Case, MaskKind
 
 WIDTH, HEAD_WIDTH = 12, 8
-"""Of the model and of one head: unequal, so that nothing can stand in for the other. A mechanism
-that needs them to agree gets a model as wide as its heads."""
+"""Of the model and of one head: unequal, so that nothing can stand in for the other."""
 
 ROOM = 1e-4
 """What somebody's own code may differ by, relative to the largest output, in place of a stricter
@@ -102,8 +102,9 @@ class Subject:
         return torch.float64
 
     def width(self, case: Case) -> int:
-        """Return the model's width."""
-        return HEAD_WIDTH * case.heads if self.mechanism.square else WIDTH
+        """Return the model's width; somebody's own module gets the usual one, of all heads."""
+        square = self.mechanism.square or not self.is_ours
+        return HEAD_WIDTH * case.heads if square else WIDTH
 
     @property
     def configs(self) -> tuple[MechanismConfig, ...]:
@@ -132,7 +133,7 @@ class Subject:
             "max_length": max(case.n, case.m or 0, *self.lengths),
             **sizes,
         }
-        if self.mechanism.square:
+        if not self.is_ours:
             asked["qkv_width"] = asked["width"]
         dims = Dims(**asked)
         config = self.configs[case.trial] if config is None else config
@@ -143,8 +144,8 @@ class Subject:
             if name.endswith("bias"):
                 nn.init.normal_(parameter)
         if steady and not self.is_ours:
-            for part in layer.children():
-                part.register_forward_pre_hook(lambda *_: torch.manual_seed(0) and None)
+            for part in cast(Directions, layer.inner).children():
+                part.register_forward_pre_hook(_draw_the_same)
         return layer.to(self.device, self.precise if dtype is None else dtype).eval()
 
     def inputs(
@@ -278,6 +279,10 @@ class Subject:
             {"card": card, "__module__": self.mechanism.__module__},
         )
         return replace(self, mechanism=bolder)
+
+
+def _draw_the_same(*_: object) -> None:
+    torch.manual_seed(0)
 
 
 def attend(layer: Layer, heads: Heads, context: Context) -> Tensor:

@@ -25,8 +25,9 @@ def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
 
 def _package(mechanism: type[Layer]) -> dict[str, str]:
     """The installed package that a class of somebody else's comes from, and its version."""
-    if not mechanism.card.assumed:
+    stranger = getattr(mechanism, "stranger", None)
+    if stranger is None:
         return {}
-    for name in packages_distributions().get(mechanism.__module__.partition(".")[0], ()):
-        return {"package": f"{name} {version(name)}"}
-    return {}
+    names = packages_distributions().get(mechanism.__module__.partition(".")[0], ())
+    name = stranger.package or next(iter(names), "")
+    return {"package": f"{name} {version(name)}"} if name else {}

@@ -35,7 +35,7 @@ def check(subject: Subject, case: Case) -> None:
     claimed = subject.card.memory
     peaks = [peak(subject, case, n) for n in (shorter, case.n)]
     measured = math.log2(peaks[1] / peaks[0])
-    found = f"peak memory grows as n^{measured:.2f} from {shorter} to {case.n}, claimed {claimed}"
+    found = f"peak memory grows as n^{measured:.2f} from {shorter} to {case.n}, claimed: {claimed}"
     if not subject.is_ours:
         raise Reported(found)
     if measured > max(1.0, exponent(claimed)) + SLACK:

@@ -15,8 +15,11 @@ from lra.verify.law import Broken, Law, gradients, same
 from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
-GARBAGE = (1e4, -1e18, math.nan, math.inf)
-"""Put into padded inputs, which the layer must not read at all."""
+GARBAGE = (1e4, -1e18)
+"""Put into padded inputs."""
+
+NOT_FINITE = (math.nan, math.inf)
+"""Put there too, for a layer of ours must not read them at all; a mask of others may multiply."""
 
 FINITE = 1e4
 """Put into padded keys and values, which attention may multiply by zero."""
@@ -40,7 +43,7 @@ def check(subject: Subject, case: Case) -> None:
     wanted = _felt(layer, context, x_BND, source_BMD)
     if case.m is None and bool(wanted["the output"][padding_BM].any()):
         raise Broken("padded outputs are not zero")
-    for garbage in GARBAGE:
+    for garbage in (*GARBAGE, *(NOT_FINITE if subject.is_ours else ())):
         polluted = [
             part if part is None else part.detach().masked_fill(padding_BM.unsqueeze(-1), garbage)
             for part in ((x_BND, None) if case.m is None else (None, source_BMD))

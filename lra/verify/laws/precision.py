@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attention_impls.contract import Layer
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, always
+from lra.verify.law import Broken, Law
 from lra.verify.subject import Subject
 
 OUTPUT = {torch.bfloat16: 1e-2, torch.float16: 2e-3}
@@ -66,7 +66,7 @@ def _run(subject: Subject, case: Case, layer: Layer, x_BND: Tensor) -> tuple[Ten
 LAW = Law(
     name="precision",
     says="bfloat16 and float16 stay close to float32",
-    claimed=always,
+    claimed=lambda card: not card.assumed,
     cases=cases,
     check=check,
     measured=True,

@@ -31,7 +31,7 @@ def check(subject: Subject, case: Case) -> None:
     least = [_least_seconds(subject, case, n) for n in (shorter, case.n)]
     grown = math.log(least[1] / least[0]) / math.log(case.n / shorter)
     raise Reported(
-        f"time grows as n^{grown:.2f} from {shorter} to {case.n}, claimed {subject.card.time}"
+        f"time grows as n^{grown:.2f} from {shorter} to {case.n}, claimed: {subject.card.time}"
     )
 
 

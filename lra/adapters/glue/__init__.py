@@ -1,0 +1,1 @@
+"""Peers whose calls no signature explains, each behind `forward(x, mask)`."""
