@@ -7,6 +7,7 @@ cache folder by the hash of the module's source.
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import weakref
@@ -63,14 +64,19 @@ class Description:
         return found.config
 
 
+PATIENCE = 120.0
+"""Seconds that importing a module and reading its card may take."""
+
+
 class Describer:
     """Describes modules; starts its child process with the first question the cache cannot answer.
 
     The child ends with this object, or with this process.
     """
 
-    def __init__(self, cache: Path) -> None:
+    def __init__(self, cache: Path, *, patience: float = PATIENCE) -> None:
         self._folder = cache / "descriptions"
+        self._patience = patience
         self._child: subprocess.Popen[bytes] | None = None
 
     def describe(self, target: Target) -> Description:
@@ -101,6 +107,12 @@ class Describer:
         with suppress(BrokenPipeError):
             child.stdin.write(msgspec.json.encode(request) + b"\n")
             child.stdin.flush()
+            # An answer is written at once, so that its first byte announces a whole line.
+            ready, _, _ = select.select([child.stdout], [], [], self._patience)
+            if not ready:
+                self._child = None
+                child.kill()
+                return Answer(unavailable=f"importing it takes more than {self._patience:g} s")
             line = child.stdout.readline()
         if line.endswith(b"\n"):
             return msgspec.json.decode(line, type=Answer)

@@ -19,6 +19,8 @@ class Job(Frozen, frozen=True, kw_only=True):
     cell: Cell
     mechanism: str = ""
     """How `lra.core.catalogue.find` reaches the mechanism; empty where the cell's name does."""
+    unavailable: str = ""
+    """Why the mechanism cannot be imported, where that is known: its row says so."""
     task: str = ""
     """The same for the task."""
     source: str | None = None

@@ -102,6 +102,7 @@ class _Planner:
         self.describer = Describer(Path(spec.cache))
         self.settings = Settings(spec.settings)
         self.mechanisms = catalogue.expand("mechanism", spec.mechanisms)
+        self.unavailable = unavailable(self.mechanisms, self.describer)
         self.tasks = catalogue.expand("task", spec.tasks)
 
         quality = [task for block in spec.suite.quality for task in self._tasks(block)]
@@ -211,6 +212,8 @@ class _Planner:
     def _mechanism(self, target: Target, scale: Scale | None = None) -> Mechanism:
         """With the hyper-parameters of a scale; in speed and memory sweeps with the paper's."""
         description = self.describer.describe(target)
+        if description.unavailable is not None:
+            return Mechanism(name=target.name, hash="")
         config = self.settings.configure(
             target,
             description,
@@ -229,6 +232,7 @@ class _Planner:
         return Job(
             cell=cell,
             mechanism="" if mechanism is None else mechanism.reference,
+            unavailable=self.unavailable.get(mechanism.name, "") if mechanism else "",
             task="" if task is None else task.reference,
             source=None if task is None else self.sources.get(task.name),
             cache=self.spec.cache,
@@ -254,6 +258,18 @@ def measure_hash(kind: str, *files: str, position: Target | None = None) -> str:
     callers = [_LRA / "engine" / n for n in ("worker.py", "server.py", f"work/{kind}.py")]
     around = source_hash(*callers, leave_out=("lra",))
     return value_hash([own, around, "" if position is None else source_hash(position.file)])
+
+
+def unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str, str]:
+    """Return why mechanisms cannot be imported, by name; each is a row that says so.
+
+    Raises `UsageError` where that would be all there is.
+    """
+    found = {target.name: describer.describe(target).unavailable for target in mechanisms}
+    if found and all(found.values()):
+        name, words = next(iter(found.items()))
+        raise UsageError(f"mechanism '{name}' is unavailable: {words}")
+    return {name: words for name, words in found.items() if words is not None}
 
 
 PROOFS = ("oracle", "reference", "support", "convergence", "exact_at")

@@ -55,27 +55,30 @@ def law_names() -> list[str]:
 
 def _job(spec: VerifySpec, target: Target, settings: Settings, describer: Describer) -> Job:
     description = describer.describe(target)
-    config = (
-        settings.configure(target, description, asked_for=True)
-        if description.unavailable is None
-        else {}
-    )
+    mechanism = Mechanism(name=target.name, hash="")
+    if description.unavailable is None:
+        mechanism = Mechanism(
+            name=target.name,
+            config=settings.configure(target, description, asked_for=True),
+            hash=mechanism_hash(target, description, proofs=True),
+        )
     cell = VerifyCell(
         machine=machine(spec.device),
         torch=library("torch"),
         threads=1,
         measure_hash=measure_hash("verify", "verify/kit.py"),
-        mechanism=Mechanism(
-            name=target.name,
-            config=config,
-            hash=mechanism_hash(target, description, proofs=True),
-        ),
+        mechanism=mechanism,
         form="full" if spec.full else "short",
         laws=spec.laws,
         case=spec.case,
         device=spec.device,
     )
-    return Job(cell=cell, mechanism=target.reference, cache=spec.cache)
+    return Job(
+        cell=cell,
+        mechanism=target.reference,
+        unavailable=description.unavailable or "",
+        cache=spec.cache,
+    )
 
 
 def names_of(laws: Sequence[str]) -> tuple[str, ...]:

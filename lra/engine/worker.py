@@ -50,6 +50,8 @@ def run_cell(job: Job, *, report: Report = lambda progress: None) -> Outcome:
 
     Raises what the cell raises; `lra.training.outcome.Interrupted` after SIGTERM in training.
     """
+    if job.unavailable:
+        raise LraError(job.unavailable)
     torch.set_num_threads(job.cell.threads)
     outcome: Outcome = _work(type(job.cell)).run(job.cell, job, report)
     return outcome

@@ -34,7 +34,7 @@ def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
 def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
     """Return the report, and the small table to print beside its answer."""
     if not any(kept.origin == "run" for kept in selection.kept):
-        checked = capabilities(selection.checks)
+        checked = capabilities(selection.checks, selection.reference_checks)
         if checked is None:
             return Report(title, "", (EMPTY,), (), ""), None
         return Report(title, "", checked.text, (checked,), ""), None
@@ -48,7 +48,7 @@ def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
         *_elsewhere(elsewhere),
         *_not_ok(selection),
         *_protocol(quality, selection),
-        *_there([capabilities(selection.checks)]),
+        *_there([capabilities(selection.checks, selection.reference_checks)]),
         Section("provenance", "Provenance", tables=(provenance_table(selection),)),
     ]
     report = Report(

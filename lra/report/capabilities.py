@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from lra.core.cells import VerifyCell
 from lra.core.findings import Finding
+from lra.core.peers import PREFIX
 from lra.core.records import Record
 from lra.report.table import Cell, Row, Section, Table
 from lra.report.words import count, differing, ending, flat, machine_words, visible
@@ -22,21 +23,37 @@ COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
 
 PROVED, BROKEN, UNTRIED, UNCLAIMED = "", "claimed, broken", "claimed, not tried", "not claimed"
 
+OURS = "no: not claimed, and refused. The last column counts claimed laws that held."
+PUBLIC = (
+    "Called through an adapter. What a signature offers counts as claimed: a causal flag, a mask, "
+    "another sequence."
+)
 
-def capabilities(records: Iterable[Record]) -> Section | None:
+
+def capabilities(own: Iterable[Record], reference: Iterable[Record] = ()) -> Section | None:
     """Return the section on what was proved; None without a whole check among the records."""
-    found = _newest(records)
+    found = [*_newest(own), *(committed := _newest(reference))]
     if not found:
         return None
     labels = _labels(found)
-    tables = [_table(found, labels)]
-    broken = _broken(found, labels)
+    notes = {record.id: "reference" for record in committed}
+    peers = [record for record in found if _cell(record).mechanism.name.startswith(PREFIX)]
+    tables = (
+        _table([r for r in found if r not in peers], labels, notes),
+        _table(peers, labels, {**notes, **_packages(peers)}, PUBLIC, "peers"),
+        _broken(found, labels),
+    )
     text = (
         "Each mechanism was asked, law by law, for what its card claims; see `lra verify`. What is "
         "not claimed is refused.",
         f"Tried on {_builds(found)}.",
     )
-    return Section("capabilities", "Capabilities", text, (*tables, *([broken] if broken else [])))
+    return Section("capabilities", "Capabilities", text, tuple(t for t in tables if t is not None))
+
+
+def _packages(records: Iterable[Record]) -> dict[str, str]:
+    """Which release each check is of."""
+    return {r.id: str(r.method["package"]) for r in records if r.method.get("package")}
 
 
 def _cell(record: Record) -> VerifyCell:
@@ -67,25 +84,37 @@ def _labels(records: Sequence[Record]) -> dict[str, str]:
 
 
 def _builds(records: Sequence[Record]) -> str:
-    builds = {f"{machine_words(_cell(r).machine)} with torch {_cell(r).torch}" for r in records}
+    builds = {
+        f"{machine_words(_cell(r).machine)} with torch {_cell(r).torch}, "
+        f"code of commit {(r.provenance.git_commit or 'unknown')[:7]}"
+        for r in records
+    }
     return "; ".join(sorted(builds))
 
 
-def _table(records: Sequence[Record], labels: dict[str, str]) -> Table:
+def _table(
+    records: Sequence[Record],
+    labels: dict[str, str],
+    notes: dict[str, str],
+    caption: str = OURS,
+    id: str = "capabilities",
+) -> Table | None:
     rows = []
     for record in records:
-        label = labels[record.id]
         if record.status != "ok":
             words = ending(record.status, record.failure)
-            rows.append(Row(label, tuple(Cell(words) for _ in (*COLUMNS, "laws"))))
-            continue
-        by_law = {finding.law: finding for finding in record.findings}
-        cells = [_proved(by_law, laws) for laws in COLUMNS.values()]
-        rows.append(Row(label, (*cells, _tally(record.findings))))
+            cells = [Cell(words) for _ in (*COLUMNS, "laws")]
+        else:
+            by_law = {finding.law: finding for finding in record.findings}
+            cells = [_proved(by_law, laws) for laws in COLUMNS.values()]
+            cells.append(_tally(record.findings))
+        rows.append(Row(labels[record.id], tuple(cells), visible(notes.get(record.id, ""))))
+    if not rows:
+        return None
     return Table(
-        id="capabilities",
-        title="Claimed and proved",
-        caption="no: not claimed, and refused. The last column counts claimed laws that held.",
+        id=id,
+        title="Claimed and proved" if id == "capabilities" else "Public packages",
+        caption=caption,
         corner="mechanism",
         columns=(*COLUMNS, "laws held"),
         rows=tuple(rows),

@@ -29,7 +29,9 @@ class Selection(msgspec.Struct, frozen=True):
     kept: tuple[Kept, ...]
     entries: tuple[Entry, ...]
     checks: tuple[Record, ...]
-    """The run's conformance checks, of which no reference stands beside."""
+    """The run's conformance checks."""
+    reference_checks: tuple[Record, ...]
+    """Committed ones, of mechanisms in this report that the run did not check."""
     busy: frozenset[tuple[Origin, str]]
     """Origins and ids of timings taken while the machine was busy."""
     superseded: int
@@ -53,6 +55,7 @@ def join(
     or sizes, mode and length (efficiency). Any order of the records gives the same selection.
     """
     checks = [record for record in records if isinstance(record.cell, VerifyCell)]
+    checked = {record.cell.mechanism.name for record in checks}  # type: ignore[union-attr]
     records = [record for record in records if not isinstance(record.cell, VerifyCell)]
     run = _newest(records)
     own = {(record.id, record.started_at) for record in records}
@@ -72,6 +75,7 @@ def join(
         (Kept(origin, labels[_named(measured(r))], r) for origin, part in origins for r in part),
         key=_order,
     )
+    shown = {one.cell.mechanism.name for one in kept if not isinstance(one.cell, BaselineCell)}
     judged: list[tuple[Origin, Iterable[Record]]] = [
         ("run", records if store is None else store),
         ("reference", reference),
@@ -80,6 +84,11 @@ def join(
         kept=tuple(kept),
         entries=tuple(entry for one in kept for entry in entries(one)),
         checks=tuple(checks),
+        reference_checks=tuple(
+            record
+            for record in reference
+            if isinstance(record.cell, VerifyCell) and record.cell.mechanism.name in shown - checked
+        ),
         busy=frozenset((origin, id) for origin, part in judged for id in disturbed(part)),
         superseded=len(own) + len(candidates) - len(run) - len(other),
         unrelated=len(other) - len(fitting),

@@ -88,6 +88,17 @@ def test_what_does_not_fit_is_one_line_with_its_place(
     assert "\n" not in str(refused.value)
 
 
+def test_a_module_that_hangs_is_unavailable_and_the_next_is_described(
+    tmp_path: Path, plugin: Path
+) -> None:
+    slow = tmp_path / "slow.py"
+    slow.write_text("import time\ntime.sleep(60)\n")
+    describer = Describer(tmp_path / "cache", patience=0.5)
+    assert describer.describe(target(slow)).unavailable == "importing it takes more than 0.5 s"
+    patient = Describer(tmp_path / "cache")
+    assert patient.describe(target(plugin)).unavailable is None
+
+
 def test_answers_are_kept_until_the_source_changes(
     tmp_path: Path, plugin: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
