@@ -13,7 +13,7 @@ import msgspec
 import torch
 
 from lra.core.errors import LraError, UnsupportedError
-from lra.core.findings import Case, Finding
+from lra.core.findings import Case, Finding, Verdict
 from lra.verify.isolation import isolated
 from lra.verify.law import Broken, Law, Reported, Untried
 from lra.verify.laws import LAWS
@@ -52,7 +52,7 @@ def verify(
     hopeless, timeouts = "", 0
     for law in laws:
         if hopeless:
-            verdict = "skipped" if law.claimed(subject.card) else "not claimed"
+            verdict: Verdict = "skipped" if law.claimed(subject.card) else "not claimed"
             yield Finding(law=law.name, says=law.says, verdict=verdict, detail=hopeless)
             continue
         tell(law)
