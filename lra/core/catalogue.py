@@ -244,7 +244,8 @@ def _only_class(module: ModuleType, target: Target) -> type:
     found = [member for member in own if hasattr(member, "card")]
     what = "public class with a card"
     if not found and target.kind == "mechanism" and not target.ours:
-        found, what = [member for member in own if _is_torch_module(member)], "torch.nn.Module"
+        found = [member for member in own if _is_torch_module(member)]
+        what += ", or one torch.nn.Module"
     if len(found) != 1:
         raise UsageError(
             f"{target.module} must define exactly one {what}, "

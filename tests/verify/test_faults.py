@@ -40,6 +40,7 @@ CAUGHT: dict[type[Dense], tuple[str, str]] = {
     pattern.WrongGroupOrder: ("oracle", "exact_softmax"),
     pattern.MaskForgottenInCross: ("padding_content", "padding_content"),
     numbers.HalfAccumulator: ("precision", "precision"),
+    numbers.LogarithmOfTheLength: ("output", "output"),
     numbers.NoMaximum: ("extremes", "extremes"),
     numbers.ContiguousTakenForGranted: ("strides", "strides"),
     numbers.GradientStopped: ("gradcheck", "gradcheck"),

@@ -36,6 +36,15 @@ class NoMaximum(Dense):
         return exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
+class LogarithmOfTheLength(Dense):
+    """Logits are divided by the logarithm of the length, which is zero at one position."""
+
+    card = card(softmax="never")
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        return super().logits(q, k) / torch.tensor(float(k.shape[2])).log()
+
+
 class ContiguousTakenForGranted(Dense):
     """Reads the values through strides that a contiguous tensor would have."""
 
