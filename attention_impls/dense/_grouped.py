@@ -1,4 +1,4 @@
-"""Exact softmax attention in which several heads of queries read one head of keys and values.
+"""Exact softmax attention by fused kernels; several heads of queries may read one head of keys.
 
 B batch   N queries   M keys   H heads   G heads of keys and values   S = H / G   K width of a query
 or key head   V width of a value head
@@ -9,57 +9,53 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Context
 from attention_impls.dense._cache import KeyValueCache, remember
+from attention_impls.dense._exact import ExactSoftmax
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.dense._pairs import permitted_pairs, position_logits
 
 
-def grouped_attention(
-    q_BHNK: Tensor,
-    k_BGMK: Tensor,
-    v_BGMV: Tensor,
-    context: Context,
-    state: KeyValueCache | None,
-    *,
-    dropout: float,
-) -> tuple[Tensor, KeyValueCache | None]:
-    """Return (B, H, N, V), head h reading group h // S, and the cache, which keeps G heads."""
-    key_mask_BM = context.key_mask_BM
-    if state is not None:
-        state, k_BGMK, v_BGMV, key_mask_BM = remember(state, k_BGMK, v_BGMV, key_mask_BM)
-    (_, heads, n, _), (batch, groups, m, _) = q_BHNK.shape, k_BGMK.shape
-    device = q_BHNK.device
+class GroupedSoftmax(ExactSoftmax):
+    """Exact softmax attention by PyTorch's fused kernels."""
 
-    bias_HNM = position_logits(n, m, context, device)
-    # PyTorch aligns its own causal mask at the start, so it serves squares only.
-    by_name = context.causal and n == m and key_mask_BM is None and bias_HNM is None
-    permitted = None
-    if not by_name:
-        permitted = permitted_pairs(
-            n, m, causal=context.causal, key_mask_BM=key_mask_BM, device=device
+    def attend(
+        self,
+        q_BHNK: Tensor,
+        k_BGMK: Tensor,
+        v_BGMV: Tensor,
+        context: Context,
+        state: KeyValueCache | None = None,
+    ) -> tuple[Tensor, KeyValueCache | None]:
+        """Return (B, H, N, V), head h reading group h // S; with a state, over the remembered keys
+        too, of which it keeps G heads."""
+        dropout = self.dims.dropout if self.training else 0.0
+        key_mask_BM = context.key_mask_BM
+        if state is not None:
+            state, k_BGMK, v_BGMV, key_mask_BM = remember(state, k_BGMK, v_BGMV, key_mask_BM)
+        (_, heads, n, _), (batch, groups, m, _) = q_BHNK.shape, k_BGMK.shape
+        device = q_BHNK.device
+
+        bias_HNM = position_logits(n, m, context, device)
+        # PyTorch aligns its own causal mask at the start, so it serves squares only.
+        by_name = context.causal and n == m and key_mask_BM is None and bias_HNM is None
+        permitted = None
+        if not by_name:
+            permitted = permitted_pairs(
+                n, m, causal=context.causal, key_mask_BM=key_mask_BM, device=device
+            )
+        if n == 1:
+            # One position: a group's heads stand in as its queries, and its keys are read once.
+            q_BGSK = q_BHNK.reshape(batch, groups, heads // groups, -1)
+            bias_GSM = None if bias_HNM is None else bias_HNM.reshape(groups, heads // groups, m)
+            out_BGSV = fused_softmax(q_BGSK, k_BGMK, v_BGMV, permitted, bias_GSM, dropout=dropout)
+            return out_BGSV.reshape(batch, heads, 1, -1), state
+
+        few = groups < heads and batch * groups < torch.get_num_threads()
+        if q_BHNK.is_cpu and few and torch.is_grad_enabled():
+            # The kernel's backward pass works on a group by one thread; copies occupy them all.
+            k_BGMK, v_BGMV = (x.repeat_interleave(heads // groups, dim=1) for x in (k_BGMK, v_BGMV))
+        out_BHNV = fused_softmax(
+            q_BHNK, k_BGMK, v_BGMV, permitted, bias_HNM, causal=by_name, dropout=dropout
         )
-    if n == 1:
-        # One position: a group's heads stand in as its queries, and its keys are read once.
-        q_BGSK = q_BHNK.reshape(batch, groups, heads // groups, -1)
-        bias_GSM = None if bias_HNM is None else bias_HNM.reshape(groups, heads // groups, m)
-        out_BGSV = fused_softmax(q_BGSK, k_BGMK, v_BGMV, permitted, bias_GSM, dropout=dropout)
-        return out_BGSV.reshape(batch, heads, 1, -1), state
-
-    if q_BHNK.is_cpu and torch.is_grad_enabled() and batch * groups < torch.get_num_threads():
-        # There the kernel's backward pass works on a group by one thread; copies occupy them all.
-        k_BGMK, v_BGMV = (x.repeat_interleave(heads // groups, dim=1) for x in (k_BGMK, v_BGMV))
-    out_BHNV = fused_softmax(
-        q_BHNK, k_BGMK, v_BGMV, permitted, bias_HNM, causal=by_name, dropout=dropout
-    )
-    return out_BHNV, state
-
-
-def grouped_oracle(
-    q_BHNK: Tensor, k_BGMK: Tensor, v_BGMV: Tensor, context: Context
-) -> tuple[Tensor, Tensor]:
-    """Return the same by explicit sums in float64, each group copied for its heads."""
-    heads = torch.arange(q_BHNK.shape[1], device=q_BHNK.device)
-    group_H = heads * k_BGMK.shape[1] // len(heads)
-    return softmax_oracle(q_BHNK, k_BGMK[:, group_H], v_BGMV[:, group_H], context)
+        return out_BHNV, state

@@ -8,14 +8,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-import torch
 from torch import Tensor
 
-from attention_impls._oracle import softmax_oracle
-from attention_impls.contract import Attention, Context, MechanismConfig
-from attention_impls.dense._cache import KeyValueCache, empty_cache, remember
+from attention_impls.contract import Context, MechanismConfig
+from attention_impls.dense._cache import KeyValueCache, remember
+from attention_impls.dense._exact import EXACT, ExactSoftmax
 from attention_impls.dense._streamed import streamed_attention
-from lra.core.cards import AttentionCard, Capabilities
+from lra.core.cards import AttentionCard
 
 
 class ChunkedConfig(MechanismConfig, frozen=True):
@@ -28,7 +27,7 @@ class ChunkedConfig(MechanismConfig, frozen=True):
     """Keys that they meet at once."""
 
 
-class Chunked(Attention):
+class Chunked(ExactSoftmax):
     """softmax(q k / sqrt(K) + bias) v with no more than one chunk of weights at any time.
 
     In O(N M) time and O(N + M) memory, whatever is asked for: a bias, padding and dropout are made
@@ -49,15 +48,7 @@ class Chunked(Attention):
         memory="O(n)",
         softmax="always",
         weights="convex",
-        capabilities=Capabilities(
-            bidirectional=True,
-            causal="strict",
-            cross=True,
-            padding="content",
-            decode="exact",
-            bias=True,
-            rotary=True,
-        ),
+        capabilities=EXACT,
     )
 
     @property
@@ -87,16 +78,3 @@ class Chunked(Attention):
             dropout=self.dims.dropout if self.training else 0.0,
         )
         return out_BHNV, state
-
-    def oracle(
-        self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context
-    ) -> tuple[Tensor, Tensor]:
-        """Return the same by explicit sums in float64."""
-        return softmax_oracle(q_BHNK, k_BHMK, v_BHMV, context)
-
-    def init_state(
-        self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
-    ) -> KeyValueCache:
-        """Return an empty cache for `length` positions."""
-        heads, width = self.kv_heads, self.dims.head_width
-        return empty_cache(batch, heads, width, length=length, device=device, dtype=dtype)

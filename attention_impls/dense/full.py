@@ -11,14 +11,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_impls._oracle import softmax_oracle
-from attention_impls.contract import Attention, Context, default_scale
-from attention_impls.dense._cache import KeyValueCache, empty_cache, remember
+from attention_impls.contract import Context, default_scale
+from attention_impls.dense._cache import KeyValueCache, remember
+from attention_impls.dense._exact import EXACT, ExactSoftmax
 from attention_impls.dense._pairs import permitted_pairs, position_logits
-from lra.core.cards import AttentionCard, Capabilities
+from lra.core.cards import AttentionCard
 
 
-class Full(Attention):
+class Full(ExactSoftmax):
     """softmax(q k / sqrt(K) + bias) v over all permitted keys, in O(N M) time and memory.
 
     As in the paper, dropout on the weights included. Logits are scaled before the product and
@@ -33,15 +33,7 @@ class Full(Attention):
         memory="O(n m)",
         softmax="always",
         weights="convex",
-        capabilities=Capabilities(
-            bidirectional=True,
-            causal="strict",
-            cross=True,
-            padding="content",
-            decode="exact",
-            bias=True,
-            rotary=True,
-        ),
+        capabilities=EXACT,
     )
 
     def attend(
@@ -68,19 +60,6 @@ class Full(Attention):
         weights_BHNM = _safe_softmax(logits_BHNM, permitted)
         weights_BHNM = F.dropout(weights_BHNM, self.dims.dropout, self.training)
         return weights_BHNM.to(v_BHMV.dtype) @ v_BHMV, state
-
-    def oracle(
-        self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context
-    ) -> tuple[Tensor, Tensor]:
-        """Return the same by explicit sums in float64."""
-        return softmax_oracle(q_BHNK, k_BHMK, v_BHMV, context)
-
-    def init_state(
-        self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
-    ) -> KeyValueCache:
-        """Return an empty cache for `length` positions."""
-        heads, width = self.kv_heads, self.dims.head_width
-        return empty_cache(batch, heads, width, length=length, device=device, dtype=dtype)
 
 
 def _safe_softmax(logits_BHNM: Tensor, permitted: Tensor | None) -> Tensor:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from attention_impls.contract import Attention, Context, Dims, MechanismConfig
-from attention_impls.dense._cache import KeyValueCache, empty_cache
-from attention_impls.dense._grouped import grouped_attention, grouped_oracle
-from lra.core.cards import AttentionCard, Capabilities
+from attention_impls.contract import Dims, MechanismConfig
+from attention_impls.dense._exact import EXACT
+from attention_impls.dense._grouped import GroupedSoftmax
+from lra.core.cards import AttentionCard
 from lra.core.errors import UsageError
 
 
@@ -27,7 +26,7 @@ class GroupedQueryConfig(MechanismConfig, frozen=True):
     or 1 where they are odd. The paper's 8 of 64 are more than the models here have."""
 
 
-class GroupedQuery(Attention):
+class GroupedQuery(GroupedSoftmax):
     """softmax(q k / sqrt(K)) v, where query head h reads head floor(h G / H) of keys and values.
 
     As much work as with H heads of keys, in O(N M) time, but less to project and to remember: a
@@ -49,15 +48,7 @@ class GroupedQuery(Attention):
         memory="O(n); O(n m) with a bias, with padding where causal, with dropout on a CPU",
         softmax="always",
         weights="convex",
-        capabilities=Capabilities(
-            bidirectional=True,
-            causal="strict",
-            cross=True,
-            padding="content",
-            decode="exact",
-            bias=True,
-            rotary=True,
-        ),
+        capabilities=EXACT,
     )
 
     def __init__(
@@ -84,28 +75,3 @@ class GroupedQuery(Attention):
         if self.config.kv_heads is not None:
             return self.config.kv_heads
         return self.dims.heads // 2 if self.dims.heads % 2 == 0 else 1
-
-    def attend(
-        self,
-        q_BHNK: Tensor,
-        k_BGMK: Tensor,
-        v_BGMV: Tensor,
-        context: Context,
-        state: KeyValueCache | None = None,
-    ) -> tuple[Tensor, KeyValueCache | None]:
-        """Return softmax(logits) v; with a state, over the remembered keys too."""
-        dropout = self.dims.dropout if self.training else 0.0
-        return grouped_attention(q_BHNK, k_BGMK, v_BGMV, context, state, dropout=dropout)
-
-    def oracle(
-        self, q_BHNK: Tensor, k_BGMK: Tensor, v_BGMV: Tensor, context: Context
-    ) -> tuple[Tensor, Tensor]:
-        """Return the same by explicit sums in float64."""
-        return grouped_oracle(q_BHNK, k_BGMK, v_BGMV, context)
-
-    def init_state(
-        self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
-    ) -> KeyValueCache:
-        """Return an empty cache of G heads for `length` positions."""
-        heads, width = self.kv_heads, self.dims.head_width
-        return empty_cache(batch, heads, width, length=length, device=device, dtype=dtype)

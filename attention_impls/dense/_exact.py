@@ -1,0 +1,44 @@
+"""What every form of exact softmax attention has in common: claims, oracle, cache.
+
+B batch   N queries   M keys   H heads   G heads of keys and values   K width of a query or key head
+V width of a value head
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from attention_impls._oracle import softmax_oracle
+from attention_impls.contract import Attention, Context
+from attention_impls.dense._cache import KeyValueCache, empty_cache
+from lra.core.cards import Capabilities
+
+EXACT = Capabilities(
+    bidirectional=True,
+    causal="strict",
+    cross=True,
+    padding="content",
+    decode="exact",
+    bias=True,
+    rotary=True,
+)
+
+
+class ExactSoftmax(Attention):
+    """softmax(q k / sqrt(K) + bias) v over all permitted keys; a subclass says how."""
+
+    def oracle(
+        self, q_BHNK: Tensor, k_BGMK: Tensor, v_BGMV: Tensor, context: Context
+    ) -> tuple[Tensor, Tensor]:
+        """Return it by explicit sums in float64, each group of keys copied for its heads."""
+        heads = torch.arange(q_BHNK.shape[1], device=q_BHNK.device)
+        group_H = heads * k_BGMK.shape[1] // len(heads)
+        return softmax_oracle(q_BHNK, k_BGMK[:, group_H], v_BGMV[:, group_H], context)
+
+    def init_state(
+        self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
+    ) -> KeyValueCache:
+        """Return an empty cache of G heads for `length` positions."""
+        heads, width = self.kv_heads, self.dims.head_width
+        return empty_cache(batch, heads, width, length=length, device=device, dtype=dtype)
