@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from lra.core.cells import Cell, EfficiencyCell, QualityCell, VerifyCell
+from lra.core.cells import Cell, EfficiencyCell, QualityCell, ShowCell, VerifyCell
 from lra.core.findings import Finding
+from lra.core.pattern import Pattern
 from lra.core.protocol import Frozen, Rows
 from lra.core.records import CurvePoint, Failure, Metric, Status
 
@@ -21,7 +22,7 @@ class Job(Frozen, frozen=True, kw_only=True):
     task: str = ""
     """The same for the task."""
     source: str | None = None
-    """Path of real data, or `hub`; None for the generator."""
+    """Path of real data or of an input to draw, or `hub`; None for the generator."""
     cache: str
     """Folder of prepared data."""
     checkpoint: str = ""
@@ -37,6 +38,8 @@ class Job(Frozen, frozen=True, kw_only=True):
             return f"{cell.mechanism.name} {cell.data.task}"
         if isinstance(cell, VerifyCell):
             return f"verify {cell.mechanism.name}"
+        if isinstance(cell, ShowCell):
+            return f"show {cell.mechanism.name}"
         return f"baselines {cell.data.task}"
 
     @property
@@ -71,6 +74,7 @@ class Outcome(Frozen, frozen=True, tag="outcome", kw_only=True):
     best_step: int | None = None
     rows: Rows | None = None
     findings: tuple[Finding, ...] = ()
+    pattern: Pattern | None = None
     failure: Failure | None = None
     method: dict[str, Any] = msgspec.field(default_factory=dict)
 

@@ -7,7 +7,14 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import msgspec
 
-from lra.core.cells import BaselineCell, EfficiencyCell, MeasuredCell, QualityCell, VerifyCell
+from lra.core.cells import (
+    BaselineCell,
+    EfficiencyCell,
+    MeasuredCell,
+    QualityCell,
+    ShowCell,
+    VerifyCell,
+)
 from lra.core.hashing import value_hash
 from lra.core.records import Record
 from lra.report.disturbed import disturbed
@@ -30,6 +37,8 @@ class Selection(msgspec.Struct, frozen=True):
     entries: tuple[Entry, ...]
     checks: tuple[Record, ...]
     """The run's conformance checks, of which no reference stands beside."""
+    shown: tuple[Record, ...]
+    """The run's pictures, likewise."""
     busy: frozenset[tuple[Origin, str]]
     """Origins and ids of timings taken while the machine was busy."""
     superseded: int
@@ -53,13 +62,12 @@ def join(
     or sizes, mode and length (efficiency). Any order of the records gives the same selection.
     """
     checks = [record for record in records if isinstance(record.cell, VerifyCell)]
-    records = [record for record in records if not isinstance(record.cell, VerifyCell)]
+    shown = [record for record in records if isinstance(record.cell, ShowCell)]
+    records = [record for record in records if isinstance(record.cell, MeasuredCell)]
     run = _newest(records)
     own = {(record.id, record.started_at) for record in records}
     candidates = [
-        r
-        for r in reference
-        if (r.id, r.started_at) not in own and not isinstance(r.cell, VerifyCell)
+        r for r in reference if (r.id, r.started_at) not in own and isinstance(r.cell, MeasuredCell)
     ]
     other = _newest(candidates)
     cells = [measured(record) for record in run]
@@ -80,6 +88,7 @@ def join(
         kept=tuple(kept),
         entries=tuple(entry for one in kept for entry in entries(one)),
         checks=tuple(checks),
+        shown=tuple(shown),
         busy=frozenset((origin, id) for origin, part in judged for id in disturbed(part)),
         superseded=len(own) + len(candidates) - len(run) - len(other),
         unrelated=len(other) - len(fitting),
