@@ -24,7 +24,7 @@ import torch._dynamo
 
 from attention_impls.contract import Layer, MechanismConfig, Position
 from lra.core import catalogue
-from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell, VerifyCell
+from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell, ShowCell, VerifyCell
 from lra.core.dataset import Dataset
 from lra.core.errors import LraError, UnsupportedError, UsageError
 from lra.core.protocol import DataSpec, Mechanism
@@ -73,6 +73,8 @@ def run_cell(job: Job, *, report: Report = lambda progress: None) -> Outcome:
         return _baseline(cell, job, report)
     if isinstance(cell, VerifyCell):
         return _verify(cell, job, report)
+    if isinstance(cell, ShowCell):
+        return _show(cell, job, report)
     return _efficiency(cell, job, report)
 
 
@@ -187,6 +189,16 @@ def _verify(cell: VerifyCell, job: Job, report: Report) -> Outcome:
     laws = kit.select(cell.laws, full=subject.full)
     findings = tuple(kit.verify(subject, laws, tell=lambda law: report(Progress(phase=law.name))))
     return Outcome(status="ok", findings=findings, method={"device": cell.device})
+
+
+def _show(cell: ShowCell, job: Job, report: Report) -> Outcome:
+    from lra.measure.pattern import measure_pattern
+
+    mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
+    report(Progress(phase="draw"))
+    pattern = measure_pattern(cell, mechanism, config, source=job.source)
+    pairs = Metric(value=pattern.share, unit="share", better="neither")
+    return Outcome(status="ok", metrics={"pairs": pairs}, pattern=pattern)
 
 
 def load_mechanism(mechanism: Mechanism, reference: str) -> tuple[type[Layer], MechanismConfig]:
