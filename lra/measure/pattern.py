@@ -23,6 +23,9 @@ ROUNDING = 1e-12
 """Share of the largest dependence below which one counts as none: a convolution by way of Fourier
 transforms lets a little of everything into everything."""
 
+MOST_NUMBERS = 2**14
+"""Of an output whose dependence is measured, positions times features: beyond it takes minutes."""
+
 COPIED = 2**18
 """Most numbers of an input and its copies together, where gradients are taken."""
 
@@ -57,6 +60,11 @@ def dependence(layer: Layer, x_1ND: Tensor, context: Context) -> Tensor:
     another.
     """
     _, n, width = x_1ND.shape
+    if n * width > MOST_NUMBERS:
+        raise LraError(
+            f"it has no weights, and gradients of {n} x {width} numbers would take too long; "
+            f"give at most {MOST_NUMBERS:,}, by fewer positions or features"
+        )
     felt_NN = x_1ND.new_zeros(n, n)
     for numbers_B in torch.split(torch.arange(n * width), max(1, COPIED // (n * width))):
         x_BND = x_1ND.repeat(len(numbers_B), 1, 1).requires_grad_()
