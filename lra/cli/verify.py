@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from lra.core.findings import Finding
     from lra.core.records import Record
     from lra.engine.jobs import Job
-    from lra.store import Store
 
 BROKEN_CLAIMS, FAILED_CELLS = 1, 4
 
@@ -58,6 +56,7 @@ def command(
     python -m lra verify --impl performer
     python -m lra verify --impl mine.py:Mine --check causality
     """
+    from lra.cli.recorded import recorded
     from lra.core.errors import UsageError
     from lra.core.findings import parse
     from lra.engine.host import cache_folder, default_device
@@ -81,7 +80,7 @@ def command(
     with TemporaryDirectory() as folder:
         # Parts of a check are looked at and forgotten; a whole one is a record.
         place = Store(Path(folder) if spec.laws else store)
-        found = _run(jobs_planned, place, slots=jobs, quiet=quiet)
+        found = recorded(jobs_planned, place, slots=jobs, quiet=quiet)
     if as_json:
         import msgspec
 
@@ -93,23 +92,6 @@ def command(
         return FAILED_CELLS
     broken = any(finding.verdict == "failed" for record in found for finding in record.findings)
     return BROKEN_CLAIMS if broken else 0
-
-
-def _run(jobs: list[Job], place: Store, *, slots: int | None, quiet: bool) -> list[Record]:
-    """Run what has no record, and return the records in the order of the jobs."""
-    from lra.cli.progress import watcher
-    from lra.engine.pool import Pool
-    from lra.engine.server import ForkServer
-
-    with ForkServer() as server, place.writing():
-        missing = [job for job in jobs if place.load(job.cell.id) is None]
-        with closing(watcher(len(missing), quiet=quiet)) as watch:
-            cores = max((job.cell.machine.cores for job in jobs), default=1)
-            pool = Pool(place, server, slots=slots or cores, watcher=watch)
-            for _ in pool.run(missing):
-                pass
-        records = [place.load(job.cell.id) for job in jobs]
-    return [record for record in records if record is not None]
 
 
 def _print(job: Job, record: Record, settings: tuple[str, ...], *, full: bool, quiet: bool) -> None:

@@ -91,5 +91,19 @@ class VerifyCell(_Cell, frozen=True, tag="verify", kw_only=True):
     device: Literal["cpu", "cuda"] = "cpu"
 
 
+class ShowCell(_Cell, frozen=True, tag="show", kw_only=True):
+    """What an untrained layer of one mechanism attends to on one input."""
+
+    mechanism: Mechanism
+    length: Positive
+    width: Positive
+    """Of the input."""
+    heads: Positive
+    head_width: Positive
+    direction: Direction = "bidirectional"
+    input: str = ""
+    """Hash of the input's file; empty for seeded normal numbers."""
+
+
 MeasuredCell = QualityCell | BaselineCell | EfficiencyCell
-Cell = MeasuredCell | VerifyCell
+Cell = MeasuredCell | VerifyCell | ShowCell

@@ -8,6 +8,7 @@ import msgspec
 
 from lra.core.cells import Cell
 from lra.core.findings import Finding
+from lra.core.pattern import Pattern
 from lra.core.protocol import Rows
 
 SCHEMA = 1
@@ -98,6 +99,8 @@ class Record(_Value, frozen=True, kw_only=True, omit_defaults=False):
     """Examples of each split that there really were; the cell has what was asked for at most."""
     findings: tuple[Finding, ...] = ()
     """Of a conformance check, law by law."""
+    pattern: Pattern | None = None
+    """Of a picture."""
     failure: Failure | None = None
     method: dict[str, Any] = {}
     """How it was measured: timer, warm-up, repetitions, timed region, threads."""

@@ -55,7 +55,7 @@ class Scale(Frozen, frozen=True, kw_only=True):
         if found is None:
             raise UsageError(
                 f"scale '{self.name}' has no settings for the task '{name}'; "
-                f"it covers {', '.join(sorted(self.tasks))}"
+                f"it covers {', '.join(sorted(self.tasks)) or 'none'}"
             )
         return found
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from lra.core.cells import Cell, EfficiencyCell, QualityCell, VerifyCell
+from lra.core.cells import Cell, EfficiencyCell, QualityCell, ShowCell, VerifyCell
 from lra.core.findings import Finding
+from lra.core.pattern import Pattern
 from lra.core.protocol import Frozen, Rows
 from lra.core.records import CurvePoint, Failure, Metric, Status
 
@@ -24,7 +25,7 @@ class Job(Frozen, frozen=True, kw_only=True):
     task: str = ""
     """The same for the task."""
     source: str | None = None
-    """Path of real data, or `hub`; None for the generator."""
+    """Path of real data or of an input to draw, or `hub`; None for the generator."""
     cache: str
     """Folder of prepared data."""
     checkpoint: str = ""
@@ -40,6 +41,8 @@ class Job(Frozen, frozen=True, kw_only=True):
             return f"{cell.mechanism.name} {cell.data.task}"
         if isinstance(cell, VerifyCell):
             return f"verify {cell.mechanism.name}"
+        if isinstance(cell, ShowCell):
+            return f"show {cell.mechanism.name}"
         return f"baselines {cell.data.task}"
 
     @property
@@ -74,6 +77,7 @@ class Outcome(Frozen, frozen=True, tag="outcome", kw_only=True):
     best_step: int | None = None
     rows: Rows | None = None
     findings: tuple[Finding, ...] = ()
+    pattern: Pattern | None = None
     failure: Failure | None = None
     method: dict[str, Any] = msgspec.field(default_factory=dict)
 

@@ -243,6 +243,7 @@ class Pool:
             best_step=outcome.best_step,
             rows=outcome.rows,
             findings=outcome.findings,
+            pattern=outcome.pattern,
             failure=outcome.failure,
             method=outcome.method,
             provenance=self._provenance,

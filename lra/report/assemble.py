@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 from lra.report.answer import answer, summary
 from lra.report.capabilities import capabilities
 from lra.report.efficiency import EfficiencyTables, efficiency_tables
+from lra.report.gallery import gallery
 from lra.report.plots_cost import cost_figure
 from lra.report.plots_learning import learning_figure
 from lra.report.plots_quality import quality_figure
@@ -34,10 +35,11 @@ def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
 def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
     """Return the report, and the small table to print beside its answer."""
     if not any(kept.origin == "run" for kept in selection.kept):
-        checked = capabilities(selection.checks, selection.reference_checks)
-        if checked is None:
-            return Report(title, "", (EMPTY,), (), ""), None
-        return Report(title, "", checked.text, (checked,), ""), None
+        alone = _there(
+            [capabilities(selection.checks, selection.reference_checks), gallery(selection.shown)]
+        )
+        told = tuple(text for section in alone for text in section.text) or (EMPTY,)
+        return Report(title, "", told, alone, ""), None
     quality, costs = quality_tables(selection), efficiency_tables(selection)
     here = [one for one in costs if not one.reference_only]
     elsewhere = [one for one in costs if one.reference_only]
@@ -48,7 +50,9 @@ def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
         *_elsewhere(elsewhere),
         *_not_ok(selection),
         *_protocol(quality, selection),
-        *_there([capabilities(selection.checks, selection.reference_checks)]),
+        *_there(
+            [capabilities(selection.checks, selection.reference_checks), gallery(selection.shown)]
+        ),
         Section("provenance", "Provenance", tables=(provenance_table(selection),)),
     ]
     report = Report(

@@ -9,7 +9,7 @@ from lra.core.findings import Finding
 from lra.core.peers import PREFIX
 from lra.core.records import Record
 from lra.report.table import Cell, Row, Section, Table
-from lra.report.words import count, differing, ending, flat, machine_words, visible
+from lra.report.words import count, ending, flat, labelled, machine_words, visible
 
 COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
     "causal": (("causality", "strict"), ("values_causality", "values only")),
@@ -35,7 +35,8 @@ def capabilities(own: Iterable[Record], reference: Iterable[Record] = ()) -> Sec
     found = [*_newest(own), *(committed := _newest(reference))]
     if not found:
         return None
-    labels = _labels(found)
+    named = labelled([_cell(record).mechanism for record in found])
+    labels = {record.id: label for record, label in zip(found, named, strict=True)}
     notes = {record.id: "reference" for record in committed}
     peers = [record for record in found if _cell(record).mechanism.name.startswith(PREFIX)]
     tables = (
@@ -69,18 +70,6 @@ def _newest(records: Iterable[Record]) -> list[Record]:
         mechanism = _cell(record).mechanism
         found[mechanism.name, str(flat(mechanism.config))] = record
     return [found[key] for key in sorted(found)]
-
-
-def _labels(records: Sequence[Record]) -> dict[str, str]:
-    """Name each record's mechanism, with its settings where there are several of it."""
-    labels = {}
-    for record in records:
-        name = _cell(record).mechanism.name
-        twins = [r for r in records if _cell(r).mechanism.name == name]
-        settings = differing([flat(_cell(r).mechanism.config) for r in twins])
-        own = settings[twins.index(record)]
-        labels[record.id] = visible(f"{name} ({own})" if own else name)
-    return labels
 
 
 def _builds(records: Sequence[Record]) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from lra.core.cells import BaselineCell, EfficiencyCell, MeasuredCell, QualityCell, VerifyCell
+from lra.core.cells import BaselineCell, EfficiencyCell, MeasuredCell, QualityCell
 from lra.core.hashing import value_hash
 from lra.core.protocol import Rows
 from lra.core.records import Metric, Record
@@ -96,8 +96,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measured(record: Record) -> MeasuredCell:
-    """Return the cell of a record that is no conformance check."""
-    assert not isinstance(record.cell, VerifyCell), "capabilities have a section of their own"
+    """Return the cell of a record that measured something."""
+    assert isinstance(record.cell, MeasuredCell), "checks and pictures have sections of their own"
     return record.cell
 
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from typing import cast
 
 import msgspec
 
-from lra.core.cells import BaselineCell, EfficiencyCell, MeasuredCell, QualityCell, VerifyCell
+from lra.core.cells import (
+    BaselineCell,
+    EfficiencyCell,
+    MeasuredCell,
+    QualityCell,
+    ShowCell,
+    VerifyCell,
+)
 from lra.core.hashing import value_hash
 from lra.core.records import Record
 from lra.report.disturbed import disturbed
@@ -32,6 +40,8 @@ class Selection(msgspec.Struct, frozen=True):
     """The run's conformance checks."""
     reference_checks: tuple[Record, ...]
     """Committed ones, of mechanisms in this report that the run did not check."""
+    shown: tuple[Record, ...]
+    """The run's pictures, and committed ones of mechanisms that it measured and did not picture."""
     busy: frozenset[tuple[Origin, str]]
     """Origins and ids of timings taken while the machine was busy."""
     superseded: int
@@ -55,14 +65,12 @@ def join(
     or sizes, mode and length (efficiency). Any order of the records gives the same selection.
     """
     checks = [record for record in records if isinstance(record.cell, VerifyCell)]
-    checked = {record.cell.mechanism.name for record in checks}  # type: ignore[union-attr]
-    records = [record for record in records if not isinstance(record.cell, VerifyCell)]
+    shown = [record for record in records if isinstance(record.cell, ShowCell)]
+    records = [record for record in records if isinstance(record.cell, MeasuredCell)]
     run = _newest(records)
     own = {(record.id, record.started_at) for record in records}
     candidates = [
-        r
-        for r in reference
-        if (r.id, r.started_at) not in own and not isinstance(r.cell, VerifyCell)
+        r for r in reference if (r.id, r.started_at) not in own and isinstance(r.cell, MeasuredCell)
     ]
     other = _newest(candidates)
     cells = [measured(record) for record in run]
@@ -75,7 +83,8 @@ def join(
         (Kept(origin, labels[_named(measured(r))], r) for origin, part in origins for r in part),
         key=_order,
     )
-    shown = {one.cell.mechanism.name for one in kept if not isinstance(one.cell, BaselineCell)}
+    rows = {one.cell.mechanism.name for one in kept if not isinstance(one.cell, BaselineCell)}
+    measured_here = {cell.mechanism.name for cell in cells if not isinstance(cell, BaselineCell)}
     judged: list[tuple[Origin, Iterable[Record]]] = [
         ("run", records if store is None else store),
         ("reference", reference),
@@ -84,14 +93,26 @@ def join(
         kept=tuple(kept),
         entries=tuple(entry for one in kept for entry in entries(one)),
         checks=tuple(checks),
-        reference_checks=tuple(
-            record
-            for record in reference
-            if isinstance(record.cell, VerifyCell) and record.cell.mechanism.name in shown - checked
-        ),
+        reference_checks=_of(VerifyCell, reference, rows, checks),
+        shown=(*shown, *_of(ShowCell, reference, measured_here, shown)),
         busy=frozenset((origin, id) for origin, part in judged for id in disturbed(part)),
         superseded=len(own) + len(candidates) - len(run) - len(other),
         unrelated=len(other) - len(fitting),
+    )
+
+
+def _of(
+    kind: type[VerifyCell] | type[ShowCell],
+    reference: Iterable[Record],
+    wanted: Collection[str],
+    own: Iterable[Record],
+) -> tuple[Record, ...]:
+    """Return committed records of a kind, of the mechanisms wanted that have none of their own."""
+    missing = set(wanted) - {cast(VerifyCell, record.cell).mechanism.name for record in own}
+    return tuple(
+        record
+        for record in reference
+        if isinstance(record.cell, kind) and record.cell.mechanism.name in missing
     )
 
 

@@ -61,7 +61,7 @@ def test_help_needs_no_torch_nor_numpy() -> None:
     code = (
         "import sys\n"
         "from lra.cli.main import run_command_line\n"
-        "for verb in ([], ['run'], ['report'], ['list'], ['data'], ['doctor']):\n"
+        "for verb in ([], ['run'], ['report'], ['list'], ['show'], ['data'], ['doctor']):\n"
         "    assert run_command_line([*verb, '--help']) == 0\n"
         "heavy = {'torch', 'numpy', 'pandas', 'matplotlib', 'datasets'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from lra.core.cells import BaselineCell, Cell, EfficiencyCell, QualityCell
+from lra.core.cells import BaselineCell, Cell, EfficiencyCell, QualityCell, ShowCell
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import CurvePoint, Failure, Metric, Record, decode, encode
 
@@ -56,6 +56,17 @@ QUALITY = QualityCell(
 BASELINE = BaselineCell(
     scale="mini", machine=CELL.machine, torch="2.13.0", threads=1, measure_hash="m", data=DATA
 )
+SHOW = ShowCell(
+    machine=CELL.machine,
+    torch="2.13.0",
+    threads=1,
+    measure_hash="m",
+    mechanism=CELL.mechanism,
+    length=8,
+    width=4,
+    heads=2,
+    head_width=2,
+)
 OTHERS = {
     "machine": Machine(processor="Fast (R) CPU @ 3 GHz", cores=4),
     "mechanism": Mechanism(name="full", hash="h", config={"a": 2}),
@@ -65,7 +76,9 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("cell", [CELL, QUALITY, BASELINE], ids=lambda cell: type(cell).__name__)
+@pytest.mark.parametrize(
+    "cell", [CELL, QUALITY, BASELINE, SHOW], ids=lambda cell: type(cell).__name__
+)
 def test_any_field_changes_the_hash(cell: Cell) -> None:
     for field in cell.__struct_fields__:
         value = getattr(cell, field)

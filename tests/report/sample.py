@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
+import numpy as np
+
+from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell, ShowCell
+from lra.core.pattern import pack
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import CurvePoint, Failure, Metric, Provenance, Record, Status
 
@@ -193,6 +196,42 @@ def efficiency(
     )
 
 
+def shown(
+    name: str | Mechanism,
+    length: int = 16,
+    *,
+    kind: Literal["weights", "dependence"] = "weights",
+    signed: bool = False,
+    heads: int = 2,
+    alike: bool = True,
+    status: Status = "ok",
+    started: str = "2026-11-20T12:00:00Z",
+    measure: str = "p1",
+    **fields: Any,
+) -> Record:
+    """A picture of a band, of which the second head reads less where heads are not alike."""
+    cell = ShowCell(
+        machine=HERE,
+        torch="2.13.0",
+        threads=1,
+        measure_hash=measure,
+        mechanism=mechanism(name) if isinstance(name, str) else name,
+        length=length,
+        width=8 * heads,
+        heads=heads,
+        head_width=8,
+        **fields,
+    )
+    if status != "ok":
+        return _record(cell, status, started, failure=failure(status))
+    drawn = 1 if kind == "dependence" else heads
+    distance = np.abs(np.subtract.outer(np.arange(length), np.arange(length)))
+    support = np.stack([distance <= (2 if alike else 2 - h % 2) for h in range(drawn)])
+    values = support / (1.0 + distance) * (np.where(distance % 2, -1, 1) if signed else 1)
+    pattern = pack(support, values, kind, measured=kind == "dependence")
+    return _record(cell, "ok", started, pattern=pattern)
+
+
 def store() -> tuple[list[Record], list[Record]]:
     """A run and its reference, with every kind of row and ending that a report must show."""
     shares = {"listops": 0.44, "text": 0.783, "retrieval": 0.93, "image": 0.86}
@@ -208,6 +247,7 @@ def store() -> tuple[list[Record], list[Record]]:
             gone = name == "sdpa" and length == 2048
             status: Status = "oom" if gone else "ok"
             run.append(efficiency(name, length, "train", 3 * time, 3 * room, status=status))
+    run.append(shown("performer"))
     reference = [baseline(t, machine=THERE) for t in LENGTHS if t != "pathfinder"]
     reference.append(baseline("pathfinder", machine=THERE, marker_distance=0.685))
     for name, gain in (("sdpa", 0.05), ("linear", -0.1)):

@@ -1,0 +1,31 @@
+"""Records of jobs that are done in seconds: from the store where they are, else run now."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lra.core.records import Record
+    from lra.engine.jobs import Job
+    from lra.store import Store
+
+
+def recorded(jobs: list[Job], place: Store, *, slots: int | None, quiet: bool) -> list[Record]:
+    """Run what has no record or failed, and return the records in the order of the jobs."""
+    from lra.cli.progress import watcher
+    from lra.core.records import FAILED
+    from lra.engine.pool import Pool
+    from lra.engine.server import ForkServer
+
+    with ForkServer() as server, place.writing():
+        kept = {job.cell.id: place.load(job.cell.id) for job in jobs}
+        done = {id for id, record in kept.items() if record and record.status not in FAILED}
+        missing = [job for job in jobs if job.cell.id not in done]
+        with closing(watcher(len(missing), quiet=quiet)) as watch:
+            cores = max((job.cell.machine.cores for job in jobs), default=1)
+            pool = Pool(place, server, slots=slots or cores, watcher=watch)
+            for _ in pool.run(missing):
+                pass
+        records = [place.load(job.cell.id) for job in jobs]
+    return [record for record in records if record is not None]

@@ -1,0 +1,148 @@
+"""`lra show`: a picture of what mechanisms attend to, and a line about each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from lra.cli import flags
+
+if TYPE_CHECKING:
+    from lra.report.picture import Picture
+
+FAILED_CELLS = 4
+FORMATS = (".svg", ".png")
+
+
+@click.command("show", short_help="Draw what mechanisms attend to.")
+@flags.impl
+@click.option("--length", type=int, metavar="N", help="Positions to draw; default: 64.")
+@click.option(
+    "--input",
+    "source",
+    metavar="FILE",
+    help="The input, a .npy file of shape (positions, features); default: seeded normal numbers.",
+)
+@click.option(
+    "--direction",
+    type=click.Choice(["bidirectional", "causal"]),
+    help="Default: bidirectional where the mechanism can.",
+)
+@click.option("--heads", type=click.IntRange(min=1), default=4, show_default=True, metavar="N")
+@click.option("--head-width", type=click.IntRange(min=1), default=16, show_default=True)
+@click.option(
+    "--scale",
+    type=flags.Names("scale"),
+    default="picture",
+    show_default=True,
+    metavar="NAME",
+    help="Whose settings of mechanisms hold; of picture, windows and blocks that show at 64.",
+)
+@flags.settings
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="A folder, or a file ending in .svg or .png. Default: reports/<name of the store>/show.",
+)
+@flags.store
+@flags.jobs
+@click.option("--quiet", is_flag=True, help="Print only results and what went wrong.")
+def command(
+    impls: tuple[str, ...],
+    length: int | None,
+    source: str | None,
+    direction: Literal["bidirectional", "causal"] | None,
+    heads: int,
+    head_width: int,
+    scale: str,
+    settings: tuple[str, ...],
+    out: Path | None,
+    store: Path,
+    jobs: int | None,
+    quiet: bool,
+) -> int:
+    """Draw which positions read which, and the weights that an untrained layer gives them.
+
+    What has no attention weights gets its dependence drawn, measured by gradients. The record is
+    kept; `lra report` shows all of a store's pictures.
+
+    \b
+    python -m lra show --impl longformer,bigbird
+    python -m lra show --impl performer --length 128 --direction causal --out performer.png
+    """
+    from lra.cli.recorded import recorded
+    from lra.core.cells import ShowCell
+    from lra.core.errors import UsageError
+    from lra.core.records import FAILED
+    from lra.engine.host import cache_folder
+    from lra.engine.plan_show import ShowSpec, plan_show
+    from lra.report.picture import Picture
+    from lra.store import Store
+
+    if not impls:
+        raise UsageError("show needs a mechanism; e.g. --impl longformer (see: lra list impls)")
+    spec = ShowSpec(
+        mechanisms=impls,
+        length=length,
+        input=source,
+        direction=direction,
+        heads=heads,
+        head_width=head_width,
+        scale=scale,
+        settings=flags.pairs(settings, "--set"),
+        cache=str(cache_folder()),
+    )
+    planned = plan_show(spec)
+    place = Store(store)
+    target = _target(out or Path("reports") / place.path.resolve().name / "show", len(planned))
+    found = recorded(planned, place, slots=jobs, quiet=quiet)
+    for record in found:
+        assert isinstance(record.cell, ShowCell)
+        name = record.cell.mechanism.name
+        if record.pattern is None:
+            told = f": {record.failure.message}" if record.failure else ""
+            click.echo(f"{name}: {record.status}{told}")
+            continue
+        shown = Picture(name, record.cell, record.pattern)
+        click.echo(f"{name}: {shown.pairs}; {shown.values}")
+        click.echo(f"  {_write(shown, target)}")
+    return FAILED_CELLS if any(record.status in FAILED for record in found) else 0
+
+
+def _target(out: Path, number: int) -> Path:
+    """Make the folder to write to; returns what was asked for, a folder or a file in one."""
+    from lra.core.errors import LraError, UsageError
+
+    is_file = out.suffix in FORMATS
+    if is_file and number > 1:
+        raise UsageError(f"--out '{out}' is one file for {number} pictures; name a folder")
+    if not is_file and out.suffix and not out.is_dir():
+        raise UsageError(f"--out '{out}': pictures are {' or '.join(FORMATS)}; or name a folder")
+    try:
+        (out.parent if is_file else out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LraError(
+            f"cannot write to '{out}': {error.strerror}; choose another --out"
+        ) from error
+    return out
+
+
+def _write(shown: Picture, target: Path) -> Path:
+    from lra.core.errors import LraError
+    from lra.report.plots_pattern import pattern_png, pattern_svg
+
+    path = target
+    if target.suffix not in FORMATS:
+        causal = "-causal" if shown.cell.direction == "causal" else ""
+        path = target / f"{shown.label}-{shown.cell.length}{causal}.svg"
+    drawn = (
+        pattern_png(shown) if path.suffix == ".png" else pattern_svg(shown, headed=True).encode()
+    )
+    try:
+        path.write_bytes(drawn)
+    except OSError as error:
+        raise LraError(f"cannot write '{path}': {error.strerror}; choose another --out") from error
+    return path

@@ -1,0 +1,100 @@
+"""`lra show` on the command line: pictures, lines, records, and mistakes in one line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lra.store import Store
+
+STORE = "results/runs/default"
+UNSUPPORTED_IS_NO_FAILURE, USAGE, FAILED_CELLS = 0, 2, 4
+
+
+def test_each_mechanism_is_a_line_and_a_file_and_the_report_shows_them(lra, tmp_path: Path) -> None:
+    ran = lra("show", "--impl", "longformer,lstm", "--length", "16", "--quiet")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""
+    first, one, second, other = ran.stdout.splitlines()
+    assert re.fullmatch(
+        r"longformer: [\d.]+ % of 16 × 16 pairs may interact; weights of 4 heads, up to [\d.]+",  # noqa: RUF001
+        first,
+    )
+    assert second.startswith("lstm: 100.0 % of 16") and "measured by gradients" in second
+    for line, name in ((one, "longformer"), (other, "lstm")):
+        assert line == f"  reports/default/show/{name}-16.svg"
+        assert f"{name}, 16 positions" in (tmp_path / line.strip()).read_text(encoding="utf-8")
+    pairs = {
+        r.cell.mechanism.name: r.metrics["pairs"].value for r in Store(tmp_path / STORE).records()
+    }
+    assert f"{100 * pairs['longformer']:.1f} % of" in first
+    assert lra("report").returncode == 0
+    text = (tmp_path / "reports/default/report.md").read_text(encoding="utf-8")
+    assert "![Squares for pairs of positions of longformer, 16 positions" in text
+
+
+def test_a_picture_is_the_same_bytes_from_another_run_and_from_the_record(
+    lra, tmp_path: Path
+) -> None:
+    asked = ("show", "--impl", "bigbird", "--length", "24", "--set", "block=2", "--heads", "2")
+    runs = [("a.png", "one"), ("b.png", "one"), ("c.png", "other")]
+    told = [lra(*asked, "--out", out, "--store", store) for out, store in runs]
+    assert [ran.returncode for ran in told] == [0, 0, 0]
+    assert ["[1/1]" in ran.stderr for ran in told] == [True, False, True], "kept in its store"
+    pictures = [(tmp_path / out).read_bytes() for out, _ in runs]
+    assert pictures[0].startswith(b"\x89PNG")
+    assert pictures[0] == pictures[1] == pictures[2]
+
+
+def test_a_given_input_and_your_own_file(lra, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(10, 8)))
+    (tmp_path / "mine.py").write_text(
+        "from attention_impls.dense.full import Full\nclass Mine(Full):\n    pass\n"
+    )
+    ran = lra("show", "--impl", "mine.py", "--input", "x.npy", "--direction", "causal")
+    assert ran.returncode == 0, ran.stderr
+    assert "mine: 55.0 % of 10" in ran.stdout
+    assert (tmp_path / "reports/default/show/mine-10-causal.svg").is_file()
+    (record,) = Store(tmp_path / STORE).records()
+    assert record.cell.input and (record.cell.length, record.cell.width) == (10, 8)
+    assert "x.npy" not in next((tmp_path / STORE).glob("*.json")).read_text()
+
+
+def test_what_cannot_be_drawn_is_a_line_and_the_others_go_on(lra, tmp_path: Path) -> None:
+    asked = ("show", "--length", "8", "--direction", "causal", "--impl")
+    ran = lra(*asked, "longformer,identity")
+    assert ran.returncode == UNSUPPORTED_IS_NO_FAILURE, ran.stderr
+    assert "longformer: unsupported: longformer cannot be causal" in ran.stdout
+    assert "identity: 12.5 % of 8" in ran.stdout
+    (tmp_path / "gone.py").write_text("import a_module_that_is_not_there\n")
+    ran = lra(*asked, "gone.py,identity")
+    assert ran.returncode == FAILED_CELLS
+    assert "gone: error: " in ran.stdout and "a_module_that_is_not_there" in ran.stdout
+    assert "reports/default/show/identity-8-causal.svg" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "show needs a mechanism"),
+        (["--impl", "longfromer"], "did you mean 'longformer'"),
+        (["--impl", "full", "--length", "0"], "--length 0 has no position to draw"),
+        (["--impl", "full", "--length", "129"], "draw 128 positions or fewer --heads"),
+        (["--impl", "full", "--input", "x.npy"], "--input 'x.npy': no such file"),
+        (["--impl", "full", "--input", "x", "--length", "8"], "leave --length out"),
+        (["--impl", "full", "--scale", "pitcure"], "did you mean 'picture'"),
+        (["--impl", "longformer", "--set", "windw=3"], "did you mean 'window'"),
+        (["--impl", "full,linear", "--out", "x.png"], "one file for 2 pictures; name a folder"),
+        (["--impl", "full", "--out", "x.pdf"], "pictures are .svg or .png"),
+        (["--impl", "full", "--out", "file/below"], "cannot write to 'file/below'"),
+    ],
+)
+def test_bad_usage_is_one_line(lra_here, tmp_path: Path, arguments: list[str], says: str) -> None:
+    (tmp_path / "file").write_text("")
+    ran = lra_here("show", *arguments)
+    assert ran.returncode == USAGE
+    (line,) = ran.stderr.splitlines()
+    assert says in line
