@@ -177,7 +177,7 @@ class Bigbird(Attention):
         """Return the random blocks of all but the first and last of `used` blocks, (H, U - 2, R);
         -1 where fewer are left."""
         size, farthest = self.config.block, used - 1
-        if self.config.parity == "lra2021" and ARENA_REACH > 2 * size:
+        if self.config.parity == "lra2021" and 2 * size < ARENA_REACH:
             farthest = min(farthest, ARENA_REACH // size - 1)
         return _random_blocks(tuple(self.seeds_H.tolist()), used, self.config.random, farthest)
 
