@@ -79,6 +79,32 @@ def test_performer(kernel, phi, causal, build) -> None:
             same(out[0, number, i], torch.tensor(wanted, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_arenas_performer_by_hand(causal, build) -> None:
+    """Its default kernel is 'generalized' with 'deterministic' features: no projection and no
+    d^(-1/4), max(x, 0) + 0.001 channel by channel. Of q = (1, -2) and keys (2, 0), (-1, 1), (1, 1)
+    the weights are 1.001 a + 0.001 b, with (a, b) = (2.001, 0.001), (0.001, 1.001), (1.001, 1.001).
+    """
+    layer = build(("performer", {"parity": "lra2021"}), qkv_width=4)
+    q = torch.tensor([[1.0, -2.0]] * 3, dtype=torch.float64).expand(1, 2, -1, -1)
+    k = torch.tensor([[2.0, 0.0], [-1.0, 1.0], [1.0, 1.0]], dtype=torch.float64)
+    k, v = k.expand(1, 2, -1, -1), drawn(1, 2, 3, 2)
+    pairs = [1.001 * a + 0.001 * b for a, b in ((2.001, 0.001), (0.001, 1.001), (1.001, 1.001))]
+    assert layer.omega_HRK.shape == (2, 2, 2)
+    for found, _ in (
+        layer.oracle(q, k, v, Context(causal)),
+        layer.attend(q, k, v, Context(causal)),
+    ):
+        for i in range(3):
+            seen = pairs[: i + 1] if causal else pairs
+            shares = [pair / sum(seen) for pair in seen]
+            for number in range(2):
+                rows = v[0, number].tolist()[: len(seen)]
+                same(found[0, number, i], torch.tensor(blend(shares, rows), dtype=torch.float64))
+    layer.after_step(1000)
+    same(layer.omega_HRK, torch.eye(2).double().expand(2, 2, 2))
+
+
 def test_the_features_are_unbiased_for_softmax() -> None:
     """E[phi(q) . phi(k)] = exp(q . k / sqrt(d)) over Gaussian omega: of the formula that the oracle
     was just compared with, at d = 1, by Gauss-Hermite quadrature."""
