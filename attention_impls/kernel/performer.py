@@ -22,7 +22,7 @@ from attention_impls.contract import (
 from attention_impls.kernel._attend import KernelState, empty_state, kernel_attention, normalised
 from attention_impls.kernel._causal import CHUNK
 from attention_impls.kernel._draws import Norms, orthogonal_draws, seeded
-from attention_impls.kernel._features import ReluFeatures, SoftmaxFeatures
+from attention_impls.kernel._features import FeatureMap, ReluFeatures, SoftmaxFeatures
 from lra.core.cards import AttentionCard, Capabilities
 
 
@@ -40,6 +40,10 @@ class PerformerConfig(MechanismConfig, frozen=True):
     redraw_every: Annotated[int, msgspec.Meta(ge=0)] = 1000
     """Optimiser steps between fresh draws; 0 keeps the first. The paper redraws now and then
     without naming a period; 1000 is that of the usual PyTorch port."""
+    parity: Literal["none", "lra2021"] = "none"
+    """lra2021: the arena's default, features max(x, 0) + 0.001 of queries and keys as they are, one
+    per channel. Nothing is drawn or scaled, so the other fields have no effect. (Its ListOps had
+    the paper's with features=2.) Unlike there, padding is masked."""
 
 
 class Performer(Attention):
@@ -75,7 +79,11 @@ class Performer(Attention):
     )
     Config = PerformerConfig
     config: PerformerConfig
-    trials = (PerformerConfig(kernel="relu", features=24), PerformerConfig(norms="sqrt"))
+    trials = (
+        PerformerConfig(kernel="relu", features=24),
+        PerformerConfig(norms="sqrt"),
+        PerformerConfig(parity="lra2021"),
+    )
     omega_HRK: Tensor
 
     def __init__(
@@ -110,14 +118,22 @@ class Performer(Attention):
         state: KernelState | None = None,
     ) -> tuple[Tensor, KernelState | None]:
         """Return the normalised output and the state."""
-        kind = SoftmaxFeatures if self.config.kernel == "softmax" else ReluFeatures
-        features = kind.of(self.omega_HRK, torch.promote_types(v_BHMV.dtype, torch.float32))
+        dtype = torch.promote_types(v_BHMV.dtype, torch.float32)
+        features: FeatureMap
+        if self.config.parity == "lra2021":
+            features = ReluFeatures(self.omega_HRK.to(dtype))
+        else:
+            kind = SoftmaxFeatures if self.config.kernel == "softmax" else ReluFeatures
+            features = kind.of(self.omega_HRK, dtype)
         return kernel_attention(q_BHNK, k_BHMK, v_BHMV, context, state, features)
 
     def oracle(
         self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context
     ) -> tuple[Tensor, Tensor]:
         """Return the same from the full matrix of phi(q_i) . phi(k_j), kept in logarithms."""
+        if self.config.parity == "lra2021":
+            phi_q, phi_k = q_BHNK.double().relu() + 0.001, k_BHMK.double().relu() + 0.001
+            return normalised((phi_q @ phi_k.mT).log(), v_BHMV, context)
         omega, shrink = self.omega_HRK.double(), q_BHNK.shape[-1] ** -0.25
         x, y = q_BHNK.double() * shrink, k_BHMK.double() * shrink
         along_x = torch.einsum("bhnk,hrk->bhnr", x, omega)
@@ -136,19 +152,21 @@ class Performer(Attention):
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> KernelState:
         """Return the empty state; its size is the same for any length."""
-        heads, width = self.dims.heads, self.dims.head_width
-        return empty_state(batch, heads, self.config.features, width, device, dtype)
+        heads, features, width = self.omega_HRK.shape
+        return empty_state(batch, heads, features, width, device, dtype)
 
     @torch.no_grad()
     def after_step(self, step: int) -> None:
         """Draw afresh where the period ends; a resumed run makes the same draws."""
         period = self.config.redraw_every
-        if period and step % period == 0:
+        if period and step % period == 0 and self.config.parity == "none":
             self.omega_HRK.copy_(self._draw(step // period))
 
     def _draw(self, number: int) -> Tensor:
         generator = seeded(self.seed, self.layer_index, number)
         dims, config = self.dims, self.config
+        if config.parity == "lra2021":
+            return torch.eye(dims.head_width).repeat(dims.heads, 1, 1)
         return orthogonal_draws(
             dims.heads, config.features, dims.head_width, config.norms, generator
         )

@@ -1,13 +1,13 @@
 """Reformer: attention among positions that hash alike, in sorted chunks.
 
 B batch   N positions   H heads   K width of a query or key head   V width of a value head
-R rounds   T columns drawn   U chunks   S positions in a chunk   X = 2 S keys that a chunk reads
+R rounds   T columns drawn   S positions in a chunk
 """
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import torch
@@ -24,14 +24,14 @@ from attention_impls.contract import (
     split_heads,
 )
 from attention_impls.kernel._draws import seeded
+from attention_impls.learned._chunks import SELF, sorted_attention
 from lra.core.cards import AttentionCard, Capabilities
 
 COLUMNS = 64
 """Random directions per factor of a hash: up to 128 buckets with one factor, 16384 with two."""
 
-SELF = 1e5
-"""Taken off the logit of a position with itself, in float32: it reads itself only where it reads
-nothing else. Part of the model, not a mask."""
+ARENA_CHUNKS = 10
+"""Of the arena's code, and of its buckets, whatever the length."""
 
 
 class ReformerConfig(MechanismConfig, frozen=True):
@@ -41,6 +41,12 @@ class ReformerConfig(MechanismConfig, frozen=True):
     """S, positions in a sorted chunk; there are 2 N / S buckets."""
     rounds: Annotated[int, msgspec.Meta(ge=1)] = 4
     """R, independent hashes, whose attention is merged."""
+    parity: Literal["none", "lra2021"] = "none"
+    """lra2021: the arena's, to be asked for with rounds=1. 10 buckets and 10 chunks of n // 10 + 1,
+    whatever `chunk`, so time is quadratic; keys are the queries as they are; logits are multiplied
+    by sqrt(K), not divided; a position reads itself like any other; no dropout on weights. Unlike
+    there, padding is masked and behind all else, draws follow the seed, causal masks are honoured,
+    there is a projection of outputs, and heads and positions are not mixed up before it."""
 
 
 class Reformer(Attention):
@@ -51,14 +57,17 @@ class Reformer(Attention):
     before it, in a ring. Rounds are merged by their normalisers, so that a pair counts as often as
     rounds see it. Equal to softmax over shared queries and keys up to two chunks.
 
+    The scale is the paper's; the authors' code makes keys of length sqrt(K) before it divides by
+    that, so its logits are sqrt(K) times as large. The sets are the code's; the paper's formulas
+    also mask keys of other buckets, and take the logarithm of how often a pair is seen off it.
+
     Causal masks the future by place, but which earlier keys are seen depends on later inputs, which
     move the borders of chunks: values-only. Queries are keys, so the projection to keys is unused
     and there is no second sequence. Padding goes into a bucket of its own, behind all others.
 
     Ours: the ring is closed in each round, where the authors' runs on from one round into the next;
     hashes are computed in float32 or better. The reversible layers and chunked feed-forward of the
-    paper are no part of an attention. The Long Range Arena's version multiplied logits by sqrt(K),
-    cut 10 chunks whatever the length, and ignored padding.
+    paper are no part of an attention.
     """
 
     card = AttentionCard(
@@ -77,7 +86,11 @@ class Reformer(Attention):
     )
     Config = ReformerConfig
     config: ReformerConfig
-    trials = (ReformerConfig(chunk=4, rounds=3), ReformerConfig(chunk=5, rounds=1))
+    trials = (
+        ReformerConfig(chunk=4, rounds=3),
+        ReformerConfig(chunk=5, rounds=1),
+        ReformerConfig(rounds=1, parity="lra2021"),
+    )
     unused = ("key",)
     directions_HRK2T: Tensor
 
@@ -108,7 +121,9 @@ class Reformer(Attention):
         q_BHNK = split_heads(self.query(x_BND), heads)
         v_BHNV = split_heads(self.value(x_BND), heads)
         precise = torch.promote_types(q_BHNK.dtype, torch.float32)
-        k_BHNK = F.normalize(q_BHNK.to(precise), dim=-1).to(q_BHNK.dtype)
+        k_BHNK = q_BHNK
+        if self.config.parity == "none":
+            k_BHNK = F.normalize(q_BHNK.to(precise), dim=-1).to(q_BHNK.dtype)
         with torch.no_grad(), torch.autocast(x_BND.device.type, enabled=False):
             hashed_BHNK = q_BHNK
             if q_BHNK.dtype != precise:
@@ -126,6 +141,8 @@ class Reformer(Attention):
     def buckets(self, x_BHNK: Tensor, mask_BN: Tensor | None) -> Tensor:
         """Return each position's bucket per round, (B, H, R, N); padding has the last of all."""
         half = max(1, x_BHNK.shape[2] // self.config.chunk)
+        if self.config.parity == "lra2021":
+            half = ARENA_CHUNKS // 2
         factors = [half]
         if half > COLUMNS:
             # Two hashes, whose buckets multiply to about as many.
@@ -157,7 +174,7 @@ class Reformer(Attention):
         if not q_BHNK.numel():
             return v_BHNV, None
         precise = torch.promote_types(q_BHNK.dtype, torch.float32)
-        dropout = self.dims.dropout if self.training else 0.0
+        dropout = self.dims.dropout if self.training and self.config.parity == "none" else 0.0
         outs, totals = [], []
         with torch.autocast(q_BHNK.device.type, enabled=False):
             q, k, v = (x.to(precise) for x in (q_BHNK, k_BHNK, v_BHNV))
@@ -165,7 +182,17 @@ class Reformer(Attention):
                 padding = ~context.key_mask_BM[:, None, :, None]
                 k, v = k.masked_fill(padding, 0.0), v.masked_fill(padding, 0.0)
             for buckets_BHN in buckets.unbind(2):
-                out_BHNV, total_BHN = self._round(q, k, v, buckets_BHN, context, dropout)
+                out_BHNV, total_BHN = sorted_attention(
+                    q,
+                    k,
+                    v,
+                    buckets_BHN,
+                    context,
+                    size=self._size(q.shape[2]),
+                    scale=self._scale(q.shape[3]),
+                    penalty=self._penalty,
+                    dropout=dropout,
+                )
                 outs.append(out_BHNV)
                 totals.append(total_BHN)
             if len(outs) == 1:
@@ -188,8 +215,12 @@ class Reformer(Attention):
         q, k, v = q_BHNK.double(), k_BHNK.double(), v_BHNV.double()
         n = q.shape[2]
         count_BHNN = self._count(n, context, buckets).to(q.device)
-        logits = torch.einsum("bhnk,bhmk->bhnm", q, k) / math.sqrt(q.shape[-1])
-        logits = logits - SELF * torch.eye(n, dtype=q.dtype, device=q.device)
+        logits = torch.einsum("bhnk,bhmk->bhnm", q, k)
+        if self.config.parity == "lra2021":
+            logits = logits * math.sqrt(q.shape[-1])
+        else:
+            logits = logits / math.sqrt(q.shape[-1])
+            logits = logits - SELF * torch.eye(n, dtype=q.dtype, device=q.device)
         seen = count_BHNN > 0
         if not n:
             return v, logits
@@ -206,7 +237,7 @@ class Reformer(Attention):
 
     def _count(self, n: int, context: Context, buckets: Tensor) -> Tensor:
         """Return how often the rounds together let i read j, (B, H, N, N), on the CPU."""
-        size = self.config.chunk
+        size = self._size(n)
         count = -(-n // size)
         buckets = buckets.cpu()
         places = torch.arange(n)
@@ -225,62 +256,17 @@ class Reformer(Attention):
             number = number * context.key_mask_BM.cpu()[:, None, None, :]
         return number
 
-    def _round(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        buckets_BHN: Tensor,
-        context: Context,
-        dropout: float,
-    ) -> tuple[Tensor, Tensor]:
-        """Return one round's output (B, H, N, V) and the logarithms of its normalisers (B, H, N).
+    def _size(self, n: int) -> int:
+        """Return S for n positions."""
+        if self.config.parity == "lra2021":
+            return n // ARENA_CHUNKS + 1
+        return self.config.chunk
 
-        A row with nothing to read has the output 0 and a normaliser that is least of all.
-        """
-        batch, heads, n, width = q.shape
-        size = self.config.chunk
-        count = -(-n // size)
-        order_BHN = buckets_BHN.argsort(dim=-1, stable=True)
-        back_BHN = order_BHN.argsort(dim=-1)
-        missing = count * size - n
+    def _scale(self, width: int) -> float:
+        """Return what logits are multiplied by."""
+        return math.sqrt(width) if self.config.parity == "lra2021" else default_scale(width)
 
-        def chunks(x_BHNK: Tensor) -> Tensor:
-            index = order_BHN.unsqueeze(-1).expand(-1, -1, -1, x_BHNK.shape[-1])
-            x = F.pad(x_BHNK.gather(2, index), (0, 0, 0, missing))
-            return x.view(batch, heads, count, size, -1)
-
-        def with_previous(x_BHUSK: Tensor) -> Tensor:
-            # A single chunk would read itself twice, which changes nothing.
-            if count == 1:
-                return x_BHUSK
-            return torch.cat([x_BHUSK, x_BHUSK.roll(1, dims=2)], dim=3)
-
-        places_BHUS = F.pad(order_BHN, (0, missing), value=-1).view(batch, heads, count, size)
-        keys_BHUX = with_previous(places_BHUS.unsqueeze(-1)).squeeze(-1)
-        hidden = keys_BHUX == -1
-        if context.key_mask_BM is not None:
-            padding_BHN = (~context.key_mask_BM[:, None]).expand(-1, heads, -1)
-            flat = padding_BHN.gather(2, keys_BHUX.clamp(min=0).flatten(2))
-            hidden = hidden | flat.view_as(hidden)
-        hidden = hidden.unsqueeze(3)
-        rows, columns = places_BHUS.unsqueeze(-1), keys_BHUX.unsqueeze(-2)
-        if context.causal:
-            hidden = hidden | (columns > rows)
-
-        q_BHUSK = chunks(q * default_scale(width))
-        logits = q_BHUSK @ with_previous(chunks(k)).mT
-        logits = logits - SELF * (rows == columns)
-        nothing_BHUS1 = hidden.all(-1, keepdim=True)
-        logits = logits.masked_fill(hidden & ~nothing_BHUS1, -math.inf)
-        total_BHUS1 = logits.logsumexp(-1, keepdim=True)
-        weights = (logits - total_BHUS1).exp().masked_fill(nothing_BHUS1, 0.0)
-        weights = F.dropout(weights, dropout, dropout > 0.0)
-        out = weights @ with_previous(chunks(v))
-        total = total_BHUS1.masked_fill(nothing_BHUS1, -2 * SELF)
-
-        def put_back(x_BHUSV: Tensor) -> Tensor:
-            index = back_BHN.unsqueeze(-1).expand(-1, -1, -1, x_BHUSV.shape[-1])
-            return x_BHUSV.flatten(2, 3).gather(2, index)
-
-        return put_back(out), put_back(total).squeeze(-1)
+    @property
+    def _penalty(self) -> float:
+        """Return what is taken off the logit of a position with itself."""
+        return 0.0 if self.config.parity == "lra2021" else SELF

@@ -7,7 +7,7 @@ value head   S positions in a block   U blocks   W blocks as sources   L blocks 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import torch
@@ -24,7 +24,10 @@ from attention_impls.contract import (
     zero_padding,
 )
 from attention_impls.dense._fused import fused_softmax
+from attention_impls.learned._sorting import dense_sort, sort
+from attention_impls.learned._summed import summed_attention, summed_oracle
 from lra.core.cards import AttentionCard, Capabilities
+from lra.core.errors import UnsupportedError
 
 FLOOR = 1e-20
 """Least share of real positions in a sorted slot that can be told from none in float32."""
@@ -41,6 +44,14 @@ class SinkhornConfig(MechanismConfig, frozen=True):
     """Divides what the sorting network says: lower is nearer to a permutation."""
     noise: bool = True
     """Gumbel noise on what the sorting network says, in training only."""
+    parity: Literal["none", "lra2021"] = "none"
+    """lra2021: what the arena's code amounts to (it had block=50, and 64 for images). Nothing is
+    sorted, so there is no network, and the other fields but `block` have no effect. A query reads
+    the positions a multiple of U away, for U blocks, by one softmax, and by a second, which is
+    added, one slot for each run of U positions, the plain sum of its keys and of its values. What
+    belongs together depends on how many positions there are, padded ones included: bidirectional
+    only, and padded rows need one common length. Unlike there, padding is masked, and the block
+    need not divide the length."""
 
 
 class Sinkhorn(Attention):
@@ -58,8 +69,7 @@ class Sinkhorn(Attention):
 
     Ours: the last normalisation is that of rows, so that weights sum to 1; a slot mixes the real
     positions in it alone and is left out where it has none; blocks of nothing but padding take no
-    part, so that padding behind an input changes nothing. The Long Range Arena's version strided
-    its blocks, summed two softmaxes, and its network had no effect.
+    part, so that padding behind an input changes nothing.
     """
 
     card = AttentionCard(
@@ -92,8 +102,9 @@ class Sinkhorn(Attention):
     ) -> None:
         super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
         self.longest = max(1, -(-dims.max_length // self.config.block))
-        self.sort_hidden = nn.Linear(dims.width, dims.width)
-        self.sort_wanted = nn.Linear(dims.width, dims.heads * self.longest)
+        if self.config.parity == "none":
+            self.sort_hidden = nn.Linear(dims.width, dims.width)
+            self.sort_wanted = nn.Linear(dims.width, dims.heads * self.longest)
 
     @classmethod
     def exact_at(cls, n: int) -> SinkhornConfig:
@@ -109,6 +120,8 @@ class Sinkhorn(Attention):
         self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
     ) -> Heads:
         """Add what the sorting network wants, (B, H, U, W) float32 or better, to the heads."""
+        if self.config.parity == "lra2021":
+            return super().project(x_BND, context, source_BMD, state)
         count = -(-x_BND.shape[1] // self.config.block)
         x_BND = zero_padding(x_BND, context.query_mask_BN)
         with torch.autocast(x_BND.device.type, enabled=False):
@@ -137,19 +150,25 @@ class Sinkhorn(Attention):
         context: Context,
         state: Any = None,
         *,
-        wanted: Tensor,
+        wanted: Tensor | None = None,
     ) -> tuple[Tensor, Any]:
         """Return softmax over both blocks' keys, (B, H, N, V)."""
+        self._refuse_parity(context)
         batch, heads, n, width = q_BHNK.shape
         if not n:
             return v_BHNV, None
+        dropout = self.dims.dropout if self.training else 0.0
+        if wanted is None:
+            size = self.config.block
+            out = summed_attention(q_BHNK, k_BHNK, v_BHNV, context, size=size, dropout=dropout)
+            return out, None
         size, count = self.config.block, wanted.shape[2]
         real_B1N1 = q_BHNK.new_ones(1, 1, n, 1, dtype=torch.bool)
         if context.key_mask_BM is not None:
             real_B1N1 = context.key_mask_BM[:, None, :, None]
             k_BHNK, v_BHNV = (x.masked_fill(~real_B1N1, 0.0) for x in (k_BHNK, v_BHNV))
         real_BUS = self._blocks(real_B1N1).squeeze(1).squeeze(-1)
-        sort_BHUW = _sort(wanted, real_BUS.any(-1), self.config.iterations, context.causal)
+        sort_BHUW = sort(wanted, real_BUS.any(-1), self.config.iterations, context.causal)
 
         q_BHUSK, k_BHUSK, v_BHUSV = (self._blocks(x) for x in (q_BHNK, k_BHNK, v_BHNV))
         whole = context.key_mask_BM is None and count * size == n
@@ -173,7 +192,7 @@ class Sinkhorn(Attention):
             v_BHUXV.flatten(1, 2),
             permitted,
             None,
-            dropout=self.dims.dropout if self.training else 0.0,
+            dropout=dropout,
         )
         return out.view(batch, heads, count * size, width)[:, :, :n], None
 
@@ -184,9 +203,12 @@ class Sinkhorn(Attention):
         v_BHNV: Tensor,
         context: Context,
         *,
-        wanted: Tensor,
+        wanted: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return the same with each block's mix written out over all positions, in float64."""
+        self._refuse_parity(context)
+        if wanted is None:
+            return summed_oracle(q_BHNK, k_BHNK, v_BHNV, context, size=self.config.block)
         q, k, v = q_BHNK.double(), k_BHNK.double(), v_BHNV.double()
         batch, heads, n, width = q.shape
         size = self.config.block
@@ -198,7 +220,7 @@ class Sinkhorn(Attention):
         filled_BU = torch.stack(
             [real_BN[:, block_N == u].any(1) for u in range(wanted.shape[2])] or [real_BN], dim=1
         )
-        mix_BHUW = _dense_sort(
+        mix_BHUW = dense_sort(
             wanted.double(), filled_BU, self.config.iterations, causal=context.causal
         )
         weights = []
@@ -224,9 +246,18 @@ class Sinkhorn(Attention):
         weights_BHNN = torch.stack(weights, dim=2) if n else q.new_zeros(batch, heads, 0, 0)
         return weights_BHNN @ v, weights_BHNN
 
-    def support(self, n: int, m: int, context: Context, *, wanted: Tensor) -> Tensor:
+    def support(self, n: int, m: int, context: Context, *, wanted: Tensor | None = None) -> Tensor:
         """Return all pairs, or all earlier ones: a soft sort reads every block."""
+        self._refuse_parity(context)
         return super().support(n, m, context)
+
+    def _refuse_parity(self, context: Context) -> None:
+        """Raise `UnsupportedError` where the arena's sums would let the future in."""
+        if context.causal and self.config.parity == "lra2021":
+            raise UnsupportedError(
+                "sinkhorn: the sums of parity='lra2021' hold later positions, so they cannot be "
+                "causal; leave parity out"
+            )
 
     def _blocks(self, x_BHNK: Tensor) -> Tensor:
         """(B, H, N, K) to (B, H, U, S, K), zero behind the last position."""
@@ -249,46 +280,3 @@ def _mixed(sort_BHUW: Tensor, x_BHUSK: Tensor, shares_BHUS: Tensor | None) -> Te
         shares = shares_BHUS.masked_fill(shares_BHUS <= FLOOR, 1.0)
         mixed_BHUSK = mixed_BHUSK / shares.unsqueeze(-1)
     return mixed_BHUSK.to(x_BHUSK.dtype)
-
-
-def _sort(wanted_BHUW: Tensor, filled_BU: Tensor, iterations: int, causal: bool) -> Tensor:
-    """Return S, (B, H, U, W): columns and then rows made to sum to 1, in logarithms.
-
-    Blocks without a real position want themselves and are wanted by none, so that nothing is empty.
-    Causal, rows alone sum to 1, over earlier blocks; a row without any is zero.
-    """
-    count = wanted_BHUW.shape[2]
-    filled_B1UW = (filled_BU[:, :, None] & filled_BU[:, None, :]).unsqueeze(1)
-    if causal:
-        earlier_UW = causal_mask(count, count, wanted_BHUW.device).tril(-1)
-        permitted = filled_B1UW & earlier_UW
-        any_B1U1 = permitted.any(-1, keepdim=True)
-        logits = wanted_BHUW.masked_fill(~permitted & any_B1U1, -math.inf)
-        return logits.softmax(-1).masked_fill(~any_B1U1, 0.0)
-    if not bool(filled_BU.all()):
-        unit_UW = torch.eye(count, dtype=torch.bool, device=wanted_BHUW.device)
-        empty_B1U1 = ~filled_BU[:, None, :, None]
-        wanted_BHUW = wanted_BHUW.masked_fill(~filled_B1UW, -math.inf)
-        wanted_BHUW = wanted_BHUW.masked_fill(unit_UW & empty_B1U1, 0.0)
-    for _ in range(iterations):
-        wanted_BHUW = wanted_BHUW.log_softmax(-2).log_softmax(-1)
-    return wanted_BHUW.exp() if iterations else wanted_BHUW.softmax(-1)
-
-
-def _dense_sort(wanted: Tensor, filled_BU: Tensor, iterations: int, *, causal: bool) -> Tensor:
-    """For the oracle: shares divided by their sums, over and over."""
-    both = filled_BU[:, None, :, None] & filled_BU[:, None, None, :]
-    if causal:
-        both = both & torch.ones_like(both).tril(-1)
-    top = wanted.detach().amax((-2, -1), keepdim=True) if wanted.numel() else 0.0
-    share = torch.exp(wanted - top) * both
-    for _ in range(1 if causal else iterations):
-        if not causal:
-            total = share.sum(-2, keepdim=True)
-            share = share / torch.where(total > 0.0, total, 1.0)
-        total = share.sum(-1, keepdim=True)
-        share = share / torch.where(total > 0.0, total, 1.0)
-    if not causal and not iterations:
-        total = share.sum(-1, keepdim=True)
-        share = share / torch.where(total > 0.0, total, 1.0)
-    return share

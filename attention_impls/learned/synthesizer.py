@@ -56,10 +56,10 @@ class Synthesizer(Attention):
     taken out of sum and normaliser; factors and matrices start as Gaussians that give logits of
     variance 1.
 
-    The Long Range Arena's own runs (`lra2021`) are `logits=random dot_product=true`: its text
-    configuration names factorised logits of rank 32, which never reach the model. What it did with
-    the dense form (heads and positions scrambled by a reshape) and with masks where the dot product
-    is left out (dropped) is not repeated.
+    The Long Range Arena's own runs are `logits=random dot_product=true`, with padding masked as
+    here, so there is no `parity`: its text configuration names factorised logits of rank 32, which
+    never reach the model. What it did with the dense form (heads and positions scrambled by a
+    reshape) and with masks where the dot product is left out (dropped) is not repeated.
     """
 
     card = AttentionCard(

@@ -43,7 +43,8 @@ class Linformer(Attention):
     over the M keys may be negative and need not sum to 1, and every slot mixes all positions, so
     there is no causal form. Keys and values of padding are zeroed before E. Ours: `mix` compresses
     the input before projecting it. E and F have no bias and start as Gaussians of variance 1 / P,
-    the theorem's.
+    the theorem's. The Long Range Arena's own runs are `rank=16 sharing=key-value`, but that it read
+    padding too.
     """
 
     card = AttentionCard(

@@ -7,7 +7,7 @@ U blocks   S positions in a block   A blocks that a block reads   P padded keys 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import torch
@@ -21,6 +21,9 @@ from attention_impls.pattern._layouts import Graph, Shared, divided
 from attention_impls.pattern._parts import Part, attend_part, needs_autograd
 from lra.core.cards import AttentionCard, Capabilities
 
+ARENA_REACH = 1024
+"""Positions that the arena's random blocks come from."""
+
 
 class BigbirdConfig(MechanismConfig, frozen=True):
     """The paper's internal construction (ITC), whose global blocks are part of the input."""
@@ -29,6 +32,10 @@ class BigbirdConfig(MechanismConfig, frozen=True):
     """S, positions in a block."""
     random: Annotated[int, msgspec.Meta(ge=0)] = 3
     """R, random blocks that a block reads, or as many as are left."""
+    parity: Literal["none", "lra2021"] = "none"
+    """lra2021: the arena's random blocks, all of them among the first 1024 positions, however long
+    the input. Unlike there, draws follow the seed, padding is masked, the last global block is that
+    of the last real position, and no block of padding is added where blocks divide the length."""
 
 
 class Bigbird(Attention):
@@ -169,7 +176,10 @@ class Bigbird(Attention):
     def _drawn(self, used: int) -> Tensor:
         """Return the random blocks of all but the first and last of `used` blocks, (H, U - 2, R);
         -1 where fewer are left."""
-        return _random_blocks(tuple(self.seeds_H.tolist()), used, self.config.random)
+        size, farthest = self.config.block, used - 1
+        if self.config.parity == "lra2021" and 2 * size < ARENA_REACH:
+            farthest = min(farthest, ARENA_REACH // size - 1)
+        return _random_blocks(tuple(self.seeds_H.tolist()), used, self.config.random, farthest)
 
     def _table(self, used: int, count: int) -> Tensor:
         """Return which blocks each of `count` blocks reads if `used` are in use, (H, U, A).
@@ -191,8 +201,9 @@ class Bigbird(Attention):
 
 
 @lru_cache(maxsize=64)
-def _random_blocks(seeds: tuple[int, ...], used: int, random: int) -> Tensor:
-    """Return `random` blocks for each seed and block 1 ... used - 2, -1 where none is left.
+def _random_blocks(seeds: tuple[int, ...], used: int, random: int, farthest: int) -> Tensor:
+    """Return `random` blocks up to `farthest` for each seed and block 1 ... used - 2, -1 where none
+    is left.
 
     Of the blocks that the row does not read anyway, those with the least hash of (seed, row,
     block): a uniform choice without replacement that needs no table as long as the longest input.
@@ -207,7 +218,10 @@ def _random_blocks(seeds: tuple[int, ...], used: int, random: int) -> Tensor:
             row_U1 = rows[start : start + together].unsqueeze(-1)
             rank_UV = _mixed(_mixed(row_U1 * _GOLDEN + seed) + columns * _GOLDEN) >> 1
             read = (columns - row_U1).abs() <= 1
-            read = read | (columns == 0) | (columns == used - 1)
+            # The arena leaves out a few more for the two rows before the last; where `farthest`
+            # is the last block they read those anyway.
+            spared = 4 * (row_U1 == used - 3) + 3 * (row_U1 == used - 2)
+            read = read | (columns == 0) | (columns == used - 1) | (columns > farthest - spared)
             rank_UV = rank_UV.masked_fill(read, torch.iinfo(torch.int64).max)
             rank, block = rank_UV.topk(taken, dim=-1, largest=False)
             block = block.masked_fill(rank == torch.iinfo(torch.int64).max, -1)

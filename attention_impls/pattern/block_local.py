@@ -131,6 +131,7 @@ class BlockLocal(Attention):
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> RememberedWindow:
         """Return an empty memory of all keys of a block but one, or of `length` if that is less."""
+        self._refuse_parity(Context(causal=True))
         heads, width = self.dims.heads, self.dims.head_width
         remembered = min(self.config.block - 1, length)
         return empty_window(batch, heads, width, remembered=remembered, device=device, dtype=dtype)

@@ -6,14 +6,15 @@ U blocks of queries   L positions in a block, l   P summary columns
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attention_impls.contract import Context, MechanismConfig
+from attention_impls.contract import Context, MechanismConfig, Position
+from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._layouts import Own, Shared, divided
 from attention_impls.pattern._parts import (
     Hidden,
@@ -35,6 +36,12 @@ class SparseFixedConfig(MechanismConfig, frozen=True):
     summary: Annotated[int, msgspec.Meta(ge=1)] = 32
     """c, last positions of each block, which every other block reads; the paper has 8, 16, 32.
     From l on it is all of them."""
+    parity: Literal["none", "lra2021"] = "none"
+    """lra2021: the arena's "Sparse", to be asked for with stride=50 summary=10. The first position
+    of a block is a summary too, and no key is read by an earlier query although the tasks are not
+    causal; but for the class token: position 0 reads and is read by all, and blocks are counted
+    from position 1. Asked for causally it is the form without a class token, where blocks begin at
+    0. There it was dense with a mask; here it is not."""
 
 
 class SparseFixed(UnionOfPatterns):
@@ -51,6 +58,7 @@ class SparseFixed(UnionOfPatterns):
     trials = (
         SparseFixedConfig(stride=4, summary=1),
         SparseFixedConfig(stride=6, summary=2),
+        SparseFixedConfig(stride=5, summary=2, parity="lra2021"),
     )
 
     card = AttentionCard(
@@ -84,27 +92,38 @@ class SparseFixed(UnionOfPatterns):
 
     def support(self, n: int, m: int, context: Context) -> Tensor:
         """Return the union, (N, M)."""
-        size = self.config.stride
+        size, arena = self.config.stride, self.config.parity == "lra2021"
+        token = 1 if arena and not context.causal else 0
         union_NM = torch.zeros(n, m, dtype=torch.bool)
         for place in range(n):
             i = place + (m - n if context.causal else 0)
-            union_NM[place, i - i % size : i - i % size + size] = True
-            union_NM[place, torch.arange(m) % size >= size - self.config.summary] = True
-            if context.causal:
+            for j in range(m):
+                block, rest = divmod(j - token, size)
+                union_NM[place, j] = (
+                    block == (i - token) // size
+                    or rest >= size - self.config.summary
+                    or (arena and rest == 0)
+                )
+            if context.causal or arena:
                 union_NM[place, i + 1 :] = False
+            if token and place == 0:
+                union_NM[place] = True
+        if token:
+            union_NM[:, :1] = True
         return union_NM
 
     def pattern(self, rows_N: Tensor, columns_M: Tensor, *, causal: bool) -> Tensor:
         """Return the union, from positions."""
-        size, rows_N1 = self.config.stride, rows_N.unsqueeze(-1)
-        union = (rows_N1 // size == columns_M // size) | self._is_summary(columns_M)
-        return union & (columns_M <= rows_N1) if causal else union
+        if causal or self.config.parity == "none":
+            return self._union(rows_N, columns_M, causal)
+        inner = self._union(rows_N - 1, columns_M - 1, causal=True)
+        return inner | (rows_N == 0).unsqueeze(-1) | (columns_M == 0)
 
     def pairs(self, n: int, m: int, *, causal: bool) -> int:
         """Return those of the blocks and of the summary columns, half of which causality spares."""
-        size = self.config.stride
-        summary = m // size * min(self.config.summary, size)
-        return n * (size + (summary // 2 if causal else summary))
+        summary = m // self.config.stride * self._per_block
+        halved = causal or self.config.parity == "lra2021"
+        return n * (self.config.stride + (summary // 2 if halved else summary))
 
     def in_parts(
         self,
@@ -115,8 +134,59 @@ class SparseFixed(UnionOfPatterns):
         context: Context,
     ) -> Tensor:
         """Return the merged softmax of the own block and of the others' summaries."""
+        position, causal = context.position, context.causal
+        if causal or self.config.parity == "none":
+            parts = self._parts(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, position, causal=causal)
+            return merge(parts).to(q_BHNK.dtype)
+        n, device = q_BHNK.shape[2], q_BHNK.device
+        first, places_N = slice(0, 1), torch.arange(n, device=device)
+        mask_BM = key_mask_BM
+        if mask_BM is None:
+            mask_BM = torch.ones(1, n, dtype=torch.bool, device=device)
+        q, k, v = (x[:, :, 1:] for x in (q_BHNK, k_BHMK, v_BHMV))
+        parts = self._parts(q, k, v, mask_BM[:, 1:], position, causal=True, origin=1)
+        token = Shared(blocks=1, keys=1)
+        part = Part(
+            token,
+            real_BP=mask_BM[:, first],
+            bias=positional(position, token, places_N[None, 1:], places_N[first]),
+            dropout=self.rate,
+        )
+        out, lse = attend_part(
+            q.unsqueeze(2),
+            k_BHMK[:, :, first],
+            v_BHMV[:, :, first],
+            part,
+            autograd=needs_autograd(q, position),
+        )
+        others_BHNV = merge([*parts, (out.squeeze(2), lse.squeeze(2))])
+        token_BH1V = fused_softmax(
+            q_BHNK[:, :, first],
+            k_BHMK,
+            v_BHMV,
+            None if key_mask_BM is None else key_mask_BM[:, None, None, :],
+            None if position is None else position.logits(places_N[first], places_N),
+            dropout=self.rate,
+        )
+        return torch.cat([token_BH1V, others_BHNV.to(q_BHNK.dtype)], dim=2)
+
+    def _parts(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        key_mask_BM: Tensor | None,
+        position: Position | None,
+        *,
+        causal: bool,
+        origin: int = 0,
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Return the own block and the others' summaries, outputs (B, H, N, V) and log sums.
+
+        `origin` is the position of the first key.
+        """
         n, m, device = q_BHNK.shape[2], k_BHMK.shape[2], q_BHNK.device
-        size, position = self.config.stride, context.position
+        size = self.config.stride
         autograd = needs_autograd(q_BHNK, position)
         above = (m - n) // size
         count, first = -(-m // size) - above, above * size
@@ -125,13 +195,14 @@ class SparseFixed(UnionOfPatterns):
             key_mask_BM = torch.ones(1, m, dtype=torch.bool, device=device)
         places_P = torch.arange(first, first + length, device=device).clamp(max=m - 1)
         q = divided(F.pad(q_BHNK, (0, 0, ahead, length - ahead - n)), 2, count, size)
+        places_P = places_P + origin
         rows_US = places_P.view(count, size)
 
         own = Own(blocks=count, group=size, keys=size)
         behind = first + length - m
         k, v = (F.pad(x[:, :, first:], (0, 0, 0, behind)) for x in (k_BHMK, v_BHMV))
         future_SS = torch.ones(size, size, dtype=torch.bool, device=device).triu(1)
-        future: Hidden = [(slice(0, size), future_SS)] if context.causal else []
+        future: Hidden = [(slice(0, size), future_SS)] if causal else []
         part = Part(
             own,
             real_BP=F.pad(key_mask_BM[:, first:], (0, behind)),
@@ -144,30 +215,44 @@ class SparseFixed(UnionOfPatterns):
         columns_P = torch.arange(m, device=device)
         columns_P = columns_P[self._is_summary(columns_P)]
         if len(columns_P):
-            per_block = min(self.config.summary, size)
-            step = per_block if context.causal else 0
+            step = self._per_block if causal else 0
             shared = Shared(blocks=count, keys=len(columns_P), step=step, first=above)
 
             def others(blocks: slice) -> Hidden:
                 block_T11 = torch.arange(above + blocks.start, above + blocks.stop, device=device)
                 block_T11 = block_T11[:, None, None]
                 read_W = columns_P[: shared.reach(blocks)] // size
-                hidden = read_W >= block_T11 if context.causal else read_W == block_T11
+                hidden = read_W >= block_T11 if causal else read_W == block_T11
                 return [(slice(0, len(read_W)), hidden)]
 
             part = Part(
                 shared,
                 real_BP=key_mask_BM[:, columns_P],
                 rule=others,
-                bias=positional(position, shared, rows_US, columns_P),
+                bias=positional(position, shared, rows_US, columns_P + origin),
                 dropout=self.rate,
             )
             k, v = (x.index_select(2, columns_P) for x in (k_BHMK, v_BHMV))
             parts.append(attend_part(q, k, v, part, autograd=autograd))
-        out_BHNV = merge(parts).flatten(2, 3)[:, :, ahead : ahead + n]
-        return out_BHNV.to(q_BHNK.dtype)
+        stays = slice(ahead, ahead + n)
+        return [
+            (out.flatten(2, 3)[:, :, stays], lse.flatten(2, 3)[:, :, stays]) for out, lse in parts
+        ]
+
+    def _union(self, rows_N: Tensor, columns_M: Tensor, causal: bool) -> Tensor:
+        """Return the paper's union, and the first of a block where the arena reads it, (N, M)."""
+        size, rows_N1 = self.config.stride, rows_N.unsqueeze(-1)
+        union = (rows_N1 // size == columns_M // size) | self._is_summary(columns_M)
+        return union & (columns_M <= rows_N1) if causal else union
+
+    @property
+    def _per_block(self) -> int:
+        """Return how many positions of a block others read."""
+        first = self.config.parity == "lra2021"
+        return min(self.config.summary + first, self.config.stride)
 
     def _is_summary(self, columns_M: Tensor) -> Tensor:
-        """Return which positions are among the last c of their block."""
+        """Return which positions are among the last c of their block, or the first in parity."""
         size = self.config.stride
-        return columns_M % size >= size - self.config.summary
+        summary = columns_M % size >= size - self.config.summary
+        return summary | (columns_M % size == 0) if self.config.parity == "lra2021" else summary

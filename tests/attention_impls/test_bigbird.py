@@ -29,7 +29,7 @@ def test_each_block_reads_its_neighbours_the_ends_and_its_own_random_ones(build)
 
 def test_random_blocks_come_from_everywhere() -> None:
     """Not from the first thousand positions, and evenly: each block about as often as another."""
-    drawn = bigbird._random_blocks(tuple(range(50)), 102, 3)
+    drawn = bigbird._random_blocks(tuple(range(50)), 102, 3, 101)
     counts = torch.bincount(drawn.flatten(), minlength=102)[1:101]
     assert counts.sum() == 50 * 100 * 3 and counts.min() > 90 and counts.max() < 220
 
@@ -88,4 +88,22 @@ def test_padding_behind_changes_nothing(real: int, build) -> None:
 
 
 def test_the_papers_sizes_are_the_default() -> None:
-    assert BigbirdConfig() == BigbirdConfig(block=64, random=3)
+    assert BigbirdConfig() == BigbirdConfig(block=64, random=3, parity="none")
+
+
+def test_the_arenas_random_blocks_are_among_the_first_1024_positions(build) -> None:
+    """Its code draws row i of blocks of 64 from 1 ... 15; rows U - 3 and U - 2 from 1 ... 11 and
+    1 ... 12; and from all blocks up to a length of 1024."""
+    layer = build(("bigbird", {"parity": "lra2021"}))
+    drawn = layer._drawn(40)
+    assert int(drawn.min()) >= 1 and int(drawn[:, :-2].max()) == 15
+    assert int(drawn[:, -2].max()) <= 11 and int(drawn[:, -1].max()) <= 12
+    # Row 13 reads block 15 but not 12, 13, 14 as random ones; row 18 all from 1 to 15.
+    rows = bigbird._random_blocks(tuple(range(200)), 40, 3, 15)
+    assert set(rows[:, 12].unique().tolist()) == {*range(1, 12), 15}
+    assert set(rows[:, 17].unique().tolist()) == set(range(1, 16))
+    assert set(rows[:, -2].unique().tolist()) == set(range(1, 12))
+    assert set(rows[:, -1].unique().tolist()) == set(range(1, 13))
+    paper = build(("bigbird", {}))
+    assert torch.equal(layer._drawn(16), paper._drawn(16))
+    assert int(paper._drawn(40).max()) > 15

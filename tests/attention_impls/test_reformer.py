@@ -113,7 +113,42 @@ def test_a_seed_and_a_layer_have_draws_of_their_own(build) -> None:
 
 
 def test_hyper_parameters() -> None:
-    assert ReformerConfig() == ReformerConfig(64, 4)
+    assert ReformerConfig() == ReformerConfig(64, 4, "none")
     for wrong in ({"chunk": 0}, {"rounds": 0}):
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert(wrong, ReformerConfig)
+
+
+def test_the_arenas_buckets_and_chunks_are_ten_whatever_the_length(build, draw) -> None:
+    """Of 2001 positions its code makes 2010, in chunks of 201; here the last is short."""
+    layer = build(("reformer", {"chunk": 64, "rounds": 1, "parity": "lra2021"}))
+    for n, size in ((2001, 201), (1000, 101), (41, 5)):
+        buckets = layer.buckets(torch.randn(1, 2, n, 8, dtype=torch.float64), None)
+        assert int(buckets.max()) == 9 and int(buckets.min()) == 0
+        read = layer.support(n, n, Context(), buckets=buckets)[0, 0].sum(-1)
+        short = n - 9 * size if n > 41 else 1
+        assert set(read.tolist()) <= {2 * size, size + short}
+
+
+def test_the_arenas_logits_by_hand(build) -> None:
+    """Times sqrt(4) = 2, keys as long as they are, itself like any other: q_0 = (1, 0, 0, 0) has
+    2 with itself, 2 x with q_1 = (x, ...) and 0 with q_2; with x = 1/2 the weights go as e^2, e, 1.
+    Three positions are three chunks of one: 0, sorted behind 1, reads it and itself."""
+    layer = build(("reformer", {"rounds": 1, "parity": "lra2021"}))
+    q = torch.zeros(1, 2, 3, 4, dtype=torch.float64)
+    q[:, :, 0, 0], q[:, :, 1, 0], q[:, :, 2, 1] = 1.0, 0.5, 1.0
+    v = torch.tensor([[3.0], [6.0], [9.0]], dtype=torch.float64).expand(1, 2, -1, -1)
+    buckets = torch.tensor([7, 1, 8]).expand(1, 2, 1, 3)  # sorted: 1, 0, 2
+    e = 2.718281828459045
+    wanted = [(3 * e * e + 6 * e) / (e * e + e), None, None]
+    # 1 reads 2 in the ring, with which it has 0, and itself with 2 / 4; 2 reads 0 and itself.
+    wanted[1] = (6 * e**0.5 + 9) / (e**0.5 + 1)
+    wanted[2] = (3 + 9 * e * e) / (1 + e * e)
+    for found, _ in (
+        layer.attend(q, q, v, Context(), buckets=buckets),
+        layer.oracle(q, q, v, Context(), buckets=buckets),
+    ):
+        torch.testing.assert_close(found[0, 1, :, 0], torch.tensor(wanted, dtype=torch.float64))
+    x = torch.randn(1, 5, 12, dtype=torch.float64)
+    heads = layer.project(x, Context(), None, None)
+    assert torch.equal(heads.q_BHNK, heads.k_BGMK)

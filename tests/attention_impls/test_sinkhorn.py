@@ -8,7 +8,9 @@ import torch
 
 from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Context
-from attention_impls.learned.sinkhorn import SinkhornConfig, _sort
+from attention_impls.learned._sorting import sort as sorted_by
+from attention_impls.learned.sinkhorn import SinkhornConfig
+from lra.core.errors import UnsupportedError
 
 
 def all_real(count: int) -> torch.Tensor:
@@ -39,18 +41,18 @@ def test_the_sort_comes_near_doubly_stochastic_and_its_rows_are_exact() -> None:
     wanted = torch.randn(1, 2, 6, 6, dtype=torch.float64) * 2
     gaps = []
     for iterations in (1, 5, 20, 60):
-        sort = _sort(wanted, all_real(6), iterations, causal=False)
+        sort = sorted_by(wanted, all_real(6), iterations, causal=False)
         torch.testing.assert_close(sort.sum(-1), torch.ones(1, 2, 6, dtype=torch.float64))
         gaps.append(float((sort.sum(-2) - 1).abs().amax()))
     assert gaps[0] > gaps[1] > gaps[2] > gaps[3] and gaps[3] < 1e-3
 
 
-def test_permuting_the_sources_permutes_the_sort() -> None:
+def test_permuting_the_sources_permutes_thesorted_by() -> None:
     wanted = torch.randn(1, 2, 6, 6, dtype=torch.float64)
     order = torch.randperm(6)
-    sort = _sort(wanted, all_real(6), 7, causal=False)
+    sort = sorted_by(wanted, all_real(6), 7, causal=False)
     torch.testing.assert_close(
-        _sort(wanted[..., order], all_real(6), 7, causal=False), sort[..., order]
+        sorted_by(wanted[..., order], all_real(6), 7, causal=False), sort[..., order]
     )
 
 
@@ -60,14 +62,14 @@ def test_padded_blocks_neither_want_nor_are_wanted() -> None:
     real = filled[0].nonzero().flatten()
     inner = wanted[:, :, real][..., real]
     for causal in (False, True):
-        sort = _sort(wanted, filled, 7, causal)
-        alone = _sort(inner, all_real(3), 7, causal)
+        sort = sorted_by(wanted, filled, 7, causal)
+        alone = sorted_by(inner, all_real(3), 7, causal)
         torch.testing.assert_close(sort[:, :, real][..., real], alone)
         assert not bool(sort[:, :, real][..., ~filled[0]].any())
 
 
 def test_a_causal_sort_reads_earlier_blocks_alone() -> None:
-    sort = _sort(torch.randn(1, 2, 5, 5, dtype=torch.float64), all_real(5), 7, causal=True)
+    sort = sorted_by(torch.randn(1, 2, 5, 5, dtype=torch.float64), all_real(5), 7, causal=True)
     assert not bool(sort.triu().any()) and bool((sort.tril(-1) > 0).any())
     torch.testing.assert_close(sort.sum(-1)[..., 1:], torch.ones(1, 2, 4, dtype=torch.float64))
 
@@ -106,8 +108,39 @@ def test_noise_is_for_training_only(build) -> None:
     torch.testing.assert_close(quiet(x, Context()).y_BND, still)
 
 
+def test_the_arenas_sums_by_hand(build) -> None:
+    """Six positions in blocks of two: three sets {0, 3}, {1, 4}, {2, 5} and two runs of three.
+
+    Its code contracts blocks and permutation over different indices, and rows of a permutation sum
+    to 1: to each slot comes the sum of its run. With q = 0 every softmax is even.
+    """
+    layer = build(("sinkhorn", {"block": 2, "parity": "lra2021"}))
+    assert not any(name.startswith("sort") for name, _ in layer.named_parameters())
+    k = torch.randn(1, 2, 6, 4, dtype=torch.float64)
+    q, v = torch.zeros_like(k), torch.tensor([1.0, 2, 4, 8, 16, 32]).double()[:, None]
+    v = v.expand(1, 2, -1, -1)
+    half = (1 + 2 + 4 + 8 + 16 + 32) / 2
+    wanted = torch.tensor([4.5, 9, 18, 4.5, 9, 18], dtype=torch.float64) + half
+    for found, _ in (layer.attend(q, k, v, Context()), layer.oracle(q, k, v, Context())):
+        torch.testing.assert_close(found[0, 1, :, 0], wanted)
+    # By the sorted keys as the code has them: sum over blocks k of slot s, and over l.
+    blocks = k[0].view(2, 2, 3, 4)
+    permutation = torch.randn(2, 3, 3, dtype=torch.float64).softmax(-1)
+    as_run = torch.einsum("hskd,hnl->hsnd", blocks, permutation)
+    torch.testing.assert_close(as_run[:, :, 1], blocks.sum(2))
+
+
+def test_the_arenas_sums_equal_their_oracle(build, draw, check_oracle, some_padding) -> None:
+    layer = build(("sinkhorn", {"block": 5, "parity": "lra2021"}))
+    for n in (1, 4, 5, 6, 20, 23):
+        check_oracle(layer, draw(2, n), Context())
+        check_oracle(layer, draw(2, n), Context(key_mask_BM=some_padding(2, n)))
+    with pytest.raises(UnsupportedError, match="cannot be causal; leave parity out"):
+        layer.attend(*draw(1, 20), Context(causal=True))
+
+
 def test_hyper_parameters() -> None:
-    assert SinkhornConfig() == SinkhornConfig(64, 7, 0.75, True)
+    assert SinkhornConfig() == SinkhornConfig(64, 7, 0.75, True, "none")
     for wrong in ({"block": 0}, {"temperature": 0.0}, {"iterations": -1}):
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert(wrong, SinkhornConfig)

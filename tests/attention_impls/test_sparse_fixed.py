@@ -21,6 +21,18 @@ BLOCKS_OF_3 = """
 """
 """Blocks of three, of which the last column is the summary."""
 
+ARENA = """
+    xxxxxxxx
+    xx......
+    xxx.....
+    xxxx....
+    xx.xx...
+    xx.xxx..
+    xx.xxxx.
+    xx.xx.xx
+"""
+"""The arena's: a class token, then blocks of three whose first and last column later rows read."""
+
 
 def written(pattern: str) -> torch.Tensor:
     return torch.tensor([[sign == "x" for sign in line] for line in pattern.split()])
@@ -41,6 +53,24 @@ def test_the_pattern_against_a_mask_by_hand(build, draw) -> None:
             torch.testing.assert_close(out, masked)
 
 
+def test_the_arenas_mask_by_hand(build, draw, positions) -> None:
+    """Position 0 is open both ways; no other row reads a later key, though nobody asked for that.
+    Causal, there is no class token: the same blocks, counted from 0."""
+    layer = build(("sparse_fixed", {"stride": 3, "summary": 1, "parity": "lra2021"}))
+    assert torch.equal(layer.support(8, 8, Context()), written(ARENA))
+    assert torch.equal(layer.support(7, 7, Context(causal=True)), written(ARENA)[1:, 1:])
+    qkv = draw(2, 8)
+    for position in positions(layer, "bias"):
+        bias = 0 if position is None else position.logits(torch.arange(8), torch.arange(8))
+        logits = qkv[0] @ qkv[1].mT / 8**0.5 + bias
+        wanted = logits.masked_fill(~written(ARENA), -torch.inf).softmax(-1) @ qkv[2]
+        for out in (
+            layer.attend(*qkv, Context(position=position))[0],
+            layer.in_parts(*qkv, None, Context(position=position)),
+        ):
+            torch.testing.assert_close(out, wanted)
+
+
 @pytest.mark.parametrize(("stride", "summary"), [(4, 4), (4, 9), (1, 1), (30, 1)])
 def test_a_summary_of_everything_is_full_attention(stride: int, summary: int, build) -> None:
     layer = build(("sparse_fixed", {"stride": stride, "summary": summary}))
@@ -54,13 +84,16 @@ def test_two_hops_reach_every_earlier_position(build) -> None:
     assert torch.equal(once @ once > 0, torch.ones(30, 30).tril() > 0)
 
 
+@pytest.mark.parametrize("parity", ["none", "lra2021"])
 @pytest.mark.parametrize("autograd", [False, True])
 @pytest.mark.parametrize("tile", [60, 10**6])
-def test_the_parts_equal_the_oracle(tile, autograd, build, draw, some_padding, monkeypatch) -> None:
+def test_the_parts_equal_the_oracle(
+    tile, autograd, parity, build, draw, some_padding, monkeypatch
+) -> None:
     """One block a tile and several, where causal tiles read no further than they may."""
     monkeypatch.setattr("attention_impls.pattern._parts.TILE", tile)
     monkeypatch.setattr(sparse_fixed, "needs_autograd", lambda q, position: autograd)
-    layer = build(("sparse_fixed", {"stride": 4, "summary": 2}))
+    layer = build(("sparse_fixed", {"stride": 4, "summary": 2, "parity": parity}))
     for causal, n, m in ((False, 23, 23), (True, 24, 24), (True, 7, 22)):
         for mask in (None, some_padding(2, m)):
             q, k, v = draw(2, n, m)
@@ -86,6 +119,6 @@ def test_early_rows_without_a_summary_still_see_their_block(build, draw) -> None
 
 
 def test_the_papers_blocks_are_the_default() -> None:
-    assert SparseFixedConfig() == SparseFixedConfig(stride=128, summary=32)
+    assert SparseFixedConfig() == SparseFixedConfig(stride=128, summary=32, parity="none")
     with pytest.raises(msgspec.ValidationError, match=r"\$.summary"):
         msgspec.convert({"summary": 0}, SparseFixedConfig)
