@@ -20,7 +20,6 @@ from attention_impls.contract import (
     Dims,
     Heads,
     MechanismConfig,
-    default_scale,
     split_heads,
 )
 from attention_impls.kernel._draws import seeded
@@ -44,22 +43,23 @@ class ReformerConfig(MechanismConfig, frozen=True):
     parity: Literal["none", "lra2021"] = "none"
     """lra2021: the arena's, to be asked for with rounds=1. 10 buckets and 10 chunks of n // 10 + 1,
     whatever `chunk`, so time is quadratic; keys are the queries as they are; logits are multiplied
-    by sqrt(K), not divided; a position reads itself like any other; no dropout on weights. Unlike
+    by sqrt(K); a position reads itself like any other; no dropout on weights. Unlike
     there, padding is masked and behind all else, draws follow the seed, causal masks are honoured,
     there is a projection of outputs, and heads and positions are not mixed up before it."""
 
 
 class Reformer(Attention):
-    """softmax(q k^T / sqrt(K)) v with k = q / |q|, over what shares or neighbours a sorted chunk.
+    """softmax(q k^T) v with k = q / |q|, over what shares or neighbours a sorted chunk.
 
     In O(R N (S d + log N)) time. Each round hashes by the nearest of random directions and their
     opposites, sorts by bucket and then by place, and cuts chunks; a chunk reads itself and the one
     before it, in a ring. Rounds are merged by their normalisers, so that a pair counts as often as
     rounds see it. Equal to softmax over shared queries and keys up to two chunks.
 
-    The scale is the paper's; the authors' code makes keys of length sqrt(K) before it divides by
-    that, so its logits are sqrt(K) times as large. The sets are the code's; the paper's formulas
-    also mask keys of other buckets, and take the logarithm of how often a pair is seen off it.
+    Keys have length sqrt(K) in the authors' code before it divides by that, which leaves unit keys;
+    the paper's formulas, which drop the scale, could be read as dividing those again. The sets are
+    the code's too; the paper's formulas also mask keys of other buckets, and take the logarithm of
+    how often a pair is seen off it.
 
     Causal masks the future by place, but which earlier keys are seen depends on later inputs, which
     move the borders of chunks: values-only. Queries are keys, so the projection to keys is unused
@@ -219,7 +219,6 @@ class Reformer(Attention):
         if self.config.parity == "lra2021":
             logits = logits * math.sqrt(q.shape[-1])
         else:
-            logits = logits / math.sqrt(q.shape[-1])
             logits = logits - SELF * torch.eye(n, dtype=q.dtype, device=q.device)
         seen = count_BHNN > 0
         if not n:
@@ -264,7 +263,7 @@ class Reformer(Attention):
 
     def _scale(self, width: int) -> float:
         """Return what logits are multiplied by."""
-        return math.sqrt(width) if self.config.parity == "lra2021" else default_scale(width)
+        return math.sqrt(width) if self.config.parity == "lra2021" else 1.0
 
     @property
     def _penalty(self) -> float:

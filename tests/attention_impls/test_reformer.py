@@ -13,7 +13,7 @@ from attention_impls.learned.reformer import ReformerConfig
 def shared_softmax(q, k, v, causal=False):
     """Softmax over shared queries and keys, where a position reads itself only if alone."""
     n = q.shape[2]
-    logits = q @ k.mT / q.shape[-1] ** 0.5 - 1e5 * torch.eye(n, dtype=q.dtype)
+    logits = q @ k.mT - 1e5 * torch.eye(n, dtype=q.dtype)
     if causal:
         logits = logits.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf)
     return logits.softmax(-1) @ v

@@ -6,11 +6,11 @@ the cost of 10^5, rounds weighted by e^z. Checked against google/trax,
 trax/layers/research/efficient_attention.py (hash_vecs, attend, mask_self_attention,
 LSHSelfAttention) and huggingface/transformers, models/reformer/modeling_reformer.py.
 
-Where these differ among themselves, ours is: the paper's scale, unit keys and 1 / sqrt(d) (trax and
-the port normalise keys to the length sqrt(d) before they divide by it, so their logits are sqrt(d)
-times as large); trax's sets, a whole chunk whatever the bucket, and a pair as often as rounds see
-it (the paper masks other buckets, equation 4, and takes log N_ij off, equation 16); the ring, which
-trax and the port close over all rounds and the paper not at all, is closed in each round.
+Where these differ among themselves, ours is: trax's scale, unit keys and nothing else (trax and the
+port normalise keys to the length sqrt(d) before they divide by it); trax's sets, a whole chunk
+whatever the bucket, and a pair as often as rounds see it (the paper masks other buckets, equation
+4, and takes log N_ij off, equation 16); the ring, which trax and the port close over all rounds and
+the paper not at all, is closed in each round.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def one_round(q, v, buckets, size: int, causal: bool) -> list[tuple[list[float],
         read = chunk + chunks[number - 1]  # the first reads the last
         for i in chunk:
             keys = [j for j in read if j <= i or not causal]
-            logits = [dot(q[i], unit[j]) / math.sqrt(len(q[i])) - 1e5 * (i == j) for j in keys]
+            logits = [dot(q[i], unit[j]) - 1e5 * (i == j) for j in keys]
             top = max(logits)
             shares = [math.exp(x - top) for x in logits]
             weights = [share / sum(shares) for share in shares]
@@ -70,12 +70,12 @@ def test_rounds_of_sorted_chunks(n, size, rounds, causal, build) -> None:
 
 
 def test_three_positions_in_one_chunk_by_hand(build) -> None:
-    """d = 4 and q_0 = (2 ln 2, 0, 0, 0): over |k| = 1 and sqrt(4) its logits are ln 2 with a key
+    """d = 4 and q_0 = (ln 2, 0, 0, 0): over |k| = 1 its logits are ln 2 with a key
     that points the same way and 0 with one at right angles, so weights 2/3 and 1/3, and none for
     itself. Position 0 alone in the causal form reads itself."""
     layer = build(("reformer", {"chunk": 3, "rounds": 1}))
     q = torch.zeros(1, 2, 3, 4).double()
-    q[:, :, 0, 0], q[:, :, 1, 0], q[:, :, 2, 1] = 2 * math.log(2), 5.0, 7.0
+    q[:, :, 0, 0], q[:, :, 1, 0], q[:, :, 2, 1] = math.log(2), 5.0, 7.0
     k = q / q.norm(dim=-1, keepdim=True)
     v = torch.tensor([[100.0], [6.0], [12.0]]).double().expand(1, 2, -1, -1)
     buckets = torch.zeros(1, 2, 1, 3, dtype=torch.int64)
