@@ -73,6 +73,7 @@ class SparseFixed(UnionOfPatterns):
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",
+            cross=True,
             padding="content",
             decode="exact",
             bias=True,

@@ -69,6 +69,7 @@ class SparseStrided(UnionOfPatterns):
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",
+            cross=True,
             padding="content",
             decode="exact",
             bias=True,

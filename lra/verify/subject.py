@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import cycle, product
+from itertools import cycle, islice, product
 from typing import Any, cast
 
 import msgspec
@@ -38,7 +38,7 @@ ROOM = 1e-4
 tolerance: it may compute in float32, whatever it is given."""
 
 SHORT = 40
-"""Up to this length every combination of requests is tried; beyond, one after the other."""
+"""Up to this length all combinations of requests are tried; beyond, one after the other."""
 
 LONGEST = {False: 300, True: 2200}
 """Longest input of the short form and of the full one, borders of a mechanism's blocks apart."""
@@ -248,9 +248,10 @@ class Subject:
         positions: Sequence[str] | None = None,
         **fixed: Any,
     ) -> Iterator[Case]:
-        """Yield cases by length: every combination of a short one, then one each, in turn.
+        """Yield cases by length: all combinations at short ones, beyond one each, in turn.
 
-        All configurations take part, beyond the first at short lengths only.
+        At short lengths all configurations take part, and share the combinations out among them,
+        otherwise at each length; the full form gives all to each.
         """
         directions = self.directions() if causal is None else list(causal)
         schemes = self.positions() if positions is None else list(positions)
@@ -262,12 +263,15 @@ class Subject:
             return
         turn = cycle(combinations)
         for n in self.lengths if lengths is None else lengths:
-            if n > SHORT and not self.full:
-                yield Case(n=n, **next(turn), **fixed)
-                continue
-            for trial in range(len(self.configs) if n <= SHORT else 1):
-                for combination in combinations:
+            trials = len(self.configs) if n <= SHORT else 1
+            each = len(combinations)
+            if not self.full:
+                each = max(2, -(-each // trials)) if n <= SHORT else 1
+            for trial in range(trials):
+                for combination in islice(turn, each):
                     yield Case(n=n, trial=trial, **combination, **fixed)
+            if trials > 1:
+                next(turn)
 
     def claiming(self, claims: Mapping[str, object]) -> Subject:
         """Return the same mechanism with a card that claims more than its own."""
