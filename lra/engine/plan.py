@@ -58,7 +58,8 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
 def plan(spec: RunSpec) -> list[Job]:
     """Return the jobs of a run, each cell once: baselines, then quality, then efficiency by length.
 
-    Raises `UsageError` for any name, key or value that does not exist.
+    A mechanism that cannot be imported gets its jobs too, which will say why. Raises
+    `UsageError` for any name, key or value that does not exist.
     """
     return _Planner(spec).jobs()
 
@@ -261,7 +262,12 @@ PROOFS = ("oracle", "reference", "support", "convergence", "exact_at")
 
 
 def mechanism_hash(target: Target, description: Description, *, proofs: bool = False) -> str:
-    """Hash of the sources that answer, an adapter's among them where there is one."""
+    """Hash of the sources that answer, an adapter's among them where there is one.
+
+    Of one that is unavailable, of the reason: what is missing today may be installed tomorrow.
+    """
+    if description.unavailable is not None:
+        return value_hash(description.unavailable)
     left_out: dict[str, tuple[str, ...]] = {
         "methods": () if proofs else PROOFS,
         "leave_out": () if proofs else ("attention_impls._oracle",),

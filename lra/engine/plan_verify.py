@@ -55,11 +55,7 @@ def law_names() -> list[str]:
 
 def _job(spec: VerifySpec, target: Target, settings: Settings, describer: Describer) -> Job:
     description = describer.describe(target)
-    config = (
-        settings.configure(target, description, asked_for=True)
-        if description.unavailable is None
-        else {}
-    )
+    config = settings.configure(target, description, asked_for=True)
     cell = VerifyCell(
         machine=machine(spec.device),
         torch=library("torch"),

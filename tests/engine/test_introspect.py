@@ -37,7 +37,11 @@ def reason(reference: str) -> str | None:
         ),
         ("\nx = )\n", "SyntaxError: unmatched ')' ({}, line 2)"),
         ("import missing_thing\n", "mechanism 'A' needs the module 'missing_thing'; install it"),
-        ("class A:\n    pass\n", "AttributeError: type object 'A' has no attribute 'card'"),
+        (
+            "class A:\n    pass\n",
+            "A cannot be called: it asks for nothing that could be the input; wrap it in a module "
+            "with forward(x, mask=None), (B, N, D) in and out",
+        ),
     ],
 )
 def test_the_file_and_line_where_it_goes_wrong(folder: Path, source: str, words: str) -> None:

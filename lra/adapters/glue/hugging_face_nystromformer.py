@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 
 class NystromformerSelfAttention(nn.Module):
-    """`transformers` NystromformerSelfAttention, its inputs padded to the length it is built for."""
+    """`transformers` NystromformerSelfAttention, inputs padded to the length it is built for."""
 
     def __init__(
         self, width: int, heads: int, dropout: float, max_length: int, num_landmarks: int = 64

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import packages_distributions, version
 
 from attention_impls.contract import Layer
+from lra.adapters.adapt import assumed
 from lra.core.cells import VerifyCell
 from lra.engine.jobs import Job, Outcome, Progress, Report
 from lra.engine.work.mechanism import device, load_mechanism
@@ -19,7 +20,7 @@ def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
     subject = Subject(mechanism, config, cell.form == "full", cell.device, cell.case)
     laws = kit.select(cell.laws, full=subject.full)
     findings = tuple(kit.verify(subject, laws, tell=lambda law: report(Progress(phase=law.name))))
-    method = {"device": cell.device, "assumed": mechanism.card.assumed, **_package(mechanism)}
+    method = {"device": cell.device, "assumed": assumed(mechanism, config), **_package(mechanism)}
     return Outcome(status="ok", findings=findings, method=method)
 
 
