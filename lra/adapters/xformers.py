@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from lra.adapters.core import AdaptedCore
 from lra.adapters.masks import MaskForm
 from lra.adapters.stranger import Stranger
-from lra.core.errors import UsageError
+from lra.core.errors import UnsupportedError, UsageError
 
 _Component = TypeVar("_Component", bound=type)
 
@@ -66,6 +66,10 @@ def register_attention(name: str, config: type) -> Callable[[_Component], _Compo
     return mark
 
 
+_SUPPORT = {"pairs_mask": "supports_attention_mask", "key_mask": "supports_key_padding_mask"}
+"""What a component says of itself, by the mask that it is about."""
+
+
 class AdaptedXformers(AdaptedCore):
     """Somebody's component between our projections, heads folded into the batch."""
 
@@ -86,6 +90,11 @@ class AdaptedXformers(AdaptedCore):
         named: dict[str, Any],
     ) -> Any:
         """Fold heads and batch, unless it wants them apart, and open them again."""
+        for role, flag in _SUPPORT.items():
+            if self.stranger.asks.get(role) in named and not getattr(module, flag, True):
+                raise UnsupportedError(
+                    f"{self.name} says of itself {flag} = False; leave masks out"
+                )
         if getattr(module, "requires_head_dimension", False):
             return super()._called(module, q_BHNK, k_BHMK, v_BHMV, named)
         batch, heads, n, m = *q_BHNK.shape[:3], k_BHMK.shape[2]

@@ -375,6 +375,27 @@ def test_a_component_with_heads_of_its_own_is_refused() -> None:
         built(zoo.BringsItsHeads)
 
 
+def test_a_component_that_denies_its_mask_gets_none() -> None:
+    layer = built(zoo.DeniesItsMask)
+    assert layer(inputs(), Context()).y_BND.isfinite().all()
+    with pytest.raises(UnsupportedError, match="says of itself supports_attention_mask = False"):
+        layer(inputs(), Context(query_mask_BN=KEEP_BN))
+
+
+class RanksHeads(zoo.Keeps):
+    """Adds an argument of its own to those it hands on."""
+
+    def __init__(self, *args: Any, rank: int = 3, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.rank = rank
+
+
+def test_what_is_handed_on_is_read_with_what_it_is_handed_to() -> None:
+    layer: Any = built(RanksHeads, rank=5)
+    assert layer.inner.bidirectional.rank == 5
+    assert adapt(RanksHeads, "mine").card.assumed[1] == "built with dim = width, heads = heads"
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

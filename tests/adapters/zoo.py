@@ -195,6 +195,12 @@ class Component(TheirBase):
         return softmax(q, k, v, keep)
 
 
+class DeniesItsMask(Registered):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.supports_attention_mask = False
+
+
 class BringsItsHeads(Attention):
     def __init__(self, dropout: float = 0.0) -> None:
         super().__init__()

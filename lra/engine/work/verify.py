@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import version
 
 from attention_impls.contract import Layer
 from lra.adapters.adapt import assumed
 from lra.core.cells import VerifyCell
 from lra.engine.jobs import Job, Outcome, Progress, Report
+from lra.engine.provenance import distribution_of
 from lra.engine.work.mechanism import device, load_mechanism
 from lra.verify import kit
 from lra.verify.subject import Subject
@@ -29,6 +30,5 @@ def _package(mechanism: type[Layer]) -> dict[str, str]:
     stranger = getattr(mechanism, "stranger", None)
     if stranger is None:
         return {}
-    names = packages_distributions().get(mechanism.__module__.partition(".")[0], ())
-    name = stranger.package or next(iter(names), "")
+    name = stranger.package or distribution_of(mechanism.__module__)
     return {"package": f"{name} {version(name)}"} if name else {}
