@@ -111,6 +111,10 @@ class Layer(nn.Module, ABC):
             raise UnsupportedError(f"{self.name} is causal only; ask for causal attention")
         if source_BMD is not None and not can.cross:
             raise UnsupportedError(f"{self.name} cannot attend to another sequence; leave it out")
+        if source_BMD is not None and context.causal and not self.crosses_causally:
+            raise UnsupportedError(
+                f"{self.name} cannot attend to another sequence causally; ask for all of it"
+            )
         if state is not None and can.decode == "none":
             raise UnsupportedError(f"{self.name} cannot decode step by step; call it without state")
         if state is not None and not context.causal:

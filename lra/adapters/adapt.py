@@ -11,8 +11,9 @@ import msgspec
 
 from attention_impls.contract import Layer, MechanismConfig
 from lra.adapters import core, module
-from lra.adapters.core import AdaptedCore, CoreConfig
-from lra.adapters.hugging_face import AdaptedHuggingFace, FromConfig, HuggingFaceConfig
+from lra.adapters.core import AdaptedCore
+from lra.adapters.hugging_face import FromConfig, HuggingFaceConfig
+from lra.adapters.masks import MaskedConfig
 from lra.adapters.module import AdaptedModule, ModuleConfig
 from lra.adapters.stranger import Stranger, by_pairs
 from lra.adapters.xformers import AdaptedXformers, Component
@@ -28,25 +29,29 @@ class Adapter(NamedTuple):
 
     words: str
     layer: type[Layer]
-    config: type[MechanismConfig]
+    config: type[MaskedConfig]
     stranger: type[Stranger]
     capabilities: Callable[[Stranger], Capabilities]
 
 
 CORE = Adapter(
     "a core, (B, H, N, K) in and out, between our projections",
-    AdaptedCore, CoreConfig, Stranger, core.capabilities,
+    AdaptedCore, MaskedConfig, Stranger, core.capabilities,
 )  # fmt: skip
 COMPONENT = Adapter(
     "a component of xFormers' registry, between our projections",
-    AdaptedXformers, CoreConfig, Component, core.capabilities,
+    AdaptedXformers, MaskedConfig, Component, core.capabilities,
 )  # fmt: skip
 MODULE = Adapter(
     "a module, (B, N, D) in and out", AdaptedModule, ModuleConfig, Stranger, module.capabilities
 )
+CONFIGURED = Adapter(
+    "a module, (B, N, D) in and out, built from a config",
+    AdaptedModule, ModuleConfig, FromConfig, module.capabilities,
+)  # fmt: skip
 HUGGING_FACE = Adapter(
     "a module of Hugging Face's kind, built from a config",
-    AdaptedHuggingFace, HuggingFaceConfig, FromConfig, module.capabilities,
+    AdaptedModule, HuggingFaceConfig, FromConfig, module.capabilities,
 )  # fmt: skip
 
 
@@ -74,14 +79,14 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
         stranger = replace(
             stranger, settings=peer.settings, claims=peer.claims, package=peer.package
         )
-    unmet = stranger.unmet(set(_given(stranger)))
+    unmet = stranger.unmet(set(_given(adapter, stranger)))
     if not stranger.first or unmet:
         asks = ", ".join(unmet) or "nothing that could be the input"
         raise UsageError(
             f"{name} cannot be called: it asks for {asks}; wrap it in a module with "
             "forward(x, mask=None), (B, N, D) in and out"
         )
-    capabilities = msgspec.structs.replace(adapter.capabilities(stranger), **stranger.claims)
+    sizes, config = stranger.sizes, stranger.config(adapter.config)
     card = AttentionCard(
         title=name,
         paper="",
@@ -89,13 +94,13 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
         time="nothing",
         memory="nothing",
         linear=False,
-        capabilities=capabilities,
-        assumed=tuple(_assumed(adapter, stranger)),
+        capabilities=_capabilities(adapter, stranger),
+        assumed=tuple(_assumed(adapter, stranger, cast(MaskedConfig, config()))),
     )
-    sizes, config = stranger.sizes, stranger.config(adapter.config)
     members: dict[str, Any] = {
         "__doc__": inspect.getdoc(found) or name,
         "__module__": found.__module__,
+        "adapter": adapter,
         "stranger": stranger,
         "card": card,
         "Config": config,
@@ -112,29 +117,49 @@ def _fitting(found: Callable[..., Any]) -> Adapter:
     by_head = "key" in plain.asks and "value" in plain.asks
     if inspect.isclass(found) and by_head and hasattr(found, "from_config"):
         return COMPONENT
-    if "config" in plain.constructor and plain.first == "hidden_states":
-        return HUGGING_FACE
+    takes = plain.constructor.get("config")
+    if takes is not None and takes.default is takes.empty and not by_head:
+        return HUGGING_FACE if plain.first == "hidden_states" else CONFIGURED
     if by_head and not {"width", "heads"} <= plain.sizes.keys():
         return CORE
     return MODULE
 
 
-def _given(stranger: Stranger) -> Iterator[str]:
+def _given(adapter: Adapter, stranger: Stranger) -> Iterator[str]:
     yield stranger.first
-    asks = stranger.asks
-    yield from (asks[role] for role in ("key", "value", "key_mask") if role in asks)
+    roles = {"key", "value", "key_mask"}
+    if adapter.layer is not AdaptedModule:
+        roles.add("pairs_mask")
+    yield from (name for role, name in stranger.asks.items() if role in roles)
 
 
-def _assumed(adapter: Adapter, stranger: Stranger) -> Iterator[str]:
-    """What was read into its signatures, in words."""
+def _capabilities(adapter: Adapter, stranger: Stranger) -> Capabilities:
+    return msgspec.structs.replace(adapter.capabilities(stranger), **stranger.claims)
+
+
+def assumed(layer: type[Layer], config: MechanismConfig) -> tuple[str, ...]:
+    """Return what was read into the signatures of somebody's class so configured, in words;
+    nothing where the layer is written for our contract."""
+    adapter = getattr(layer, "adapter", None)
+    if adapter is None:
+        return ()
+    return tuple(_assumed(adapter, layer.stranger, config))  # type: ignore[attr-defined, arg-type]
+
+
+def _assumed(adapter: Adapter, stranger: Stranger, config: MaskedConfig) -> Iterator[str]:
     yield adapter.words
     sizes, asks, claims = stranger.sizes, stranger.asks, stranger.claims
-    form = stranger.config(adapter.config)().mask_form  # type: ignore[attr-defined]
     if sizes:
         yield "built with " + ", ".join(f"{name} = {role}" for role, name in sizes.items())
+    unused = set() if _capabilities(adapter, stranger).cross else {"source_mask"}
+    if adapter.layer is AdaptedModule and not by_pairs(stranger):
+        unused.add("pairs_mask")
     for role, whom in _MASKS.items():
-        if role in asks:
-            yield f"{asks[role]}: {whom}; {_MEANINGS[form or stranger.habit(asks[role])]}"
+        if role in asks and role not in unused:
+            per_head = config.mask_per_head and role != "pairs_mask"
+            shape = " (B, 1, 1, M)" if per_head else ""
+            meaning = _MEANINGS[config.mask_form or stranger.habit(asks[role])]
+            yield f"{asks[role]}{shape}: {whom}; {meaning}"
     if "causal" in sizes:
         yield f"two instances with the same parameters, {sizes['causal']} false and true"
     if claims:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -16,7 +17,10 @@ def answer(given: Any, shape: torch.Size, name: str) -> Tensor:
 
     Raises `LraError` for anything else.
     """
-    first = given[0] if not isinstance(given, Tensor) and hasattr(given, "__getitem__") else given
+    first = given
+    if not isinstance(given, Tensor):
+        with suppress(LookupError, TypeError):
+            first = given[0]
     if not isinstance(first, Tensor):
         raise LraError(f"{name} answers with {type(first).__name__} where a tensor belongs")
     if first.shape != shape:

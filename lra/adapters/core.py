@@ -13,24 +13,16 @@ from torch import Tensor
 
 from attention_impls.contract import Attention, Context, Dims, MechanismConfig, causal_mask
 from lra.adapters.answers import answer
-from lra.adapters.masks import MaskForm, formed, pairs
+from lra.adapters.masks import MaskedConfig, nothing_padded, pairs
 from lra.adapters.stranger import Directions, Stranger, by_pairs
 from lra.core.cards import Capabilities
-
-
-class CoreConfig(MechanismConfig, frozen=True):
-    """How the core is called."""
-
-    mask_form: MaskForm = ""
-    """What its masks mean."""
-    always_mask: bool = False
-    """Whether it gets a mask where nothing is padded."""
 
 
 class AdaptedCore(Attention):
     """Somebody's core between our projections."""
 
     stranger: ClassVar[Stranger]
+    config: MaskedConfig
 
     def __init__(self, dims: Dims, config: MechanismConfig | None = None, **own: Any) -> None:
         super().__init__(dims, config, **own)
@@ -51,21 +43,15 @@ class AdaptedCore(Attention):
     ) -> tuple[Tensor, None]:
         """Return (B, H, N, V), and no state."""
         asks = self.stranger.asks
-        named: dict[str, Any] = {}
         n, m = q_BHNK.shape[2], k_BHMK.shape[2]
         keep_BM, causal_NM = context.key_mask_BM, None
+        if keep_BM is None and (self.config.always_mask or self.stranger.needs_mask):
+            keep_BM = nothing_padded(k_BHMK[:, 0])
         if context.causal and by_pairs(self.stranger):
             causal_NM = causal_mask(n, m, q_BHNK.device)
-        if keep_BM is None and self.config.always_mask:  # type: ignore[attr-defined]
-            keep_BM = torch.ones(q_BHNK.shape[0], m, dtype=torch.bool, device=q_BHNK.device)
-        if "key_mask" in asks:
-            if keep_BM is not None:
-                name = asks["key_mask"]
-                named[name] = formed(keep_BM, self._form(name), q_BHNK.dtype)
-            keep_BM = None
-        if "pairs_mask" in asks and not (keep_BM is None and causal_NM is None):
-            mask = formed(pairs(keep_BM, causal_NM), self._form(asks["pairs_mask"]), q_BHNK.dtype)
-            named[asks["pairs_mask"]] = mask
+        in_pairs = pairs(None if "key_mask" in asks else keep_BM, causal_NM)
+        masks = {"key_mask": keep_BM, "pairs_mask": in_pairs}
+        named: dict[str, Any] = {**self.stranger.masks(masks, self.config, q_BHNK.dtype)}
         if context.causal and not by_pairs(self.stranger) and "causal" in asks:
             named[asks["causal"]] = True
         module = self.inner.of(context.causal)
@@ -80,11 +66,8 @@ class AdaptedCore(Attention):
         v_BHMV: Tensor,
         named: dict[str, Any],
     ) -> Any:
-        return module(q_BHNK, k_BHMK, v_BHMV, **named)
-
-    def _form(self, name: str) -> MaskForm:
-        asked: MaskForm = self.config.mask_form  # type: ignore[attr-defined]
-        return asked or self.stranger.habit(name)
+        positional, by_name = self.stranger.attends(q_BHNK, k_BHMK, v_BHMV)
+        return module(*positional, **by_name, **named)
 
 
 def capabilities(stranger: Stranger) -> Capabilities:

@@ -1,7 +1,5 @@
-"""Attention modules of Hugging Face's kind: built from a configuration object, called with
-`hidden_states` and an additive `attention_mask`.
-
-B batch   N queries   M keys   D model width
+"""Attention modules that are built from a configuration object, those of Hugging Face among them,
+which are called with `hidden_states` and an additive `attention_mask`.
 """
 
 from __future__ import annotations
@@ -11,12 +9,11 @@ import sys
 from functools import cached_property
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from lra.adapters.masks import MaskForm, formed
-from lra.adapters.module import AdaptedModule, ModuleConfig
-from lra.adapters.roles import SIZES, roles
+from lra.adapters.masks import MaskForm
+from lra.adapters.module import ModuleConfig
+from lra.adapters.roles import SIZES, is_open, parameters_of, roles
 from lra.adapters.stranger import Stranger
 from lra.core.errors import UsageError
 
@@ -29,16 +26,6 @@ class HuggingFaceConfig(ModuleConfig, frozen=True):
 
     mask_form: MaskForm = "additive"
     mask_per_head: bool = True
-    """Whether its mask is (B, 1, 1, M), as most want it; else (B, M)."""
-
-
-class AdaptedHuggingFace(AdaptedModule):
-    """Somebody's module of Hugging Face's kind."""
-
-    def _mask(self, keep_BM: Tensor, name: str, dtype: torch.dtype) -> Tensor | None:
-        if self.config.mask_per_head:  # type: ignore[attr-defined]
-            keep_BM = keep_BM[:, None, None, :]
-        return formed(keep_BM, self._form(name), dtype)
 
 
 class FromConfig(Stranger):
@@ -57,11 +44,8 @@ class FromConfig(Stranger):
         if inspect.isclass(annotated) and annotated is not inspect.Parameter.empty:
             return annotated
         found = {m for n, m in vars(module).items() if n.endswith("Config") and inspect.isclass(m)}
-        own = [
-            m
-            for m in found
-            if m.__module__.rpartition(".")[0] == module.__name__.rpartition(".")[0]
-        ]
+        home = module.__name__.rpartition(".")[0]
+        own = [m for m in found if m.__module__.rpartition(".")[0] == home]
         if len(own) != 1:
             raise UsageError(
                 f"{self.name} takes a config, and its module names {len(own)} classes of one; "
@@ -72,11 +56,15 @@ class FromConfig(Stranger):
     @cached_property
     def constructor(self) -> dict[str, inspect.Parameter]:
         """The fields of the configuration that are sizes, and one setting for all others."""
-        default = self.configuration()
-        names = [n for names in SIZES.values() for n in names if hasattr(default, n)]
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        found = {n: inspect.Parameter(n, keyword, default=getattr(default, n)) for n in names}
-        return {**found, **{OPTIONS: inspect.Parameter(OPTIONS, keyword, default={})}}
+        default, own = self.configuration(), parameters_of(self.configuration, "__init__")
+        any_field = is_open(self.configuration.__init__)  # type: ignore[misc]
+        found = {}
+        for name in (name for names in SIZES.values() for name in names):
+            if name in own or (any_field and hasattr(default, name)):
+                value = getattr(default, name, None)
+                found[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
+        options = inspect.Parameter(OPTIONS, inspect.Parameter.KEYWORD_ONLY, default={})
+        return {**found, OPTIONS: options}
 
     @cached_property
     def sizes(self) -> dict[str, str]:
@@ -88,7 +76,8 @@ class FromConfig(Stranger):
         """Fill the configuration and build from it, in plain torch."""
         options = arguments.pop(OPTIONS, {})
         config = self.configuration(**{**arguments, **options})
-        config._attn_implementation = "eager"
+        if hasattr(config, "_attn_implementation"):
+            config._attn_implementation = "eager"
         takes = inspect.signature(self.what.__init__).parameters
         layer = roles(takes, {"layer_index": SIZES["layer_index"]})
         built: nn.Module = self.what(config, **dict.fromkeys(layer.values(), 0))

@@ -10,14 +10,27 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from attention_impls.contract import MechanismConfig
+
 MaskForm = Literal["", "keep", "ignore", "additive"]
 """keep: True means attend. ignore: True means do not. additive: 0, or the least finite number.
 Empty: as the parameter's name suggests."""
 
 
-def formed(keep: Tensor | None, form: MaskForm, dtype: torch.dtype) -> Tensor | None:
+class MaskedConfig(MechanismConfig, frozen=True):
+    """How somebody's attention gets its masks."""
+
+    mask_form: MaskForm = ""
+    """What its masks mean."""
+    mask_per_head: bool = False
+    """Whether a mask of keys is (B, 1, 1, M), as for a product of heads; else (B, M)."""
+    always_mask: bool = False
+    """Whether it gets a mask where nothing is padded."""
+
+
+def formed(keep: Tensor, form: MaskForm, dtype: torch.dtype) -> Tensor:
     """Return a boolean mask, True where one may attend, in this form."""
-    if keep is None or form == "keep":
+    if form == "keep":
         return keep
     if form == "ignore":
         return ~keep
@@ -31,3 +44,8 @@ def pairs(keep_BM: Tensor | None, causal_NM: Tensor | None) -> Tensor | None:
         return causal_NM
     keep_B11M = keep_BM[:, None, None, :]
     return keep_B11M if causal_NM is None else keep_B11M & causal_NM
+
+
+def nothing_padded(x_BND: Tensor) -> Tensor:
+    """Return a mask of keys, (B, N), that are all real."""
+    return torch.ones(x_BND.shape[:2], dtype=torch.bool, device=x_BND.device)

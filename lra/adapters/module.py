@@ -22,27 +22,24 @@ from attention_impls.contract import (
     zero_padding,
 )
 from lra.adapters.answers import answer
-from lra.adapters.masks import MaskForm, formed
+from lra.adapters.masks import MaskedConfig, nothing_padded
 from lra.adapters.stranger import Directions, Stranger, by_pairs
 from lra.core.cards import Capabilities
-from lra.core.errors import UnsupportedError, UsageError
+from lra.core.errors import UsageError
 
 
-class ModuleConfig(MechanismConfig, frozen=True):
+class ModuleConfig(MaskedConfig, frozen=True):
     """How the module is called."""
 
-    mask_form: MaskForm = ""
-    """What its masks mean."""
     pad_to: int = 1
     """Inputs are padded behind to a multiple of this, as the model around it would."""
-    always_mask: bool = False
-    """Whether it gets a mask where nothing is padded."""
 
 
 class AdaptedModule(Layer):
     """Somebody's module, called with whatever of a request its signature has a name for."""
 
     stranger: ClassVar[Stranger]
+    config: ModuleConfig
 
     def __init__(self, dims: Dims, config: MechanismConfig | None = None, **own: Any) -> None:
         super().__init__(dims, config, **own)
@@ -54,19 +51,12 @@ class AdaptedModule(Layer):
         self.inner = Directions(self._build, two=self.stranger.built_causal)
 
     @property
-    def _multiple(self) -> int:
-        asked: int = self.config.pad_to  # type: ignore[attr-defined]
-        return asked
-
-    @property
     def _wants_mask(self) -> bool:
         """Whether it gets a mask where nothing is padded."""
-        name = self.stranger.asks.get("key_mask", "")
-        always: bool = self.config.always_mask  # type: ignore[attr-defined]
-        return always or name in self.stranger.unmet(set())
+        return self.config.always_mask or self.stranger.needs_mask
 
     def _build(self, causal: bool) -> torch.nn.Module:
-        longest = self.dims.max_length + -self.dims.max_length % self._multiple
+        longest = self.dims.max_length + -self.dims.max_length % self.config.pad_to
         dims = replace(self.dims, max_length=longest)
         return self.stranger.build(dims, self.config, layer_index=self.layer_index, causal=causal)
 
@@ -80,17 +70,15 @@ class AdaptedModule(Layer):
     ) -> Out:
         """Refuse, hand over, and take what comes back if it has the right shape."""
         self._refuse(x_BND, context, source_BMD, state)
-        if source_BMD is not None and context.causal and not self.crosses_causally:
-            raise UnsupportedError(
-                f"{self.name}: causal attention to another sequence is not tried"
-            )
         query_mask_BN, key_mask_BM = context.query_mask_BN, context.key_mask_BM
-        if source_BMD is None and key_mask_BM is None:
-            key_mask_BM = query_mask_BN
         n = x_BND.shape[1]
         if source_BMD is None:
-            x_BND, key_mask_BM = self._padded(x_BND, key_mask_BM)
-            query_mask_BN = key_mask_BM
+            mask_BN = query_mask_BN if key_mask_BM is None else key_mask_BM
+            x_BND, query_mask_BN = self._padded(x_BND, mask_BN)
+            key_mask_BM = query_mask_BN
+        elif self._wants_mask:
+            query_mask_BN = nothing_padded(x_BND) if query_mask_BN is None else query_mask_BN
+            key_mask_BM = nothing_padded(source_BMD) if key_mask_BM is None else key_mask_BM
         positional, named = self._arguments(
             x_BND, source_BMD, query_mask_BN, key_mask_BM, context.causal
         )
@@ -100,10 +88,9 @@ class AdaptedModule(Layer):
     def _padded(self, x_BND: Tensor, mask_BN: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Append zeros up to the multiple asked for, masked where it can mask."""
         batch, n, width = x_BND.shape
-        multiple = self._multiple
-        missing = -n % multiple
+        missing = -n % self.config.pad_to
         if mask_BN is None and (self._wants_mask or (missing and "key_mask" in self.stranger.asks)):
-            mask_BN = torch.ones(batch, n, dtype=torch.bool, device=x_BND.device)
+            mask_BN = nothing_padded(x_BND)
         if not missing:
             return x_BND, mask_BN
         x_BND = torch.cat([x_BND, x_BND.new_zeros(batch, missing, width)], dim=1)
@@ -124,45 +111,33 @@ class AdaptedModule(Layer):
         keys = x_BND if source_BMD is None else source_BMD
         positional: list[Tensor] = [x_BND]
         named: dict[str, Any] = {}
+        masks = {"key_mask": key_mask_BM}
         if "key" in asks:
-            positional += [keys, keys]
+            positional, by_name = self.stranger.attends(x_BND, keys, keys)
+            named |= by_name
         elif source_BMD is not None:
             named[asks["source"]] = source_BMD
-        masks = {"key_mask": key_mask_BM}
-        if source_BMD is not None and "source_mask" in asks:
             masks = {"key_mask": query_mask_BN, "source_mask": key_mask_BM}
-        elif source_BMD is not None and "key" not in asks:
-            masks = {"key_mask": query_mask_BN}
-        for role, mask in masks.items():
-            if mask is not None and role in asks:
-                named[asks[role]] = self._mask(mask, asks[role], x_BND.dtype)
         if causal and by_pairs(self.stranger):
-            causal_NM = causal_mask(x_BND.shape[1], keys.shape[1], x_BND.device)
-            named[asks["pairs_mask"]] = formed(
-                causal_NM, self._form(asks["pairs_mask"]), x_BND.dtype
-            )
+            masks["pairs_mask"] = causal_mask(x_BND.shape[1], keys.shape[1], x_BND.device)
         elif causal and not self.stranger.built_causal:
             named[asks["causal"]] = True
+        named |= self.stranger.masks(masks, self.config, x_BND.dtype)
         if "need_weights" in self.stranger.call:
             named["need_weights"] = False
         return positional, named
-
-    def _mask(self, keep_BM: Tensor, name: str, dtype: torch.dtype) -> Tensor | None:
-        return formed(keep_BM, self._form(name), dtype)
-
-    def _form(self, name: str) -> MaskForm:
-        asked: MaskForm = self.config.mask_form  # type: ignore[attr-defined]
-        return asked or self.stranger.habit(name)
 
 
 def capabilities(stranger: Stranger) -> Capabilities:
     """Return what its signatures offer."""
     sizes, asks = stranger.sizes, stranger.asks
     causal = stranger.built_causal or "causal" in asks or by_pairs(stranger)
+    # One mask for two sequences would leave the padding of one unsaid.
+    both_masked = ("key_mask" in asks) == ("source_mask" in asks)
     return Capabilities(
         bidirectional=True,
         causal="strict" if causal else "no",
-        cross="key" in asks or "source" in asks,
+        cross="key" in asks or ("source" in asks and both_masked),
         padding="length" if "key_mask" in asks else "none",
         fixed_length="max_length" in sizes,
     )

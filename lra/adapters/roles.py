@@ -9,6 +9,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from torch import nn
+
 SIZES: dict[str, tuple[str, ...]] = {
     "width": (
         "dim", "embed_dim", "d_model", "model_dim", "dim_model", "hidden_size", "hidden_dim",
@@ -34,6 +36,7 @@ SIZES: dict[str, tuple[str, ...]] = {
 """Of a constructor, or of a configuration object: what the model around it decides."""
 
 CALL: dict[str, tuple[str, ...]] = {
+    "query": ("query", "q", "queries"),
     "key": ("key", "k", "keys"),
     "value": ("value", "v", "values"),
     "source": (
@@ -45,10 +48,10 @@ CALL: dict[str, tuple[str, ...]] = {
         "input_mask", "key_mask", "token_mask", "attention_mask",
     ),
     "source_mask": ("context_mask", "memory_mask", "source_mask", "encoder_attention_mask"),
-    "pairs_mask": ("attn_mask", "att_mask"),
+    "pairs_mask": ("attn_mask", "att_mask", "src_mask"),
     "causal": ("is_causal", "causal"),
 }  # fmt: skip
-"""Of a call, beside what it attends from."""
+"""Of a call."""
 
 IGNORED = {"key_padding_mask", "src_key_padding_mask", "padding_mask", "pad_mask"}
 """Masks that say, by torch's habit, which keys to ignore; others say which to attend to."""
@@ -66,13 +69,44 @@ def roles(names: Mapping[str, Any], known: Mapping[str, tuple[str, ...]]) -> dic
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the named parameters of a function or a class's constructor, without `self`.
+    """Return the named parameters of a function, without `self`.
 
     Empty for what does not tell, such as functions written in C.
     """
+    return {n: p for n, p in _all_parameters(function).items() if p.kind not in _OPEN}
+
+
+def parameters_of(kind: type, method: str) -> dict[str, inspect.Parameter]:
+    """Return the named parameters of a method; one that hands on what it is given is read with
+    those it may hand it to.
+
+    What these need and the method names itself otherwise, it gives them.
+    """
+    found: dict[str, inspect.Parameter] = {}
+    for base in kind.__mro__:
+        function = vars(base).get(method)
+        if function is None or base in (nn.Module, object):
+            continue
+        named = parameters(function)
+        if any(p.default is p.empty for p in found.values()):
+            named = {n: p for n, p in named.items() if p.default is not p.empty}
+        found |= {n: p for n, p in named.items() if n not in found}
+        if not is_open(function):
+            break
+    return found
+
+
+def is_open(function: Callable[..., Any]) -> bool:
+    """Return whether it takes more than it names."""
+    return any(p.kind in _OPEN for p in _all_parameters(function).values())
+
+
+_OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _all_parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     try:
-        found = dict(inspect.signature(function).parameters)
+        found = inspect.signature(function).parameters
     except (TypeError, ValueError):
         return {}
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return {n: p for n, p in found.items() if p.kind not in variable and n != "self"}
+    return {n: p for n, p in found.items() if n != "self"}

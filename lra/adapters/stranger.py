@@ -10,21 +10,22 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import takewhile
 from typing import Any, cast, get_type_hints
 
 import msgspec
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from attention_impls.contract import Dims, MechanismConfig
-from lra.adapters.masks import MaskForm
-from lra.adapters.roles import CALL, IGNORED, SIZES, parameters, roles
+from lra.adapters.masks import MaskedConfig, MaskForm, formed
+from lra.adapters.roles import CALL, IGNORED, SIZES, parameters, parameters_of, roles
 from lra.core.errors import UsageError
 
 GIVEN = {"batch_first": True}
 """Arguments of a constructor that are always these: examples come first."""
 
-PLAIN = (bool, int, float, str, type(None))
+PLAIN = (bool, int, float, str, list, dict, type(None))
 """What a default must be to become a setting."""
 
 
@@ -45,7 +46,7 @@ class Stranger:
     @cached_property
     def constructor(self) -> dict[str, inspect.Parameter]:
         """What it is built with."""
-        return parameters(self.what.__init__) if inspect.isclass(self.what) else {}
+        return parameters_of(self.what, "__init__") if inspect.isclass(self.what) else {}
 
     @cached_property
     def sizes(self) -> dict[str, str]:
@@ -54,20 +55,10 @@ class Stranger:
 
     @cached_property
     def call(self) -> dict[str, inspect.Parameter]:
-        """What it is called with; a method that hands on what it is given is read with those it
-        may hand it to."""
-        if not inspect.isclass(self.what):
-            return parameters(self.what)
-        found: dict[str, inspect.Parameter] = {}
-        for base in self.what.__mro__:
-            forward = vars(base).get("forward")
-            if forward is None or base is nn.Module:
-                continue
-            found = parameters(forward) | found
-            kinds = {p.kind for p in inspect.signature(forward).parameters.values()}
-            if not kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
-                break
-        return found
+        """What it is called with."""
+        if inspect.isclass(self.what):
+            return parameters_of(self.what, "forward")
+        return parameters(self.what)
 
     @cached_property
     def asks(self) -> dict[str, str]:
@@ -84,9 +75,16 @@ class Stranger:
 
     @property
     def first(self) -> str:
-        """Name of what it attends from."""
+        """Name of what it attends from; empty where there is none."""
         positional = (p.name for p in self.call.values() if p.kind is not p.KEYWORD_ONLY)
-        return next(positional, "")
+        first = next(positional, "")
+        return self.asks.get("query", first) if "key" in self.asks else first
+
+    @property
+    def needs_mask(self) -> bool:
+        """Whether it cannot be called without a mask."""
+        masks = {self.asks.get("key_mask"), self.asks.get("pairs_mask")}
+        return not masks.isdisjoint(self.unmet(set()))
 
     def habit(self, name: str) -> MaskForm:
         """Return what a mask of this name means by habit; torch's own two go together."""
@@ -94,6 +92,29 @@ class Stranger:
             {name, self.asks.get("key_mask", "")} if name == self.asks.get("pairs_mask") else {name}
         )
         return "ignore" if names & IGNORED else "keep"
+
+    def masks(
+        self, keep: Mapping[str, Tensor | None], config: MaskedConfig, dtype: torch.dtype
+    ) -> dict[str, Tensor]:
+        """Return masks by role, True where one may attend, as it wants them, by name."""
+        named: dict[str, Tensor] = {}
+        for role, mask in keep.items():
+            if mask is None or role not in self.asks:
+                continue
+            if config.mask_per_head and mask.ndim == 2 and role != "pairs_mask":
+                mask = mask[:, None, None, :]
+            name = self.asks[role]
+            named[name] = formed(mask, config.mask_form or self.habit(name), dtype)
+        return named
+
+    def attends(
+        self, query: Tensor, key: Tensor, value: Tensor
+    ) -> tuple[list[Tensor], dict[str, Tensor]]:
+        """Return what it attends from and to: in its own order as far as its signature begins with
+        them, then by name."""
+        given = {self.first: query, self.asks["key"]: key, self.asks["value"]: value}
+        leading = list(takewhile(given.__contains__, self.call))
+        return [given.pop(name) for name in leading], given
 
     def unmet(self, given: set[str]) -> list[str]:
         """Return the parameters of a call that have no default and are not among these."""
@@ -149,8 +170,10 @@ class Stranger:
 
 def by_pairs(stranger: Stranger) -> bool:
     """Whether causality is asked for by a mask of pairs: torch's habit, which the names query, key,
-    value show."""
-    return not stranger.built_causal and {"key", "pairs_mask"} <= stranger.asks.keys()
+    value show, or its name for padding."""
+    asks = stranger.asks
+    habit = "key" in asks or asks.get("key_mask") in IGNORED
+    return not stranger.built_causal and "pairs_mask" in asks and habit
 
 
 def _size_values(dims: Dims, *, layer_index: int, causal: bool) -> dict[str, Any]:
@@ -221,9 +244,10 @@ class Directions(nn.Module):
 
 def _tie(module: nn.Module, to: nn.Module) -> None:
     """Give a module the parameters of another where names and shapes agree."""
-    theirs = dict(to.named_parameters())
-    for name, parameter in list(module.named_parameters()):
+    theirs = dict(to.named_parameters(remove_duplicate=False))
+    for name, parameter in list(module.named_parameters(remove_duplicate=False)):
         other = theirs.get(name)
         if other is not None and other.shape == parameter.shape:
             owner, _, leaf = name.rpartition(".")
-            module.get_submodule(owner).register_parameter(leaf, other)
+            # Not registered behind its back: recurrent modules keep a list of their own.
+            setattr(module.get_submodule(owner), leaf, other)

@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 
 from lra.adapters.core import AdaptedCore
-from lra.adapters.roles import parameters
+from lra.adapters.masks import MaskForm
 from lra.adapters.stranger import Stranger
-from lra.core.errors import UsageError
+from lra.core.errors import UnsupportedError, UsageError
 
 _Component = TypeVar("_Component", bound=type)
 
@@ -66,6 +66,10 @@ def register_attention(name: str, config: type) -> Callable[[_Component], _Compo
     return mark
 
 
+_SUPPORT = {"pairs_mask": "supports_attention_mask", "key_mask": "supports_key_padding_mask"}
+"""What a component says of itself, by the mask that it is about."""
+
+
 class AdaptedXformers(AdaptedCore):
     """Somebody's component between our projections, heads folded into the batch."""
 
@@ -86,15 +90,19 @@ class AdaptedXformers(AdaptedCore):
         named: dict[str, Any],
     ) -> Any:
         """Fold heads and batch, unless it wants them apart, and open them again."""
-        batch, heads = q_BHNK.shape[:2]
+        for role, flag in _SUPPORT.items():
+            if self.stranger.asks.get(role) in named and not getattr(module, flag, True):
+                raise UnsupportedError(
+                    f"{self.name} says of itself {flag} = False; leave masks out"
+                )
         if getattr(module, "requires_head_dimension", False):
-            return module(q_BHNK, k_BHMK, v_BHMV, **named)
-        mask = named.get("att_mask")
-        if mask is not None:
-            n, m = q_BHNK.shape[2], k_BHMK.shape[2]
-            folded = mask.expand(batch, heads, n, m) if mask.ndim == 4 else mask
-            named = {**named, "att_mask": folded.reshape(-1, n, m) if mask.ndim == 4 else mask}
-        given = module(q_BHNK.flatten(0, 1), k_BHMK.flatten(0, 1), v_BHMV.flatten(0, 1), **named)
+            return super()._called(module, q_BHNK, k_BHMK, v_BHMV, named)
+        batch, heads, n, m = *q_BHNK.shape[:3], k_BHMK.shape[2]
+        for name, mask in named.items():
+            if isinstance(mask, Tensor) and mask.ndim == 4:
+                named[name] = mask.expand(batch, heads, n, m).flatten(0, 1)
+        q, k, v = (x.flatten(0, 1) for x in (q_BHNK, k_BHMK, v_BHMV))
+        given = super()._called(module, q, k, v, named)
         return given.view(batch, heads, *given.shape[1:]) if isinstance(given, Tensor) else given
 
 
@@ -106,10 +114,14 @@ class Component(Stranger):
         """The fields of its configuration, where None stands for the constructor's default."""
         config = getattr(self.what, "config_class", None)
         if config is None:
-            return parameters(self.what.__init__)
+            return super().constructor
         keyword = inspect.Parameter.KEYWORD_ONLY
         found = {f.name: _default(f) for f in dataclasses.fields(config) if f.name != "name"}
         return {name: inspect.Parameter(name, keyword, default=d) for name, d in found.items()}
+
+    def habit(self, name: str) -> MaskForm:
+        """True means attend in all its masks, whatever they are called."""
+        return "keep"
 
     def make(self, arguments: dict[str, Any]) -> nn.Module:
         """Build it from its configuration."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import weakref
@@ -117,7 +118,9 @@ class Describer:
         if line.endswith(b"\n"):
             return msgspec.json.decode(line, type=Answer)
         self._child = None
-        return Answer(unavailable=f"importing it ends Python with exit code {child.wait()}")
+        code = child.wait()
+        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        return Answer(unavailable=f"importing it ends Python {how}")
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._child is None:

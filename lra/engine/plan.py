@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from lra.core import catalogue
+from lra.core import catalogue, peers
 from lra.core.cards import AttentionCard
 from lra.core.catalogue import Target
 from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
@@ -18,7 +18,7 @@ from lra.core.scales import EfficiencyBlock, QualityBlock, Scale, Suite, load_sc
 from lra.engine.describe import Describer, Description
 from lra.engine.host import machine
 from lra.engine.jobs import Job
-from lra.engine.provenance import library
+from lra.engine.provenance import distribution_hash, distribution_of, library
 from lra.engine.settings import Settings
 from tasks.sources.data_hash import data_hash, source_kind
 
@@ -58,7 +58,8 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
 def plan(spec: RunSpec) -> list[Job]:
     """Return the jobs of a run, each cell once: baselines, then quality, then efficiency by length.
 
-    Raises `UsageError` for any name, key or value that does not exist.
+    A mechanism that cannot be imported gets its jobs too, which will say why. Raises
+    `UsageError` for any name, key or value that does not exist.
     """
     return _Planner(spec).jobs()
 
@@ -212,8 +213,6 @@ class _Planner:
     def _mechanism(self, target: Target, scale: Scale | None = None) -> Mechanism:
         """With the hyper-parameters of a scale; in speed and memory sweeps with the paper's."""
         description = self.describer.describe(target)
-        if description.unavailable is not None:
-            return Mechanism(name=target.name, hash="")
         config = self.settings.configure(
             target,
             description,
@@ -277,17 +276,36 @@ PROOFS = ("oracle", "reference", "support", "convergence", "exact_at")
 
 
 def mechanism_hash(target: Target, description: Description, *, proofs: bool = False) -> str:
-    """Hash of the sources that answer, an adapter's among them where there is one."""
+    """Hash of the sources that answer, an adapter's among them where there is one.
+
+    Of one that is unavailable, of the reason: what is missing today may be installed tomorrow.
+    """
+    if description.unavailable is not None:
+        return value_hash(description.unavailable)
     left_out: dict[str, tuple[str, ...]] = {
         "methods": () if proofs else PROOFS,
         "leave_out": () if proofs else ("attention_impls._oracle",),
     }
+    package = _package(target)
+    if package:
+        # A whole package may be as large as torch: its installer has hashed it.
+        left_out["leave_out"] += (target.module.partition(".")[0],)
     own = source_hash(target.file, **left_out)
+    if package:
+        own = value_hash([own, distribution_hash(package)])
     card = description.card
     if not isinstance(card, AttentionCard) or not card.assumed:
         return own
     adapters = source_hash(_LRA / "adapters" / "adapt.py", leave_out=_PLAIN)
     return value_hash([own, adapters])
+
+
+def _package(target: Target) -> str:
+    """The distribution that a mechanism was installed by; empty for sources that lie open."""
+    if target.is_peer:
+        return peers.read(target.name).package
+    installed = {"site-packages", "dist-packages"}.intersection(target.file.parts)
+    return distribution_of(target.module) if installed and not target.ours else ""
 
 
 def by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:

@@ -75,19 +75,19 @@ def _job(
     settings: Settings,
     description: Description,
 ) -> Job:
-    mechanism = Mechanism(name=target.name, hash="")
-    if description.unavailable is None:
-        config = settings.configure(
-            target, description, asked_for=True, scale=scale.mechanisms.get(target.name, {})
-        )
-        own = mechanism_hash(target, description, proofs=True)
-        mechanism = Mechanism(name=target.name, config=config, hash=own)
+    config = settings.configure(
+        target, description, asked_for=True, scale=scale.mechanisms.get(target.name, {})
+    )
     cell = ShowCell(
         machine=machine("cpu"),
         torch=library("torch"),
         threads=1,
         measure_hash=measure_hash("show", "measure/pattern.py"),
-        mechanism=mechanism,
+        mechanism=Mechanism(
+            name=target.name,
+            config=config,
+            hash=mechanism_hash(target, description, proofs=True),
+        ),
         length=shape[0],
         width=shape[1],
         heads=spec.heads,

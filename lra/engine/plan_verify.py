@@ -55,19 +55,17 @@ def law_names() -> list[str]:
 
 def _job(spec: VerifySpec, target: Target, settings: Settings, describer: Describer) -> Job:
     description = describer.describe(target)
-    mechanism = Mechanism(name=target.name, hash="")
-    if description.unavailable is None:
-        mechanism = Mechanism(
-            name=target.name,
-            config=settings.configure(target, description, asked_for=True),
-            hash=mechanism_hash(target, description, proofs=True),
-        )
+    config = settings.configure(target, description, asked_for=True)
     cell = VerifyCell(
         machine=machine(spec.device),
         torch=library("torch"),
         threads=1,
         measure_hash=measure_hash("verify", "verify/kit.py"),
-        mechanism=mechanism,
+        mechanism=Mechanism(
+            name=target.name,
+            config=config,
+            hash=mechanism_hash(target, description, proofs=True),
+        ),
         form="full" if spec.full else "short",
         laws=spec.laws,
         case=spec.case,

@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache
+from importlib.metadata import (
+    PackageNotFoundError,
+    distribution,
+    packages_distributions,
+    version,
+)
 from pathlib import Path
 from typing import Any
 
 import lra
+from lra.core.hashing import value_hash
 from lra.core.records import Provenance
 
 _LIBRARIES = (
@@ -63,6 +70,23 @@ def library(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return ""
+
+
+@cache
+def distribution_of(module: str) -> str:
+    """Return the name of the distribution that installed a module, empty if none did."""
+    return next(iter(packages_distributions().get(module.partition(".")[0], ())), "")
+
+
+@cache
+def distribution_hash(name: str) -> str:
+    """Return the hash of a distribution's version and code, as its installer noted them."""
+    code = {
+        str(file): file.hash.value
+        for file in distribution(name).files or ()
+        if file.hash is not None and file.suffix in (".py", ".so")
+    }
+    return value_hash([version(name), code])
 
 
 def output(*command: str) -> str | None:

@@ -59,8 +59,14 @@ class Settings:
     ) -> dict[str, Any]:
         """Return a mechanism's full configuration: its defaults, then the scale's, then ours.
 
-        Bare keys count only where the mechanism was asked for.
+        Bare keys count only where the mechanism was asked for. Of one that is unavailable nothing
+        is known: it takes whatever may be meant for it, and its configuration is empty.
         """
+        if description.unavailable is not None:
+            self._unused = {
+                key for key in self._unused if "." in key and not key.startswith(f"{target.name}.")
+            }
+            return {}
         fields = description.defaults
         changes: dict[str, Any] = dict(scale)
         for key, value in self._values.items():

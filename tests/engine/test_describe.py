@@ -164,6 +164,7 @@ def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path: Path, plugin: 
         ("raise ValueError('broken /a/b/c.txt')", "ValueError: broken c.txt"),
         ("import sys; sys.exit('bye')", "SystemExit: bye"),
         ("import os; os._exit(3)", "ends Python with exit code 3"),
+        ("import os; os.kill(os.getpid(), 9)", "ends Python by SIGKILL"),
         ("def (:", "SyntaxError"),
         ("class Plugin: pass", "AttributeError"),
         ("class Plugin: card = 3", "ValidationError"),

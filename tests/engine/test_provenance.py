@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 import lra
-from lra.engine.provenance import checkout, library, provenance
+from lra.engine.provenance import (
+    checkout,
+    distribution_hash,
+    distribution_of,
+    library,
+    provenance,
+)
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -69,3 +75,27 @@ def test_the_record_says_versions() -> None:
     assert found.libraries["python"]
     assert "no-such-library" not in found.libraries and library("no-such-library") == ""
     assert found.host == {"processor": "toy"}
+
+
+def test_an_installed_package_is_known_by_what_its_installer_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    info = tmp_path / "theirs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (info / "top_level.txt").write_text("their_module\n")
+    hashes = set()
+    for code in ("aaa", "bbb"):
+        (info / "RECORD").write_text(
+            f"their_module.py,sha256={code},10\nnotes.txt,sha256=c{code},3\n"
+        )
+        distribution_hash.cache_clear()
+        hashes.add(distribution_hash("theirs"))
+    (info / "RECORD").write_text("their_module.py,sha256=bbb,10\nnotes.txt,sha256=other,3\n")
+    distribution_hash.cache_clear()
+    hashes.add(distribution_hash("theirs"))
+    assert len(hashes) == 2, "code counts, notes do not"
+    distribution_of.cache_clear()
+    assert distribution_of("their_module.inner") == "theirs"
+    assert distribution_of("nobody") == ""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import version
 
 from attention_impls.contract import Layer
+from lra.adapters.adapt import assumed
 from lra.core.cells import VerifyCell
 from lra.engine.jobs import Job, Outcome, Progress, Report
+from lra.engine.provenance import distribution_of
 from lra.engine.work.mechanism import device, load_mechanism
 from lra.verify import kit
 from lra.verify.subject import Subject
@@ -19,7 +21,7 @@ def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
     subject = Subject(mechanism, config, cell.form == "full", cell.device, cell.case)
     laws = kit.select(cell.laws, full=subject.full)
     findings = tuple(kit.verify(subject, laws, tell=lambda law: report(Progress(phase=law.name))))
-    method = {"device": cell.device, "assumed": mechanism.card.assumed, **_package(mechanism)}
+    method = {"device": cell.device, "assumed": assumed(mechanism, config), **_package(mechanism)}
     return Outcome(status="ok", findings=findings, method=method)
 
 
@@ -28,6 +30,5 @@ def _package(mechanism: type[Layer]) -> dict[str, str]:
     stranger = getattr(mechanism, "stranger", None)
     if stranger is None:
         return {}
-    names = packages_distributions().get(mechanism.__module__.partition(".")[0], ())
-    name = stranger.package or next(iter(names), "")
+    name = stranger.package or distribution_of(mechanism.__module__)
     return {"package": f"{name} {version(name)}"} if name else {}

@@ -1,0 +1,420 @@
+"""Somebody's attention behind our contract computes what a plain computation with its weights does.
+
+B batch   N queries   M keys   D model width   H heads   K width of a head
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import zoo
+import zoo_configured
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from attention_impls.contract import Context, Dims, Layer
+from lra.adapters.adapt import adapt, assumed
+from lra.adapters.roles import IGNORED
+from lra.core.errors import LraError, UnsupportedError, UsageError
+
+B, N, M, D, H = 3, 6, 5, 8, 2
+KEEP_BN = torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0], [0, 1, 0, 1, 1, 1]]).bool()
+KEEP_BM = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 1, 0, 1, 1]]).bool()
+
+
+def built(what: Callable[..., Any], **settings: Any) -> Layer:
+    torch.manual_seed(0)
+    mechanism = adapt(what, what.__name__)
+    dims = Dims(width=D, qkv_width=D, heads=H, max_length=16)
+    layer = mechanism(dims, mechanism.Config(**settings))
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return layer.eval()
+
+
+def inputs(length: int = N, seed: int = 1) -> Tensor:
+    return torch.randn(B, length, D, generator=torch.Generator().manual_seed(seed))
+
+
+def exact(
+    weights: list[tuple[Tensor, Tensor]],
+    x_BND: Tensor,
+    source_BMD: Tensor | None = None,
+    keep_BM: Tensor | None = None,
+    causal: bool = False,
+    turn: Callable[..., tuple[Tensor, ...]] = lambda *heads: heads,
+) -> Tensor:
+    """Torch's fused attention between four projections."""
+    source = x_BND if source_BMD is None else source_BMD
+    q, k, v = turn(
+        *(
+            F.linear(part, *weight).unflatten(-1, (H, -1)).transpose(1, 2)
+            for part, weight in zip((x_BND, source, source), weights[:3], strict=True)
+        )
+    )
+    keep = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool)
+    keep = keep.tril(k.shape[2] - q.shape[2]) if causal else keep
+    keep = keep if keep_BM is None else keep & keep_BM[:, None, None, :]
+    y = F.scaled_dot_product_attention(q, k, v, attn_mask=keep)
+    return F.linear(y.transpose(1, 2).flatten(2), *weights[3])
+
+
+def of_ours(layer: Any) -> list[tuple[Tensor, Tensor]]:
+    parts = (layer.query, layer.key, layer.value, layer.output)
+    return [(part.weight, part.bias) for part in parts]
+
+
+def of_plain(layer: Any) -> list[tuple[Tensor, Tensor]]:
+    inner = layer.inner.bidirectional
+    triple = zip(inner.qkv.weight.split(D), inner.qkv.bias.split(D), strict=True)
+    return [*triple, (inner.out.weight, inner.out.bias)]
+
+
+def of_torch(layer: Any) -> list[tuple[Tensor, Tensor]]:
+    inner = layer.inner.bidirectional
+    triple = zip(inner.in_proj_weight.split(D), inner.in_proj_bias.split(D), strict=True)
+    return [*triple, (inner.out_proj.weight, inner.out_proj.bias)]
+
+
+CORES = [
+    zoo.bare_function, zoo.function_of_pairs, zoo.needs_its_mask, zoo.CausalCore, zoo.Registered,
+    zoo.Component,
+]  # fmt: skip
+MODULES = [
+    zoo.Keeps, zoo.Ignores, zoo.BuiltCausal, zoo.ReadsContext, zoo.OneMaskForTwo, zoo.HandsOn,
+    zoo_configured.Local, zoo_configured.Annotated, zoo_configured.OfAnInput,
+]  # fmt: skip
+TORCHS = [nn.MultiheadAttention, zoo.MultiHead, zoo.SelfMultiHead]
+ALL = [*CORES, *MODULES, *TORCHS]
+
+CAUSAL = {
+    zoo.function_of_pairs, zoo.CausalCore, zoo.Registered, zoo.BuiltCausal, *TORCHS,
+}  # fmt: skip
+CROSS = {*CORES, zoo.ReadsContext, nn.MultiheadAttention, zoo.MultiHead}
+CROSS_CAUSALLY = {zoo.function_of_pairs, nn.MultiheadAttention, zoo.MultiHead}
+UNMASKED = {zoo.bare_function, zoo.BuiltCausal}
+
+
+def wanted(layer: Any, what: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """The plain computation with the weights of a zoo member."""
+    if what in TORCHS:
+        return exact(of_torch(layer), *args, **kwargs)
+    if what in MODULES:
+        return exact(of_plain(layer), *args, **kwargs)
+    inner = layer.inner.bidirectional
+    turns: dict[Any, Callable[..., tuple[Tensor, ...]]] = {
+        zoo.CausalCore: lambda q, k, v: (q * inner.scale, k, v),
+        zoo.Registered: lambda q, k, v: (q, k, v * inner.gain),
+    }
+    return exact(of_ours(layer), *args, **kwargs, turn=turns.get(what, lambda *heads: heads))
+
+
+@pytest.mark.parametrize("what", ALL)
+def test_it_claims_what_its_signature_offers(what: Any) -> None:
+    can = built(what).card.capabilities
+    assert can.bidirectional
+    assert (can.causal == "strict") == (what in CAUSAL)
+    assert can.cross == (what in CROSS)
+    assert (can.padding == "length") == (what not in UNMASKED)
+    assert can.rotary == (what in CORES)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("what", ALL)
+def test_it_computes_the_same(what: Any, causal: bool, masked: bool) -> None:
+    layer, x_BND = built(what), inputs()
+    mask = KEEP_BN if masked else None
+    context = Context(causal=causal, query_mask_BN=mask)
+    if (causal and what not in CAUSAL) or (masked and what in UNMASKED):
+        with pytest.raises(UnsupportedError):
+            layer(x_BND, context)
+        return
+    want = wanted(layer, what, x_BND, keep_BM=mask, causal=causal)
+    if masked:
+        seen = KEEP_BN if not causal else KEEP_BN & (KEEP_BN.cumsum(1) > 0)
+        want = want.masked_fill(~seen.unsqueeze(-1), 0.0)
+    torch.testing.assert_close(layer(x_BND, context).y_BND, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("what", sorted(CROSS - {zoo.OneMaskForTwo}, key=ALL.index))
+def test_it_reads_another_sequence(what: Any, causal: bool, masked: bool) -> None:
+    layer, x_BND, source_BMD = built(what), inputs(3), inputs(M, seed=2)
+    mask = KEEP_BM if masked else None
+    context = Context(causal=causal, key_mask_BM=mask)
+    if (causal and what not in CROSS_CAUSALLY) or (masked and what in UNMASKED):
+        with pytest.raises(UnsupportedError):
+            layer(x_BND, context, source_BMD=source_BMD)
+        return
+    if causal and masked:
+        context = Context(causal=True, key_mask_BM=(mask := KEEP_BM.roll(1, 0).fill_(True)))
+    want = wanted(layer, what, x_BND, source_BMD, mask, causal)
+    found = layer(x_BND, context, source_BMD=source_BMD).y_BND
+    torch.testing.assert_close(found, want, rtol=1e-5, atol=1e-5)
+
+
+def test_one_mask_for_two_sequences_is_no_attention_to_another() -> None:
+    with pytest.raises(UnsupportedError, match="cannot attend to another sequence"):
+        built(zoo.OneMaskForTwo)(inputs(), Context(), source_BMD=inputs(M))
+
+
+@pytest.mark.parametrize("what", [zoo.BuiltCausal, zoo.Registered, zoo.Recurrent])
+def test_both_directions_train_one_set_of_parameters(what: Any) -> None:
+    layer: Any = built(what)
+    alone = sum(p.numel() for p in layer.inner.bidirectional.parameters())
+    assert sum(p.numel() for p in layer.inner.parameters()) == alone
+    for causal in (False, True):
+        layer.zero_grad()
+        layer(inputs(), Context(causal=causal)).y_BND.square().sum().backward()
+        assert all(p.grad is not None and p.grad.any() for p in layer.inner.parameters())
+    x_BND = inputs()
+    before = layer(x_BND, Context(causal=True)).y_BND
+    with torch.no_grad():
+        for parameter in layer.inner.bidirectional.parameters():
+            parameter.add_(1.0)
+    assert not torch.allclose(layer(x_BND, Context(causal=True)).y_BND, before, atol=1e-3)
+
+
+def test_what_is_recurrent_computes_with_the_shared_parameters() -> None:
+    layer: Any = built(zoo.Recurrent)
+    found = layer(inputs(), Context(causal=True)).y_BND
+    torch.testing.assert_close(found, layer.inner.bidirectional.lstm(inputs())[0])
+
+
+def test_draws_go_on_as_if_it_had_been_built_once() -> None:
+    torch.manual_seed(0)
+    zoo.BuiltCausal(D, H)
+    after_one = torch.rand(3)
+    torch.manual_seed(0)
+    mechanism = adapt(zoo.BuiltCausal, "mine")
+    mechanism(Dims(width=D, qkv_width=D, heads=H, max_length=16))
+    assert torch.equal(torch.rand(3), after_one)
+
+
+KEYS, PAIRS = "which keys are padding", "which pairs are permitted"
+CORE, MODULE = "a core, (B, H, N, K) in and out", "a module, (B, N, D) in and out"
+ADDED = "0 = attend, the least finite number = ignore"
+
+
+@pytest.mark.parametrize(
+    ("what", "settings", "words"),
+    [
+        (zoo.bare_function, {}, [f"{CORE}, between our projections"]),
+        (zoo.function_of_pairs, {}, [f"attn_mask: {PAIRS}; True = attend"]),
+        (zoo.CausalCore, {}, ["built with dim_head = head_width", f"mask: {KEYS}; True = attend"]),
+        (zoo.Keeps, {}, [MODULE, "built with dim = width, heads = heads"]),
+        (zoo.Keeps, {"mask_form": "ignore"}, [f"mask: {KEYS}; True = ignore"]),
+        (zoo.Ignores, {}, [f"padding_mask: {KEYS}; True = ignore"]),
+        (zoo.BuiltCausal, {}, ["two instances with the same parameters, causal false and true"]),
+        (
+            zoo.ReadsContext,
+            {},
+            ["context_mask: which keys of another sequence are padding; True = attend"],
+        ),
+        (nn.MultiheadAttention, {}, [f"attn_mask: {PAIRS}; True = ignore"]),
+        (zoo.SelfMultiHead, {}, [MODULE, f"attn_mask: {PAIRS}; True = ignore"]),
+        (
+            zoo_configured.Local,
+            {},
+            [
+                "a module of Hugging Face's kind, built from a config",
+                f"attention_mask (B, 1, 1, M): {KEYS}; {ADDED}",
+            ],
+        ),
+        (zoo_configured.OfAnInput, {}, [f"{MODULE}, built from a config"]),
+        (
+            zoo.Component,
+            {},
+            [
+                "a component of xFormers' registry, between our projections",
+                f"key_padding_mask: {KEYS}; True = attend",
+            ],
+        ),
+    ],
+)
+def test_it_says_what_it_assumed(what: Any, settings: dict[str, Any], words: list[str]) -> None:
+    mechanism = adapt(what, "mine")
+    said = assumed(mechanism, mechanism.Config(**settings))
+    assert set(words) <= set(said), said
+    assert settings or mechanism.card.assumed == said
+
+
+def test_a_mask_that_nothing_passes_is_not_spoken_of() -> None:
+    def module(x: Tensor, attn_mask: Any = None) -> Tensor:
+        return x
+
+    said = adapt(module, "mine").card
+    assert not any("attn_mask" in words for words in said.assumed)
+    assert said.capabilities.padding == "none" and said.capabilities.causal == "no"
+
+
+def test_a_form_that_is_set_wins_over_the_name() -> None:
+    layer = built(zoo.Ignores, mask_form="keep")
+    turned: Any = layer
+    x_BND, kept = inputs(), Context(query_mask_BN=KEEP_BN)
+    want = exact(of_plain(turned), x_BND, keep_BM=~KEEP_BN)[1:]
+    found = layer(x_BND, kept).y_BND[1:]
+    torch.testing.assert_close(found[KEEP_BN[1:]], want[KEEP_BN[1:]], rtol=1e-5, atol=1e-5)
+    assert "padding_mask" in IGNORED
+
+
+def test_a_mask_per_head_has_its_dimensions() -> None:
+    seen: list[Any] = []
+
+    def attention(query: Tensor, key: Tensor, value: Tensor, mask: Any = None) -> Tensor:
+        seen.append(mask)
+        return zoo.softmax(query, key, value, mask)
+
+    layer = built(attention, mask_per_head=True)
+    x_BND = inputs()
+    found = layer(x_BND, Context(query_mask_BN=KEEP_BN)).y_BND
+    assert seen[0].shape == (B, 1, 1, N)
+    want = exact(of_ours(layer), x_BND, keep_BM=KEEP_BN).masked_fill(~KEEP_BN.unsqueeze(-1), 0)
+    torch.testing.assert_close(found, want, rtol=1e-5, atol=1e-5)
+
+
+def test_inputs_are_padded_to_a_multiple_and_the_padding_is_masked() -> None:
+    layer: Any = built(zoo.Keeps, pad_to=4)
+    lengths: list[int] = []
+    layer.inner.bidirectional.register_forward_pre_hook(lambda _, a: lengths.append(a[0].shape[1]))
+    x_BND = inputs()
+    found = layer(x_BND, Context()).y_BND
+    assert lengths == [8]
+    torch.testing.assert_close(found, exact(of_plain(layer), x_BND), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("what", [zoo.Keeps, zoo.CausalCore, zoo.ReadsContext])
+def test_a_mask_is_there_always_if_asked_for(what: Any) -> None:
+    layer: Any = built(what, always_mask=True)
+    masks: list[Any] = []
+    layer.inner.bidirectional.register_forward_pre_hook(
+        lambda _, __, named: masks.append(named["mask"]), with_kwargs=True
+    )
+    layer(inputs(), Context())
+    (mask,) = masks
+    assert mask.shape == (B, N) and mask.all()
+
+
+def test_a_constructor_is_given_its_sizes_and_the_settings() -> None:
+    defaults: Any = adapt(zoo.Configurable, "mine").Config()
+    assert (defaults.power, defaults.bend) == (None, False)
+    assert not hasattr(defaults, "dim") and not hasattr(defaults, "heads")
+    layer: Any = built(zoo.Configurable, power=2.0)
+    x_BND = inputs()
+    want = 2 * exact(of_plain(layer), x_BND)
+    torch.testing.assert_close(layer(x_BND, Context()).y_BND, want, rtol=1e-5, atol=1e-5)
+    with pytest.raises(
+        UsageError, match="built with 'power', which has no default; give it: --set"
+    ):
+        built(zoo.Configurable)
+
+
+def test_a_registered_dataclass_is_filled_and_none_keeps_the_default() -> None:
+    layer: Any = built(zoo.Registered)
+    assert adapt(zoo.Registered, "mine").Config.__struct_fields__[-1] == "gain"
+    torch.manual_seed(0)
+    mechanism = adapt(zoo.Registered, "mine")
+    dims = Dims(width=D, qkv_width=D, heads=H, max_length=16)
+    assert mechanism(dims).inner.bidirectional.gain.tolist() == [2.0] * (D // H)
+    set_to = mechanism(dims, mechanism.Config(gain=3.0))
+    assert set_to.inner.bidirectional.gain.tolist() == [3.0] * (D // H)
+    assert layer.inner.causal.gain is layer.inner.bidirectional.gain
+
+
+def test_options_reach_a_configuration() -> None:
+    layer: Any = built(zoo_configured.Local, options={"power": 3.0})
+    x_BND = inputs()
+    want = 3 * exact(of_plain(layer), x_BND)
+    torch.testing.assert_close(layer(x_BND, Context()).y_BND, want, rtol=1e-5, atol=1e-5)
+
+
+class TwoOrNone(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        return hidden_states
+
+
+class TooMuch(nn.Module):
+    def forward(self, x: Tensor, grid: Tensor) -> Tensor:
+        return x
+
+
+class Nothing(nn.Module):
+    pass
+
+
+class InC(nn.Module):
+    forward = torch.relu  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        (TooMuch, "mine cannot be called: it asks for grid; wrap it"),
+        (Nothing, "mine cannot be called: it asks for nothing that could be the input"),
+        (InC, "mine cannot be called"),
+        (F.scaled_dot_product_attention, "mine cannot be called"),
+        (TwoOrNone, "mine takes a config, and its module names 0 classes of one; annotate"),
+    ],
+)
+def test_what_no_adapter_fits_is_one_line(what: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as refused:
+        adapt(what, "mine")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_component_with_heads_of_its_own_is_refused() -> None:
+    with pytest.raises(UsageError, match="brings its own heads"):
+        built(zoo.BringsItsHeads)
+
+
+def test_a_component_that_denies_its_mask_gets_none() -> None:
+    layer = built(zoo.DeniesItsMask)
+    assert layer(inputs(), Context()).y_BND.isfinite().all()
+    with pytest.raises(UnsupportedError, match="says of itself supports_attention_mask = False"):
+        layer(inputs(), Context(query_mask_BN=KEEP_BN))
+
+
+class RanksHeads(zoo.Keeps):
+    """Adds an argument of its own to those it hands on."""
+
+    def __init__(self, *args: Any, rank: int = 3, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.rank = rank
+
+
+def test_what_is_handed_on_is_read_with_what_it_is_handed_to() -> None:
+    layer: Any = built(RanksHeads, rank=5)
+    assert layer.inner.bidirectional.rank == 5
+    assert adapt(RanksHeads, "mine").card.assumed[1] == "built with dim = width, heads = heads"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (lambda x: x[:, :-1], r"shape \(3, 5, 8\) where \(3, 6, 8\) belongs"),
+        (lambda x: None, "answers with NoneType where a tensor belongs"),
+        (lambda x: (x.mT, 1), r"shape \(3, 8, 6\)"),
+        (lambda x: (), "answers with tuple where a tensor belongs"),
+        (lambda x: {"a": x}, "answers with dict where a tensor belongs"),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_one_line(given: Any, words: str) -> None:
+    def module(x: Tensor) -> Any:
+        return given(x)
+
+    with pytest.raises(LraError, match=words):
+        built(module)(inputs(), Context())
+
+
+def test_a_width_that_heads_do_not_fill_is_refused() -> None:
+    mechanism = adapt(zoo.Keeps, "mine")
+    with pytest.raises(UsageError, match="width 8 and qkv width 4 must be equal"):
+        mechanism(Dims(width=8, qkv_width=4, heads=2, max_length=16))

@@ -1,0 +1,176 @@
+"""What somebody's attention does wrong is a finding of the law that names it, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import zoo
+from torch import Tensor, nn
+
+from lra.adapters.adapt import adapt
+from lra.core.findings import Finding
+from lra.verify import kit
+from lra.verify.subject import Subject
+
+
+def findings(what: Callable[..., Any], *laws: str, timeout: float = 120.0) -> list[Finding]:
+    mechanism = adapt(what, "mine")
+    subject = Subject(mechanism, mechanism.Config())
+    return list(kit.verify(subject, kit.select(laws), timeout=timeout))
+
+
+class CausalIgnored(zoo.BuiltCausal):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.attend(x)
+
+
+class CausalFlagIgnored(zoo.CausalCore):
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Any = None, causal: bool = False):
+        return super().forward(q, k, v, mask)
+
+
+class MaskIgnored(zoo.Keeps):
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        return self.attend(x)
+
+
+class MaskTurned(zoo.Keeps):
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        return super().forward(x, None if mask is None else ~mask)
+
+
+class ContextMaskIgnored(zoo.ReadsContext):
+    def forward(self, x: Tensor, context: Any = None, mask: Any = None, context_mask: Any = None):
+        return super().forward(x, context, mask)
+
+
+class LengthFirst(zoo.BuiltCausal):
+    """Takes the first axis for the positions, and does not say so."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.transpose(0, 1)).transpose(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("what", "law"),
+    [
+        (CausalIgnored, "causality"),
+        (CausalFlagIgnored, "causality"),
+        (MaskIgnored, "padding_content"),
+        (MaskTurned, "padding_content"),
+        (ContextMaskIgnored, "padding_content"),
+        (LengthFirst, "batch"),
+    ],
+)
+def test_a_broken_promise_fails_the_law_made_for_it(what: type[nn.Module], law: str) -> None:
+    output, broken = findings(what, "output", law)
+    assert output.verdict == "held"
+    assert broken.verdict == "failed" and not broken.ending, broken
+    (parent,) = what.__bases__
+    assert findings(parent, law)[0].verdict == "held"
+
+
+class AnotherShape(zoo.Keeps):
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        return super().forward(x, mask)[..., :-1]
+
+
+class NotANumber(zoo.Keeps):
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        return super().forward(x, mask) / 0.0
+
+
+class CannotBeBuilt(zoo.Keeps):
+    def __init__(self, dim: int, heads: int) -> None:
+        raise ValueError("no heads\ntoday")
+
+
+class NeedsMore(zoo.Keeps):
+    def __init__(self, dim: int, heads: int, rank: int) -> None:
+        super().__init__(dim, heads)
+
+
+class Raises(zoo.Keeps):
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        raise KeyError("q")
+
+
+class Hangs(zoo.Keeps):
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        time.sleep(60)
+        return x
+
+
+class Exits(zoo.Keeps):
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        os._exit(3)
+
+
+class SystemExits(zoo.Keeps):
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        raise SystemExit("enough")
+
+
+class Kills(zoo.Keeps):
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return x
+
+
+class Halves(zoo.Keeps):
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        return super().forward(x, mask).to(torch.bfloat16)
+
+
+@pytest.mark.parametrize(
+    ("what", "ending", "words"),
+    [
+        (AnotherShape, "error", "mine answers with shape (1, 0, 7) where (1, 0, 8) belongs"),
+        (NotANumber, "", "the output is not finite"),
+        (CannotBeBuilt, "error", "ValueError: no heads today"),
+        (NeedsMore, "error", "mine is built with 'rank', which has no default; give it: --set"),
+        (Raises, "error", "KeyError: 'q'"),
+        (Hangs, "timeout", "no answer within 2 s"),
+        (Exits, "crash", "exit code 3 and no answer"),
+        (SystemExits, "crash", "exit code 1 and no answer"),
+        (Kills, "crash", "killed by SIGKILL"),
+        (Halves, "", "torch.bfloat16 comes out"),
+    ],
+)
+def test_without_an_output_there_is_one_reason_and_no_more_questions(
+    what: type[nn.Module], ending: str, words: str
+) -> None:
+    timeout = 2.0 if what is Hangs else 120.0
+    output, *others = findings(what, "output", "causality", "batch", timeout=timeout)
+    assert (output.verdict, output.ending) == ("failed", ending), output
+    assert words in output.detail and "\n" not in output.detail
+    if ending:
+        assert {other.detail for other in others} == {"it gives no output"}
+        assert [other.verdict for other in others] == ["not claimed", "skipped"]
+
+
+class HangsAfterwards(zoo.Keeps):
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
+        if torch.is_grad_enabled():
+            time.sleep(60)
+        return super().forward(x, mask)
+
+
+def test_who_lets_two_laws_wait_is_asked_no_more() -> None:
+    laws = ("output", "gradcheck", "empty_rows", "batch")
+    found = findings(HangsAfterwards, *laws, "padding_content", timeout=3.0)
+    endings = {finding.law: (finding.verdict, finding.ending) for finding in found}
+    assert endings["output"] == ("held", "")
+    assert [law for law, end in endings.items() if end[1] == "timeout"] == [
+        "gradcheck",
+        "padding_content",
+    ]
+    assert {f.detail for f in found if f.verdict == "skipped"} == {
+        "2 laws before it gave no answer"
+    }

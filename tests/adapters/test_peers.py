@@ -1,0 +1,85 @@
+"""The peers: their files are read without importing what they name; with it, they work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+
+from attention_impls.contract import Context, Dims
+from lra.adapters.adapt import load
+from lra.core import catalogue, peers
+from lra.core.errors import UsageError
+
+FILES = sorted((Path(peers.__file__).parents[1] / "peers").glob("*.toml"))
+NAMES = [f"peer:{file.stem}" for file in FILES]
+
+
+def test_a_wildcard_is_all_files_and_imports_nothing() -> None:
+    program = (
+        "import sys\n"
+        "from lra.core import catalogue\n"
+        "names = [t.name for t in catalogue.expand('mechanism', ['peer:*'])]\n"
+        "heads = {t.module.partition('.')[0] for t in catalogue.expand('mechanism', ['peer:*'])}\n"
+        "print(*names)\n"
+        "print(*sorted((heads - {'lra'} | {'torch'}) & set(sys.modules)))\n"
+        "print(*sorted(m for m in sys.modules if m.startswith('lra.adapters')))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True)
+    assert ran.stdout.split("\n") == [" ".join(NAMES), "", "", ""], ran.stderr
+    assert len(NAMES) > 10
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_names_a_class_by_its_module(name: str) -> None:
+    peer, target = peers.read(name), catalogue.find("mechanism", name)
+    module, colon, attribute = peer.reference.partition(":")
+    assert colon and (target.module, target.attribute) == (module, attribute)
+    assert target.reference == target.name == name and not target.ours
+    if module.startswith("lra."):
+        assert f"class {attribute}(" in target.file.read_text()
+
+
+def test_all_does_not_mean_peers_and_a_typo_is_answered_with_the_nearest() -> None:
+    assert not any(t.is_peer for t in catalogue.expand("mechanism", ["all", "*"]))
+    with pytest.raises(UsageError, match="did you mean 'peer:linformer'"):
+        catalogue.find("mechanism", "peer:linfromer")
+    with pytest.raises(UsageError, match="unknown peer 'peer:'"):
+        catalogue.find("mechanism", "peer:")
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore")  # theirs
+@pytest.mark.parametrize("name", NAMES)
+def test_a_peer_is_built_and_claims_what_it_gives(name: str) -> None:
+    mechanism = load(catalogue.find("mechanism", name))
+    assert mechanism.card.assumed
+    can = mechanism.card.capabilities
+    for config in (mechanism.Config(), *mechanism.trials):
+        torch.manual_seed(0)
+        layer = mechanism(Dims(width=16, qkv_width=16, heads=2, max_length=70), config).eval()
+        for n in (1, 37, 70):
+            x_BND = torch.randn(2, n, 16)
+            for causal in (False, True)[: 1 + (can.causal != "no")]:
+                mask = torch.ones(2, n, dtype=torch.bool) if can.padding != "none" else None
+                y_BND = layer(x_BND, Context(causal=causal, query_mask_BN=mask)).y_BND
+                assert y_BND.shape == x_BND.shape and y_BND.isfinite().all()
+
+
+@pytest.mark.peers
+def test_the_packages_named_are_those_installed() -> None:
+    from importlib.metadata import version
+
+    for name in NAMES:
+        peer = peers.read(name)
+        assert version(peer.package), name
+
+
+@pytest.mark.skipif(find_spec("linformer") is not None, reason="it is installed here")
+def test_a_peer_that_is_not_installed_has_no_file() -> None:
+    with pytest.raises(UsageError, match="no module 'linformer'; install it"):
+        _ = catalogue.find("mechanism", "peer:linformer").file

@@ -1,0 +1,188 @@
+"""Other people's attention on the command line: files, entry points, peers, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT, TINY
+
+ZOO = ROOT / "tests" / "adapters" / "zoo.py"
+BAD = {
+    "raising": "raise ValueError('no such\\nthing')",
+    "leaving": "import sys; sys.exit('bye')",
+    "ending": "import os; os._exit(3)",
+    "killed": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+    "empty": "",
+    "unreadable": "def (:",
+    "grids": "import torch\nclass Grid(torch.nn.Module):\n    def forward(self, x, grid): return x",
+}
+"""Files that cannot be used, by name."""
+
+REASONS = {
+    "raising": "no such thing (raising.py, line 1)",
+    "leaving": "SystemExit: bye",
+    "ending": "exit code 3",
+    "killed": "SIGKILL",
+    "empty": "must define exactly one torch.nn.Module, found 0",
+    "unreadable": "invalid syntax",
+    "grids": "cannot be called: it asks for grid; wrap it",
+}
+
+BROKEN = """
+from zoo import Keeps
+
+class MaskIgnored(Keeps):
+    def forward(self, x, mask=None):
+        return self.attend(x)
+
+class Turned(Keeps):
+    def forward(self, x, mask=None):
+        return super().forward(x, mask).mT
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(ZOO, tmp_path)
+    for name, source in BAD.items():
+        (tmp_path / f"{name}.py").write_text(source)
+    (tmp_path / "broken.py").write_text(BROKEN)
+    return tmp_path
+
+
+def test_honest_strangers_hold_what_they_seem_to_claim(lra, folder: Path) -> None:
+    names = ("Keeps", "Registered", "function_of_pairs")
+    laws = "output,causality,cross,refusal"
+    impls = ",".join([*(f"zoo.py:{name}" for name in names), "torch.nn:MultiheadAttention"])
+    ran = lra("verify", "--impl", impls, "--check", laws)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    for name in (*names, "MultiheadAttention"):
+        assert f"\n{name}: " in f"\n{ran.stdout}"
+    assert "key_padding_mask: which keys are padding; True = ignore" in ran.stdout
+    assert f"torch {__import__('torch').__version__}" in ran.stdout
+    assert not (folder / "results").exists()
+
+
+def test_broken_ones_are_exit_1_with_the_law_and_the_command(lra, folder: Path) -> None:
+    impls = "broken.py:MaskIgnored,broken.py:Turned,identity"
+    ran = lra("verify", "--impl", impls, "--check", "output,padding_content")
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    ignored, turned, ours = ran.stdout.split("\n\n")[:3]
+    assert ignored.startswith("MaskIgnored: ") and re.search("FAILED +padding_content", ignored)
+    assert f"--impl {folder / 'broken.py'}:MaskIgnored --check padding_content" in ignored
+    assert turned.startswith("Turned: ") and re.search("FAILED +output", turned)
+    assert "answers with shape" in turned and "it gives no output" in turned
+    assert ours.startswith("identity: 2 held")
+
+
+def test_what_cannot_be_used_is_a_row_each_and_the_others_go_on(lra, folder: Path) -> None:
+    impls = ",".join([*(f"{name}.py" for name in BAD), "zoo.py:Keeps", "peer:linformer"])
+    ran = lra("verify", "--impl", impls, "--check", "output", "--set", "k=3")
+    assert ran.returncode == 4, ran.stdout + ran.stderr
+    lines = ran.stdout.splitlines()
+    for name, reason in REASONS.items():
+        (row,) = (line for line in lines if line.startswith(f"{name}: "))
+        assert reason in row, row
+        assert str(folder) not in row
+    assert any(line.startswith("Keeps: 1 held") for line in lines)
+    if find_spec("linformer") is None:
+        (row,) = (line for line in lines if line.startswith("peer:linformer: "))
+        assert row == "peer:linformer: error: mechanism 'peer:linformer' needs the module " + (
+            "'linformer'; install it"
+        )
+
+
+def test_a_run_trains_strangers_and_goes_on_past_bad_ones(lra, folder: Path) -> None:
+    impls = "zoo.py:Keeps,zoo.py:BuiltCausal,raising.py,zoo.py:Configurable,broken.py:Turned"
+    ran = lra(
+        "run", "--impl", impls, *TINY, "--json",
+        "--set", "training.steps=2", "--set", "Configurable.power=2.0",
+    )  # fmt: skip
+    assert ran.returncode == 4, ran.stdout + ran.stderr
+    records = json.loads(ran.stdout)
+    ends: dict[tuple[str, str], tuple[str, str]] = {
+        (r["cell"]["mechanism"]["name"], r["cell"]["type"]): (
+            r["status"],
+            (r["failure"] or {}).get("message", ""),
+        )
+        for r in records
+        if "mechanism" in r["cell"]
+    }
+    for name in ("Keeps", "Configurable"):
+        assert ends[name, "quality"] == ends[name, "efficiency"] == ("ok", "")
+    unable = "BuiltCausal cannot mask padding; give rows of equal length"
+    assert ends["BuiltCausal", "quality"] == ("unsupported", unable)
+    assert ends["BuiltCausal", "efficiency"] == ("ok", "")
+    for kind in ("quality", "efficiency"):
+        assert ends["raising", kind][0] == ends["Turned", kind][0] == "error"
+        assert "no such thing" in ends["raising", kind][1]
+    (configured,) = (
+        r for r in records if r["cell"].get("mechanism", {}).get("name") == "Configurable"
+        and r["cell"]["type"] == "quality"
+    )  # fmt: skip
+    assert configured["cell"]["mechanism"]["config"]["power"] == 2.0
+    assert str(folder) not in ran.stdout
+
+    again = lra("run", "--impl", "zoo.py:Keeps", *TINY, "--set", "training.steps=2")
+    assert again.returncode == 0 and "0 cells to run" in again.stderr, again.stderr
+    assert lra("report").returncode == 0
+    text = (folder / "reports/default/report.md").read_text()
+    assert "Keeps" in text and "Configurable" in text
+
+
+def test_a_setting_that_is_needed_is_asked_for(lra, folder: Path) -> None:
+    ran = lra("verify", "--impl", "zoo.py:Configurable", "--check", "output")
+    assert ran.returncode == 1
+    assert "which has no default; give it: --set power=VALUE" in ran.stdout
+    ran = lra("verify", "--impl", "zoo.py:Configurable", "--check", "output", "--set", "power=2.0")
+    assert ran.returncode == 0, ran.stdout
+    ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "powr=2.0")
+    assert ran.returncode == 2 and "did you mean 'power'" in ran.stderr
+
+
+def test_the_command_itself_imports_nobody(environment: dict[str, str], folder: Path) -> None:
+    """Only its children do, and only what was named."""
+    for name in ("named", "bystander"):
+        package = folder / name
+        package.mkdir()
+        (package / "__init__.py").write_text(
+            "import os\n"
+            "with open(os.path.join(os.path.dirname(__file__), 'imported'), 'a') as file:\n"
+            "    print(os.getpid(), file=file)\n"
+        )
+        (package / "inner.py").write_text("from zoo import Keeps\n")
+    for verb in (["verify", "--check", "output"], ["run", *TINY, "--dry-run"]):
+        command = [sys.executable, "-m", "lra", *verb, "--impl", "named.inner:Keeps"]
+        with subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            said = process.communicate(timeout=120)
+        assert process.returncode == 0, said
+        importers = (folder / "named" / "imported").read_text().split()
+        assert importers and str(process.pid) not in importers
+    assert not (folder / "bystander" / "imported").exists()
+
+
+def test_an_installed_entry_point_is_a_name(lra, folder: Path) -> None:
+    installed = folder / "theirs-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text(
+        "[lra.attention]\ntheirs = zoo:Keeps\nworse = raising:Nobody\n"
+    )
+    ran = lra("verify", "--impl", "theirs", "--check", "output,padding_content")
+    assert ran.returncode == 0 and ran.stdout.startswith("theirs: 2 held"), ran.stdout + ran.stderr
+    listed = lra("list", "impls", "--json")
+    assert listed.returncode == 0, listed.stderr
+    rows = {row["name"]: row for row in json.loads(listed.stdout)}
+    assert rows["theirs"]["padding"] == "length" and rows["theirs"]["assumed"]
+    assert rows["worse"]["title"].startswith("unavailable: ValueError: no such thing")
+    assert lra("list", "impls").returncode == 0
