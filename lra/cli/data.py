@@ -80,7 +80,7 @@ def _prepare(
 
     source = real.get(target.name)
     spec = data_spec(target, scale, Describer(cache), source, rules=None)
-    kind = cast(type[Task], catalogue.load(target))
+    kind = cast("type[Task]", catalogue.load(target))
     config = msgspec.convert(spec.parameters, kind.Config)
     task = kind(config, length=spec.length, rules=spec.rules)
     return spec, task, open_or_prepare(task, spec, source, cache)
