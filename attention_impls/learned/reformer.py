@@ -24,6 +24,8 @@ from attention_impls.contract import (
     split_heads,
 )
 from attention_impls.kernel._draws import seeded
+from attention_impls.learned._rounds import Rounds, attend_rounds
+from attention_impls.pattern._parts import needs_autograd
 from lra.core.cards import AttentionCard, Capabilities
 
 COLUMNS = 64
@@ -56,7 +58,8 @@ class Reformer(Attention):
     and there is no second sequence. Padding goes into a bucket of its own, behind all others.
 
     Ours: the ring is closed in each round, where the authors' runs on from one round into the next;
-    hashes are computed in float32 or better. The reversible layers and chunked feed-forward of the
+    hashes are computed in float32 or better; on the CPU one head and one round at a time, and again
+    for the gradient (`_rounds`). The reversible layers and chunked feed-forward of the
     paper are no part of an attention. The Long Range Arena's version multiplied logits by sqrt(K),
     cut 10 chunks whatever the length, and ignored padding.
     """
@@ -66,7 +69,7 @@ class Reformer(Attention):
         paper="Kitaev et al., Reformer: The Efficient Transformer, ICLR 2020, arXiv:2001.04451",
         year=2020,
         time="O(r n (c d + log n))",
-        memory="O(r n c)",
+        memory="O(n (d + r)); O(r n c) on a GPU",
         weights="convex",
         capabilities=Capabilities(
             bidirectional=True,
@@ -164,6 +167,16 @@ class Reformer(Attention):
             if context.key_mask_BM is not None:
                 padding = ~context.key_mask_BM[:, None, :, None]
                 k, v = k.masked_fill(padding, 0.0), v.masked_fill(padding, 0.0)
+            if not needs_autograd(q_BHNK, None):
+                rounds = Rounds(
+                    buckets_BHRN=buckets,
+                    size=self.config.chunk,
+                    own=SELF,
+                    causal=context.causal,
+                    key_mask_BN=context.key_mask_BM,
+                    dropout=dropout,
+                )
+                return attend_rounds(q, k, v, rounds).to(v_BHNV.dtype), None
             for buckets_BHN in buckets.unbind(2):
                 out_BHNV, total_BHN = self._round(q, k, v, buckets_BHN, context, dropout)
                 outs.append(out_BHNV)
