@@ -91,7 +91,7 @@ def test_the_gradient_drops_the_weights_that_the_output_dropped(build, draw, sma
         return layer.attend(*qkv, Context(), buckets=buckets)[0]
 
     dropped = attend(q, k, v)
-    assert torch.autograd.gradcheck(attend, (q, k, v))
+    assert torch.autograd.gradcheck(attend, (q, k, v), fast_mode=True)
     assert not torch.allclose(dropped, layer.eval().attend(q, k, v, Context(), buckets=buckets)[0])
 
 
