@@ -2,8 +2,8 @@
 
 A round runs ours, theirs and the goal's other reference (fused attention) once each, in another
 order each time, and the floor (no mixing) before each and after the last. A round whose floor takes
-more than 1.3 times its lower quartile over all rounds is disturbed: it is left out and counted. A machine that
-is busy all the time shows in the floor's milliseconds alone.
+more than 1.3 times its lower quartile over all rounds is disturbed: it is left out and counted. A
+machine that is busy all the time shows in the floor's milliseconds alone.
 """
 
 from __future__ import annotations
@@ -191,9 +191,10 @@ def table_line(name: str, found: Comparison, peaks: dict[str, float], bar: float
     kind = "above floor" if found.far else "ours / peer"
     fused = " / ".join(f"{found.to_fused[who]:.2f}" for who in ("ours", "peer", "floor"))
     rounds = f"{found.rounds - found.rejected:2d} rounds, {found.rejected} rejected"
+    floor = f"{found.milliseconds['floor']:.0f} ms"
     mib = " / ".join(f"{peaks[who]:.0f}" for who in ("ours", "peer", "floor"))
     return (
         f"{name:44s} {kind} {found.ratio} {found.verdict(bar):14s} | ours / peer {found.whole} | "
-        f"ours / peer / floor over fused {fused} | floor {found.milliseconds['floor']:.0f} ms, {rounds} "
+        f"ours / peer / floor over fused {fused} | floor {floor}, {rounds} "
         f"| MiB {mib} {memory_verdict(peaks)}"
     )
