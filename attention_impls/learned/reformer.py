@@ -24,7 +24,12 @@ from attention_impls.contract import (
 )
 from attention_impls.kernel._draws import seeded
 from attention_impls.learned._chunks import SELF, sorted_attention
+from attention_impls.learned._rounds import Rounds, attend_rounds
+from attention_impls.pattern._parts import needs_autograd
 from lra.core.cards import AttentionCard, Capabilities
+
+LONG = 2**16
+"""Logits of a head and round from which the CPU takes them one by one."""
 
 COLUMNS = 64
 """Random directions per factor of a hash: up to 128 buckets with one factor, 16384 with two."""
@@ -66,8 +71,9 @@ class Reformer(Attention):
     and there is no second sequence. Padding goes into a bucket of its own, behind all others.
 
     Ours: the ring is closed in each round, where the authors' runs on from one round into the next;
-    hashes are computed in float32 or better. The reversible layers and chunked feed-forward of the
-    paper are no part of an attention.
+    hashes are computed in float32 or better; long inputs on the CPU go one head and one round at a
+    time, and again for the gradient (`_rounds`). The reversible layers and chunked feed-forward of
+    the paper are no part of an attention.
     """
 
     card = AttentionCard(
@@ -75,7 +81,7 @@ class Reformer(Attention):
         paper="Kitaev et al., Reformer: The Efficient Transformer, ICLR 2020, arXiv:2001.04451",
         year=2020,
         time="O(r n (c d + log n))",
-        memory="O(r n c)",
+        memory="O(n (d + r)); O(r n c) on a GPU",
         weights="convex",
         capabilities=Capabilities(
             bidirectional=True,
@@ -110,8 +116,9 @@ class Reformer(Attention):
 
     @property
     def borders(self) -> tuple[int, ...]:
-        """The lengths of one chunk, and of the two up to which every pair is seen."""
-        return (self.config.chunk, 2 * self.config.chunk)
+        """The lengths of one chunk, of two, up to which every pair is seen, and of what is long."""
+        chunk = self.config.chunk
+        return (chunk, 2 * chunk, -(-LONG // (2 * chunk)))
 
     def project(
         self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
@@ -181,6 +188,17 @@ class Reformer(Attention):
             if context.key_mask_BM is not None:
                 padding = ~context.key_mask_BM[:, None, :, None]
                 k, v = k.masked_fill(padding, 0.0), v.masked_fill(padding, 0.0)
+            if self._long(q.shape[2]) and not needs_autograd(q_BHNK, None):
+                rounds = Rounds(
+                    buckets_BHRN=buckets,
+                    size=self._size(q.shape[2]),
+                    scale=self._scale(q.shape[3]),
+                    own=self._penalty,
+                    causal=context.causal,
+                    key_mask_BN=context.key_mask_BM,
+                    dropout=dropout,
+                )
+                return attend_rounds(q, k, v, rounds).to(v_BHNV.dtype), None
             for buckets_BHN in buckets.unbind(2):
                 out_BHNV, total_BHN = sorted_attention(
                     q,
@@ -260,6 +278,10 @@ class Reformer(Attention):
         if self.config.parity == "lra2021":
             return n // ARENA_CHUNKS + 1
         return self.config.chunk
+
+    def _long(self, n: int) -> bool:
+        """Whether a head has enough to do by itself; a shorter one waits for all others."""
+        return n * 2 * self._size(n) >= LONG
 
     def _scale(self, width: int) -> float:
         """Return what logits are multiplied by."""

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from attention_impls.contract import Context
+from attention_impls.learned import reformer
 from attention_impls.learned.reformer import ReformerConfig
 
 
@@ -54,6 +55,48 @@ def test_four_chunks_are_not_full(build, draw) -> None:
     qkv = draw(2, 12)
     found, _ = layer.attend(*qkv, Context(), buckets=torch.randint(4, (2, 2, 1, 12)))
     assert not torch.allclose(found, shared_softmax(*qkv))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("autograd", [False, True])
+def test_both_ways_equal_the_oracle(
+    autograd, causal, build, some_padding, small_tiles, monkeypatch
+) -> None:
+    """By tiles with a gradient of its own, as on the CPU, and written out, as on a GPU."""
+    monkeypatch.setattr(reformer, "needs_autograd", lambda q, position: autograd)
+    monkeypatch.setattr(reformer, "LONG", 0)
+    layer = build(("reformer", {"chunk": 3, "rounds": 4}))
+    for n in (1, 5, 6, 16):
+        x = torch.randn(2, n, 12, dtype=torch.float64, requires_grad=True)
+        leaves = [x, *layer.parameters()]
+        for mask in (None, some_padding(2, n)):
+            context = Context(causal, query_mask_BN=mask)
+            found, expected = layer(x, context).y_BND, layer.reference(x, context)
+            torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+            upstream = torch.randn_like(found)
+            pairs = (
+                torch.autograd.grad(y, leaves, upstream, materialize_grads=True)
+                for y in (found, expected)
+            )
+            for one, other in zip(*pairs, strict=True):
+                torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9)
+
+
+def test_the_gradient_drops_the_weights_that_the_output_dropped(
+    build, draw, small_tiles, monkeypatch
+) -> None:
+    monkeypatch.setattr(reformer, "LONG", 0)
+    layer = build(("reformer", {"chunk": 3, "rounds": 2}), dropout=0.4).train()
+    q, k, v = draw(1, 10)
+    buckets = torch.randint(3, (1, 2, 2, 10))
+
+    def attend(*qkv):
+        torch.manual_seed(0)
+        return layer.attend(*qkv, Context(), buckets=buckets)[0]
+
+    dropped = attend(q, k, v)
+    assert torch.autograd.gradcheck(attend, (q, k, v), fast_mode=True)
+    assert not torch.allclose(dropped, layer.eval().attend(q, k, v, Context(), buckets=buckets)[0])
 
 
 def test_every_round_reads_two_chunks_and_their_order_is_nothing(build, draw) -> None:
