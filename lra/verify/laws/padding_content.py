@@ -106,7 +106,7 @@ def _felt(
 
 LAW = Law(
     name="padding_content",
-    says="what padded positions hold changes nothing, NaN included",
+    says="what padded positions hold changes nothing",
     claimed=lambda card: card.capabilities.padding != "none",
     cases=cases,
     check=check,

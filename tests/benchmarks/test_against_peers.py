@@ -7,8 +7,8 @@ process (`paired`); peak memory is that of fresh processes. The goal: (ours - fl
 elsewhere; memory at most the peer's, or within 10 % of the floor's. Nothing is asserted: timings
 are read. A disturbed round is rejected and counted.
 
-`pytest tests/benchmarks/test_peers.py -m peers --benchmark-only -s`, or
-`python tests/benchmarks/test_peers.py [--rounds 20] [--rows ...] [--shapes ...]`.
+`pytest tests/benchmarks/test_against_peers.py -m peers --benchmark-only -s`, or
+`python tests/benchmarks/test_against_peers.py [--rounds 20] [--rows ...] [--shapes ...]`.
 Needs the packages of `lra/peers`; a row whose package is missing is skipped.
 """
 
