@@ -31,7 +31,7 @@ REASONS = {
     "leaving": "SystemExit: bye",
     "ending": "exit code 3",
     "killed": "SIGKILL",
-    "empty": "must define exactly one torch.nn.Module, found 0",
+    "empty": "or one torch.nn.Module, found 0",
     "unreadable": "invalid syntax",
     "grids": "cannot be called: it asks for grid; wrap it",
 }

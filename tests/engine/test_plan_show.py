@@ -40,8 +40,8 @@ def test_settings_are_the_scales_and_then_ones_own(cache: str) -> None:
     (cell,) = _cells(cache, "longformer")
     assert {key: cell.mechanism.config[key] for key in picture} == picture
     assert (cell.length, cell.width, cell.heads, cell.head_width) == (64, 64, 4, 16)
-    (cell,) = _cells(cache, "longformer", scale="mini")
-    assert cell.mechanism.config["window"] == 512, "the paper's, of which mini says nothing"
+    (cell,) = _cells(cache, "longformer", scale="paper")
+    assert cell.mechanism.config["window"] == 512, "the paper's, of which the scale says nothing"
     (cell,) = _cells(cache, "longformer", settings={"window": "6"})
     assert cell.mechanism.config == {**picture, "window": 6, "parity": "none"}
 
