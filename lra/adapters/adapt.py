@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -20,7 +21,7 @@ from lra.adapters.xformers import AdaptedXformers, Component
 from lra.core import catalogue, peers
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.catalogue import Target
-from lra.core.errors import UsageError
+from lra.core.errors import LraError, UsageError
 from lra.core.peers import Peer
 
 
@@ -60,12 +61,24 @@ def load(target: Target) -> type[Layer]:
 
     Raises `UsageError` for a class that no adapter fits.
     """
+    if target.is_peer:
+        _require(peers.read(target.name).package, target.name)
     found = catalogue.load(target)
     if inspect.isclass(found) and issubclass(found, Layer):
         return found
     if target.ours:
         raise UsageError(f"{target.module} must define a Layer; see attention_impls/contract")
     return adapt(found, target.name, peers.read(target.name) if target.is_peer else None)
+
+
+def _require(package: str, name: str) -> None:
+    """Raise `LraError` where a peer's package is not installed: glue imports it late."""
+    try:
+        version(package)
+    except PackageNotFoundError as error:
+        raise LraError(
+            f"{name} needs the package '{package}'; install the extra `peers`"
+        ) from error
 
 
 def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> type[Layer]:
@@ -77,7 +90,11 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
     stranger = adapter.stranger(found, name)
     if peer is not None:
         stranger = replace(
-            stranger, settings=peer.settings, claims=peer.claims, package=peer.package
+            stranger,
+            settings=peer.settings,
+            claims=peer.claims,
+            package=peer.package,
+            note=peer.note,
         )
     unmet = stranger.unmet(set(_given(adapter, stranger)))
     if not stranger.first or unmet:
@@ -162,6 +179,8 @@ def _assumed(adapter: Adapter, stranger: Stranger, config: MaskedConfig) -> Iter
             yield f"{asks[role]}{shape}: {whom}; {meaning}"
     if "causal" in sizes:
         yield f"two instances with the same parameters, {sizes['causal']} false and true"
+    if stranger.note:
+        yield stranger.note
     if claims:
         yield "taken to claim " + ", ".join(f"{key} = {value}" for key, value in claims.items())
 

@@ -42,6 +42,8 @@ class Stranger:
     """In place of what its signatures seem to say."""
     package: str = ""
     """The distribution it comes from, where that is known."""
+    note: str = ""
+    """What a reader has to know about this use of it."""
 
     @cached_property
     def constructor(self) -> dict[str, inspect.Parameter]:

@@ -11,21 +11,30 @@ if TYPE_CHECKING:
     from lra.store import Store
 
 
-def recorded(jobs: list[Job], place: Store, *, slots: int | None, quiet: bool) -> list[Record]:
-    """Run what has no record or failed, and return the records in the order of the jobs."""
+def recorded(
+    jobs: list[Job], place: Store, *, slots: int | None, quiet: bool, timeout: float | None = None
+) -> list[Record]:
+    """Run what has no record, failed or ran out of time; return records in the jobs' order."""
     from lra.cli.progress import watcher
-    from lra.core.records import FAILED
     from lra.engine.pool import Pool
     from lra.engine.server import ForkServer
 
     with ForkServer() as server, place.writing():
         kept = {job.cell.id: place.load(job.cell.id) for job in jobs}
-        done = {id for id, record in kept.items() if record and record.status not in FAILED}
+        done = {id for id, record in kept.items() if record and _is_done(record)}
         missing = [job for job in jobs if job.cell.id not in done]
         with closing(watcher(len(missing), quiet=quiet)) as watch:
             cores = max((job.cell.machine.cores for job in jobs), default=1)
-            pool = Pool(place, server, slots=slots or cores, watcher=watch)
+            pool = Pool(place, server, slots=slots or cores, watcher=watch, timeout=timeout)
             for _ in pool.run(missing):
                 pass
         records = [place.load(job.cell.id) for job in jobs]
     return [record for record in records if record is not None]
+
+
+def _is_done(record: Record) -> bool:
+    """A machine may have been too busy for a law: it is tried again."""
+    from lra.core.records import FAILED
+
+    late = any(finding.ending == "timeout" for finding in record.findings)
+    return record.status not in FAILED and not late

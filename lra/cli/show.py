@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 FAILED_CELLS = 4
 FORMATS = (".svg", ".png")
+PATIENCE = 120.0
+"""Seconds that one picture may take."""
 
 
 @click.command("show", short_help="Draw what mechanisms attend to.")
@@ -98,7 +100,7 @@ def command(
     planned = plan_show(spec)
     place = Store(store)
     target = _target(out or Path("reports") / place.path.resolve().name / "show", len(planned))
-    found = recorded(planned, place, slots=jobs, quiet=quiet)
+    found = recorded(planned, place, slots=jobs, quiet=quiet, timeout=PATIENCE)
     for record in found:
         assert isinstance(record.cell, ShowCell)
         name = record.cell.mechanism.name

@@ -137,7 +137,15 @@ def _read_as(record: Record) -> list[str]:
 
 def _again(job: Job, finding: Finding, settings: tuple[str, ...], *, full: bool) -> str:
     """The command that shows one failure again."""
+    from lra.engine.host import default_device
+
     words = ["python", "-m", "lra", "verify", "--impl", job.mechanism, "--check", finding.law]
     words += ["--case", str(finding.case), *(["--full"] if full else [])]
-    words += [word for entry in settings for word in ("--set", entry)]
+    own = job.cell.mechanism  # type: ignore[union-attr]
+    for entry in settings:
+        head, dot, field = entry.partition("=")[0].rpartition(".")
+        if (head == own.name) if dot else (field in own.config):
+            words += ["--set", entry]
+    if job.cell.device != default_device():  # type: ignore[union-attr]
+        words += ["--device", job.cell.device]  # type: ignore[union-attr]
     return shlex.join(words)

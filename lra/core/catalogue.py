@@ -45,11 +45,13 @@ class Target(msgspec.Struct, frozen=True):
     attribute: str | None
     """Class to take; None means the only one the file defines."""
     ours: bool
+    by_name: bool = False
+    """Whether somebody's package or one of `lra/peers` gave it the name."""
 
     @property
     def reference(self) -> str:
         """What `find` turns back into this target."""
-        if self.ours or self.is_peer:
+        if self.ours or self.by_name:
             return self.name
         if self.module.endswith(".py") and self.attribute is None:
             return self.module
@@ -113,7 +115,7 @@ def find(kind: Kind, reference: str) -> Target:
 def _find(kind: Kind, reference: str) -> Target:
     if kind == "mechanism" and reference.startswith(peers.PREFIX):
         module, _, attribute = peers.read(reference).reference.partition(":")
-        return Target(kind, reference, module, attribute, ours=False)
+        return Target(kind, reference, module, attribute, ours=False, by_name=True)
     module, colon, attribute = reference.partition(":")
     if module.endswith(".py"):
         if not Path(module).is_file():
@@ -128,7 +130,8 @@ def _find(kind: Kind, reference: str) -> Target:
         return Target(kind, reference, ours[reference], None, ours=True)
     for point in entry_points(group=_ENTRY_POINTS.get(kind, "")):
         if point.name == reference:
-            return Target(kind, reference, point.module, point.attr or None, ours=False)
+            module, attribute = point.module, point.attr
+            return Target(kind, reference, module, attribute or None, ours=False, by_name=True)
     raise nearest(kind, reference, [*ours, *installed(kind)])
 
 
@@ -202,7 +205,9 @@ def _matches(kind: Kind, pattern: str) -> list[str]:
     if pattern == "all":
         return names(kind)
     if any(sign in pattern for sign in "*?["):
-        known = peers.names() if pattern.startswith(peers.PREFIX) else names(kind)
+        known = [*names(kind), *installed(kind)]
+        if pattern.startswith(peers.PREFIX):
+            known = peers.names()
         found = fnmatch.filter(known, pattern)
         if not found:
             raise nearest(kind, pattern, known)

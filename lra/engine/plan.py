@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from lra.core import catalogue, peers
-from lra.core.cards import AttentionCard
+from lra.core import catalogue
 from lra.core.catalogue import Target
 from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
-from lra.core.hashing import source_hash, value_hash
 from lra.core.protocol import DataSpec, Frozen, Mechanism, Rules
 from lra.core.scales import EfficiencyBlock, QualityBlock, Scale, Suite, load_scale
-from lra.engine.describe import Describer, Description
+from lra.engine.describe import Describer
 from lra.engine.host import machine
 from lra.engine.jobs import Job
-from lra.engine.provenance import distribution_hash, distribution_of, library
+from lra.engine.provenance import library
 from lra.engine.settings import Settings
+from lra.engine.sources import measure_hash, mechanism_hash
 from tasks.sources.data_hash import data_hash, source_kind
-
-_LRA = Path(__file__).resolve().parents[1]
-_PLAIN = tuple(
-    f"lra.core.{name}"
-    for name in ("cards", "catalogue", "cells", "errors", "protocol", "records", "scales")
-)
-"""Left out of what a measurement hashes: values that a cell holds anyway, names and errors."""
 
 NO_MIXING = "identity"
 EXACT = "sdpa"
@@ -246,19 +237,6 @@ def _load_scale(reference: str) -> Scale:
     return scale
 
 
-@cache
-def measure_hash(kind: str, *files: str, position: Target | None = None) -> str:
-    """Hash of the sources that measure cells of a kind, as seen from `lra/`, and of a position
-    scheme's.
-
-    The worker, which calls them, and the server, which sets its threads, count by themselves.
-    """
-    own = source_hash(*(_LRA / file for file in files), leave_out=_PLAIN)
-    callers = [_LRA / "engine" / n for n in ("worker.py", "server.py", f"work/{kind}.py")]
-    around = source_hash(*callers, leave_out=("lra",))
-    return value_hash([own, around, "" if position is None else source_hash(position.file)])
-
-
 def unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str, str]:
     """Return why mechanisms cannot be imported, by name; each is a row that says so.
 
@@ -269,43 +247,6 @@ def unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str,
         name, words = next(iter(found.items()))
         raise UsageError(f"mechanism '{name}' is unavailable: {words}")
     return {name: words for name, words in found.items() if words is not None}
-
-
-PROOFS = ("oracle", "reference", "support", "convergence", "exact_at")
-"""What of a mechanism only `lra verify` asks for."""
-
-
-def mechanism_hash(target: Target, description: Description, *, proofs: bool = False) -> str:
-    """Hash of the sources that answer, an adapter's among them where there is one.
-
-    Of one that is unavailable, of the reason: what is missing today may be installed tomorrow.
-    """
-    if description.unavailable is not None:
-        return value_hash(description.unavailable)
-    left_out: dict[str, tuple[str, ...]] = {
-        "methods": () if proofs else PROOFS,
-        "leave_out": () if proofs else ("attention_impls._oracle",),
-    }
-    package = _package(target)
-    if package:
-        # A whole package may be as large as torch: its installer has hashed it.
-        left_out["leave_out"] += (target.module.partition(".")[0],)
-    own = source_hash(target.file, **left_out)
-    if package:
-        own = value_hash([own, distribution_hash(package)])
-    card = description.card
-    if not isinstance(card, AttentionCard) or not card.assumed:
-        return own
-    adapters = source_hash(_LRA / "adapters" / "adapt.py", leave_out=_PLAIN)
-    return value_hash([own, adapters])
-
-
-def _package(target: Target) -> str:
-    """The distribution that a mechanism was installed by; empty for sources that lie open."""
-    if target.is_peer:
-        return peers.read(target.name).package
-    installed = {"site-packages", "dist-packages"}.intersection(target.file.parts)
-    return distribution_of(target.module) if installed and not target.ours else ""
 
 
 def by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:

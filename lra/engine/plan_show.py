@@ -17,9 +17,9 @@ from lra.core.vectors import read_vectors
 from lra.engine.describe import Describer, Description
 from lra.engine.host import machine
 from lra.engine.jobs import Job
-from lra.engine.plan import measure_hash, mechanism_hash
 from lra.engine.provenance import library
 from lra.engine.settings import Settings
+from lra.engine.sources import measure_hash, mechanism_hash
 
 LENGTH = 64
 """Positions where nothing else is asked for."""

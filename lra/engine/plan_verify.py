@@ -9,14 +9,15 @@ from typing import Literal
 from lra.core import catalogue
 from lra.core.catalogue import Target
 from lra.core.cells import VerifyCell
+from lra.core.errors import UsageError, nearest
 from lra.core.findings import Case
 from lra.core.protocol import Frozen, Mechanism
 from lra.engine.describe import Describer
 from lra.engine.host import machine
 from lra.engine.jobs import Job
-from lra.engine.plan import measure_hash, mechanism_hash
 from lra.engine.provenance import library
 from lra.engine.settings import Settings
+from lra.engine.sources import measure_hash, mechanism_hash
 
 
 class VerifySpec(Frozen, frozen=True, kw_only=True):
@@ -84,10 +85,10 @@ def names_of(laws: Sequence[str]) -> tuple[str, ...]:
 
     Raises `UsageError` with the nearest name for one that does not exist.
     """
-    from lra.core.errors import nearest
-
     known = law_names()
     found = [name.strip() for entry in laws for name in entry.split(",") if name.strip()]
+    if laws and not found:
+        raise UsageError(f"--check {','.join(laws)}: names no law; e.g. --check causality")
     for name in found:
         if name not in known:
             raise nearest("law", name, known)

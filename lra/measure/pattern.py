@@ -1,7 +1,8 @@
 """What a mechanism attends to: which pairs of positions may interact, and how much they do.
 
 Weights are the oracle's; what has no oracle with weights (a recurrence, other people's attention)
-gets its dependence measured by gradients. All in float64, on the CPU.
+gets its dependence measured by gradients. All in float64, other people's in
+float32 where they take nothing else, on the CPU.
 
 B batch   N positions   D model width   H heads   K width of a head
 """
@@ -42,7 +43,14 @@ def measure_pattern(
     context = Context(causal=cell.direction == "causal")
     with torch.no_grad():
         # Whatever the card does not claim is refused here, as it is everywhere.
-        layer(x_1ND, context)
+        try:
+            layer(x_1ND, context)
+        except RuntimeError:
+            if not mechanism.card.assumed:
+                raise
+            # Somebody's own code may take nothing but float32.
+            layer, x_1ND = layer.float(), x_1ND.float()
+            layer(x_1ND, context)
         support_HNN, weights_HNN = _declared(layer, x_1ND, context)
     if support_HNN is not None and weights_HNN is not None:
         return _packed(support_HNN, weights_HNN, "weights", measured=False)

@@ -14,7 +14,11 @@ from lra.report.words import count, ending, flat, labelled, machine_words, visib
 COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
     "causal": (("causality", "strict"), ("values_causality", "values only")),
     "cross": (("cross", "yes"),),
-    "padding": (("padding_count", "content"), ("padding_content", "length")),
+    "padding": (
+        ("padding_count", "content"),
+        ("padding_content", "length"),
+        ("empty_rows", "empty rows"),
+    ),
     "decode": (("decode", "exact"),),
     "bias": (("bias", "yes"),),
     "rotary": (("rotary", "yes"),),
@@ -63,13 +67,24 @@ def _cell(record: Record) -> VerifyCell:
 
 
 def _newest(records: Iterable[Record]) -> list[Record]:
-    """The newest whole check of each mechanism and configuration; a full one before a short."""
+    """The newest whole check of each mechanism and configuration; of the same sources and torch a
+    full one before a short."""
     found: dict[tuple[str, str], Record] = {}
     whole = [r for r in records if isinstance(r.cell, VerifyCell) and not r.cell.laws]
-    for record in sorted(whole, key=lambda r: (_cell(r).form == "full", r.started_at, r.id)):
+    for record in sorted(whole, key=lambda r: (r.started_at, r.id)):
         mechanism = _cell(record).mechanism
-        found[mechanism.name, str(flat(mechanism.config))] = record
+        key = mechanism.name, str(flat(mechanism.config))
+        older = found.get(key)
+        full = older is not None and _cell(older).form == "full" and _tried(older) == _tried(record)
+        if not full or _cell(record).form == "full":
+            found[key] = record
     return [found[key] for key in sorted(found)]
+
+
+def _tried(record: Record) -> tuple[str, str, str]:
+    """What was tried, and with which laws."""
+    cell = _cell(record)
+    return cell.mechanism.hash, cell.measure_hash, cell.torch
 
 
 def _builds(records: Sequence[Record]) -> str:
@@ -112,8 +127,11 @@ def _table(
 
 
 def _proved(by_law: dict[str, Finding], laws: Sequence[tuple[str, str]]) -> Cell:
-    """The strongest level that was proved, with what speaks against it."""
-    notes = {"failed": BROKEN, "skipped": UNTRIED, "unclaimed": UNCLAIMED, "held": PROVED}
+    """The strongest level that was proved; a claim that is broken comes before all."""
+    notes = {"skipped": UNTRIED, "unclaimed": UNCLAIMED, "held": PROVED}
+    for law, level in laws:
+        if law in by_law and by_law[law].verdict == "failed":
+            return Cell(level, BROKEN)
     for law, level in laws:
         finding = by_law.get(law)
         if finding is not None and finding.verdict in notes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import pytest
 import torch
 
 from attention_impls.contract import Context, Dims
+from lra.adapters import adapt
 from lra.adapters.adapt import load
 from lra.core import catalogue, peers
-from lra.core.errors import UsageError
+from lra.core.errors import LraError, UsageError
 
 FILES = sorted((Path(peers.__file__).parents[1] / "peers").glob("*.toml"))
 NAMES = [f"peer:{file.stem}" for file in FILES]
@@ -42,6 +44,18 @@ def test_a_file_names_a_class_by_its_module(name: str) -> None:
     assert target.reference == target.name == name and not target.ours
     if module.startswith("lra."):
         assert f"class {attribute}(" in target.file.read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_whose_package_is_missing_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Glue imports its package late: that it loads says nothing."""
+
+    def missing(package: str) -> str:
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(adapt, "version", missing)
+    with pytest.raises(LraError, match=r"needs the package '.+'; install the extra"):
+        load(catalogue.find("mechanism", name))
 
 
 def test_all_does_not_mean_peers_and_a_typo_is_answered_with_the_nearest() -> None:

@@ -56,6 +56,7 @@ def test_what_cannot_be_imported_is_a_row_and_the_others_go_on(lra, tmp_path: Pa
         (["--impl", "perfomer"], "did you mean 'performer'"),
         (["--impl", "full", "--check", "causalty"], "did you mean 'causality'"),
         (["--impl", "full", "--case", "n=5"], "--case needs the law"),
+        (["--impl", "full", "--check", ",", "--case", "n=5"], "names no law"),
         (["--impl", "full", "--check", "causality", "--case", "n=x"], "write e.g. 'n=5 causal'"),
         (["--impl", "full", "--set", "features=3"], "has settings; leave it out"),
     ],

@@ -98,6 +98,16 @@ def test_an_entry_point_may_name_a_module(monkeypatch: pytest.MonkeyPatch) -> No
     assert catalogue.load(target) is catalogue.load(again)
 
 
+def test_an_entry_point_keeps_its_name_whatever_its_class_is_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    point = EntryPoint("acme_linear", "attention_impls.kernel.linear:Linear", "lra.attention")
+    monkeypatch.setattr(catalogue, "entry_points", lambda group: [point])
+    (target,) = catalogue.expand("mechanism", ["acme*"])
+    assert target.reference == "acme_linear"
+    assert catalogue.find("mechanism", target.reference) == target
+
+
 def test_what_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "needs.py").write_text("import a_module_that_is_not_there\n")
     (tmp_path / "empty.py").write_text("")

@@ -1,0 +1,78 @@
+"""The table of claims: which check of a mechanism counts, and what speaks against it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lra.core.cells import VerifyCell
+from lra.core.findings import Finding
+from lra.core.records import Record
+from lra.report.capabilities import capabilities
+
+from .sample import HERE, PROVENANCE, mechanism
+
+
+def check(name: str, started: str, verdicts: dict[str, Any], **fields: Any) -> Record:
+    source = fields.pop("source", "a")
+    method = fields.pop("method", {})
+    cell = VerifyCell(
+        machine=HERE,
+        torch="2.13.0",
+        threads=1,
+        measure_hash="m",
+        mechanism=mechanism(name, source),
+        form=fields.pop("form", "short"),
+        **fields,
+    )
+    findings = tuple(Finding(law=law, verdict=verdict) for law, verdict in verdicts.items())
+    return Record(
+        id=cell.id,
+        cell=cell,
+        status="ok",
+        started_at=started,
+        seconds=1.0,
+        findings=findings,
+        method=method,
+        provenance=PROVENANCE,
+    )
+
+
+def cells(*records: Record) -> dict[str, dict[str, str]]:
+    section = capabilities(records)
+    assert section is not None
+    return {
+        row.label: {
+            c: f"{x.text} {x.note}".strip() for c, x in zip(t.columns, row.cells, strict=True)
+        }
+        for t in section.tables
+        if t.id in ("capabilities", "peers")
+        for row in t.rows
+    }
+
+
+def test_an_old_full_check_does_not_hide_what_newer_sources_break() -> None:
+    old = check("x", "2020", {"causality": "held"}, form="full")
+    new = check("x", "2026", {"causality": "failed"}, source="b")
+    assert cells(old, new)["x"]["causal"] == "strict claimed, broken"
+    assert cells(new, old)["x"]["laws held"] == "0 of 1"
+    later = check("x", "2026", {"causality": "held", "batch": "held"})
+    assert cells(old, later)["x"]["laws held"] == "1 of 1", "of one source the full form counts"
+
+
+def test_a_broken_claim_comes_before_what_holds_unclaimed() -> None:
+    verdicts = {"padding_count": "unclaimed", "padding_content": "failed"}
+    assert cells(check("x", "2026", verdicts))["x"]["padding"] == "length claimed, broken"
+    verdicts = {"padding_content": "held", "empty_rows": "failed"}
+    assert cells(check("x", "2026", verdicts))["x"]["padding"] == "empty rows claimed, broken"
+
+
+def test_parts_of_a_check_are_no_check() -> None:
+    assert capabilities([check("x", "2026", {"causality": "held"}, laws=("causality",))]) is None
+
+
+def test_peers_stand_apart_with_their_release() -> None:
+    peer = check("peer:x", "2026", {"causality": "failed"}, method={"package": "x-package 1.2"})
+    section = capabilities([peer, check("x", "2026", {"causality": "held"})])
+    assert section is not None
+    assert [t.id for t in section.tables] == ["capabilities", "peers", "broken-claims"]
+    assert section.tables[1].rows[0].note == "x-package 1.2"
