@@ -63,11 +63,7 @@ class Attention(Layer):
     ) -> Out:
         """Refuse, zero the padding, mix, merge the heads, zero the padding."""
         self._refuse(x_BND, context, source_BMD, state)
-        if source_BMD is None and context.key_mask_BM is None:
-            context = replace(context, key_mask_BM=context.query_mask_BN)
-        x_BND = zero_padding(x_BND, context.query_mask_BN)
-        if source_BMD is not None:
-            source_BMD = zero_padding(source_BMD, context.key_mask_BM)
+        x_BND, source_BMD, context = _without_padding(x_BND, source_BMD, context)
         out_BHNV, state = self.mix(x_BND, context, source_BMD, state)
         y_BND = self.output(merge_heads(out_BHNV))
         return Out(zero_padding(y_BND, context.query_mask_BN), state)
@@ -76,11 +72,7 @@ class Attention(Layer):
         self, x_BND: Tensor, context: Context, *, source_BMD: Tensor | None = None
     ) -> Tensor:
         """Return the projections around the oracle, (B, N, D)."""
-        if source_BMD is None and context.key_mask_BM is None:
-            context = replace(context, key_mask_BM=context.query_mask_BN)
-        x_BND = zero_padding(x_BND, context.query_mask_BN)
-        if source_BMD is not None:
-            source_BMD = zero_padding(source_BMD, context.key_mask_BM)
+        x_BND, source_BMD, context = _without_padding(x_BND, source_BMD, context)
         q, k, v, extra = self.project(x_BND, context, source_BMD, None)
         out_BHNV, _ = self.oracle(q, k, v, context, **extra)
         y_BND = self.output(merge_heads(out_BHNV.to(x_BND.dtype)))
@@ -132,3 +124,14 @@ class Attention(Layer):
         Boolean, on the CPU: (N, M), or (B, H, N, M) where it depends on `extra`.
         """
         return causal_mask(n, m) if context.causal else torch.ones(n, m, dtype=torch.bool)
+
+
+def _without_padding(
+    x_BND: Tensor, source_BMD: Tensor | None, context: Context
+) -> tuple[Tensor, Tensor | None, Context]:
+    """Return inputs and source, zero at padding, and the request with a mask of the keys."""
+    if source_BMD is not None:
+        source_BMD = zero_padding(source_BMD, context.key_mask_BM)
+    elif context.key_mask_BM is None:
+        context = replace(context, key_mask_BM=context.query_mask_BN)
+    return zero_padding(x_BND, context.query_mask_BN), source_BMD, context
