@@ -1,0 +1,44 @@
+"""Somebody's own task: a file, or the name that an installed package gives it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT, TINY
+
+DEFAULT = """
+[default]
+length = 15
+rows = { train = 200, validation = 50, test = 50 }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(ROOT / "tests/fixtures/one_new_file/majority.py", tmp_path / "mine.py")
+    (tmp_path / "tiny.toml").write_text((Path(TINY[3])).read_text() + DEFAULT)
+    installed = tmp_path / "theirs-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("[lra.task]\nmost = mine:Majority\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("task", "name"), [("mine.py", "mine"), ("most", "most")])
+def test_it_is_trained_on_and_reported(lra, folder: Path, task: str, name: str) -> None:
+    asked = ["--impl", "linear", "--task", task, *TINY[:2], "--scale", "tiny.toml"]
+    ran = lra("run", *asked)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"on {name}." in ran.stdout
+    assert name in (folder / "reports/default/report.md").read_text()
+
+
+def test_an_installed_one_is_listed(lra, folder: Path) -> None:
+    listed = lra("list", "tasks", "--json")
+    assert {"name": "most", "title": "Majority"}.items() <= next(
+        row for row in json.loads(listed.stdout) if row["name"] == "most"
+    ).items()
