@@ -5,10 +5,9 @@ B batch   N queries   M keys   D model width   H heads   K width of a query or k
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import cycle, islice, product
 from typing import Any, cast
 
 import msgspec
@@ -28,7 +27,7 @@ from attention_impls.contract import (
 from lra.adapters.stranger import Directions
 from lra.core import catalogue
 from lra.core.cards import AttentionCard
-from lra.core.findings import Case, MaskKind
+from lra.core.findings import Case
 
 WIDTH, HEAD_WIDTH = 12, 8
 """Of the model and of one head: unequal, so that nothing can stand in for the other."""
@@ -36,9 +35,6 @@ WIDTH, HEAD_WIDTH = 12, 8
 ROOM = 1e-4
 """What somebody's own code may differ by, relative to the largest output, in place of a stricter
 tolerance: it may compute in float32, whatever it is given."""
-
-SHORT = 40
-"""Up to this length all combinations of requests are tried; beyond, one after the other."""
 
 LONGEST = {False: 300, True: 2200}
 """Longest input of the short form and of the full one, borders of a mechanism's blocks apart."""
@@ -222,58 +218,6 @@ class Subject:
         around = {length for b in borders for length in (b - 1, b, b + 1, 2 * b + 1)}
         limit = LONGEST[self.full]
         return tuple(sorted({*PROBES, *(n for n in around if 0 < n <= limit)}))
-
-    def directions(self) -> list[bool]:
-        """Return the values of `causal` that the card claims."""
-        can = self.card.capabilities
-        return [False] * can.bidirectional + [True] * (can.causal != "no")
-
-    def crossings(self) -> list[bool]:
-        """Return the values of `causal` that attention to another sequence may have."""
-        return [c for c in self.directions() if not c or self.mechanism.crosses_causally]
-
-    def masks(self, *kinds: MaskKind) -> list[MaskKind]:
-        """Return `none`, and these kinds where the card claims to honour padding."""
-        return ["none", *(kinds if self.card.capabilities.padding != "none" else ())]
-
-    def positions(self) -> list[str]:
-        """Return `none`, and one scheme of each kind that acts inside and the card claims."""
-        can = self.card.capabilities
-        return ["none", *["alibi"] * can.bias, *["rope"] * can.rotary]
-
-    def requests(
-        self,
-        *,
-        lengths: Sequence[int] | None = None,
-        causal: Sequence[bool] | None = None,
-        masks: Sequence[MaskKind] = ("none",),
-        positions: Sequence[str] | None = None,
-        **fixed: Any,
-    ) -> Iterator[Case]:
-        """Yield cases by length: all combinations at short ones, beyond one each, in turn.
-
-        At short lengths all configurations take part, and share the combinations out among them,
-        otherwise at each length; the full form gives all to each.
-        """
-        directions = self.directions() if causal is None else list(causal)
-        schemes = self.positions() if positions is None else list(positions)
-        combinations: list[dict[str, Any]] = [
-            {"causal": c, "mask": mask, "position": scheme}
-            for c, mask, scheme in product(directions, masks, schemes)
-        ]
-        if not combinations:
-            return
-        turn = cycle(combinations)
-        for n in self.lengths if lengths is None else lengths:
-            trials = len(self.configs) if n <= SHORT else 1
-            each = len(combinations)
-            if not self.full:
-                each = max(2, -(-each // trials)) if n <= SHORT else 1
-            for trial in range(trials):
-                for combination in islice(turn, each):
-                    yield Case(n=n, trial=trial, **combination, **fixed)
-            if trials > 1:
-                next(turn)
 
     def claiming(self, claims: Mapping[str, object]) -> Subject:
         """Return the same mechanism with a card that claims more than its own."""

@@ -10,6 +10,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Law, always, same
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
@@ -18,7 +19,7 @@ OUTLIERS = (1e3, 1e-3, math.nan)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request, three examples at a time."""
-    return subject.requests(masks=subject.masks("scattered"), positions=("none",), batch=3)
+    return requests(subject, masks=masks(subject, "scattered"), positions=("none",), batch=3)
 
 
 @torch.no_grad()

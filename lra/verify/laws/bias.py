@@ -13,6 +13,7 @@ from lra.core.cards import PositionCard
 from lra.core.findings import Case
 from lra.verify.law import Law, gradients, same
 from lra.verify.laws import oracle
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
 
@@ -32,7 +33,7 @@ class LearnedBias(Position):
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request under ALiBi; the check adds the trained bias."""
-    return subject.requests(masks=subject.masks("scattered"), positions=("alibi",))
+    return requests(subject, masks=masks(subject, "scattered"), positions=("alibi",))
 
 
 def check(subject: Subject, case: Case) -> None:

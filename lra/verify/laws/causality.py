@@ -12,6 +12,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Law, same
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
@@ -20,7 +21,7 @@ GROWTH = (16.0, 1e3, -1e3)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every causal request."""
-    return subject.requests(causal=(True,), masks=subject.masks("scattered"))
+    return requests(subject, causal=(True,), masks=masks(subject, "scattered"))
 
 
 @torch.no_grad()

@@ -11,6 +11,7 @@ from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Context, Heads
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Untried
+from lra.verify.requests import directions
 from lra.verify.subject import HEAD_WIDTH, Subject, attend
 
 DRAWS = {False: 40, True: 200}
@@ -27,7 +28,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     """One length, both directions."""
     if subject.mechanism.convergence() is None:
         raise Untried("it declares no rate")
-    for causal in subject.directions():
+    for causal in directions(subject):
         yield Case(n=16, causal=causal, batch=1, heads=1)
 
 

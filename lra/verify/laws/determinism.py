@@ -11,12 +11,13 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, always, same
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request without a position scheme."""
-    return subject.requests(masks=subject.masks("scattered"), positions=("none",))
+    return requests(subject, masks=masks(subject, "scattered"), positions=("none",))
 
 
 @torch.no_grad()

@@ -8,6 +8,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Law, always, same
+from lra.verify.requests import directions
 from lra.verify.subject import Subject
 
 STEPS = (1, 2, 999, 1000, 2000)
@@ -17,7 +18,7 @@ STEPS = (1, 2, 999, 1000, 2000)
 def cases(subject: Subject) -> Iterator[Case]:
     """Every direction, in training."""
     for trial in range(len(subject.configs)):
-        for causal in subject.directions():
+        for causal in directions(subject):
             yield Case(n=16, causal=causal, trial=trial)
 
 

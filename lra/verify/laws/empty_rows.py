@@ -8,13 +8,14 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, finite
+from lra.verify.requests import requests
 from lra.verify.subject import Subject, attend
 
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Requests whose first example is padding alone, and whose second begins with padding."""
     for mask in ("all", "front"):
-        yield from subject.requests(masks=(mask,), batch=3)
+        yield from requests(subject, masks=(mask,), batch=3)
 
 
 def check(subject: Subject, case: Case) -> None:

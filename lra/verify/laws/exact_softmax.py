@@ -9,6 +9,7 @@ import torch
 from attention_impls._oracle import softmax_oracle
 from lra.core.findings import Case
 from lra.verify.law import Law, Untried, same
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
@@ -16,7 +17,7 @@ TOLERANCE = 1e-9
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request, at lengths for which there is a configuration that is exact."""
-    for case in subject.requests(masks=subject.masks("scattered"), positions=("none",)):
+    for case in requests(subject, masks=masks(subject, "scattered"), positions=("none",)):
         if case.trial == 0 and subject.mechanism.exact_at(case.n) is not None:
             yield case
 

@@ -9,6 +9,7 @@ import torch
 from attention_impls.contract import Context
 from lra.core.findings import Case
 from lra.verify.law import Law, same
+from lra.verify.requests import requests
 from lra.verify.subject import Subject, position
 
 TOLERANCE = 1e-9
@@ -17,7 +18,7 @@ MORE = (1, 4, 11, 64)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request; the check pads it."""
-    return subject.requests()
+    return requests(subject)
 
 
 @torch.no_grad()

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from lra.core.findings import Case
 from lra.verify.law import Law
 from lra.verify.laws import oracle
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request under rotary positions."""
-    return subject.requests(masks=subject.masks("scattered"), positions=("rope",))
+    return requests(subject, masks=masks(subject, "scattered"), positions=("rope",))
 
 
 LAW = Law(
