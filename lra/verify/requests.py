@@ -44,12 +44,14 @@ def requests(
     causal: Sequence[bool] | None = None,
     masks: Sequence[MaskKind] = ("none",),
     positions: Sequence[str] | None = None,
+    training: bool = False,
     **fixed: Any,
 ) -> Iterator[Case]:
     """Yield cases by length: all combinations at short ones, beyond one each, in turn.
 
     At short lengths all configurations take part, and share the combinations out among them,
-    otherwise at each length; the full form gives all to each.
+    otherwise at each length; the full form gives all to each. With `training` every other case is
+    one of training, in turn.
     """
     ways = directions(subject) if causal is None else list(causal)
     places = schemes(subject) if positions is None else list(positions)
@@ -57,6 +59,13 @@ def requests(
         {"causal": c, "mask": mask, "position": scheme}
         for c, mask, scheme in product(ways, masks, places)
     ]
+    count = len(combinations)
+    if training and subject.trains_quietly:
+        combinations = [
+            {**combination, "training": (place + turn) % 2 == 1}
+            for turn in range(2)
+            for place, combination in enumerate(combinations)
+        ]
     if not combinations:
         return
     turn = cycle(combinations)
@@ -64,7 +73,7 @@ def requests(
         trials = len(subject.configs) if n <= SHORT else 1
         each = len(combinations)
         if not subject.full:
-            each = max(2, -(-each // trials)) if n <= SHORT else 1
+            each = max(2, -(-count // trials)) if n <= SHORT else 1
         for trial in range(trials):
             for combination in islice(turn, each):
                 yield Case(n=n, trial=trial, **combination, **fixed)

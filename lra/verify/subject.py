@@ -99,6 +99,23 @@ class Subject:
             return torch.float64
         return torch.float64
 
+    @cached_property
+    def trains_quietly(self) -> bool:
+        """Whether a training pass without dropout can be compared with another: ours can; somebody
+        else's where it draws nothing."""
+        if self.is_ours:
+            return True
+        case = Case(n=7, causal=not self.card.capabilities.bidirectional, training=True)
+        try:
+            layer = self.build(case, steady=False)
+            x_BND = self.inputs(case)[0].detach()
+            context = self.context(case, layer)
+            before = torch.get_rng_state()
+            first, second = (layer(x_BND, context).y_BND for _ in range(2))
+        except Exception:
+            return False  # for the laws to find, in evaluation
+        return torch.equal(first, second) and torch.equal(before, torch.get_rng_state())
+
     def width(self, case: Case) -> int:
         """Return the model's width; somebody's own module gets the usual one, of all heads."""
         square = self.mechanism.square or not self.is_ours
@@ -119,8 +136,9 @@ class Subject:
         steady: bool = True,
         **sizes: Any,
     ) -> Layer:
-        """Return a small layer for a case, in eval mode, with biases that are not zero.
+        """Return a small layer for a case, with biases that are not zero.
 
+        In training it has no dropout, and no noise unless a configuration given asks for it.
         Unless told not to, somebody's own module draws the same at each call, so that what it draws
         afresh is found where it is looked for and nowhere else.
         """
@@ -134,7 +152,9 @@ class Subject:
         if not self.is_ours:
             asked["qkv_width"] = asked["width"]
         dims = Dims(**asked)
-        config = self.configs[case.trial] if config is None else config
+        if config is None:
+            config = self.configs[case.trial]
+            config = quiet(config) if case.training else config
         torch.manual_seed(seed)
         shared = self.mechanism.build_shared(dims, config)
         layer = self.mechanism(dims, config, shared=shared, seed=seed)
@@ -144,7 +164,8 @@ class Subject:
         if steady and not self.is_ours:
             for part in cast(Directions, layer.inner).children():
                 part.register_forward_pre_hook(_draw_the_same)
-        return layer.to(self.device, self.precise if dtype is None else dtype).eval()
+        layer.train(case.training)
+        return layer.to(self.device, self.precise if dtype is None else dtype)
 
     def inputs(
         self, case: Case, *, dtype: torch.dtype | None = None, scale: float = 1.0
@@ -229,6 +250,11 @@ class Subject:
             {"card": card, "__module__": self.mechanism.__module__},
         )
         return replace(self, mechanism=bolder)
+
+
+def quiet(config: MechanismConfig) -> MechanismConfig:
+    """Return a configuration without `noise`, as mechanisms that draw in training call it."""
+    return msgspec.structs.replace(config, noise=False) if hasattr(config, "noise") else config
 
 
 def _draw_the_same(*_: object) -> None:

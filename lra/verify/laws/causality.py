@@ -21,12 +21,16 @@ GROWTH = (16.0, 1e3, -1e3)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every causal request."""
-    return requests(subject, causal=(True,), masks=masks(subject, "scattered"))
+    return requests(subject, causal=(True,), masks=masks(subject, "scattered"), training=True)
 
 
-@torch.no_grad()
 def check(subject: Subject, case: Case) -> None:
     """Grow all inputs after a place, then cut them off: outputs up to it stay."""
+    with torch.set_grad_enabled(case.training):
+        _check(subject, case)
+
+
+def _check(subject: Subject, case: Case) -> None:
     layer = subject.build(case)
     x_BND = subject.inputs(case)[0].detach()
     context = subject.context(case, layer)

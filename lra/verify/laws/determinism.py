@@ -30,9 +30,9 @@ def check(subject: Subject, case: Case) -> None:
     torch.rand(1)
     np.random.random()
     random.random()
-    before = _random_states()
+    before = random_states()
     first = layer(x_BND, context).y_BND
-    for name, state in _random_states().items():
+    for name, state in random_states().items():
         if state != before[name]:
             raise Broken(f"a call in evaluation moves {name} global random state")
     same(layer(x_BND, context).y_BND, first, "a second call in evaluation", 0.0)
@@ -42,7 +42,8 @@ def check(subject: Subject, case: Case) -> None:
     same(dropping(x_BND, context).y_BND, first, "evaluation with a dropout rate", 0.0)
 
 
-def _random_states() -> dict[str, bytes]:
+def random_states() -> dict[str, bytes]:
+    """Return the states of the three global generators, by whose they are."""
     return {
         "torch's": pickle.dumps(torch.get_rng_state().tolist()),
         "numpy's": pickle.dumps(np.random.get_state()),

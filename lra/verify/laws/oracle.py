@@ -18,7 +18,9 @@ MASKED_APART = (7, 37)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request without a position scheme, padded or not."""
-    return requests(subject, masks=masks(subject, "scattered", "behind"), positions=("none",))
+    return requests(
+        subject, masks=masks(subject, "scattered", "behind"), positions=("none",), training=True
+    )
 
 
 def check(subject: Subject, case: Case) -> None:

@@ -29,7 +29,7 @@ FINITE = 1e4
 def cases(subject: Subject) -> Iterator[Case]:
     """Every padded request, and padded sources where they may be another sequence."""
     masks: tuple[MaskKind, ...] = ("scattered", "behind", "front")
-    yield from requests(subject, masks=masks)
+    yield from requests(subject, masks=masks, training=True)
     if subject.card.capabilities.cross:
         for causal, mask in product(crossings(subject), masks):
             yield Case(n=9, m=13, causal=causal, mask=mask)
