@@ -54,4 +54,5 @@ LAW = Law(
     claimed=always,
     cases=cases,
     check=check,
+    takes=lambda case: case.batch > 1 and case.n > 0,
 )

@@ -9,7 +9,7 @@ import torch
 from attention_impls.contract import Context
 from lra.core.errors import UnsupportedError
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, always
+from lra.verify.law import Broken, Law, always, something
 from lra.verify.requests import directions
 from lra.verify.subject import Subject
 
@@ -45,4 +45,5 @@ LAW = Law(
     claimed=always,
     cases=cases,
     check=check,
+    takes=lambda case: something(case) and case.n >= 2,
 )

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from lra.core.findings import Case
 from lra.verify.growth import exponent
-from lra.verify.law import Broken, Law, Reported, always
+from lra.verify.law import Broken, Law, Reported, always, something
 from lra.verify.requests import directions
 from lra.verify.subject import Subject
 
@@ -101,5 +101,6 @@ LAW = Law(
     claimed=always,
     cases=cases,
     check=check,
+    takes=lambda case: something(case) and case.n >= 64,
     measured=True,
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law
+from lra.verify.law import Broken, Law, something
 from lra.verify.requests import crossings, directions, masks
 from lra.verify.subject import Subject
 
@@ -45,4 +45,5 @@ LAW = Law(
     claimed=lambda card: not card.assumed,
     cases=cases,
     check=check,
+    takes=lambda case: not something(case),
 )
