@@ -133,11 +133,13 @@ class Subject:
         dtype: torch.dtype | None = None,
         seed: int = 0,
         config: MechanismConfig | None = None,
+        drawing: int | None = None,
         steady: bool = True,
         **sizes: Any,
     ) -> Layer:
         """Return a small layer for a case, with biases that are not zero.
 
+        Parameters are drawn from torch's default generator, seeded by `drawing` or as the layer.
         In training it has no dropout, and no noise unless a configuration given asks for it.
         Unless told not to, somebody's own module draws the same at each call, so that what it draws
         afresh is found where it is looked for and nowhere else.
@@ -155,7 +157,7 @@ class Subject:
         if config is None:
             config = self.configs[case.trial]
             config = quiet(config) if case.training else config
-        torch.manual_seed(seed)
+        torch.manual_seed(seed if drawing is None else drawing)
         shared = self.mechanism.build_shared(dims, config)
         layer = self.mechanism(dims, config, shared=shared, seed=seed)
         for name, parameter in layer.named_parameters():

@@ -40,6 +40,24 @@ def check(subject: Subject, case: Case) -> None:
     same(again(x_BND, context).y_BND, first, "a second layer of the same seed", 0.0)
     dropping = subject.build(case, seed=1, steady=False, dropout=0.5)
     same(dropping(x_BND, context).y_BND, first, "evaluation with a dropout rate", 0.0)
+    _drawn(subject, case)
+
+
+def _drawn(subject: Subject, case: Case) -> None:
+    """Construct under two states of the global generators: neither ends where the other does."""
+    ends, held = [], []
+    for seed in (1, 2):
+        np.random.seed(seed)
+        random.seed(seed)
+        layer = subject.build(case, seed=5, drawing=seed, steady=False)
+        ends.append(random_states())
+        held.append(layer.state_dict().values())
+    for name, state in ends[0].items():
+        if state == ends[1][name]:
+            raise Broken(f"its construction sets {name} global random state")
+    drawn = any(x.is_floating_point() and len(x.unique()) > 1 for x in held[0])
+    if drawn and all(map(torch.equal, *held)):
+        raise Broken("its parameters are the same whatever the seed")
 
 
 def random_states() -> dict[str, bytes]:
