@@ -11,7 +11,7 @@ import msgspec
 import torch
 
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, same
+from lra.verify.law import Broken, Law, same, something
 from lra.verify.laws.determinism import random_states
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, quiet
@@ -56,4 +56,5 @@ LAW = Law(
     claimed=lambda card: not card.assumed,
     cases=cases,
     check=check,
+    takes=lambda case: something(case) and case.training,
 )
