@@ -30,6 +30,8 @@ class Case(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     """Where padding stands; the first row of a scattered mask has none."""
     position: str = "none"
     """Position scheme."""
+    training: bool = False
+    """In training, without dropout and noise, in place of evaluation."""
     batch: Count = 2
     heads: Positive = 4
     trial: Count = 0

@@ -5,6 +5,7 @@ A law that fails is tried again on smaller inputs, so that what is printed is sm
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -12,8 +13,9 @@ from functools import partial
 import msgspec
 import torch
 
-from lra.core.errors import LraError, UnsupportedError
+from lra.core.errors import LraError, UnsupportedError, UsageError
 from lra.core.findings import Case, Finding, Verdict
+from lra.verify.fitting import misfit
 from lra.verify.isolation import isolated
 from lra.verify.law import Broken, Law, Reported, Untried
 from lra.verify.laws import LAWS
@@ -46,7 +48,8 @@ def verify(
 ) -> Iterator[Finding]:
     """Yield one finding per law; none of them can end, hang or disturb this process.
 
-    What gives no output at all, or lets laws time out, is not asked for more.
+    What gives no output at all, or lets laws time out, is not asked for more. Raises `UsageError`
+    where the one case to try is none that a law takes.
     """
     patience = timeout * (10 if subject.full else 1)
     hopeless, timeouts = "", 0
@@ -57,7 +60,15 @@ def verify(
             continue
         tell(law)
         started = time.monotonic()
-        found = isolated(partial(_try_alone, law, subject), patience)
+        if subject.only is not None:
+            fits = isolated(partial(_fits, law, subject), patience)
+            if isinstance(fits, Finding) and fits.detail:
+                raise UsageError(fits.detail)
+        found = isolated(partial(_alone, law, subject, _first), patience)
+        if isinstance(found, Finding) and _may_shrink(law, subject, found):
+            # In a process of its own: what was found first is not lost by the search for less.
+            smaller = isolated(partial(_alone, law, subject, partial(_shrunk, found)), patience)
+            found = smaller if isinstance(smaller, Finding) else found
         if isinstance(found, Finding):
             finding = found
         else:
@@ -77,19 +88,34 @@ def verify(
         yield msgspec.structs.replace(finding, says=law.says, seconds=seconds)
 
 
-def _try_alone(law: Law, subject: Subject) -> Finding:
-    """Try one law in a forked child, where threads of the parent are gone: with one of its own."""
+def _alone(law: Law, subject: Subject, attempt: Callable[[Law, Subject], Finding]) -> Finding:
+    """Work in a forked child, where threads of the parent are gone: with one of its own."""
     torch.set_num_threads(1)
-    return try_law(law, subject)
+    return attempt(law, subject)
+
+
+def _fits(law: Law, subject: Subject) -> Finding:
+    return Finding(law=law.name, verdict="held", detail=misfit(law, subject))
 
 
 def try_law(law: Law, subject: Subject) -> Finding:
     """Try one law in this process.
 
-    Where the card does not claim it, the mechanism is asked under a card that does.
+    Where the card does not claim it, the mechanism is asked under a card that does. Raises
+    `UsageError` as `verify` does.
     """
+    if subject.only is not None and (why := misfit(law, subject)):
+        raise UsageError(why)
+    found = _first(law, subject)
+    return _shrunk(found, law, subject) if _may_shrink(law, subject, found) else found
+
+
+def _first(law: Law, subject: Subject) -> Finding:
     if law.claimed(subject.card):
-        return _claimed(law, subject)
+        if law.oracle and not subject.has_oracle:
+            detail = "it has no oracle to compare with"
+            return Finding(law=law.name, verdict="skipped", detail=detail)
+        return _tried(law, subject)
     if law.claim is None or law.measured or (law.oracle and not subject.has_oracle):
         return Finding(law=law.name, verdict="not claimed")
     found = _tried(law, subject.claiming(law.claim))
@@ -98,16 +124,6 @@ def try_law(law: Law, subject: Subject) -> Finding:
     return msgspec.structs.replace(
         found, verdict="unclaimed", detail="holds in every case tried; the card does not claim it"
     )
-
-
-def _claimed(law: Law, subject: Subject) -> Finding:
-    if law.oracle and not subject.has_oracle:
-        return Finding(law=law.name, verdict="skipped", detail="it has no oracle to compare with")
-    found = _tried(law, subject)
-    small = law.measured or subject.only is not None
-    if found.verdict == "failed" and found.case is not None and not small:
-        return _shrunk(law, subject, found)
-    return found
 
 
 def _tried(law: Law, subject: Subject, cases: Iterable[Case] | None = None) -> Finding:
@@ -148,30 +164,42 @@ def _failed(law: Law, count: int, case: Case | None, detail: str, ending: str = 
     )
 
 
-def _shrunk(law: Law, subject: Subject, found: Finding) -> Finding:
-    """Return the failure at the smallest input that shows it: one example, one head, fewer
-    positions."""
+def _may_shrink(law: Law, subject: Subject, found: Finding) -> bool:
+    whole = not law.measured and subject.only is None
+    return found.verdict == "failed" and found.case is not None and whole
+
+
+def _shrunk(found: Finding, law: Law, subject: Subject) -> Finding:
+    """Return the failure at the smallest input that shows it: in evaluation, one example, one head,
+    fewer positions. An empty input is another question."""
     assert found.case is not None
-    case = found.case
-    for change in ({"batch": 1}, {"heads": 1}):
+    case, smallest = found.case, found
+    for change in ({"training": False}, {"batch": 1}, {"heads": 1}):
         smaller = msgspec.structs.replace(case, **change)
-        if case.mask == "none" and _same_failure(law, subject, smaller, found):
-            case = smaller
+        # The first example of a mask may be one without padding.
+        if smaller == case or ("batch" in change and case.mask != "none"):
+            continue
+        if not law.takes(smaller):
+            continue
+        again = _tried(law, subject, [smaller])
+        if _same_kind(again, found):
+            case, smallest = smaller, again
     if case.m is None:
-        for n in range(min(case.n, SHRINK_BELOW)):
-            smaller = msgspec.structs.replace(case, n=n)
-            if _same_failure(law, subject, smaller, found):
-                case = smaller
+        for n in range(1, min(case.n, SHRINK_BELOW)):
+            again = _tried(law, subject, [msgspec.structs.replace(case, n=n)])
+            if _same_kind(again, found):
+                smallest = again
                 break
-    if case == found.case:
-        return found
-    again = _tried(law, subject, [case])
-    # A failure that comes and goes is reported where it was first seen.
-    if again.verdict != "failed":
-        return found
-    return msgspec.structs.replace(again, cases=found.cases)
+    return msgspec.structs.replace(smallest, cases=found.cases)
 
 
-def _same_failure(law: Law, subject: Subject, case: Case, found: Finding) -> bool:
-    again = _tried(law, subject, [case])
-    return (again.verdict, again.ending) == (found.verdict, found.ending)
+def _same_kind(again: Finding, found: Finding) -> bool:
+    """Whether two failures say the same but for their numbers."""
+    alike = (again.verdict, again.ending) == (found.verdict, found.ending)
+    return alike and _words(again.detail) == _words(found.detail)
+
+
+def _words(detail: str) -> str:
+    """Leave numbers out, and how many stand in a row."""
+    words = re.sub(r"-?\d+(\.\d+)?(e[-+]?\d+)?|\b(inf|nan)\b", "#", detail)
+    return re.sub(r"#(, (#|\.\.\.))+", "#", words)

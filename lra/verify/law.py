@@ -28,6 +28,11 @@ class Reported(Exception):  # noqa: N818
     """What a check found that is for the reader to judge."""
 
 
+def something(case: Case) -> bool:
+    """Take what has examples, queries and keys."""
+    return 0 not in (case.batch, case.n, case.m)
+
+
 @dataclass(frozen=True)
 class Law:
     """One law of the kit. Its file's name is its name."""
@@ -41,6 +46,8 @@ class Law:
     """What to try, smallest first."""
     check: Callable[[Subject, Case], None]
     """Returns where the law holds; raises `Broken` where it does not."""
+    takes: Callable[[Case], bool] = something
+    """Whether the sizes of a case make sense; all else must be as in one of its own cases."""
     claim: dict[str, object] | None = None
     """Capabilities to pretend where the card lacks them, to find what holds unclaimed; None where
     that would mean nothing."""
@@ -58,9 +65,8 @@ def always(card: AttentionCard) -> bool:
 
 
 def difference(found: Tensor, wanted: Tensor) -> float:
-    """Return the largest difference, relative to the largest wanted size or 1; NaN counts as inf.
-
-    Where both are not finite in the same way they agree.
+    """Return the largest difference, relative to the largest wanted size or 1; NaN counts as inf,
+    and agrees with nothing.
     """
     if found.shape != wanted.shape:
         raise Broken(f"shape {tuple(found.shape)} where {tuple(wanted.shape)} belongs")
@@ -68,13 +74,15 @@ def difference(found: Tensor, wanted: Tensor) -> float:
         return 0.0
     found, wanted = found.detach().double(), wanted.detach().double()
     gap = (found - wanted).abs()
-    gap = torch.where((found == wanted) | (found.isnan() & wanted.isnan()), 0.0, gap)
+    gap = torch.where(found == wanted, 0.0, gap)  # infinities agree with themselves
     size = wanted[wanted.isfinite()].abs().amax() if bool(wanted.isfinite().any()) else 0.0
     return float(gap.nan_to_num(nan=torch.inf).amax() / max(1.0, float(size)))
 
 
 def same(found: Tensor, wanted: Tensor, what: str, tolerance: float) -> None:
-    """Raise `Broken` where two tensors differ by more than the tolerance."""
+    """Raise `Broken` where two tensors differ by more than the tolerance, or are not numbers."""
+    if bool(wanted.isnan().any()) and bool(found.isnan().any()):
+        raise Broken(f"{what}: both are not numbers, and cannot be compared")
     gap = difference(found, wanted)
     if gap > tolerance:
         raise Broken(f"{what}: differs by {gap:.1e}, allowed {tolerance:.0e}")

@@ -5,10 +5,9 @@ B batch   N queries   M keys   D model width   H heads   K width of a query or k
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import cycle, islice, product
 from typing import Any, cast
 
 import msgspec
@@ -28,7 +27,7 @@ from attention_impls.contract import (
 from lra.adapters.stranger import Directions
 from lra.core import catalogue
 from lra.core.cards import AttentionCard
-from lra.core.findings import Case, MaskKind
+from lra.core.findings import Case
 
 WIDTH, HEAD_WIDTH = 12, 8
 """Of the model and of one head: unequal, so that nothing can stand in for the other."""
@@ -36,9 +35,6 @@ WIDTH, HEAD_WIDTH = 12, 8
 ROOM = 1e-4
 """What somebody's own code may differ by, relative to the largest output, in place of a stricter
 tolerance: it may compute in float32, whatever it is given."""
-
-SHORT = 40
-"""Up to this length all combinations of requests are tried; beyond, one after the other."""
 
 LONGEST = {False: 300, True: 2200}
 """Longest input of the short form and of the full one, borders of a mechanism's blocks apart."""
@@ -103,6 +99,23 @@ class Subject:
             return torch.float64
         return torch.float64
 
+    @cached_property
+    def trains_quietly(self) -> bool:
+        """Whether a training pass without dropout can be compared with another: ours can; somebody
+        else's where it draws nothing."""
+        if self.is_ours:
+            return True
+        case = Case(n=7, causal=not self.card.capabilities.bidirectional, training=True)
+        try:
+            layer = self.build(case, steady=False)
+            x_BND = self.inputs(case)[0].detach()
+            context = self.context(case, layer)
+            before = torch.get_rng_state()
+            first, second = (layer(x_BND, context).y_BND for _ in range(2))
+        except Exception:
+            return False  # for the laws to find, in evaluation
+        return torch.equal(first, second) and torch.equal(before, torch.get_rng_state())
+
     def width(self, case: Case) -> int:
         """Return the model's width; somebody's own module gets the usual one, of all heads."""
         square = self.mechanism.square or not self.is_ours
@@ -120,11 +133,14 @@ class Subject:
         dtype: torch.dtype | None = None,
         seed: int = 0,
         config: MechanismConfig | None = None,
+        drawing: int | None = None,
         steady: bool = True,
         **sizes: Any,
     ) -> Layer:
-        """Return a small layer for a case, in eval mode, with biases that are not zero.
+        """Return a small layer for a case, with biases that are not zero.
 
+        Parameters are drawn from torch's default generator, seeded by `drawing` or as the layer.
+        In training it has no dropout, and no noise unless a configuration given asks for it.
         Unless told not to, somebody's own module draws the same at each call, so that what it draws
         afresh is found where it is looked for and nowhere else.
         """
@@ -138,8 +154,10 @@ class Subject:
         if not self.is_ours:
             asked["qkv_width"] = asked["width"]
         dims = Dims(**asked)
-        config = self.configs[case.trial] if config is None else config
-        torch.manual_seed(seed)
+        if config is None:
+            config = self.configs[case.trial]
+            config = quiet(config) if case.training else config
+        torch.manual_seed(seed if drawing is None else drawing)
         shared = self.mechanism.build_shared(dims, config)
         layer = self.mechanism(dims, config, shared=shared, seed=seed)
         for name, parameter in layer.named_parameters():
@@ -148,7 +166,8 @@ class Subject:
         if steady and not self.is_ours:
             for part in cast(Directions, layer.inner).children():
                 part.register_forward_pre_hook(_draw_the_same)
-        return layer.to(self.device, self.precise if dtype is None else dtype).eval()
+        layer.train(case.training)
+        return layer.to(self.device, self.precise if dtype is None else dtype)
 
     def inputs(
         self, case: Case, *, dtype: torch.dtype | None = None, scale: float = 1.0
@@ -223,58 +242,6 @@ class Subject:
         limit = LONGEST[self.full]
         return tuple(sorted({*PROBES, *(n for n in around if 0 < n <= limit)}))
 
-    def directions(self) -> list[bool]:
-        """Return the values of `causal` that the card claims."""
-        can = self.card.capabilities
-        return [False] * can.bidirectional + [True] * (can.causal != "no")
-
-    def crossings(self) -> list[bool]:
-        """Return the values of `causal` that attention to another sequence may have."""
-        return [c for c in self.directions() if not c or self.mechanism.crosses_causally]
-
-    def masks(self, *kinds: MaskKind) -> list[MaskKind]:
-        """Return `none`, and these kinds where the card claims to honour padding."""
-        return ["none", *(kinds if self.card.capabilities.padding != "none" else ())]
-
-    def positions(self) -> list[str]:
-        """Return `none`, and one scheme of each kind that acts inside and the card claims."""
-        can = self.card.capabilities
-        return ["none", *["alibi"] * can.bias, *["rope"] * can.rotary]
-
-    def requests(
-        self,
-        *,
-        lengths: Sequence[int] | None = None,
-        causal: Sequence[bool] | None = None,
-        masks: Sequence[MaskKind] = ("none",),
-        positions: Sequence[str] | None = None,
-        **fixed: Any,
-    ) -> Iterator[Case]:
-        """Yield cases by length: all combinations at short ones, beyond one each, in turn.
-
-        At short lengths all configurations take part, and share the combinations out among them,
-        otherwise at each length; the full form gives all to each.
-        """
-        directions = self.directions() if causal is None else list(causal)
-        schemes = self.positions() if positions is None else list(positions)
-        combinations: list[dict[str, Any]] = [
-            {"causal": c, "mask": mask, "position": scheme}
-            for c, mask, scheme in product(directions, masks, schemes)
-        ]
-        if not combinations:
-            return
-        turn = cycle(combinations)
-        for n in self.lengths if lengths is None else lengths:
-            trials = len(self.configs) if n <= SHORT else 1
-            each = len(combinations)
-            if not self.full:
-                each = max(2, -(-each // trials)) if n <= SHORT else 1
-            for trial in range(trials):
-                for combination in islice(turn, each):
-                    yield Case(n=n, trial=trial, **combination, **fixed)
-            if trials > 1:
-                next(turn)
-
     def claiming(self, claims: Mapping[str, object]) -> Subject:
         """Return the same mechanism with a card that claims more than its own."""
         capabilities = msgspec.structs.replace(self.card.capabilities, **claims)
@@ -285,6 +252,11 @@ class Subject:
             {"card": card, "__module__": self.mechanism.__module__},
         )
         return replace(self, mechanism=bolder)
+
+
+def quiet(config: MechanismConfig) -> MechanismConfig:
+    """Return a configuration without `noise`, as mechanisms that draw in training call it."""
+    return msgspec.structs.replace(config, noise=False) if hasattr(config, "noise") else config
 
 
 def _draw_the_same(*_: object) -> None:

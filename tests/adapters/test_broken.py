@@ -131,7 +131,7 @@ class Halves(zoo.Keeps):
 @pytest.mark.parametrize(
     ("what", "ending", "words"),
     [
-        (AnotherShape, "error", "mine answers with shape (1, 0, 7) where (1, 0, 8) belongs"),
+        (AnotherShape, "error", "mine answers with shape (1, 1, 7) where (1, 1, 8) belongs"),
         (NotANumber, "", "the output is not finite"),
         (CannotBeBuilt, "error", "ValueError: no heads today"),
         (NeedsMore, "error", "mine is built with 'rank', which has no default; give it: --set"),

@@ -19,6 +19,11 @@ from lra.verify.subject import Subject
 
 AS_THEY_ARE = ("memory_growth", "time_growth", "convergence")
 """Laws that small blocks would falsify."""
+CANNOT_BE_TRIED = {
+    ("lstm", "values_causality"),
+    ("s4d", "values_causality"),
+}
+"""Claimed, and skipped: what has no values apart from its inputs keeps `causality`."""
 LAWS = [law for law in kit.select() if law.name not in AS_THEY_ARE]
 
 
@@ -48,6 +53,7 @@ def test_it_keeps_the_law(name: str, law: Law) -> None:
     kind = Subject if law.name == "gradient_flow" else Quick
     found = kit.try_law(law, kind(mechanism, mechanism.Config()))
     assert found.verdict != "failed", found
+    assert (found.verdict == "skipped") == ((name, law.name) in CANNOT_BE_TRIED), found
 
 
 @pytest.mark.gpu

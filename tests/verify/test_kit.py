@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from lra.verify import kit
 from lra.verify.growth import exponent
 from lra.verify.laws import LAWS
 from lra.verify.subject import Subject
+from verify.faults.claims import ComesNoNearer
 from verify.faults.dense import Dense, card
 from verify.faults.future import LooksAheadByOne
 
@@ -83,6 +86,85 @@ def test_a_failure_comes_with_the_smallest_input_that_shows_it() -> None:
     assert found.says == "no output feels a later input, nor how many there are"
 
 
+def test_shrinking_keeps_to_the_failure_that_was_found() -> None:
+    class WrongFromFive(Dense):
+        """Wrong by what depends on the length; without positions it is wrong in another way."""
+
+        def attend(self, q: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
+            out, state = super().attend(q, *args, **kwargs)
+            return (out + 1 if q.shape[2] > 4 else out[:, :, :1]), state
+
+    found = kit.try_law(*kit.select(["oracle"]), Late(WrongFromFive, WrongFromFive.Config()))
+    assert found.case == Case(n=5, batch=1, heads=1)
+    assert found.detail.startswith("output against the oracle: differs by")
+
+
+class Late(Subject):
+    """Asked at one length that small inputs do not resemble."""
+
+    lengths = (16,)  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("end", [lambda: os._exit(3), lambda: time.sleep(60)])
+def test_what_was_found_first_survives_the_search_for_less(end: Callable[[], None]) -> None:
+    class EndsWhenSmall(LooksAheadByOne):
+        def attend(self, q: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
+            if q.shape[2] < 8 and q.shape[0] == 1:
+                end()
+            return super().attend(q, *args, **kwargs)
+
+    subject = Late(EndsWhenSmall, EndsWhenSmall.Config())
+    (found,) = kit.verify(subject, kit.select(["values_causality"]), timeout=5.0)
+    assert (found.verdict, found.ending) == ("failed", "")
+    assert found.case == Case(n=16, causal=True)
+    assert "when later values are multiplied by" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("law", "text", "words"),
+    [
+        ("causality", "n=5", "causality takes causal cases; write e.g. 'n=1 causal'"),
+        ("empty_rows", "n=5", "empty_rows takes mask=all or mask=front cases"),
+        ("oracle", "n=5 position=ropes", "oracle takes position=none cases"),
+        ("oracle", "n=5 trial=9", "Dense has trials 0 to 0"),
+        ("oracle", "n=5 m=9", "oracle takes cases of one sequence"),
+        ("cross", "n=5", "cross takes cases of two sequences"),
+        ("nothing", "n=5", "nothing does not take these sizes; write e.g. 'n=7 batch=0'"),
+        ("batch", "n=5 batch=1", "batch does not take these sizes"),
+        ("decode", "n=0 causal", "decode does not take these sizes"),
+        ("strides", "n=5 training", "strides takes no training cases"),
+    ],
+)
+def test_a_case_that_a_law_does_not_take_is_no_verdict(law: str, text: str, words: str) -> None:
+    subject = Subject(Dense, Dense.Config(), only=parse(text))
+    for attempt in (
+        lambda: kit.try_law(*kit.select([law]), subject),
+        lambda: list(kit.verify(subject, kit.select([law]))),
+    ):
+        with pytest.raises(UsageError) as raised:
+            attempt()
+        assert str(raised.value).startswith(f"--case '{text}': ")
+        assert words in str(raised.value)
+
+
+def test_every_law_takes_its_own_cases() -> None:
+    for law in LAWS:
+        kind = ComesNoNearer if law.name == "convergence" else Dense
+        for case in law.cases(Subject(kind, kind.Config())):
+            assert law.takes(case), (law.name, case)
+
+
+def test_what_is_not_a_number_agrees_with_nothing() -> None:
+    class NotANumber(Dense):
+        def attend(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
+            out, state = super().attend(*args, **kwargs)
+            return out * math.nan, state
+
+    found = findings(NotANumber, "output", "padding_content", "batch", "causality", "strides")
+    assert {finding.verdict for finding in found.values()} == {"failed"}
+    assert "both are not numbers" in found["batch"].detail
+
+
 def test_a_case_is_read_as_it_is_written() -> None:
     case = Case(n=5, m=9, causal=True, mask="behind", position="rope", seed=3)
     assert str(case) == "n=5 m=9 causal mask=behind position=rope seed=3"
@@ -112,8 +194,7 @@ def test_what_is_neither_claimed_nor_true_is_not_claimed() -> None:
 
 def test_every_law_is_a_file_of_its_name_and_says_what_holds() -> None:
     for law in LAWS:
-        module = law.cases.__module__ if law.name != "rotary" else "lra.verify.laws.rotary"
-        assert module == f"lra.verify.laws.{law.name}"
+        assert law.cases.__module__ == f"lra.verify.laws.{law.name}"
         assert law.says and len(law.says) < 72
     assert len({law.name for law in LAWS}) == len(LAWS)
 

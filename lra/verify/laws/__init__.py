@@ -35,6 +35,7 @@ from lra.verify.laws import (
     strides,
     support,
     time_growth,
+    training,
     values_causality,
 )
 
@@ -64,6 +65,7 @@ LAWS: tuple[Law, ...] = (
     nothing.LAW,
     gradient_flow.LAW,
     determinism.LAW,
+    training.LAW,
     draws.LAW,
     state_dict.LAW,
     length_limit.LAW,

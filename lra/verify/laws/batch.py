@@ -10,6 +10,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Law, always, same
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
@@ -18,12 +19,18 @@ OUTLIERS = (1e3, 1e-3, math.nan)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request, three examples at a time."""
-    return subject.requests(masks=subject.masks("scattered"), positions=("none",), batch=3)
+    return requests(
+        subject, masks=masks(subject, "scattered"), positions=("none",), batch=3, training=True
+    )
 
 
-@torch.no_grad()
 def check(subject: Subject, case: Case) -> None:
     """Change the first example; compare the others with themselves alone."""
+    with torch.set_grad_enabled(case.training):
+        _check(subject, case)
+
+
+def _check(subject: Subject, case: Case) -> None:
     layer = subject.build(case)
     x_BND = subject.inputs(case)[0].detach()
     context = subject.context(case, layer)
@@ -47,4 +54,5 @@ LAW = Law(
     claimed=always,
     cases=cases,
     check=check,
+    takes=lambda case: case.batch > 1 and case.n > 0,
 )

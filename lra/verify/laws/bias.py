@@ -8,12 +8,18 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from attention_impls.contract import Dims, Position
+from attention_impls.contract import Attention, Context, Dims, Layer, Position
 from lra.core.cards import PositionCard
 from lra.core.findings import Case
-from lra.verify.law import Law, gradients, same
+from lra.verify.law import Broken, Law, difference, gradients, same
 from lra.verify.laws import oracle
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
+
+FELT = 1e-6
+"""What a bias must at least change."""
+ENOUGH = 7
+"""Positions, of which a row without padding has several keys, if any may."""
 
 
 class LearnedBias(Position):
@@ -32,11 +38,12 @@ class LearnedBias(Position):
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request under ALiBi; the check adds the trained bias."""
-    return subject.requests(masks=subject.masks("scattered"), positions=("alibi",))
+    return requests(subject, masks=masks(subject, "scattered"), positions=("alibi",))
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Compare with the oracle under both schemes."""
+    """Compare with the oracle under both schemes; each is felt where there is something to weigh,
+    for an oracle that ignores it agrees with who ignores it."""
     oracle.check(subject, case)
     layer = subject.build(case)
     scheme = LearnedBias(layer.dims).to(subject.device, torch.float64)
@@ -47,6 +54,25 @@ def check(subject: Subject, case: Case) -> None:
     same(found, wanted, "output under a trained bias, against the oracle", oracle.OUTPUT)
     actual, expected = (gradients(y, [scheme.table])[0] for y in (found, wanted))
     same(actual, expected, "gradient of a trained bias, against the oracle", oracle.GRADIENT)
+    if not _weighs(layer, case, context):
+        return
+    bare = layer(x_BND, replace(context, position=None)).y_BND
+    for name, y_BND in (
+        ("ALiBi", layer(x_BND, subject.context(case, layer)).y_BND),
+        ("a trained bias", found),
+    ):
+        if difference(y_BND, bare) < FELT:
+            raise Broken(f"{name} changes nothing")
+    if not bool(actual.any()):
+        raise Broken("a trained bias gets no gradient")
+
+
+def _weighs(layer: Layer, case: Case, context: Context) -> bool:
+    """Whether some query has several keys, by its support."""
+    if not isinstance(layer, Attention) or case.n < ENOUGH:
+        return False
+    heads = layer.support(case.n, case.n, context)
+    return bool((heads.sum(-1) > 1).any())
 
 
 LAW = Law(

@@ -12,6 +12,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Law, same
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
@@ -20,12 +21,16 @@ GROWTH = (16.0, 1e3, -1e3)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every causal request."""
-    return subject.requests(causal=(True,), masks=subject.masks("scattered"))
+    return requests(subject, causal=(True,), masks=masks(subject, "scattered"), training=True)
 
 
-@torch.no_grad()
 def check(subject: Subject, case: Case) -> None:
     """Grow all inputs after a place, then cut them off: outputs up to it stay."""
+    with torch.set_grad_enabled(case.training):
+        _check(subject, case)
+
+
+def _check(subject: Subject, case: Case) -> None:
     layer = subject.build(case)
     x_BND = subject.inputs(case)[0].detach()
     context = subject.context(case, layer)

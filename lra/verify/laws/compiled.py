@@ -9,6 +9,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Law, always, gradients, same
+from lra.verify.requests import directions, masks
 from lra.verify.subject import Subject
 
 TOLERANCE = 1e-4
@@ -17,7 +18,7 @@ TOLERANCE = 1e-4
 
 def cases(subject: Subject) -> Iterator[Case]:
     """One length per direction, padded or not."""
-    for causal, mask in product(subject.directions(), subject.masks("behind")):
+    for causal, mask in product(directions(subject), masks(subject, "behind")):
         yield Case(n=37, causal=causal, mask=mask)
 
 

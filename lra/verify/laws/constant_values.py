@@ -8,6 +8,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Law, Untried, same
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
@@ -17,7 +18,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     """Every request in which each query has something to attend to."""
     if not subject.is_attention:
         raise Untried("it has no values apart from its inputs")
-    return subject.requests(masks=subject.masks("behind"))
+    return requests(subject, masks=masks(subject, "behind"))
 
 
 @torch.no_grad()

@@ -11,6 +11,7 @@ from itertools import product
 from lra.core.findings import Case
 from lra.verify.law import Law, same
 from lra.verify.laws import oracle
+from lra.verify.requests import crossings, masks, schemes
 from lra.verify.subject import Subject
 
 SIZES = ((1, 2), (2, 1), (5, 9), (9, 5), (1, 37), (37, 1), (30, 41))
@@ -20,7 +21,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     """Fewer queries than keys, and more."""
     for n, m in SIZES:
         for causal, mask, scheme in product(
-            subject.crossings(), subject.masks("scattered"), subject.positions()
+            crossings(subject), masks(subject, "scattered"), schemes(subject)
         ):
             yield Case(n=n, m=m, causal=causal, mask=mask, position=scheme)
 

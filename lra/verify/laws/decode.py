@@ -11,6 +11,7 @@ from attention_impls.contract import Context, Layer
 from lra.core.errors import UnsupportedError
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, same
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, position
 
 TOLERANCE = 1e-9
@@ -18,7 +19,7 @@ TOLERANCE = 1e-9
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every causal request."""
-    return subject.requests(causal=(True,), masks=subject.masks("scattered", "front"), batch=3)
+    return requests(subject, causal=(True,), masks=masks(subject, "scattered", "front"), batch=3)
 
 
 @torch.no_grad()

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
+from attention_impls.contract import Layer
 from lra.core.findings import Case
-from lra.verify.law import Law, always, same
+from lra.verify.law import Broken, Law, always, same
+from lra.verify.requests import directions
 from lra.verify.subject import Subject
 
 STEPS = (1, 2, 999, 1000, 2000)
@@ -17,7 +20,7 @@ STEPS = (1, 2, 999, 1000, 2000)
 def cases(subject: Subject) -> Iterator[Case]:
     """Every direction, in training."""
     for trial in range(len(subject.configs)):
-        for causal in subject.directions():
+        for causal in directions(subject):
             yield Case(n=16, causal=causal, trial=trial)
 
 
@@ -27,19 +30,40 @@ def check(subject: Subject, case: Case) -> None:
     context = subject.context(case, layer)
     x_BND, _ = subject.inputs(case)
     for step in STEPS:
-        before = {name: value.clone() for name, value in layer.named_buffers()}
+        before = {name: value.clone() for name, value in _held(layer).items()}
         y_BND = layer(x_BND, context).y_BND
         if y_BND.requires_grad:
             y_BND.sum().backward()
-        for name, value in layer.named_buffers():
+        for name, value in _held(layer).items():
             same(value, before[name], f"{name} after a training pass", 0.0)
         torch.rand(step % 7)  # what others draw must not matter
         layer.after_step(step)
         twin.after_step(step)
-        for (name, value), (_, other) in zip(
-            layer.named_buffers(), twin.named_buffers(), strict=True
-        ):
-            same(value, other, f"{name} of two layers of one seed after step {step}", 0.0)
+        others = _held(twin)
+        for name, value in _held(layer).items():
+            same(value, others[name], f"{name} of two layers of one seed after step {step}", 0.0)
+    if case.trial == 0 and subject.is_ours:
+        _declared(subject, case)
+
+
+def _held(layer: Layer) -> dict[str, Tensor]:
+    """Return parameters and buffers, those included that are not saved."""
+    return {**dict(layer.named_parameters()), **dict(layer.named_buffers())}
+
+
+def _declared(subject: Subject, case: Case) -> None:
+    """A card says `stochastic` exactly where two seeds, all else being equal, hold different draws,
+    in any configuration."""
+    differ = False
+    for config in (subject.mechanism.Config(), *subject.configs):
+        one, other = (
+            subject.build(case, config=config, seed=seed, drawing=0).state_dict() for seed in (1, 2)
+        )
+        differ |= any(not torch.equal(value, other[name]) for name, value in one.items())
+    if differ and not subject.card.capabilities.stochastic:
+        raise Broken("holds draws of its seed and is not declared stochastic")
+    if not differ and subject.card.capabilities.stochastic:
+        raise Broken("is declared stochastic and holds nothing that depends on its seed")
 
 
 LAW = Law(

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import torch
 
+from attention_impls.contract import causal_mask
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, finite
+from lra.verify.requests import crossings, requests
 from lra.verify.subject import Subject, attend
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Requests whose first example is padding alone, and whose second begins with padding."""
+    """Requests whose first example, or all that it attends to, is padding alone, and some whose
+    second begins with padding."""
     for mask in ("all", "front"):
-        yield from subject.requests(masks=(mask,), batch=3)
+        yield from requests(subject, masks=(mask,), batch=3)
+    if subject.card.capabilities.cross:
+        for (n, m), causal in product(((1, 5), (5, 9), (9, 5)), crossings(subject)):
+            yield Case(n=n, m=m, causal=causal, mask="all", batch=3)
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -24,16 +31,18 @@ def check(subject: Subject, case: Case) -> None:
     """
     layer = subject.build(case)
     context = subject.context(case, layer)
-    x_BND, _ = subject.inputs(case)
-    y_BND = layer(x_BND, context).y_BND
+    x_BND, source_BMD = subject.inputs(case)
+    y_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
     finite([("the output", y_BND)])
     mask = subject.mask(case)
     assert mask is not None
-    if bool(y_BND[~mask].any()):
+    if case.m is None and bool(y_BND[~mask].any()):
         raise Broken("the layer's output is not zero at padding")
+    padded = x_BND if source_BMD is None else source_BMD
+    leaves = {"the input": x_BND, "what is padded": padded, **dict(layer.named_parameters())}
     with torch.autograd.set_detect_anomaly(True, check_nan=True):
-        _backward("the layer", y_BND, {"the input": x_BND, **dict(layer.named_parameters())})
-    if x_BND.grad is not None and bool(x_BND.grad[~mask].any()):
+        _backward("the layer", y_BND, leaves)
+    if padded.grad is not None and bool(padded.grad[~mask].any()):
         raise Broken("padded inputs get a gradient")
     if subject.is_attention:
         _behind_projections(subject, case)
@@ -47,9 +56,10 @@ def _behind_projections(subject: Subject, case: Case) -> None:
     assert mask is not None
     out_BHNV = attend(layer, heads, context)
     finite([("the attention's output", out_BHNV)])
-    nothing_BN = ~mask.any(-1, keepdim=True).expand(-1, case.n)
+    permitted_BNM = mask[:, None, :].expand(-1, case.n, -1)
     if case.causal:
-        nothing_BN = mask.cumsum(-1) == 0
+        permitted_BNM = permitted_BNM & causal_mask(case.n, mask.shape[1], mask.device)
+    nothing_BN = ~permitted_BNM.any(-1)
     if bool(out_BHNV.transpose(1, 2)[nothing_BN].any()):
         raise Broken("a row with nothing to attend to is not zero")
     leaves = dict(zip(("queries", "keys", "values"), heads[:3], strict=True))

@@ -8,7 +8,8 @@ import torch
 
 from attention_impls._oracle import softmax_oracle
 from lra.core.findings import Case
-from lra.verify.law import Law, Untried, same
+from lra.verify.law import Broken, Law, same, something
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
@@ -16,7 +17,9 @@ TOLERANCE = 1e-9
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request, at lengths for which there is a configuration that is exact."""
-    for case in subject.requests(masks=subject.masks("scattered"), positions=("none",)):
+    if all(subject.mechanism.exact_at(n) is None for n in subject.lengths):
+        raise Broken(f"claims softmax attention, {subject.card.softmax}, and declares no exact_at")
+    for case in requests(subject, masks=masks(subject, "scattered"), positions=("none",)):
         if case.trial == 0 and subject.mechanism.exact_at(case.n) is not None:
             yield case
 
@@ -30,7 +33,7 @@ def check(subject: Subject, case: Case) -> None:
     heads = subject.heads(case, layer, context)
     q, k, v = heads[:3]
     if q is None or k is None:
-        raise Untried("it has no queries and keys")
+        raise Broken("claims softmax attention and has no queries and keys")
     share = q.shape[1] // k.shape[1]
     k_all, v_all = (x.repeat_interleave(share, dim=1) for x in (k, v))
     wanted, _ = softmax_oracle(q, k_all, v_all, context)
@@ -47,4 +50,5 @@ LAW = Law(
     claimed=lambda card: card.softmax in ("always", "configured"),
     cases=cases,
     check=check,
+    takes=lambda case: something(case) and case.trial == 0,
 )

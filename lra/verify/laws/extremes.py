@@ -8,6 +8,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Law, Untried, always, finite
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
 
 SIZES = (1e-8, 1e4)
@@ -16,7 +17,7 @@ SIZES = (1e-8, 1e4)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request, in float32."""
-    return subject.requests(masks=subject.masks("scattered"), positions=("none",))
+    return requests(subject, masks=masks(subject, "scattered"), positions=("none",))
 
 
 def check(subject: Subject, case: Case) -> None:

@@ -10,13 +10,14 @@ from torch.autograd import gradcheck
 
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Untried, always
+from lra.verify.requests import masks, requests
 from lra.verify.subject import ROOM, Subject
 
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Short inputs: finite differences cost two calls per number."""
-    return subject.requests(
-        lengths=(1, 5), masks=subject.masks("behind"), positions=("none",), heads=1
+    return requests(
+        subject, lengths=(1, 5), masks=masks(subject, "behind"), positions=("none",), heads=1
     )
 
 

@@ -8,6 +8,7 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, always
+from lra.verify.requests import directions
 from lra.verify.subject import Subject
 
 
@@ -22,7 +23,7 @@ def check(subject: Subject, case: Case) -> None:
     """Ask each parameter for a gradient that is not zero, in training, in any direction."""
     layer = subject.build(case).train()
     x_BND, _ = subject.inputs(case)
-    for causal in subject.directions():
+    for causal in directions(subject):
         context = subject.context(Case(n=case.n, causal=causal), layer)
         y_BND = layer(x_BND, context).y_BND
         y_BND.square().sum().backward()

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from itertools import product
 
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law
+from lra.verify.law import Broken, Law, something
+from lra.verify.requests import crossings, directions, masks
 from lra.verify.subject import Subject
 
 
 def cases(subject: Subject) -> Iterator[Case]:
     """No examples, no positions, neither; no source."""
     for batch, n in ((0, 7), (2, 0), (0, 0)):
-        for causal, mask in product(subject.directions(), subject.masks("behind")):
+        for causal, mask in product(directions(subject), masks(subject, "behind")):
             yield Case(n=n, batch=batch, causal=causal, mask=mask)
     if subject.card.capabilities.cross:
-        for causal, n in product(subject.crossings(), (0, 3)):
+        for causal, n in product(crossings(subject), (0, 3)):
             yield Case(n=n, m=0, causal=causal)
 
 
@@ -44,4 +45,5 @@ LAW = Law(
     claimed=lambda card: not card.assumed,
     cases=cases,
     check=check,
+    takes=lambda case: not something(case),
 )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from attention_impls.contract import Context, Layer
 from lra.core.findings import Case
 from lra.verify.law import Law, always, gradients, same
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
 OUTPUT, GRADIENT = 1e-9, 1e-8
@@ -17,7 +18,9 @@ MASKED_APART = (7, 37)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request without a position scheme, padded or not."""
-    return subject.requests(masks=subject.masks("scattered", "behind"), positions=("none",))
+    return requests(
+        subject, masks=masks(subject, "scattered", "behind"), positions=("none",), training=True
+    )
 
 
 def check(subject: Subject, case: Case) -> None:

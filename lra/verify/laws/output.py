@@ -8,12 +8,13 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, always, finite
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request, at every length."""
-    return subject.requests(masks=subject.masks("behind"))
+    return requests(subject, masks=masks(subject, "behind"))
 
 
 @torch.no_grad()

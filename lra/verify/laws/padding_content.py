@@ -12,6 +12,7 @@ from torch import Tensor
 from attention_impls.contract import Context, Layer
 from lra.core.findings import Case, MaskKind
 from lra.verify.law import Broken, Law, gradients, same
+from lra.verify.requests import crossings, requests
 from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
@@ -28,9 +29,9 @@ FINITE = 1e4
 def cases(subject: Subject) -> Iterator[Case]:
     """Every padded request, and padded sources where they may be another sequence."""
     masks: tuple[MaskKind, ...] = ("scattered", "behind", "front")
-    yield from subject.requests(masks=masks)
+    yield from requests(subject, masks=masks, training=True)
     if subject.card.capabilities.cross:
-        for causal, mask in product(subject.crossings(), masks):
+        for causal, mask in product(crossings(subject), masks):
             yield Case(n=9, m=13, causal=causal, mask=mask)
 
 

@@ -9,6 +9,7 @@ import torch
 from attention_impls.contract import Context
 from lra.core.findings import Case
 from lra.verify.law import Law, same
+from lra.verify.requests import requests
 from lra.verify.subject import Subject, position
 
 TOLERANCE = 1e-9
@@ -17,12 +18,16 @@ MORE = (1, 4, 11, 64)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request; the check pads it."""
-    return subject.requests()
+    return requests(subject, training=True)
 
 
-@torch.no_grad()
 def check(subject: Subject, case: Case) -> None:
     """Append padding: the real outputs are those of the input alone."""
+    with torch.set_grad_enabled(case.training):
+        _check(subject, case)
+
+
+def _check(subject: Subject, case: Case) -> None:
     layer = subject.build(case, max_length=case.n + max(MORE))
     x_BND = subject.inputs(case)[0].detach()
     scheme = position(case.position, layer.dims, subject.device)

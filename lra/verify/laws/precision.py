@@ -11,6 +11,7 @@ from torch import Tensor
 from attention_impls.contract import Layer
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law
+from lra.verify.requests import directions, masks
 from lra.verify.subject import Subject
 
 OUTPUT = {torch.bfloat16: 1e-2, torch.float16: 2e-3}
@@ -24,7 +25,7 @@ AUTOCAST = (2e-2, 5e-2)
 
 def cases(subject: Subject) -> Iterator[Case]:
     """One length long enough for sums to matter, one short."""
-    for n, causal, mask in product((37, 200), subject.directions(), subject.masks("scattered")):
+    for n, causal, mask in product((37, 200), directions(subject), masks(subject, "scattered")):
         yield Case(n=n, causal=causal, mask=mask)
 
 

@@ -41,9 +41,19 @@ def check(subject: Subject, case: Case) -> None:
                 case.batch, length=case.n, device=x_BND.device, dtype=x_BND.dtype
             ),
         ),
+        "a state": (
+            can.decode != "none",
+            lambda: layer(x_BND, Context(can.causal != "no"), state=object()),
+        ),
+        "causal cross": (
+            can.cross and can.causal != "no" and subject.mechanism.crosses_causally,
+            lambda: layer(x_BND, Context(causal=True), source_BMD=x_BND),
+        ),
         "bias": (can.bias, under("alibi")),
         "rotary": (can.rotary, under("rope")),
     }
+    if can.decode != "none":
+        del requests["a state"]  # with one of its own it is `decode`
     for request, (claimed, ask) in requests.items():
         try:
             ask()

@@ -8,12 +8,13 @@ import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, always, same
+from lra.verify.requests import requests
 from lra.verify.subject import Subject
 
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request without a position scheme."""
-    return subject.requests(positions=("none",))
+    return requests(subject, positions=("none",))
 
 
 @torch.no_grad()

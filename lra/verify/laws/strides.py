@@ -9,6 +9,7 @@ import torch
 from attention_impls.contract import Heads
 from lra.core.findings import Case
 from lra.verify.law import Law, always, same
+from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
@@ -16,7 +17,7 @@ TOLERANCE = 1e-9
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request without a position scheme."""
-    return subject.requests(masks=subject.masks("scattered"), positions=("none",))
+    return requests(subject, masks=masks(subject, "scattered"), positions=("none",))
 
 
 @torch.no_grad()

@@ -11,6 +11,7 @@ from torch import Tensor
 from attention_impls.contract import Attention
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Untried, always
+from lra.verify.requests import requests
 from lra.verify.subject import Subject, attend
 
 
@@ -18,7 +19,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     """Every unpadded request."""
     if not subject.is_attention:
         raise Untried("it has no keys that a query could leave out")
-    return subject.requests(positions=("none",), batch=1)
+    return requests(subject, positions=("none",), batch=1)
 
 
 def check(subject: Subject, case: Case) -> None:

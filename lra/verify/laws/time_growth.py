@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import torch
 
 from lra.core.findings import Case
-from lra.verify.law import Law, Reported, always
+from lra.verify.law import Law, Reported, always, something
 from lra.verify.subject import Subject
 
 LENGTHS = {False: (1024, 2048), True: (2048, 4096)}
@@ -54,5 +54,6 @@ LAW = Law(
     claimed=always,
     cases=cases,
     check=check,
+    takes=lambda case: something(case) and case.n >= 2,
     measured=True,
 )

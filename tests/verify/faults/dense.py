@@ -25,6 +25,7 @@ def card(**changes: Any) -> AttentionCard:
             cross=True,
             padding="content",
             decode="exact",
+            bias=True,
             rotary=True,
         ),
         **changes,
@@ -50,12 +51,18 @@ class Dense(Full):
         mask = context.key_mask_BM
         if state is not None:
             state, k, v, mask = self.remember(state, k, v, mask)
-        logits = self.logits(q, k)
+        logits = self.logits(q, k) + self.bias(context, q, k)
         permitted = self.permitted(logits, context.causal, mask)
         return self.weights(logits, permitted) @ v, state
 
     def remember(self, state: Any, k: Tensor, v: Tensor, mask: Tensor | None) -> Any:
         return remember(state, k, v, mask)
+
+    def bias(self, context: Context, q: Tensor, k: Tensor) -> Tensor:
+        n, m = q.shape[2], k.shape[2]
+        rows, columns = torch.arange(n) + (m - n) * context.causal, torch.arange(m)
+        found = None if context.position is None else context.position.logits(rows, columns)
+        return torch.zeros((), dtype=q.dtype) if found is None else found.to(q.dtype)
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
         return q @ k.mT / math.sqrt(q.shape[-1])

@@ -59,6 +59,25 @@ class CausalIgnored(Dense):
         return super().permitted(logits, False, mask)
 
 
+class LeaksInTraining(Dense):
+    """Neither the flag nor the mask is read in training."""
+
+    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
+        if self.training:
+            return super().permitted(logits, False, None)
+        return super().permitted(logits, causal, mask)
+
+
+class ValuesFromTheFuture(Dense):
+    """A hundredth of the mean of all values is in every output."""
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        out, state = super().attend(q, k, v, context, state)
+        return out + v.mean(2, keepdim=True) / 100, state
+
+
 class AlignedAtTheStart(Dense):
     """With fewer queries than keys, the causal mask starts at the first key, not the last."""
 

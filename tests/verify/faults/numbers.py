@@ -77,3 +77,33 @@ class QuadraticBehindLinear(Dense):
     """Claims linear memory and writes all pairs."""
 
     card = card(memory="O(n d)")
+
+
+class WeightsOfMoreThanOne(Dense):
+    """Weights sum to 1.01."""
+
+    card = card(softmax="never")
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        return 1.01 * super().weights(logits, permitted)
+
+
+class NegativeWeights(Dense):
+    """Weights sum to one, and the small ones are below zero."""
+
+    card = card(softmax="never")
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        evenly = permitted / permitted.sum(-1, keepdim=True).clamp(min=1)
+        return 1.1 * super().weights(logits, permitted) - 0.1 * evenly
+
+
+class ValuesSquashed(Dense):
+    """Values pass a tanh that the card does not know of."""
+
+    card = card(softmax="never", weights="free")
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        return super().attend(q, k, v.tanh(), context, state)

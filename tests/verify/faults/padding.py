@@ -44,6 +44,24 @@ class NotANumberOnEmptyRows(Dense):
         return logits.masked_fill(~permitted, -torch.inf).softmax(-1)
 
 
+class EmptySourceNotANumber(Dense):
+    """Another sequence that is padding alone is not thought of; the own one is."""
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        if logits.shape[-1] == logits.shape[-2]:
+            return super().weights(logits, permitted)
+        return logits.masked_fill(~permitted, -torch.inf).softmax(-1)
+
+
+class ReadsItselfWhereNothingIs(Dense):
+    """Without a source the queries are handed back."""
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        return (q, state) if not k.shape[2] else super().attend(q, k, v, context, state)
+
+
 class MaskIgnored(Dense):
     """The mask is accepted and never read."""
 

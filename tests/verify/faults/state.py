@@ -13,6 +13,7 @@ from attention_impls.contract import Context, Dims, MechanismConfig
 from lra.core.cards import Capabilities
 from verify.faults.dense import Dense, card
 
+STOCHASTIC = Capabilities(bidirectional=True, causal="strict", padding="content", stochastic=True)
 PLAIN = Capabilities(bidirectional=True, causal="strict", padding="content")
 
 
@@ -50,6 +51,8 @@ class DrawsMissing(_Turned):
 class DrawnInTheForwardPass(_Turned):
     """A buffer is drawn afresh in every training pass, where a recomputed one sees another."""
 
+    card = card(softmax="never", capabilities=STOCHASTIC)
+
     def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
         super().__init__(dims, config, **rest)
         self.generator = torch.Generator().manual_seed(self.seed)
@@ -58,7 +61,7 @@ class DrawnInTheForwardPass(_Turned):
 
     def matrix(self) -> Tensor:
         if self.training:
-            self.drawn.normal_(generator=self.generator)
+            self.drawn = torch.randn(self.drawn.shape, generator=self.generator)
         return self.drawn
 
 
@@ -69,6 +72,50 @@ class SeedsEverything(Dense):
         np.random.seed(0)
         random.seed(0)
         return super().logits(q, k)
+
+
+class SeedIgnored(Dense):
+    """Every layer is constructed under one global seed, and leaves it behind."""
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        torch.manual_seed(7)
+        super().__init__(dims, config, **rest)
+
+
+class StochasticInSilence(_Turned):
+    """Holds a draw of its seed, and its card does not say so."""
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        generator = torch.Generator().manual_seed(self.seed)
+        drawn = torch.randn(dims.head_width, dims.head_width, generator=generator)
+        self.register_buffer("drawn", drawn)
+
+    def matrix(self) -> Tensor:
+        return self.drawn
+
+
+class WritesItsParameters(Dense):
+    """A parameter is clamped in the training pass, not after the step."""
+
+    card = card(softmax="never")
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        self.gain = torch.nn.Parameter(torch.ones(dims.heads, 1, 1))
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        if self.training:
+            self.gain.data.mul_(0.99)
+        return super().logits(q, k) * self.gain
+
+
+class NoiseInTraining(Dense):
+    """Logits are jittered in training, from whatever generator is at hand."""
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        logits = super().logits(q, k)
+        return logits + 0.01 * torch.randn_like(logits) if self.training else logits
 
 
 class DecodesOffByOne(Dense):

@@ -1,0 +1,43 @@
+"""Whether a law takes a case that somebody wrote; where not, its answer would mean nothing."""
+
+from __future__ import annotations
+
+from lra.verify.law import Broken, Law, Untried
+from lra.verify.subject import Subject
+
+ASKED = ("causal", "mask", "position", "training")
+"""What must be as in one of the law's own cases."""
+
+
+def misfit(law: Law, subject: Subject) -> str:
+    """Return why a law does not take the one case of a subject, in a line; empty where it does."""
+    case = subject.only
+    assert case is not None
+    trials = len(subject.configs)
+    if case.trial >= trials:
+        return f"--case '{case}': {subject.mechanism.__name__} has trials 0 to {trials - 1}"
+    if law.claim is not None and not law.claimed(subject.card):
+        subject = subject.claiming(law.claim)
+    try:
+        own = list(law.cases(subject))
+    except (Broken, Untried):
+        return ""  # it says so when it is tried
+    if not own:
+        return ""
+    example = f"write e.g. '{own[0]}'"
+    for name in ASKED:
+        taken = {getattr(one, name) for one in own}
+        if getattr(case, name) not in taken:
+            return f"--case '{case}': {law.name} takes {_words(name, taken)} cases; {example}"
+    if (case.m is None) not in {one.m is None for one in own}:
+        which = "one sequence" if case.m is not None else "two sequences (n and m)"
+        return f"--case '{case}': {law.name} takes cases of {which}; {example}"
+    if not law.takes(case):
+        return f"--case '{case}': {law.name} does not take these sizes; {example}"
+    return ""
+
+
+def _words(name: str, taken: set[object]) -> str:
+    if isinstance(next(iter(taken)), bool):
+        return name if True in taken else f"no {name}"
+    return " or ".join(f"{name}={value}" for value in sorted(map(str, taken)))

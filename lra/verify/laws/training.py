@@ -1,0 +1,60 @@
+"""Training without dropout is evaluation: it draws nothing, and comes out the same each time.
+
+What a configuration calls `noise` is drawn in training alone, and by the seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import torch
+
+from lra.core.findings import Case
+from lra.verify.law import Broken, Law, same, something
+from lra.verify.laws.determinism import random_states
+from lra.verify.requests import masks, requests
+from lra.verify.subject import Subject, quiet
+
+TOLERANCE = 1e-9
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """A few lengths, all in training."""
+    kinds = masks(subject, "scattered")
+    for case in requests(subject, lengths=(7, 37, 129), masks=kinds, positions=("none",)):
+        yield msgspec.structs.replace(case, training=True)
+
+
+def check(subject: Subject, case: Case) -> None:
+    """Train twice, then evaluate; where noise is asked for, draw it twice from one seed."""
+    layer = subject.build(case)
+    x_BND, _ = subject.inputs(case)
+    context = subject.context(case, layer)
+    before = random_states()
+    first = layer(x_BND, context).y_BND
+    for name, state in random_states().items():
+        if state != before[name]:
+            raise Broken(f"a training pass without dropout moves {name} global random state")
+    same(layer(x_BND, context).y_BND, first, "a second training pass without dropout", 0.0)
+    evaluated = layer.eval()(x_BND, context).y_BND
+    same(first, evaluated, "training without dropout against evaluation", TOLERANCE)
+    config = subject.configs[case.trial]
+    if quiet(config) == config:
+        return
+    noisy = subject.build(case, config=config)
+    drawn = []
+    for _ in range(2):
+        torch.manual_seed(case.seed)
+        drawn.append(noisy(x_BND, context).y_BND)
+    same(drawn[1], drawn[0], "training with noise, drawn twice from one seed", 0.0)
+
+
+LAW = Law(
+    name="training",
+    says="training without dropout is evaluation, and draws nothing",
+    claimed=lambda card: not card.assumed,
+    cases=cases,
+    check=check,
+    takes=lambda case: something(case) and case.training,
+)

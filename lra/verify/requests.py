@@ -1,0 +1,81 @@
+"""What a mechanism may be asked for: directions, masks and positions that its card claims, and the
+cases that they make together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice, product
+from typing import Any
+
+from lra.core.findings import Case, MaskKind
+from lra.verify.subject import Subject
+
+SHORT = 40
+"""Up to this length all combinations of requests are tried; beyond, one after the other."""
+
+
+def directions(subject: Subject) -> list[bool]:
+    """Return the values of `causal` that the card claims."""
+    can = subject.card.capabilities
+    return [False] * can.bidirectional + [True] * (can.causal != "no")
+
+
+def crossings(subject: Subject) -> list[bool]:
+    """Return the values of `causal` that attention to another sequence may have."""
+    return [c for c in directions(subject) if not c or subject.mechanism.crosses_causally]
+
+
+def masks(subject: Subject, *kinds: MaskKind) -> list[MaskKind]:
+    """Return `none`, and these kinds where the card claims to honour padding."""
+    return ["none", *(kinds if subject.card.capabilities.padding != "none" else ())]
+
+
+def schemes(subject: Subject) -> list[str]:
+    """Return `none`, and one scheme of each kind that acts inside and the card claims."""
+    can = subject.card.capabilities
+    return ["none", *["alibi"] * can.bias, *["rope"] * can.rotary]
+
+
+def requests(
+    subject: Subject,
+    *,
+    lengths: Sequence[int] | None = None,
+    causal: Sequence[bool] | None = None,
+    masks: Sequence[MaskKind] = ("none",),
+    positions: Sequence[str] | None = None,
+    training: bool = False,
+    **fixed: Any,
+) -> Iterator[Case]:
+    """Yield cases by length: all combinations at short ones, beyond one each, in turn.
+
+    At short lengths all configurations take part, and share the combinations out among them,
+    otherwise at each length; the full form gives all to each. With `training` every other case is
+    one of training, in turn.
+    """
+    ways = directions(subject) if causal is None else list(causal)
+    places = schemes(subject) if positions is None else list(positions)
+    combinations: list[dict[str, Any]] = [
+        {"causal": c, "mask": mask, "position": scheme}
+        for c, mask, scheme in product(ways, masks, places)
+    ]
+    count = len(combinations)
+    if training and subject.trains_quietly:
+        combinations = [
+            {**combination, "training": (place + turn) % 2 == 1}
+            for turn in range(2)
+            for place, combination in enumerate(combinations)
+        ]
+    if not combinations:
+        return
+    turn = cycle(combinations)
+    for n in subject.lengths if lengths is None else lengths:
+        trials = len(subject.configs) if n <= SHORT else 1
+        each = len(combinations)
+        if not subject.full:
+            each = max(2, -(-count // trials)) if n <= SHORT else 1
+        for trial in range(trials):
+            for combination in islice(turn, each):
+                yield Case(n=n, trial=trial, **combination, **fixed)
+        if trials > 1:
+            next(turn)
