@@ -73,7 +73,6 @@ class SparseFixed(UnionOfPatterns):
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",
-            cross=True,
             padding="content",
             decode="exact",
             bias=True,

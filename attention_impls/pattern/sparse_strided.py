@@ -69,7 +69,6 @@ class SparseStrided(UnionOfPatterns):
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",
-            cross=True,
             padding="content",
             decode="exact",
             bias=True,
@@ -132,7 +131,7 @@ class SparseStrided(UnionOfPatterns):
     def _band(self, n: int, m: int, *, causal: bool) -> Band:
         """Return the band of the neighbours, cut down to keys that there are."""
         reach = self.config.stride - 1
-        right = 0 if causal else min(reach, max(0, n - 1))
+        right = 0 if causal else min(reach, max(0, m - 1))
         left = min(reach, max(0, m - 1))
         return Band(n, m, left=left, right=right, size=min(BLOCK, self.config.stride))
 

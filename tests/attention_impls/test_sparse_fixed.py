@@ -9,6 +9,7 @@ import torch
 from attention_impls.contract import Context
 from attention_impls.pattern import sparse_fixed
 from attention_impls.pattern.sparse_fixed import SparseFixedConfig
+from lra.core.errors import UnsupportedError
 
 BLOCKS_OF_3 = """
     xxx..x.
@@ -82,6 +83,13 @@ def test_two_hops_reach_every_earlier_position(build) -> None:
     layer = build(("sparse_fixed", {"stride": 4, "summary": 2}))
     once = layer.support(30, 30, Context(causal=True)).double()
     assert torch.equal(once @ once > 0, torch.ones(30, 30).tril() > 0)
+
+
+def test_another_sequence_is_refused(build) -> None:
+    """Its positions are not the queries', so that no pattern of distances joins the two."""
+    x, source = torch.zeros(1, 9, 12).double(), torch.zeros(1, 7, 12).double()
+    with pytest.raises(UnsupportedError, match="cannot attend to another sequence"):
+        build(("sparse_fixed", {"stride": 3}))(x, Context(), source_BMD=source)
 
 
 @pytest.mark.parametrize("parity", ["none", "lra2021"])

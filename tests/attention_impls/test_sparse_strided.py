@@ -9,6 +9,7 @@ import torch
 from attention_impls.contract import Context
 from attention_impls.pattern import sparse_strided
 from attention_impls.pattern.sparse_strided import SparseStridedConfig
+from lra.core.errors import UnsupportedError
 
 STRIDE_3 = """
     xxxx..x
@@ -45,6 +46,13 @@ def test_two_hops_reach_every_earlier_position_and_one_does_not(build) -> None:
     once = support.double()
     assert torch.equal(once @ once > 0, torch.ones(30, 30).tril() > 0)
     assert int(support.sum()) < 30 * 31 // 2
+
+
+def test_another_sequence_is_refused(build) -> None:
+    """Its positions are not the queries', so that no pattern of distances joins the two."""
+    x, source = torch.zeros(1, 9, 12).double(), torch.zeros(1, 7, 12).double()
+    with pytest.raises(UnsupportedError, match="cannot attend to another sequence"):
+        build(("sparse_strided", {"stride": 3}))(x, Context(), source_BMD=source)
 
 
 @pytest.mark.parametrize("autograd", [False, True])
