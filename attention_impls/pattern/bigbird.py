@@ -34,8 +34,9 @@ class BigbirdConfig(MechanismConfig, frozen=True):
     """R, random blocks that a block reads, or as many as are left."""
     parity: Literal["none", "lra2021"] = "none"
     """lra2021: the arena's random blocks, all of them among the first 1024 positions, however long
-    the input. Unlike there, draws follow the seed, padding is masked, the last global block is that
-    of the last real position, and no block of padding is added where blocks divide the length."""
+    the input, and no dropout on weights. Unlike there, draws follow the seed, padding is masked,
+    the last global block is that of the last real position, and no block of padding is added where
+    blocks divide the length."""
 
 
 class Bigbird(Attention):
@@ -104,7 +105,7 @@ class Bigbird(Attention):
         """Return attention over the graph."""
         n, size, mask_BN = q_BHNK.shape[2], self.config.block, context.key_mask_BM
         count = -(-n // size)
-        dropout = self.dims.dropout if self.training else 0.0
+        dropout = self.dims.dropout if self.training and self.config.parity == "none" else 0.0
         if count <= 4 + self.config.random:
             permitted = None if mask_BN is None else self._whole(mask_BN)
             return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout), None

@@ -30,6 +30,7 @@ from attention_impls.pattern._layouts import Shared
 from attention_impls.pattern._parts import Part, attend_part, merge, needs_autograd
 from attention_impls.pattern._windowed import window_part
 from lra.core.cards import AttentionCard, Capabilities
+from lra.core.errors import UnsupportedError
 
 BLOCK = 64
 """Most queries in a block: they read the same window of keys."""
@@ -102,12 +103,20 @@ class Longformer(Attention):
     def project(
         self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
     ) -> Heads:
-        """Return local queries, keys and values; beside them the input and its global positions."""
+        """Return local queries, keys and values; beside them the input and its global positions.
+
+        Raises `UnsupportedError` where the arena's form is asked for global positions.
+        """
+        arena, special_BN = self.config.parity == "lra2021", context.special_BN
+        if special_BN is not None and arena:
+            raise UnsupportedError(
+                "longformer: parity='lra2021' has no global positions; leave parity or special_BN "
+                "out"
+            )
         heads = super().project(x_BND, context, source_BMD, state)
-        special_BN = context.special_BN
-        if special_BN is None or self.config.parity == "lra2021":
-            leading = 0 if self.config.parity == "lra2021" else self.config.leading
+        if special_BN is None:
             places_N = torch.arange(x_BND.shape[1], device=x_BND.device)
+            leading = 0 if arena else self.config.leading
             special_BN = (places_N < leading).expand(len(x_BND), -1)
         if context.key_mask_BM is not None:
             special_BN = special_BN & context.key_mask_BM

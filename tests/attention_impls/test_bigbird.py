@@ -107,3 +107,15 @@ def test_the_arenas_random_blocks_are_among_the_first_1024_positions(build) -> N
     paper = build(("bigbird", {}))
     assert torch.equal(layer._drawn(16), paper._drawn(16))
     assert int(paper._drawn(40).max()) > 15
+
+
+@pytest.mark.parametrize("n", [6, 30])
+def test_the_arena_drops_no_weights(n: int, build, draw) -> None:
+    """Where the graph is complete, and where it is not; the paper's form drops some in both."""
+    for parity in ("none", "lra2021"):
+        case = ("bigbird", {"block": 2, "random": 1, "parity": parity})
+        layer = build(case, dropout=0.5).train()
+        qkv = draw(1, n)
+        kept, _ = layer.attend(*qkv, Context())
+        same = torch.allclose(kept, layer.eval().attend(*qkv, Context())[0])
+        assert same == (parity == "lra2021")

@@ -8,6 +8,7 @@ import torch
 from attention_impls.contract import Context
 from attention_impls.pattern import longformer
 from attention_impls.pattern.longformer import LongformerConfig
+from lra.core.errors import UnsupportedError
 
 ONE_GLOBAL = """
     xxxxxx
@@ -87,6 +88,13 @@ def test_the_arenas_window_is_lopsided_and_has_no_global_position(build) -> None
     found = support(layer, 600, Context())
     assert found[300].nonzero().flatten()[[0, -1]].tolist() == [45, 556]
     assert not bool(found[0, 257:].any()) and not bool(found[:, 0].all())
+
+
+def test_the_arenas_form_refuses_global_positions(build) -> None:
+    layer = build(("longformer", {"window": 4, "parity": "lra2021"}))
+    special = torch.arange(9).expand(1, -1) == 3
+    with pytest.raises(UnsupportedError, match=r"longformer: .*leave parity or special_BN out"):
+        layer(torch.zeros(1, 9, 12).double(), Context(special_BN=special))
 
 
 def test_the_papers_window_is_the_default() -> None:
