@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from attention_impls._draws import seeded
 from attention_impls.contract import (
     Attention,
     Context,
@@ -25,7 +26,6 @@ from attention_impls.contract import (
 )
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.dense._pairs import permitted_pairs
-from attention_impls.kernel._draws import seeded
 from attention_impls.learned._chunks import SELF, sorted_attention
 from attention_impls.learned._rounds import Rounds, attend_rounds
 from attention_impls.pattern._parts import needs_autograd
