@@ -16,10 +16,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-DENSE_ADVANTAGE = 2
-"""Pairs that one fused dense call works off in the time of one pair in blocks (measured on a CPU:
-1.3 at heads of 64, 2.5 at heads of 16)."""
-
 
 @dataclass(frozen=True)
 class Band:
@@ -58,10 +54,9 @@ class Band:
         return self.before * self.size
 
     @property
-    def dense_is_cheaper(self) -> bool:
-        """Whether the whole N x M costs less than the blocks: short inputs, a few windows long."""
-        pairs = self.count * self.size * self.width
-        return self.n * self.m <= DENSE_ADVANTAGE * pairs
+    def pairs(self) -> int:
+        """Pairs in all windows, hidden ones included."""
+        return self.count * self.size * self.width
 
     def mask(self, device: torch.device) -> Tensor | None:
         """Return the whole band, (N, M) boolean, or None where it hides nothing."""

@@ -27,7 +27,13 @@ from attention_impls.contract import (
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._layouts import Shared
-from attention_impls.pattern._parts import Part, attend_part, merge, needs_autograd
+from attention_impls.pattern._parts import (
+    Part,
+    attend_part,
+    dense_is_cheaper,
+    merge,
+    needs_autograd,
+)
 from attention_impls.pattern._windowed import window_part
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.errors import UnsupportedError
@@ -226,14 +232,14 @@ class Longformer(Attention):
         size = min(BLOCK, max(1, right))
         band = Band(n, n, left=min(left, n - 1), right=min(right, n - 1), size=size)
         mask_BN = context.key_mask_BM
-        if band.dense_is_cheaper:
+        autograd, most = needs_autograd(q_BHNK, None), places_BG.shape[1]
+        if dense_is_cheaper(n * n, band.pairs + n * most, parts=2, autograd=autograd):
             near_NN = band.mask(q_BHNK.device)
             permitted = None if near_NN is None else near_NN | special_BN[:, None, None, :]
             if mask_BN is not None:
                 real = mask_BN[:, None, None, :]
                 permitted = real if permitted is None else permitted & real
             return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout)
-        autograd = needs_autograd(q_BHNK, None)
         parts = [
             window_part(
                 q_BHNK,
@@ -247,7 +253,7 @@ class Longformer(Attention):
                 autograd=autograd,
             )
         ]
-        if most := places_BG.shape[1]:
+        if most:
             index = places_BG[:, None, :, None]
             k, v = (
                 x.gather(2, index.expand(-1, *x.shape[1:2], -1, x.shape[3]))

@@ -63,7 +63,8 @@ def test_rows_with_many_or_no_global_positions_equal_the_oracle(
     """Different numbers of them in one batch, some of them padded, some inside of windows."""
     monkeypatch.setattr(longformer, "needs_autograd", lambda q, position: autograd)
     if blocks:
-        monkeypatch.setattr("attention_impls.pattern._band.DENSE_ADVANTAGE", 0)
+        monkeypatch.setattr("attention_impls.pattern._parts.DENSE_ADVANTAGE", 0)
+        monkeypatch.setattr("attention_impls.pattern._parts.TILE_COST", 0)
     layer = build(("longformer", config))
     for n in (1, 5, 23):
         x = torch.randn(2, n, 12, dtype=torch.float64, requires_grad=True)

@@ -100,6 +100,7 @@ def test_the_parts_equal_the_oracle(
 ) -> None:
     """One block a tile and several, where causal tiles read no further than they may."""
     monkeypatch.setattr("attention_impls.pattern._parts.TILE", tile)
+    monkeypatch.setattr("attention_impls.pattern._parts.TILE_COST", 0)
     monkeypatch.setattr(sparse_fixed, "needs_autograd", lambda q, position: autograd)
     layer = build(("sparse_fixed", {"stride": 4, "summary": 2, "parity": parity}))
     for causal, n, m in ((False, 23, 23), (True, 24, 24), (True, 7, 22)):

@@ -62,6 +62,7 @@ def test_the_parts_equal_the_oracle(
 ) -> None:
     """With the grid's rows in chunks, one block a tile, and by weights written out."""
     monkeypatch.setattr("attention_impls.pattern._parts.TILE", tile)
+    monkeypatch.setattr("attention_impls.pattern._parts.TILE_COST", 0)
     monkeypatch.setattr(sparse_strided, "CHUNK", chunk)
     monkeypatch.setattr(sparse_strided, "needs_autograd", lambda q, position: autograd)
     layer = build(("sparse_strided", {"stride": 4}))
@@ -81,7 +82,7 @@ def test_the_parts_equal_the_oracle(
             )
 
 
-def test_dropout_has_the_gradient_of_its_own_draws(build, draw) -> None:
+def test_dropout_has_the_gradient_of_its_own_draws(build, draw, small_tiles) -> None:
     layer = build(("sparse_strided", {"stride": 3}), dropout=0.3).train()
 
     def run(*qkv: torch.Tensor) -> torch.Tensor:
