@@ -96,6 +96,11 @@ class Longformer(Attention):
             _copied(local) for local in (self.query, self.key, self.value)
         )
 
+    @property
+    def matched(self) -> list[tuple[nn.Linear, nn.Linear]]:
+        """The local projections, then the global ones."""
+        return [*super().matched, (self.global_query, self.global_key)]
+
     @classmethod
     def exact_at(cls, n: int) -> LongformerConfig:
         """Return a window as wide as the input, without global positions."""
