@@ -73,6 +73,16 @@ class Band:
         distance_SW = torch.arange(self.width, device=device) - self.lead - rows_S1
         return (distance_SW >= -self.left) & (distance_SW <= self.right)
 
+    @property
+    def corners(self) -> list[slice]:
+        """Columns of a window that some of its queries do not see: at either end, or all of them.
+        By integers, so that no GPU is waited for."""
+        first = max(0, self.lead + self.size - 1 - self.left)
+        last = min(self.width, self.lead + self.right + 1)
+        if first >= last:
+            return [slice(0, self.width)]
+        return [c for c in (slice(0, first), slice(last, self.width)) if c.start < c.stop]
+
     def pad_queries(self, x_BHNK: Tensor, dtype: torch.dtype) -> Tensor:
         """Return (B, H, U, S, K), zero behind the last query; a view where nothing is missing."""
         missing = self.count * self.size - self.n

@@ -9,6 +9,7 @@ import torch
 
 from attention_impls.contract import Context
 from attention_impls.pattern import _parts
+from attention_impls.pattern._band import Band
 from lra.core.scales import load_scale
 
 PATTERNS = ("longformer", "bigbird", "sparse_fixed", "sparse_strided")
@@ -51,6 +52,18 @@ def test_long_inputs_go_by_tiles(name: str, build, ran) -> None:
     with torch.no_grad():
         layer(torch.randn(1, 4096, 64, dtype=torch.float64), Context())
     assert ran[0] == "tiles"
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (1, 0), (5, 2), (2, 9), (7, 7), (40, 40)])
+def test_corners_are_where_some_query_of_a_block_sees_no_key(left, right, size) -> None:
+    band = Band(n=41, m=41, left=left, right=right, size=size)
+    cut = ~band.window_mask(torch.device("cpu")).all(dim=0)
+    found = torch.zeros(band.width, dtype=torch.bool)
+    for columns in band.corners:
+        assert not bool(found[columns].any())
+        found[columns] = True
+    assert torch.equal(found, cut)
 
 
 @pytest.mark.parametrize("way", WAYS)
