@@ -120,3 +120,19 @@ def test_the_arena_drops_no_weights(n: int, build, draw) -> None:
         kept, _ = layer.attend(*qkv, Context())
         same = torch.allclose(kept, layer.eval().attend(*qkv, Context())[0])
         assert same == (parity == "lra2021")
+
+
+def test_tables_are_kept_and_go_with_the_seeds(build, monkeypatch) -> None:
+    """Made once, whoever asks first; loaded seeds bring a graph of their own."""
+    layer, other = (build(("bigbird", {"block": 2, "random": 1}), seed=seed) for seed in (0, 1))
+    x = torch.randn(2, 31, 12, dtype=torch.float64)
+    with torch.inference_mode():
+        before = layer(x, Context()).y_BND.clone()
+    monkeypatch.setattr(layer, "_table", None)
+    layer(x, Context()).y_BND.sum().backward()
+    monkeypatch.undo()
+    seeds = {"seeds_H": other.seeds_H}
+    layer.load_state_dict({**layer.state_dict(), **seeds})
+    assert layer._seeds == other._seeds
+    assert not torch.allclose(layer(x, Context()).y_BND, before)
+    torch.testing.assert_close(layer(x, Context()).y_BND, layer.reference(x, Context()))
