@@ -53,6 +53,12 @@ class Attention(Layer):
         """G, heads of keys and values; each serves H / G heads of queries in a row."""
         return self.dims.heads
 
+    @property
+    def matched(self) -> list[tuple[nn.Linear, nn.Linear]]:
+        """Projections to queries and to the keys that these meet; none where there are not both."""
+        query, key = getattr(self, "query", None), getattr(self, "key", None)
+        return [] if query is None or key is None else [(query, key)]
+
     def forward(
         self,
         x_BND: Tensor,

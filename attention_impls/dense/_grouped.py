@@ -51,8 +51,9 @@ class GroupedSoftmax(ExactSoftmax):
             out_BGSV = fused_softmax(q_BGSK, k_BGMK, v_BGMV, permitted, bias_GSM, dropout=dropout)
             return out_BGSV.reshape(batch, heads, 1, -1), state
 
-        few = groups < heads and batch * groups < torch.get_num_threads()
-        if q_BHNK.is_cpu and few and torch.is_grad_enabled():
+        shared = groups < heads and q_BHNK.is_cpu and torch.is_grad_enabled()
+        traced = torch.compiler.is_compiling()  # which does not know of threads
+        if shared and not traced and batch * groups < torch.get_num_threads():
             # The kernel's backward pass works on a group by one thread; copies occupy them all.
             k_BGMK, v_BGMV = (x.repeat_interleave(heads // groups, dim=1) for x in (k_BGMK, v_BGMV))
         out_BHNV = fused_softmax(

@@ -5,7 +5,6 @@ H heads   R draws   K head width
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import Literal
 
@@ -43,10 +42,3 @@ def haar(gaussian: Tensor) -> Tensor:
     rotation, triangle = torch.linalg.qr(gaussian)
     uniform: Tensor = rotation * triangle.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
     return uniform
-
-
-def seeded(*parts: int) -> torch.Generator:
-    """Return a CPU generator for a seed and whatever else tells one stream from another."""
-    text = "/".join(str(part) for part in parts)
-    digest = hashlib.sha256(text.encode()).digest()
-    return torch.Generator(device="cpu").manual_seed(int.from_bytes(digest[:8], "little") >> 1)

@@ -12,6 +12,7 @@ import msgspec
 import torch
 from torch import Tensor, nn
 
+from attention_impls._draws import seeded
 from attention_impls.contract import (
     Attention,
     Context,
@@ -21,7 +22,7 @@ from attention_impls.contract import (
 )
 from attention_impls.kernel._attend import KernelState, empty_state, kernel_attention, normalised
 from attention_impls.kernel._causal import CHUNK
-from attention_impls.kernel._draws import Norms, orthogonal_draws, seeded
+from attention_impls.kernel._draws import Norms, orthogonal_draws
 from attention_impls.kernel._features import FeatureMap, ReluFeatures, SoftmaxFeatures
 from lra.core.cards import AttentionCard, Capabilities
 

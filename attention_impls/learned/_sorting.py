@@ -27,11 +27,10 @@ def sort(wanted_BHUW: Tensor, filled_BU: Tensor, iterations: int, causal: bool) 
         any_B1U1 = permitted.any(-1, keepdim=True)
         logits = wanted_BHUW.masked_fill(~permitted & any_B1U1, -math.inf)
         return logits.softmax(-1).masked_fill(~any_B1U1, 0.0)
-    if not bool(filled_BU.all()):
-        unit_UW = torch.eye(count, dtype=torch.bool, device=wanted_BHUW.device)
-        empty_B1U1 = ~filled_BU[:, None, :, None]
-        wanted_BHUW = wanted_BHUW.masked_fill(~filled_B1UW, -math.inf)
-        wanted_BHUW = wanted_BHUW.masked_fill(unit_UW & empty_B1U1, 0.0)
+    unit_UW = torch.eye(count, dtype=torch.bool, device=wanted_BHUW.device)
+    empty_B1U1 = ~filled_BU[:, None, :, None]
+    wanted_BHUW = wanted_BHUW.masked_fill(~filled_B1UW, -math.inf)
+    wanted_BHUW = wanted_BHUW.masked_fill(unit_UW & empty_B1U1, 0.0)
     for _ in range(iterations):
         wanted_BHUW = wanted_BHUW.log_softmax(-2).log_softmax(-1)
     return wanted_BHUW.exp() if iterations else wanted_BHUW.softmax(-1)

@@ -14,15 +14,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from attention_impls._draws import seeded
 from attention_impls.contract import (
     Attention,
     Context,
     Dims,
     Heads,
     MechanismConfig,
+    default_scale,
     split_heads,
 )
-from attention_impls.kernel._draws import seeded
+from attention_impls.dense._fused import fused_softmax
+from attention_impls.dense._pairs import permitted_pairs
 from attention_impls.learned._chunks import SELF, sorted_attention
 from attention_impls.learned._rounds import Rounds, attend_rounds
 from attention_impls.pattern._parts import needs_autograd
@@ -59,7 +62,8 @@ class Reformer(Attention):
     In O(R N (S d + log N)) time. Each round hashes by the nearest of random directions and their
     opposites, sorts by bucket and then by place, and cuts chunks; a chunk reads itself and the one
     before it, in a ring. Rounds are merged by their normalisers, so that a pair counts as often as
-    rounds see it. Equal to softmax over shared queries and keys up to two chunks.
+    rounds see it. Equal to softmax over shared queries and keys up to two chunks, where every round
+    sees every pair once: computed as such, without a sort, and with one draw of dropout.
 
     Keys have length sqrt(K) in the authors' code before it divides by that, which leaves unit keys;
     the paper's formulas, which drop the scale, could be read as dividing those again. The sets are
@@ -70,8 +74,9 @@ class Reformer(Attention):
     move the borders of chunks: values-only. Queries are keys, so the projection to keys is unused
     and there is no second sequence. Padding goes into a bucket of its own, behind all others.
 
-    Ours: the ring is closed in each round, where the authors' runs on from one round into the next;
-    hashes are computed in float32 or better; long inputs on the CPU go one head and one round at a
+    Ours: directions are drawn once per layer, where the authors' code draws anew in each call; the
+    ring is closed in each round, where theirs runs on from one round into the next; hashes are
+    computed in float32 or better; long inputs on the CPU go one head and one round at a
     time, and again for the gradient (`_rounds`). The reversible layers and chunked feed-forward of
     the paper are no part of an attention.
     """
@@ -123,7 +128,8 @@ class Reformer(Attention):
     def project(
         self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
     ) -> Heads:
-        """Return queries, themselves at length 1 as keys, values, and buckets (B, H, R, N)."""
+        """Return queries, themselves at length 1 as keys, values, and buckets (B, H, R, N): one for
+        all, in one round, where every pair is seen whatever they are."""
         heads = self.dims.heads
         q_BHNK = split_heads(self.query(x_BND), heads)
         v_BHNV = split_heads(self.value(x_BND), heads)
@@ -131,6 +137,9 @@ class Reformer(Attention):
         k_BHNK = q_BHNK
         if self.config.parity == "none":
             k_BHNK = F.normalize(q_BHNK.to(precise), dim=-1).to(q_BHNK.dtype)
+        if self._sees_all(x_BND.shape[1]):
+            buckets_BHRN = torch.zeros_like(q_BHNK[:, :, None, :, 0], dtype=torch.int64)
+            return Heads(q_BHNK, k_BHNK, v_BHNV, {"buckets": buckets_BHRN})
         with torch.no_grad(), torch.autocast(x_BND.device.type, enabled=False):
             hashed_BHNK = q_BHNK
             if q_BHNK.dtype != precise:
@@ -188,6 +197,10 @@ class Reformer(Attention):
             if context.key_mask_BM is not None:
                 padding = ~context.key_mask_BM[:, None, :, None]
                 k, v = k.masked_fill(padding, 0.0), v.masked_fill(padding, 0.0)
+            if self._sees_all(q.shape[2]):
+                buckets = buckets[:, :, :1]
+                if not self._long(q.shape[2]):
+                    return self._unsorted(q, k, v, context, dropout).to(v_BHNV.dtype), None
             if self._long(q.shape[2]) and not needs_autograd(q_BHNK, None):
                 rounds = Rounds(
                     buckets_BHRN=buckets,
@@ -219,6 +232,18 @@ class Reformer(Attention):
             merged = sum(share * out for share, out in zip(shares_RBHN1, outs, strict=True))
         assert isinstance(merged, Tensor)
         return merged.to(v_BHNV.dtype), None
+
+    def _unsorted(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, dropout: float
+    ) -> Tensor:
+        """Return softmax over all pairs, (B, H, N, V), a position itself only where it is alone."""
+        n, width = q.shape[2:]
+        own_NN = torch.eye(n, dtype=q.dtype, device=q.device) * -self._penalty
+        permitted = permitted_pairs(
+            n, n, causal=context.causal, key_mask_BM=context.key_mask_BM, device=q.device
+        )
+        q = q * (self._scale(width) / default_scale(width))
+        return fused_softmax(q, k, v, permitted, own_NN.unsqueeze(0), dropout=dropout)
 
     def oracle(
         self,
@@ -278,6 +303,10 @@ class Reformer(Attention):
         if self.config.parity == "lra2021":
             return n // ARENA_CHUNKS + 1
         return self.config.chunk
+
+    def _sees_all(self, n: int) -> bool:
+        """Whether every round sees every pair once: of up to two chunks, each reads both."""
+        return self.config.parity == "none" and n <= 2 * self.config.chunk
 
     def _long(self, n: int) -> bool:
         """Whether a head has enough to do by itself; a shorter one waits for all others."""

@@ -190,7 +190,7 @@ def _shared_softmax(
     logits_HNM: Tensor, v_BHMV: Tensor, context: Context, dropout: float
 ) -> Tensor | None:
     """Return (B, H, N, V) by one product for the whole batch; None where a row's logits are too far
-    apart for that.
+    apart for that, and when compiled with padding, where no branch may depend on them.
 
     A row's maximum is over all keys, padding included, whose share is taken out of both sum and
     normaliser. Dropout falls on the same pairs in all examples, as in the Long Range Arena.
@@ -206,6 +206,8 @@ def _shared_softmax(
         out = (weights_HNM.to(v_HMX.dtype) @ v_HMX).view(heads, n, batch, width)
         return out.permute(2, 0, 1, 3)
 
+    if torch.compiler.is_compiling():
+        return None
     top_HN1 = logits_HNM.detach().amax(-1, keepdim=True)
     finite = logits_HNM.detach().masked_fill(logits_HNM == -math.inf, math.inf)
     if bool((top_HN1 - finite.amin(-1, keepdim=True)).amax() > RANGE):

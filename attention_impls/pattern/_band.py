@@ -16,10 +16,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-DENSE_ADVANTAGE = 2
-"""Pairs that one fused dense call works off in the time of one pair in blocks (measured on a CPU:
-1.3 at heads of 64, 2.5 at heads of 16)."""
-
 
 @dataclass(frozen=True)
 class Band:
@@ -58,10 +54,9 @@ class Band:
         return self.before * self.size
 
     @property
-    def dense_is_cheaper(self) -> bool:
-        """Whether the whole N x M costs less than the blocks: short inputs, a few windows long."""
-        pairs = self.count * self.size * self.width
-        return self.n * self.m <= DENSE_ADVANTAGE * pairs
+    def pairs(self) -> int:
+        """Pairs in all windows, hidden ones included."""
+        return self.count * self.size * self.width
 
     def mask(self, device: torch.device) -> Tensor | None:
         """Return the whole band, (N, M) boolean, or None where it hides nothing."""
@@ -77,6 +72,16 @@ class Band:
         rows_S1 = torch.arange(self.size, device=device).unsqueeze(-1)
         distance_SW = torch.arange(self.width, device=device) - self.lead - rows_S1
         return (distance_SW >= -self.left) & (distance_SW <= self.right)
+
+    @property
+    def corners(self) -> list[slice]:
+        """Columns of a window that some of its queries do not see: at either end, or all of them.
+        By integers, so that no GPU is waited for."""
+        first = max(0, self.lead + self.size - 1 - self.left)
+        last = min(self.width, self.lead + self.right + 1)
+        if first >= last:
+            return [slice(0, self.width)]
+        return [c for c in (slice(0, first), slice(last, self.width)) if c.start < c.stop]
 
     def pad_queries(self, x_BHNK: Tensor, dtype: torch.dtype) -> Tensor:
         """Return (B, H, U, S, K), zero behind the last query; a view where nothing is missing."""

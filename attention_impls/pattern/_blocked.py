@@ -115,10 +115,7 @@ class _Weights:
         self.scratch = like.new_empty(plan.together, band.size, band.width)
         # Inside a window the band cuts off two triangles; what lies between them is never masked.
         outside_SW = ~band.window_mask(like.device)
-        whole = torch.nonzero(~outside_SW.any(dim=0)).flatten().tolist()
-        first, last = (whole[0], whole[-1] + 1) if whole else (band.width, band.width)
-        corners = (slice(0, first), slice(last, band.width))
-        self.corners = [(columns, outside_SW[:, columns]) for columns in corners]
+        self.corners = [(columns, outside_SW[:, columns]) for columns in band.corners]
         self.generator = torch.Generator(like.device).manual_seed(plan.seed)
 
     def __call__(

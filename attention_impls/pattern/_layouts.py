@@ -22,8 +22,8 @@ from attention_impls.pattern._band import Band
 
 def divided(x: Tensor, dim: int, *sizes: int) -> Tensor:
     """Divide a dimension into several, a view whatever the strides; -1 is whatever is left."""
-    known = math.prod(size for size in sizes if size >= 0)
-    whole = (x.shape[dim] // known if size < 0 else size for size in sizes)
+    known = math.prod([size for size in sizes if size >= 0])
+    whole = [x.shape[dim] // known if size < 0 else size for size in sizes]
     return x.view(*x.shape[:dim], *whole, *x.shape[dim + 1 :])
 
 

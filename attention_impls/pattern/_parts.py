@@ -26,6 +26,18 @@ from attention_impls.pattern._layouts import Layout
 TILE = 2**18
 """Logits in a tile: 1 MiB in float32, which stays in the cache."""
 
+TILE_COST = 2**14
+"""Pairs in tiles that take as long as the calls for one tile of one head do, forward and backward
+(measured on a CPU: 0.2 to 0.3 ms beside 15 ns a pair)."""
+
+WRITTEN_COST = 1.3
+"""Pairs in tiles that take as long as one among weights written out, or as one number that is
+copied from a key to a block."""
+
+DENSE_ADVANTAGE = 2
+"""Pairs that one fused dense call works off in the time of one pair in tiles (1.3 at heads of 64,
+2.5 at heads of 16)."""
+
 Hidden = list[tuple[slice, Tensor]]
 """Columns of a tile, and which of its pairs there may not interact: broadcasts to (T, S, W')."""
 
@@ -81,22 +93,45 @@ def needs_autograd(q_BHNK: Tensor, position: Position | None) -> bool:
     return trained or torch.compiler.is_compiling() or q_BHNK.device.type != "cpu"
 
 
+def dense_is_cheaper(everything: int, pairs: int, *, parts: int, autograd: bool) -> bool:
+    """Whether all pairs of a head in one fused call cost less than some of them in parts.
+
+    On a CPU each part takes a tile at least, however short the input.
+    """
+    calls = 0 if autograd else parts * TILE_COST
+    return everything <= DENSE_ADVANTAGE * (pairs + calls)
+
+
 def attend_part(
     q_BHUSK: Tensor, k_BHPK: Tensor, v_BHPV: Tensor, part: Part, *, autograd: bool
 ) -> tuple[Tensor, Tensor]:
     """Return softmax over the part's keys times v, (B, H, U, S, V), and its log sum, (B, H, U, S).
 
     Both in float32 or better. A query without a key gives zero, and minus infinity. With `autograd`
-    the weights are written out, else computed by tiles, and again in the backward pass.
+    the weights are written out, and where that costs less than the calls that tiles take; else
+    computed by tiles, and again in the backward pass.
     """
     precise = torch.promote_types(q_BHUSK.dtype, torch.float32)
     q, k, v = (x.to(precise) for x in (q_BHUSK, k_BHPK, v_BHPV))
     with torch.autocast(q.device.type, enabled=False):
-        if autograd:
+        if autograd or _written_is_cheaper(q, part.layout):
             return _written_out(q, k, v, part)
         seed = int(torch.randint(2**62, ())) if part.dropout else 0
         out_BHUSV, lse_BHUS = _Tiled.apply(q, k, v, part, seed)  # type: ignore[no-untyped-call]
         return out_BHUSV, lse_BHUS
+
+
+def _written_is_cheaper(q_BHUSK: Tensor, layout: Layout) -> bool:
+    """Whether tiles of so few pairs take longer to call than to compute; by head, as all do."""
+    size, width = q_BHUSK.shape[-2:]
+    read = layout.count * layout.width
+    tiles = -(-layout.count // _together(layout, size))
+    return WRITTEN_COST * read * (size + width) <= read * size + tiles * TILE_COST
+
+
+def _together(layout: Layout, size: int) -> int:
+    """Return T."""
+    return min(max(1, TILE // (size * layout.width)), layout.count)
 
 
 def merge(parts: list[tuple[Tensor, Tensor]]) -> Tensor:
@@ -149,7 +184,7 @@ class _Tiles:
     def __init__(self, q_BHUSK: Tensor, k_BHPK: Tensor, part: Part, seed: int) -> None:
         self.part, self.q_BHUSK, self.k_BHPK = part, q_BHUSK, k_BHPK
         layout, size = part.layout, q_BHUSK.shape[3]
-        self.together = min(max(1, TILE // (size * layout.width)), layout.count)
+        self.together = _together(layout, size)
         self.scratch = q_BHUSK.new_empty(self.together * size * layout.width)
         self.scale = default_scale(q_BHUSK.shape[-1])
         self.generator = torch.Generator(q_BHUSK.device).manual_seed(seed)

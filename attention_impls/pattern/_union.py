@@ -14,7 +14,7 @@ from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Attention, Context
 from attention_impls.dense._cache import KeyValueCache, empty_cache, remember
 from attention_impls.dense._fused import fused_softmax
-from attention_impls.pattern._band import DENSE_ADVANTAGE
+from attention_impls.pattern._parts import dense_is_cheaper, needs_autograd
 
 
 class UnionOfPatterns(Attention):
@@ -56,8 +56,10 @@ class UnionOfPatterns(Attention):
         if state is not None:
             state, k_BHMK, v_BHMV, key_mask_BM = remember(state, k_BHMK, v_BHMV, key_mask_BM)
         n, m = q_BHNK.shape[2], k_BHMK.shape[2]
-        cheap = n * m <= DENSE_ADVANTAGE * self.pairs(n, m, causal=context.causal)
-        compute = self._dense if n <= 1 or cheap else self.in_parts
+        pairs = self.pairs(n, m, causal=context.causal)
+        autograd = needs_autograd(q_BHNK, context.position)
+        dense = n <= 1 or dense_is_cheaper(n * m, pairs, parts=2, autograd=autograd)
+        compute = self._dense if dense else self.in_parts
         return compute(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, context), state
 
     def oracle(

@@ -69,11 +69,7 @@ class _Corners:
 
     def __init__(self, band: Band, device: torch.device) -> None:
         outside_SW = ~band.window_mask(device)
-        cut = outside_SW.any(dim=0).tolist()
-        whole = [column for column, some in enumerate(cut) if not some]
-        first, last = (whole[0], whole[-1] + 1) if whole else (band.width, band.width)
-        corners = (slice(0, first), slice(last, band.width))
-        self._hidden = [(c, outside_SW[:, c]) for c in corners if c.start < c.stop]
+        self._hidden = [(columns, outside_SW[:, columns]) for columns in band.corners]
 
     def __call__(self, blocks: slice) -> Hidden:
         """Return the corners."""

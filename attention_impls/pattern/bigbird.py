@@ -14,15 +14,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from attention_impls._draws import seeded
 from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Attention, Context, Dims, MechanismConfig
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._layouts import Graph, Shared, divided
-from attention_impls.pattern._parts import Part, attend_part, needs_autograd
+from attention_impls.pattern._parts import Part, attend_part, dense_is_cheaper, needs_autograd
 from lra.core.cards import AttentionCard, Capabilities
 
 ARENA_REACH = 1024
 """Positions that the arena's random blocks come from."""
+
+REMEMBERED = 64
+"""Tables that a layer keeps, each for a length."""
 
 
 class BigbirdConfig(MechanismConfig, frozen=True):
@@ -34,8 +38,9 @@ class BigbirdConfig(MechanismConfig, frozen=True):
     """R, random blocks that a block reads, or as many as are left."""
     parity: Literal["none", "lra2021"] = "none"
     """lra2021: the arena's random blocks, all of them among the first 1024 positions, however long
-    the input. Unlike there, draws follow the seed, padding is masked, the last global block is that
-    of the last real position, and no block of padding is added where blocks divide the length."""
+    the input, and no dropout on weights. Unlike there, draws follow the seed, padding is masked,
+    the last global block is that of the last real position, and no block of padding is added where
+    blocks divide the length."""
 
 
 class Bigbird(Attention):
@@ -78,9 +83,15 @@ class Bigbird(Attention):
         seed: int = 0,
     ) -> None:
         super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
-        generator = torch.Generator().manual_seed((seed << 16) + layer_index)
-        seeds_H = torch.randint(2**62, (dims.heads,), generator=generator)
-        self.register_buffer("seeds_H", seeds_H)
+        drawn = torch.randint(2**62, (dims.heads,), generator=seeded(seed, layer_index))
+        self.register_buffer("seeds_H", drawn)
+        self._remember()
+        self.register_load_state_dict_post_hook(_remember_again)  # type: ignore[no-untyped-call]
+
+    def _remember(self) -> None:
+        """Keep the seeds where reading them stops no GPU, and no table of others."""
+        self._seeds = tuple(self.seeds_H.tolist())
+        self._cache: dict[tuple[int, int, torch.device], Tensor] = {}
 
     @classmethod
     def exact_at(cls, n: int) -> BigbirdConfig:
@@ -104,26 +115,31 @@ class Bigbird(Attention):
         """Return attention over the graph."""
         n, size, mask_BN = q_BHNK.shape[2], self.config.block, context.key_mask_BM
         count = -(-n // size)
-        dropout = self.dims.dropout if self.training else 0.0
+        dropout = self.dims.dropout if self.training and self.config.parity == "none" else 0.0
         if count <= 4 + self.config.random:
             permitted = None if mask_BN is None else self._whole(mask_BN)
             return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout), None
+        lengths, device = self._blocks_in_use(mask_BN, n), q_BHNK.device
+        table_XHUA = self._tables(lengths, count, device)
         autograd = needs_autograd(q_BHNK, None)
+        # The mask is by example and head: only where calls outweigh whatever they compute.
+        if dense_is_cheaper(n * n, 0, parts=2, autograd=autograd):
+            permitted = self._between_positions(table_XHUA, lengths, n)
+            if mask_BN is not None:
+                permitted = permitted & mask_BN[:, None, None, :]
+            return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout), None
         q_BHUSK = divided(F.pad(q_BHNK, (0, 0, 0, count * size - n)), 2, count, size)
         real_BN = mask_BN
         if real_BN is None:
-            real_BN = torch.ones(1, n, dtype=torch.bool, device=q_BHNK.device)
+            real_BN = torch.ones(1, n, dtype=torch.bool, device=device)
         # One block of padding more, which the table names where there is nothing to read.
         missing = (count + 1) * size - n
         k_BHPK, v_BHPV = (F.pad(x, (0, 0, 0, missing)) for x in (k_BHNK, v_BHNV))
-        lengths = self._blocks_in_use(mask_BN, n)
-        table_XHUA = torch.stack([self._table(used, count) for used in lengths])
-        graph = Graph(table_XHUA.to(q_BHNK.device), size)
-        part = Part(graph, F.pad(real_BN, (0, missing)), dropout=dropout)
+        part = Part(Graph(table_XHUA, size), F.pad(real_BN, (0, missing)), dropout=dropout)
         out_BHUSV, _ = attend_part(q_BHUSK, k_BHPK, v_BHPV, part, autograd=autograd)
 
         # Two different blocks also where the last is the first: the second is then padding.
-        ends_X2 = torch.tensor([[0, max(1, used - 1)] for used in lengths], device=q_BHNK.device)
+        ends_X2 = torch.tensor([[0, max(1, used - 1)] for used in lengths], device=device)
         index = ends_X2[:, None, :, None, None].expand(len(q_BHNK), q_BHNK.shape[1], -1, size, -1)
         q_BH2SK = q_BHUSK.gather(2, index.expand(-1, -1, -1, -1, q_BHNK.shape[-1]))
         part = Part(Shared(2, n), real_BN, dropout=dropout)
@@ -179,7 +195,32 @@ class Bigbird(Attention):
         size, farthest = self.config.block, used - 1
         if self.config.parity == "lra2021" and 2 * size < ARENA_REACH:
             farthest = min(farthest, ARENA_REACH // size - 1)
-        return _random_blocks(tuple(self.seeds_H.tolist()), used, self.config.random, farthest)
+        return _random_blocks(self._seeds, used, self.config.random, farthest)
+
+    def _tables(self, lengths: list[int], count: int, device: torch.device) -> Tensor:
+        """Return the tables of a batch, (X, H, U, A): X is 1 where all examples are of a length."""
+        lengths = lengths if len(set(lengths)) > 1 else lengths[:1]
+        known = {}
+        for used in set(lengths):
+            key = (used, count, device)
+            if key not in self._cache:
+                if len(self._cache) >= REMEMBERED:
+                    self._cache.clear()
+                self._cache[key] = self._table(used, count).to(device)
+            known[used] = self._cache[key]
+        return torch.stack([known[used] for used in lengths])
+
+    def _between_positions(self, table_XHUA: Tensor, lengths: list[int], n: int) -> Tensor:
+        """Return the graph as a mask, (X, H, N, N)."""
+        examples, heads, count, _ = table_XHUA.shape
+        read_XHUU = table_XHUA.new_zeros(examples, heads, count, count + 1, dtype=torch.bool)
+        read_XHUU = read_XHUU.scatter_(3, table_XHUA, True)[..., :count]
+        block_U = torch.arange(count, device=table_XHUA.device)
+        used_X1 = torch.tensor(lengths[:examples], device=table_XHUA.device).unsqueeze(-1)
+        ends_XU = (block_U == 0) | (block_U == used_X1 - 1)
+        read_XHUU |= (ends_XU.unsqueeze(-1) & (block_U < used_X1).unsqueeze(1)).unsqueeze(1)
+        by_row = read_XHUU.repeat_interleave(self.config.block, dim=2)[:, :, :n]
+        return by_row.repeat_interleave(self.config.block, dim=3)[..., :n]
 
     def _table(self, used: int, count: int) -> Tensor:
         """Return which blocks each of `count` blocks reads if `used` are in use, (H, U, A).
@@ -198,6 +239,11 @@ class Bigbird(Attention):
             drawn = self._drawn(used)
             table[:, 1 : used - 1, 5:] = drawn.masked_fill(drawn < 0, nothing)
         return table
+
+
+def _remember_again(layer: Bigbird, _: object) -> None:
+    """Take over seeds that were loaded."""
+    layer._remember()
 
 
 @lru_cache(maxsize=64)

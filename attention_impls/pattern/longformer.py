@@ -27,9 +27,16 @@ from attention_impls.contract import (
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._layouts import Shared
-from attention_impls.pattern._parts import Part, attend_part, merge, needs_autograd
+from attention_impls.pattern._parts import (
+    Part,
+    attend_part,
+    dense_is_cheaper,
+    merge,
+    needs_autograd,
+)
 from attention_impls.pattern._windowed import window_part
 from lra.core.cards import AttentionCard, Capabilities
+from lra.core.errors import UnsupportedError
 
 BLOCK = 64
 """Most queries in a block: they read the same window of keys."""
@@ -89,6 +96,11 @@ class Longformer(Attention):
             _copied(local) for local in (self.query, self.key, self.value)
         )
 
+    @property
+    def matched(self) -> list[tuple[nn.Linear, nn.Linear]]:
+        """The local projections, then the global ones."""
+        return [*super().matched, (self.global_query, self.global_key)]
+
     @classmethod
     def exact_at(cls, n: int) -> LongformerConfig:
         """Return a window as wide as the input, without global positions."""
@@ -102,12 +114,20 @@ class Longformer(Attention):
     def project(
         self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
     ) -> Heads:
-        """Return local queries, keys and values; beside them the input and its global positions."""
+        """Return local queries, keys and values; beside them the input and its global positions.
+
+        Raises `UnsupportedError` where the arena's form is asked for global positions.
+        """
+        arena, special_BN = self.config.parity == "lra2021", context.special_BN
+        if special_BN is not None and arena:
+            raise UnsupportedError(
+                "longformer: parity='lra2021' has no global positions; leave parity or special_BN "
+                "out"
+            )
         heads = super().project(x_BND, context, source_BMD, state)
-        special_BN = context.special_BN
-        if special_BN is None or self.config.parity == "lra2021":
-            leading = 0 if self.config.parity == "lra2021" else self.config.leading
+        if special_BN is None:
             places_N = torch.arange(x_BND.shape[1], device=x_BND.device)
+            leading = 0 if arena else self.config.leading
             special_BN = (places_N < leading).expand(len(x_BND), -1)
         if context.key_mask_BM is not None:
             special_BN = special_BN & context.key_mask_BM
@@ -217,14 +237,14 @@ class Longformer(Attention):
         size = min(BLOCK, max(1, right))
         band = Band(n, n, left=min(left, n - 1), right=min(right, n - 1), size=size)
         mask_BN = context.key_mask_BM
-        if band.dense_is_cheaper:
+        autograd, most = needs_autograd(q_BHNK, None), places_BG.shape[1]
+        if dense_is_cheaper(n * n, band.pairs + n * most, parts=2, autograd=autograd):
             near_NN = band.mask(q_BHNK.device)
             permitted = None if near_NN is None else near_NN | special_BN[:, None, None, :]
             if mask_BN is not None:
                 real = mask_BN[:, None, None, :]
                 permitted = real if permitted is None else permitted & real
             return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout)
-        autograd = needs_autograd(q_BHNK, None)
         parts = [
             window_part(
                 q_BHNK,
@@ -238,7 +258,7 @@ class Longformer(Attention):
                 autograd=autograd,
             )
         ]
-        if most := places_BG.shape[1]:
+        if most:
             index = places_BG[:, None, :, None]
             k, v = (
                 x.gather(2, index.expand(-1, *x.shape[1:2], -1, x.shape[3]))

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from attention_impls._oracle import softmax_oracle
-from attention_impls.contract import Attention, Context, MechanismConfig, Position, seen
+from attention_impls.contract import Attention, Context, MechanismConfig, seen
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._blocked import blocked_attention
 from attention_impls.pattern._fused import dense_attention, folded_attention
 from attention_impls.pattern._memory import RememberedWindow, empty_window, remember_window
+from attention_impls.pattern._parts import dense_is_cheaper, needs_autograd
 from lra.core.cards import AttentionCard, Capabilities
 
 Reach = Annotated[int, msgspec.Meta(ge=0)]
@@ -100,12 +101,11 @@ class SlidingWindow(Attention):
             origin = k_BHMK.shape[2] - n
         band = self._band(n, k_BHMK.shape[2], causal=context.causal)
         position = context.position
-        if band.dense_is_cheaper:
+        autograd = needs_autograd(q_BHNK, position)
+        if dense_is_cheaper(n * band.m, band.pairs, parts=1, autograd=autograd):
             compute = dense_attention
-        elif q_BHNK.device.type == "cpu" and not _needs_autograd(position):
-            compute = blocked_attention
         else:
-            compute = folded_attention
+            compute = folded_attention if autograd else blocked_attention
         out_BHNV = compute(
             q_BHNK,
             k_BHMK,
@@ -144,9 +144,3 @@ class SlidingWindow(Attention):
         """Return the band, cut down to keys that there are."""
         right = 0 if causal else min(self.config.right, n - 1)
         return Band(n, m, left=min(self.config.left, m - 1), right=right, size=BLOCK)
-
-
-def _needs_autograd(position: Position | None) -> bool:
-    """Whether more than q, k and v take gradients, or a compiler wants to trace the computation."""
-    trained = position is not None and any(p.requires_grad for p in position.parameters())
-    return trained or torch.compiler.is_compiling()

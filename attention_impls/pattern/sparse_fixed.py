@@ -73,7 +73,6 @@ class SparseFixed(UnionOfPatterns):
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",
-            cross=True,
             padding="content",
             decode="exact",
             bias=True,
@@ -213,8 +212,7 @@ class SparseFixed(UnionOfPatterns):
         )
         parts = [attend_part(q, k, v, part, autograd=autograd)]
 
-        columns_P = torch.arange(m, device=device)
-        columns_P = columns_P[self._is_summary(columns_P)]
+        columns_P = self._summary_columns(m, device)
         if len(columns_P):
             step = self._per_block if causal else 0
             shared = Shared(blocks=count, keys=len(columns_P), step=step, first=above)
@@ -249,8 +247,22 @@ class SparseFixed(UnionOfPatterns):
     @property
     def _per_block(self) -> int:
         """Return how many positions of a block others read."""
-        first = self.config.parity == "lra2021"
-        return min(self.config.summary + first, self.config.stride)
+        return len(self._summary_places)
+
+    @property
+    def _summary_places(self) -> list[int]:
+        """Return the places in a block that others read: the last c, in parity the first too."""
+        size = self.config.stride
+        last = range(max(0, size - self.config.summary), size)
+        return sorted({0, *last} if self.config.parity == "lra2021" else last)
+
+    def _summary_columns(self, m: int, device: torch.device) -> Tensor:
+        """Return the summary columns among m positions, (P); counted beforehand, for no GPU is to
+        be waited for."""
+        size, places = self.config.stride, self._summary_places
+        number = m // size * len(places) + sum(place < m % size for place in places)
+        starts_U1 = torch.arange(0, m, size, device=device).unsqueeze(-1)
+        return (starts_U1 + torch.tensor(places, device=device)).flatten()[:number]
 
     def _is_summary(self, columns_M: Tensor) -> Tensor:
         """Return which positions are among the last c of their block, or the first in parity."""

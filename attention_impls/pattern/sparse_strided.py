@@ -69,7 +69,6 @@ class SparseStrided(UnionOfPatterns):
         capabilities=Capabilities(
             bidirectional=True,
             causal="strict",
-            cross=True,
             padding="content",
             decode="exact",
             bias=True,
@@ -89,10 +88,15 @@ class SparseStrided(UnionOfPatterns):
 
     def support(self, n: int, m: int, context: Context) -> Tensor:
         """Return the union, (N, M)."""
-        rows_N1 = torch.arange(n).unsqueeze(-1) + (m - n if context.causal else 0)
-        behind_NM = rows_N1 - torch.arange(m)
-        union = (behind_NM.abs() < self.config.stride) | (behind_NM % self.config.stride == 0)
-        return union & (behind_NM >= 0) if context.causal else union
+        stride = self.config.stride
+        union_NM = torch.zeros(n, m, dtype=torch.bool)
+        for place in range(n):
+            i = place + (m - n if context.causal else 0)
+            for j in range(m):
+                union_NM[place, j] = abs(i - j) < stride or (i - j) % stride == 0
+            if context.causal:
+                union_NM[place, i + 1 :] = False
+        return union_NM
 
     def pattern(self, rows_N: Tensor, columns_M: Tensor, *, causal: bool) -> Tensor:
         """Return the union, from positions."""
@@ -132,7 +136,7 @@ class SparseStrided(UnionOfPatterns):
     def _band(self, n: int, m: int, *, causal: bool) -> Band:
         """Return the band of the neighbours, cut down to keys that there are."""
         reach = self.config.stride - 1
-        right = 0 if causal else min(reach, max(0, n - 1))
+        right = 0 if causal else min(reach, max(0, m - 1))
         left = min(reach, max(0, m - 1))
         return Band(n, m, left=left, right=right, size=min(BLOCK, self.config.stride))
 

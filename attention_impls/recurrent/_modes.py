@@ -46,23 +46,28 @@ class Modes:
         sums_RDUU = left.mT @ right
         return 2 * sums_RDUU.flatten(2)[..., : self.n]
 
-    def advance(self, u_BDN: Tensor, start_BDS: Tensor, taps_DS: Tensor) -> tuple[Tensor, Tensor]:
-        """Return outputs (B, D, N) from a state before them, and the state after them."""
+    def advance(
+        self, u_BDN: Tensor, start_BDS: Tensor, taps_DS: Tensor, real_B: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return outputs (B, D, N) from a state before them, and the state after the first `real_B`
+        inputs, behind which all are zero."""
         if self.n == 1:
             last_BDS = self.one_DS * start_BDS + u_BDN
-            return 2 * (taps_DS * last_BDS).real.sum(-1, keepdim=True), last_BDS
+            y_BD1 = 2 * (taps_DS * last_BDS).real.sum(-1, keepdim=True)
+            return y_BD1, torch.where(real_B[:, None, None] > 0, last_BDS, start_BDS)
         y_BDN = convolve(u_BDN, self.kernels(taps_DS.unsqueeze(0))[0], None)
         y_BDN = y_BDN + self.kernels(taps_DS * self.one_DS * start_BDS)
-        # The last input has lag 0: from the end, filled up with zeros in front.
-        missing = self.side**2 - self.n
-        lagged_BDL = torch.nn.functional.pad(u_BDN.flip(-1), (0, missing))
+        # The last real input has lag 0: from there back, then zeros.
+        place_BL = real_B[:, None] - 1 - torch.arange(self.side**2, device=u_BDN.device)
+        index_BDL = place_BL.clamp(min=0)[:, None].expand(-1, u_BDN.shape[1], -1)
+        lagged_BDL = u_BDN.gather(2, index_BDL).masked_fill(place_BL[:, None] < 0, 0.0)
         lagged_BDUU = lagged_BDL.reshape(*u_BDN.shape[:2], self.side, self.side)
         near_BDUS = torch.complex(
             lagged_BDUU @ self.near_DSU.real.mT, lagged_BDUU @ self.near_DSU.imag.mT
         )
         added_BDS = (near_BDUS * self.far_DSU.mT).sum(2)
-        whole_DS = self._powers(torch.full((1,), self.n, device=u_BDN.device))[..., 0]
-        return y_BDN, whole_DS * start_BDS + added_BDS
+        whole_BDS = self._powers(real_B).movedim(-1, 0)
+        return y_BDN, whole_BDS * start_BDS + added_BDS
 
 
 def _minus_one(decay: Tensor, turn: Tensor) -> Tensor:

@@ -49,8 +49,8 @@ class S4d(Mixer):
     In O(N log N) per channel by FFT, the kernel as a product of two tables of O(sqrt N) powers;
     decoding takes O(1) per position. Bidirectional, a second kernel of the same modes weighs what
     follows, from the next position on, so that none counts twice; where causal it is not used.
-    Padding is read as zero: time passes. The paper trains step and lambda at a smaller rate and
-    without decay; that is the trainer's matter. Computes in float32 or better.
+    Padding is skipped wherever it stands: no time passes. The paper trains step and lambda at a
+    smaller rate and without decay; that is the trainer's matter. Computes in float32 or better.
     """
 
     Config = S4dConfig
@@ -108,7 +108,11 @@ class S4d(Mixer):
         n = x_BND.shape[1]
         if not x_BND.numel():
             return x_BND, None if state is None else state._replace(seen_B=state.seen_B + n)
-        precise = torch.promote_types(x_BND.dtype, torch.float32)
+        precise, mask_BN = torch.promote_types(x_BND.dtype, torch.float32), context.query_mask_BN
+        if mask_BN is not None:
+            # Real positions first; the zeros behind them change nothing.
+            order_BN = torch.argsort((~mask_BN).to(torch.int8), dim=1, stable=True)
+            x_BND = x_BND.gather(1, order_BN.unsqueeze(-1).expand_as(x_BND))
         with torch.autocast(x_BND.device.type, enabled=False):
             u_BDN = x_BND.mT.to(precise)
             modes = Modes(
@@ -122,10 +126,14 @@ class S4d(Mixer):
                 kernels = modes.kernels(read_2DS[: 1 if context.causal else 2])
                 y_BDN = convolve(u_BDN, kernels[0], None if context.causal else kernels[1])
             else:
-                y_BDN, last_BDS = modes.advance(u_BDN, state.modes_BDS, read_2DS[0])
+                real_B = u_BDN.new_full((len(u_BDN),), n, dtype=torch.int64)
+                real_B = real_B if mask_BN is None else mask_BN.sum(1)
+                y_BDN, last_BDS = modes.advance(u_BDN, state.modes_BDS, read_2DS[0], real_B)
                 state = S4dState(last_BDS, state.seen_B + n)
             y_BDN = torch.addcmul(y_BDN, u_BDN, self.skip_D.to(precise).unsqueeze(-1))
         y_BND = F.gelu(y_BDN.mT).to(x_BND.dtype)
+        if mask_BN is not None:
+            y_BND = y_BND.gather(1, order_BN.argsort(dim=1).unsqueeze(-1).expand_as(y_BND))
         return F.glu(self.output(y_BND)), state
 
     def oracle(self, x_BND: Tensor, context: Context) -> Tensor:
@@ -142,7 +150,14 @@ class S4d(Mixer):
         total_DNN = kernel_2DN[0][:, lag_NN.clamp(min=0)] * (lag_NN >= 0)
         if not context.causal:
             total_DNN = total_DNN + kernel_2DN[1][:, (-lag_NN - 1).clamp(min=0)] * (lag_NN < 0)
-        y_BND = torch.einsum("dnm,bmd->bnd", total_DNN, u_BND) + self.skip_D.double() * u_BND
+        mask_BN = torch.ones_like(u_BND[..., 0], dtype=torch.bool)
+        mask_BN = mask_BN if context.query_mask_BN is None else context.query_mask_BN
+        y_BND = self.skip_D.double() * u_BND
+        for example, real_N in enumerate(mask_BN):
+            # Lags count real positions alone.
+            total_DRR = total_DNN[:, : int(real_N.sum()), : int(real_N.sum())]
+            read_RD = torch.einsum("dnm,md->nd", total_DRR, u_BND[example, real_N])
+            y_BND[example, real_N] = y_BND[example, real_N] + read_RD
         y_BND = 0.5 * y_BND * (1 + torch.erf(y_BND / math.sqrt(2)))
         bias = self.output.bias
         pairs = y_BND @ self.output.weight.double().T + (0 if bias is None else bias.double())

@@ -134,7 +134,7 @@ def _drawing(seed: int, part: str) -> Iterator[None]:
 
 @torch.no_grad()
 def _tie_queries_and_keys(encoder: Encoder) -> None:
-    """Start W_k as a copy of W_q, both doubled, wherever a layer has both.
+    """Start W_k as a copy of W_q, both doubled, in each pair of them that a layer has.
 
     Without it, small models often miss same-token matches in the steps given; it favours
     dot-product attention, which is why a protocol must ask for it.
@@ -142,11 +142,9 @@ def _tie_queries_and_keys(encoder: Encoder) -> None:
     for layer in encoder.modules():
         if not isinstance(layer, Attention):
             continue
-        query, key = getattr(layer, "query", None), getattr(layer, "key", None)
-        if query is None or key is None:
-            continue
-        query.weight.mul_(2.0)
-        # Where several heads share their keys, the first of them is tied.
-        heads_HKD = query.weight.unflatten(0, (layer.dims.heads, -1))
-        firsts_GKD = heads_HKD[:: layer.dims.heads // layer.kv_heads]
-        key.weight.copy_(firsts_GKD.flatten(0, 1))
+        for query, key in layer.matched:
+            query.weight.mul_(2.0)
+            # Where several heads share their keys, the first of them is tied.
+            heads_HKD = query.weight.view(layer.dims.heads, -1, layer.dims.width)
+            firsts_GKD = heads_HKD[:: layer.dims.heads // layer.kv_heads]
+            key.weight.copy_(firsts_GKD.flatten(0, 1))

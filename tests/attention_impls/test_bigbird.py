@@ -69,6 +69,7 @@ def test_the_blocks_equal_the_oracle(
 ) -> None:
     """Also where one example of a batch is shorter than another, and one block long."""
     monkeypatch.setattr("attention_impls.pattern._parts.TILE", tile)
+    monkeypatch.setattr("attention_impls.pattern._parts.TILE_COST", 0)
     monkeypatch.setattr(bigbird, "needs_autograd", lambda q, position: autograd)
     layer = build(("bigbird", {"block": 2, "random": 1}))
     for n in (11, 12, 23):
@@ -107,3 +108,31 @@ def test_the_arenas_random_blocks_are_among_the_first_1024_positions(build) -> N
     paper = build(("bigbird", {}))
     assert torch.equal(layer._drawn(16), paper._drawn(16))
     assert int(paper._drawn(40).max()) > 15
+
+
+@pytest.mark.parametrize("n", [6, 30])
+def test_the_arena_drops_no_weights(n: int, build, draw) -> None:
+    """Where the graph is complete, and where it is not; the paper's form drops some in both."""
+    for parity in ("none", "lra2021"):
+        case = ("bigbird", {"block": 2, "random": 1, "parity": parity})
+        layer = build(case, dropout=0.5).train()
+        qkv = draw(1, n)
+        kept, _ = layer.attend(*qkv, Context())
+        same = torch.allclose(kept, layer.eval().attend(*qkv, Context())[0])
+        assert same == (parity == "lra2021")
+
+
+def test_tables_are_kept_and_go_with_the_seeds(build, monkeypatch) -> None:
+    """Made once, whoever asks first; loaded seeds bring a graph of their own."""
+    layer, other = (build(("bigbird", {"block": 2, "random": 1}), seed=seed) for seed in (0, 1))
+    x = torch.randn(2, 31, 12, dtype=torch.float64)
+    with torch.inference_mode():
+        before = layer(x, Context()).y_BND.clone()
+    monkeypatch.setattr(layer, "_table", None)
+    layer(x, Context()).y_BND.sum().backward()
+    monkeypatch.undo()
+    seeds = {"seeds_H": other.seeds_H}
+    layer.load_state_dict({**layer.state_dict(), **seeds})
+    assert layer._seeds == other._seeds
+    assert not torch.allclose(layer(x, Context()).y_BND, before)
+    torch.testing.assert_close(layer(x, Context()).y_BND, layer.reference(x, Context()))

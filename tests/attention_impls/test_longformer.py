@@ -8,6 +8,7 @@ import torch
 from attention_impls.contract import Context
 from attention_impls.pattern import longformer
 from attention_impls.pattern.longformer import LongformerConfig
+from lra.core.errors import UnsupportedError
 
 ONE_GLOBAL = """
     xxxxxx
@@ -62,7 +63,8 @@ def test_rows_with_many_or_no_global_positions_equal_the_oracle(
     """Different numbers of them in one batch, some of them padded, some inside of windows."""
     monkeypatch.setattr(longformer, "needs_autograd", lambda q, position: autograd)
     if blocks:
-        monkeypatch.setattr("attention_impls.pattern._band.DENSE_ADVANTAGE", 0)
+        monkeypatch.setattr("attention_impls.pattern._parts.DENSE_ADVANTAGE", 0)
+        monkeypatch.setattr("attention_impls.pattern._parts.TILE_COST", 0)
     layer = build(("longformer", config))
     for n in (1, 5, 23):
         x = torch.randn(2, n, 12, dtype=torch.float64, requires_grad=True)
@@ -87,6 +89,13 @@ def test_the_arenas_window_is_lopsided_and_has_no_global_position(build) -> None
     found = support(layer, 600, Context())
     assert found[300].nonzero().flatten()[[0, -1]].tolist() == [45, 556]
     assert not bool(found[0, 257:].any()) and not bool(found[:, 0].all())
+
+
+def test_the_arenas_form_refuses_global_positions(build) -> None:
+    layer = build(("longformer", {"window": 4, "parity": "lra2021"}))
+    special = torch.arange(9).expand(1, -1) == 3
+    with pytest.raises(UnsupportedError, match=r"longformer: .*leave parity or special_BN out"):
+        layer(torch.zeros(1, 9, 12).double(), Context(special_BN=special))
 
 
 def test_the_papers_window_is_the_default() -> None:

@@ -10,8 +10,9 @@ import torch
 from scipy.special import hyp0f1
 from torch import Tensor
 
+from attention_impls._draws import seeded
 from attention_impls.contract import Context
-from attention_impls.kernel._draws import haar, orthogonal_draws, seeded
+from attention_impls.kernel._draws import haar, orthogonal_draws
 from attention_impls.kernel._features import SoftmaxFeatures
 from attention_impls.kernel.performer import PerformerConfig
 

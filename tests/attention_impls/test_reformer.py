@@ -195,3 +195,19 @@ def test_the_arenas_logits_by_hand(build) -> None:
     x = torch.randn(1, 5, 12, dtype=torch.float64)
     heads = layer.project(x, Context(), None, None)
     assert torch.equal(heads.q_BHNK, heads.k_BGMK)
+
+
+@pytest.mark.parametrize("n", [1, 5, 6])
+def test_up_to_two_chunks_nothing_is_sorted(n, build, some_padding, monkeypatch) -> None:
+    """Whether hashed or not: rounds that see every pair once cancel in their mean."""
+    monkeypatch.delattr(reformer, "sorted_attention")
+    monkeypatch.delattr(reformer.Reformer, "buckets")
+    layer = build(("reformer", {"chunk": 3, "rounds": 4}))
+    x = torch.randn(2, n, 12, dtype=torch.float64, requires_grad=True)
+    for causal in (False, True):
+        for mask in (None, some_padding(2, n)):
+            context = Context(causal, query_mask_BN=mask)
+            found, expected = layer(x, context).y_BND, layer.reference(x, context)
+            torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+            grads = (torch.autograd.grad(y.sum(), x)[0] for y in (found, expected))
+            torch.testing.assert_close(*grads, rtol=1e-7, atol=1e-9)

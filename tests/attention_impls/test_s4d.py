@@ -130,3 +130,34 @@ def test_what_makes_no_sense_is_refused_in_one_line(options, says, build) -> Non
     with pytest.raises(UsageError, match=says) as refusal:
         build(("s4d", options))
     assert "\n" not in str(refusal.value)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("causal", [False, True])
+def test_padding_anywhere_is_as_if_it_were_not_there(causal, build) -> None:
+    layer = build(("s4d", {"state": 6}))
+    x = torch.randn(3, 20, 12, dtype=torch.float64)
+    mask = torch.ones(3, 20, dtype=torch.bool)
+    mask[0, 16:19], mask[1, :7], mask[2, 3:5], mask[2, 18:] = False, False, False, False
+    padded = layer(x, Context(causal, query_mask_BN=mask)).y_BND
+    for row in range(3):
+        alone = layer(x[row : row + 1, mask[row]], Context(causal)).y_BND
+        torch.testing.assert_close(padded[row, mask[row]], alone[0])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("piece", [1, 7])
+def test_decoding_over_padding_leaves_the_state_as_it_was(piece, build) -> None:
+    """Also between steps, and where a piece is nothing but padding."""
+    layer = build(("s4d", {"state": 6}))
+    x = torch.randn(2, 21, 12, dtype=torch.float64)
+    mask = torch.rand(2, 21, generator=torch.Generator().manual_seed(0)) > 0.4
+    mask[0, 7:14] = False
+    state = layer.init_state(2, length=21, device=x.device, dtype=x.dtype)
+    for start in range(0, 21, piece):
+        part = slice(start, start + piece)
+        state = layer(x[:, part], Context(True, query_mask_BN=mask[:, part]), state=state).state
+    for row in range(2):
+        fresh = layer.init_state(1, length=21, device=x.device, dtype=x.dtype)
+        alone = layer(x[row : row + 1, mask[row]], Context(True), state=fresh).state
+        torch.testing.assert_close(state.modes_BDS[row], alone.modes_BDS[0])

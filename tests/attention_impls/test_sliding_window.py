@@ -102,7 +102,7 @@ def test_the_block_that_is_shipped_equals_the_oracle(
     compute, build, draw, check_oracle, some_padding, monkeypatch
 ) -> None:
     """Blocks of 64 and tiles of full size; the reach is no multiple of the block on either side."""
-    monkeypatch.setattr(Band, "dense_is_cheaper", False)
+    monkeypatch.setattr("attention_impls.pattern._parts.DENSE_ADVANTAGE", 0)
     monkeypatch.setattr(sliding_window, "blocked_attention", compute)
     layer = build(("sliding_window", {"left": 70, "right": 5}))
     for causal in (False, True):
@@ -193,6 +193,7 @@ def test_long_inputs_go_by_blocks_and_short_ones_dense(build, draw, monkeypatch)
     layer = build(("sliding_window", {"left": 3, "right": 2}))
     layer.attend(*draw(1, 37), Context())
     monkeypatch.setattr(sliding_window, "BLOCK", 4)
+    monkeypatch.setattr("attention_impls.pattern._parts.TILE_COST", 0)
     layer.attend(*draw(1, 37), Context())
     layer.attend(*draw(1, 37), Context(causal=True))
     layer.attend(*draw(1, 5), Context())

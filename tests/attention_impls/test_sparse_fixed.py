@@ -9,6 +9,7 @@ import torch
 from attention_impls.contract import Context
 from attention_impls.pattern import sparse_fixed
 from attention_impls.pattern.sparse_fixed import SparseFixedConfig
+from lra.core.errors import UnsupportedError
 
 BLOCKS_OF_3 = """
     xxx..x.
@@ -84,6 +85,13 @@ def test_two_hops_reach_every_earlier_position(build) -> None:
     assert torch.equal(once @ once > 0, torch.ones(30, 30).tril() > 0)
 
 
+def test_another_sequence_is_refused(build) -> None:
+    """Its positions are not the queries', so that no pattern of distances joins the two."""
+    x, source = torch.zeros(1, 9, 12).double(), torch.zeros(1, 7, 12).double()
+    with pytest.raises(UnsupportedError, match="cannot attend to another sequence"):
+        build(("sparse_fixed", {"stride": 3}))(x, Context(), source_BMD=source)
+
+
 @pytest.mark.parametrize("parity", ["none", "lra2021"])
 @pytest.mark.parametrize("autograd", [False, True])
 @pytest.mark.parametrize("tile", [60, 10**6])
@@ -92,6 +100,7 @@ def test_the_parts_equal_the_oracle(
 ) -> None:
     """One block a tile and several, where causal tiles read no further than they may."""
     monkeypatch.setattr("attention_impls.pattern._parts.TILE", tile)
+    monkeypatch.setattr("attention_impls.pattern._parts.TILE_COST", 0)
     monkeypatch.setattr(sparse_fixed, "needs_autograd", lambda q, position: autograd)
     layer = build(("sparse_fixed", {"stride": 4, "summary": 2, "parity": parity}))
     for causal, n, m in ((False, 23, 23), (True, 24, 24), (True, 7, 22)):

@@ -9,6 +9,7 @@ import torch
 from attention_impls.contract import Context
 from attention_impls.pattern import sparse_strided
 from attention_impls.pattern.sparse_strided import SparseStridedConfig
+from lra.core.errors import UnsupportedError
 
 STRIDE_3 = """
     xxxx..x
@@ -47,6 +48,13 @@ def test_two_hops_reach_every_earlier_position_and_one_does_not(build) -> None:
     assert int(support.sum()) < 30 * 31 // 2
 
 
+def test_another_sequence_is_refused(build) -> None:
+    """Its positions are not the queries', so that no pattern of distances joins the two."""
+    x, source = torch.zeros(1, 9, 12).double(), torch.zeros(1, 7, 12).double()
+    with pytest.raises(UnsupportedError, match="cannot attend to another sequence"):
+        build(("sparse_strided", {"stride": 3}))(x, Context(), source_BMD=source)
+
+
 @pytest.mark.parametrize("autograd", [False, True])
 @pytest.mark.parametrize(("tile", "chunk"), [(60, 2), (10**6, 256)])
 def test_the_parts_equal_the_oracle(
@@ -54,6 +62,7 @@ def test_the_parts_equal_the_oracle(
 ) -> None:
     """With the grid's rows in chunks, one block a tile, and by weights written out."""
     monkeypatch.setattr("attention_impls.pattern._parts.TILE", tile)
+    monkeypatch.setattr("attention_impls.pattern._parts.TILE_COST", 0)
     monkeypatch.setattr(sparse_strided, "CHUNK", chunk)
     monkeypatch.setattr(sparse_strided, "needs_autograd", lambda q, position: autograd)
     layer = build(("sparse_strided", {"stride": 4}))
@@ -73,7 +82,7 @@ def test_the_parts_equal_the_oracle(
             )
 
 
-def test_dropout_has_the_gradient_of_its_own_draws(build, draw) -> None:
+def test_dropout_has_the_gradient_of_its_own_draws(build, draw, small_tiles) -> None:
     layer = build(("sparse_strided", {"stride": 3}), dropout=0.3).train()
 
     def run(*qkv: torch.Tensor) -> torch.Tensor:

@@ -146,6 +146,16 @@ def test_tied_start_ties_the_first_head_of_a_group(build: Build, mechanisms: Mec
     assert torch.equal(tied.key.weight, tied.query.weight[:4])
 
 
+def test_tied_start_ties_global_projections_too(build: Build) -> None:
+    """They started as copies of the local ones, and do so still."""
+    model = build(mechanism=load(find("mechanism", "longformer")), query_key_start="tied")
+    for block in model.encoder.blocks:
+        layer = block.mechanism
+        assert torch.equal(layer.global_query.weight, layer.query.weight)
+        assert torch.equal(layer.global_key.weight, layer.query.weight)
+        assert torch.equal(layer.global_value.weight, layer.value.weight)
+
+
 def test_the_mechanism_gets_its_sizes(build: Build, mechanisms: Mechanisms) -> None:
     asked: list[tuple] = []
 

@@ -1,0 +1,86 @@
+"""Parts of a softmax: short inputs without loops over heads, whatever way the cost chooses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from attention_impls.contract import Context
+from attention_impls.pattern import _parts
+from attention_impls.pattern._band import Band
+from lra.core.scales import load_scale
+
+PATTERNS = ("longformer", "bigbird", "sparse_fixed", "sparse_strided")
+
+WAYS = {"tiles": (0, 0), "written": (2**14, 0), "dense": (2**14, 2)}
+"""What a tile costs and what dense gains, for which each way is the cheapest."""
+
+
+@pytest.fixture
+def ran(monkeypatch) -> list[str]:
+    """The ways that were gone."""
+    gone: list[str] = []
+
+    def told(owner: Any, name: str, way: str) -> None:
+        inner = getattr(owner, name)
+
+        def outer(*args: Any) -> Any:
+            gone.append(way)
+            return inner(*args)
+
+        monkeypatch.setattr(owner, name, outer)
+
+    told(_parts._Tiled, "apply", "tiles")
+    told(_parts, "_written_out", "written")
+    return gone
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("n", [64, 128])
+def test_mini_blocks_take_no_loop_over_heads(name: str, n: int, build, ran) -> None:
+    config = load_scale("mini").mechanisms[name]
+    layer = build((name, config), width=64, qkv_width=64, heads=4, max_length=n)
+    layer(torch.randn(2, n, 64, dtype=torch.float64), Context())
+    assert "tiles" not in ran
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_long_inputs_go_by_tiles(name: str, build, ran) -> None:
+    layer = build((name, {}), width=64, qkv_width=64, heads=1, max_length=4096)
+    with torch.no_grad():
+        layer(torch.randn(1, 4096, 64, dtype=torch.float64), Context())
+    assert ran[0] == "tiles"
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (1, 0), (5, 2), (2, 9), (7, 7), (40, 40)])
+def test_corners_are_where_some_query_of_a_block_sees_no_key(left, right, size) -> None:
+    band = Band(n=41, m=41, left=left, right=right, size=size)
+    cut = ~band.window_mask(torch.device("cpu")).all(dim=0)
+    found = torch.zeros(band.width, dtype=torch.bool)
+    for columns in band.corners:
+        assert not bool(found[columns].any())
+        found[columns] = True
+    assert torch.equal(found, cut)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", PATTERNS)
+def test_every_way_equals_the_oracle(
+    name: str, way: str, build, some_padding, monkeypatch, ran
+) -> None:
+    cost, advantage = WAYS[way]
+    monkeypatch.setattr(_parts, "TILE_COST", cost)
+    monkeypatch.setattr(_parts, "DENSE_ADVANTAGE", advantage)
+    config = load_scale("mini").mechanisms[name]
+    layer = build((name, config))
+    x = torch.randn(2, 45, 12, dtype=torch.float64, requires_grad=True)
+    for mask in (None, some_padding(2, 45), torch.arange(45) < torch.tensor([[45], [9]])):
+        context = Context(query_mask_BN=mask)
+        found, expected = layer(x, context).y_BND, layer.reference(x, context)
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+        gradients = (torch.autograd.grad(y.square().sum(), x)[0] for y in (found, expected))
+        torch.testing.assert_close(*gradients, rtol=1e-8, atol=1e-8)
+    assert set(ran) == ({way} - {"dense"})
