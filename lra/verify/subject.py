@@ -28,6 +28,7 @@ from lra.adapters.stranger import Directions
 from lra.core import catalogue
 from lra.core.cards import AttentionCard
 from lra.core.findings import Case
+from lra.verify.numbers import normal, real
 
 WIDTH, HEAD_WIDTH = 12, 8
 """Of the model and of one head: unequal, so that nothing can stand in for the other."""
@@ -181,30 +182,13 @@ class Subject:
     def _normal(
         self, case: Case, length: int, stream: int, dtype: torch.dtype, scale: float
     ) -> Tensor:
-        generator = torch.Generator().manual_seed(2 * case.seed + stream)
-        numbers = torch.randn(
-            case.batch, length, self.width(case), generator=generator, dtype=torch.float64
-        ).mul(scale)
+        numbers = normal(case, length, self.width(case), stream).mul(scale)
         return numbers.to(self.device, dtype).requires_grad_()
 
     def mask(self, case: Case) -> Tensor | None:
         """Return which keys are real, (B, M) or, without a source, (B, N); None where all are."""
-        length = case.n if case.m is None else case.m
-        if case.mask == "none":
-            return None
-        mask = torch.ones(case.batch, length, dtype=torch.bool)
-        if case.mask == "all":
-            mask[0] = False
-        elif case.mask == "behind":
-            mask[1:, (length + 1) // 2 :] = False
-        elif case.mask == "front":
-            mask[1:, : length // 2] = False
-        else:
-            generator = torch.Generator().manual_seed(case.seed + 2)
-            mask = torch.rand(case.batch, length, generator=generator) > 0.3
-            mask[:1] = True
-            mask[:, length // 2 : length // 2 + 1] = True
-        return mask.to(self.device)
+        mask = real(case)
+        return None if mask is None else mask.to(self.device)
 
     def context(self, case: Case, layer: Layer) -> Context:
         """Return what a case asks of a layer: masked inputs, or a masked source."""

@@ -48,7 +48,7 @@ AT_LEAST: dict[str, dict[str, Any]] = {
     "lstm": RECURRENT,
     "identity": {"bidirectional": True, "causal": "strict", "padding": "content", "bias": True},
 }
-"""What each mechanism was promised to do, and the floor beside them; other laws prove that it does."""
+"""What each mechanism was promised to do, and the floor beside them; laws prove that it does."""
 
 
 ORDER = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from lra.core.findings import Case
-from lra.verify.law import Law, Untried, always, finite
+from lra.verify.law import Law, always, finite
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
 
@@ -24,15 +24,13 @@ def check(subject: Subject, case: Case) -> None:
     """Scale queries and keys, or the inputs of what has none; one key is huge by itself."""
     layer = subject.build(case, dtype=torch.float32)
     context = subject.context(case, layer)
-    if not subject.is_attention:
+    heads = subject.heads(case, layer, context) if subject.is_attention else None
+    if heads is None or heads.q_BHNK is None or heads.k_BGMK is None:
         for size in SIZES:
             x_BND, _ = subject.inputs(case, dtype=torch.float32, scale=size**0.5)
             _finite(layer(x_BND, context).y_BND, {"the input": x_BND}, size)
         return
-    heads = subject.heads(case, layer, context)
-    q, k, v = heads[:3]
-    if q is None or k is None:
-        raise Untried("it has no queries and keys")
+    q, k, v = heads.q_BHNK, heads.k_BGMK, heads.v_BGMV
     for size in SIZES:
         root = size**0.5
         big_q, big_k = (x.detach().mul(root).requires_grad_() for x in (q, k))
