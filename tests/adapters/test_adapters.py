@@ -12,65 +12,18 @@ import pytest
 import torch
 import zoo
 import zoo_configured
+from adapted import KEEP_BM, KEEP_BN, B, D, H, M, N, built, exact, inputs, of_plain
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from attention_impls.contract import Context, Dims, Layer
+from attention_impls.contract import Context, Dims
 from lra.adapters.adapt import adapt, assumed
 from lra.adapters.roles import IGNORED
-from lra.core.errors import LraError, UnsupportedError, UsageError
-
-B, N, M, D, H = 3, 6, 5, 8, 2
-KEEP_BN = torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0], [0, 1, 0, 1, 1, 1]]).bool()
-KEEP_BM = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 1, 0, 1, 1]]).bool()
-
-
-def built(what: Callable[..., Any], **settings: Any) -> Layer:
-    torch.manual_seed(0)
-    mechanism = adapt(what, what.__name__)
-    dims = Dims(width=D, qkv_width=D, heads=H, max_length=16)
-    layer = mechanism(dims, mechanism.Config(**settings))
-    for parameter in layer.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return layer.eval()
-
-
-def inputs(length: int = N, seed: int = 1) -> Tensor:
-    return torch.randn(B, length, D, generator=torch.Generator().manual_seed(seed))
-
-
-def exact(
-    weights: list[tuple[Tensor, Tensor]],
-    x_BND: Tensor,
-    source_BMD: Tensor | None = None,
-    keep_BM: Tensor | None = None,
-    causal: bool = False,
-    turn: Callable[..., tuple[Tensor, ...]] = lambda *heads: heads,
-) -> Tensor:
-    """Torch's fused attention between four projections."""
-    source = x_BND if source_BMD is None else source_BMD
-    q, k, v = turn(
-        *(
-            F.linear(part, *weight).unflatten(-1, (H, -1)).transpose(1, 2)
-            for part, weight in zip((x_BND, source, source), weights[:3], strict=True)
-        )
-    )
-    keep = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool)
-    keep = keep.tril(k.shape[2] - q.shape[2]) if causal else keep
-    keep = keep if keep_BM is None else keep & keep_BM[:, None, None, :]
-    y = F.scaled_dot_product_attention(q, k, v, attn_mask=keep)
-    return F.linear(y.transpose(1, 2).flatten(2), *weights[3])
+from lra.core.errors import UnsupportedError
 
 
 def of_ours(layer: Any) -> list[tuple[Tensor, Tensor]]:
     parts = (layer.query, layer.key, layer.value, layer.output)
     return [(part.weight, part.bias) for part in parts]
-
-
-def of_plain(layer: Any) -> list[tuple[Tensor, Tensor]]:
-    inner = layer.inner.bidirectional
-    triple = zip(inner.qkv.weight.split(D), inner.qkv.bias.split(D), strict=True)
-    return [*triple, (inner.out.weight, inner.out.bias)]
 
 
 def of_torch(layer: Any) -> list[tuple[Tensor, Tensor]]:
@@ -298,123 +251,3 @@ def test_a_mask_is_there_always_if_asked_for(what: Any) -> None:
     layer(inputs(), Context())
     (mask,) = masks
     assert mask.shape == (B, N) and mask.all()
-
-
-def test_a_constructor_is_given_its_sizes_and_the_settings() -> None:
-    defaults: Any = adapt(zoo.Configurable, "mine").Config()
-    assert (defaults.power, defaults.bend) == (None, False)
-    assert not hasattr(defaults, "dim") and not hasattr(defaults, "heads")
-    layer: Any = built(zoo.Configurable, power=2.0)
-    x_BND = inputs()
-    want = 2 * exact(of_plain(layer), x_BND)
-    torch.testing.assert_close(layer(x_BND, Context()).y_BND, want, rtol=1e-5, atol=1e-5)
-    with pytest.raises(
-        UsageError, match="built with 'power', which has no default; give it: --set"
-    ):
-        built(zoo.Configurable)
-
-
-def test_a_registered_dataclass_is_filled_and_none_keeps_the_default() -> None:
-    layer: Any = built(zoo.Registered)
-    assert adapt(zoo.Registered, "mine").Config.__struct_fields__[-1] == "gain"
-    torch.manual_seed(0)
-    mechanism = adapt(zoo.Registered, "mine")
-    dims = Dims(width=D, qkv_width=D, heads=H, max_length=16)
-    assert mechanism(dims).inner.bidirectional.gain.tolist() == [2.0] * (D // H)
-    set_to = mechanism(dims, mechanism.Config(gain=3.0))
-    assert set_to.inner.bidirectional.gain.tolist() == [3.0] * (D // H)
-    assert layer.inner.causal.gain is layer.inner.bidirectional.gain
-
-
-def test_options_reach_a_configuration() -> None:
-    layer: Any = built(zoo_configured.Local, options={"power": 3.0})
-    x_BND = inputs()
-    want = 3 * exact(of_plain(layer), x_BND)
-    torch.testing.assert_close(layer(x_BND, Context()).y_BND, want, rtol=1e-5, atol=1e-5)
-
-
-class TwoOrNone(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-
-    def forward(self, hidden_states: Tensor) -> Tensor:
-        return hidden_states
-
-
-class TooMuch(nn.Module):
-    def forward(self, x: Tensor, grid: Tensor) -> Tensor:
-        return x
-
-
-class Nothing(nn.Module):
-    pass
-
-
-class InC(nn.Module):
-    forward = torch.relu  # type: ignore[assignment]
-
-
-@pytest.mark.parametrize(
-    ("what", "words"),
-    [
-        (TooMuch, "mine cannot be called: it asks for grid; wrap it"),
-        (Nothing, "mine cannot be called: it asks for nothing that could be the input"),
-        (InC, "mine cannot be called"),
-        (F.scaled_dot_product_attention, "mine cannot be called"),
-        (TwoOrNone, "mine takes a config, and its module names 0 classes of one; annotate"),
-    ],
-)
-def test_what_no_adapter_fits_is_one_line(what: Any, words: str) -> None:
-    with pytest.raises(UsageError, match=words) as refused:
-        adapt(what, "mine")
-    assert "\n" not in str(refused.value)
-
-
-def test_a_component_with_heads_of_its_own_is_refused() -> None:
-    with pytest.raises(UsageError, match="brings its own heads"):
-        built(zoo.BringsItsHeads)
-
-
-def test_a_component_that_denies_its_mask_gets_none() -> None:
-    layer = built(zoo.DeniesItsMask)
-    assert layer(inputs(), Context()).y_BND.isfinite().all()
-    with pytest.raises(UnsupportedError, match="says of itself supports_attention_mask = False"):
-        layer(inputs(), Context(query_mask_BN=KEEP_BN))
-
-
-class RanksHeads(zoo.Keeps):
-    """Adds an argument of its own to those it hands on."""
-
-    def __init__(self, *args: Any, rank: int = 3, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.rank = rank
-
-
-def test_what_is_handed_on_is_read_with_what_it_is_handed_to() -> None:
-    layer: Any = built(RanksHeads, rank=5)
-    assert layer.inner.bidirectional.rank == 5
-    assert adapt(RanksHeads, "mine").card.assumed[1] == "built with dim = width, heads = heads"
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (lambda x: x[:, :-1], r"shape \(3, 5, 8\) where \(3, 6, 8\) belongs"),
-        (lambda x: None, "answers with NoneType where a tensor belongs"),
-        (lambda x: (x.mT, 1), r"shape \(3, 8, 6\)"),
-        (lambda x: (), "answers with tuple where a tensor belongs"),
-        (lambda x: {"a": x}, "answers with dict where a tensor belongs"),
-    ],
-)
-def test_an_answer_that_does_not_fit_is_one_line(given: Any, words: str) -> None:
-    def module(x: Tensor) -> Any:
-        return given(x)
-
-    with pytest.raises(LraError, match=words):
-        built(module)(inputs(), Context())
-
-
-def test_a_width_that_heads_do_not_fill_is_refused() -> None:
-    mechanism = adapt(zoo.Keeps, "mine")
-    with pytest.raises(UsageError, match="width 8 and qkv width 4 must be equal"):
-        mechanism(Dims(width=8, qkv_width=4, heads=2, max_length=16))

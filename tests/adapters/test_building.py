@@ -1,0 +1,137 @@
+"""How somebody's attention is built, and what no adapter takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import zoo
+import zoo_configured
+from adapted import KEEP_BN, D, H, built, exact, inputs, of_plain
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from attention_impls.contract import Context, Dims
+from lra.adapters.adapt import adapt
+from lra.core.errors import LraError, UnsupportedError, UsageError
+
+
+def test_a_constructor_is_given_its_sizes_and_the_settings() -> None:
+    defaults: Any = adapt(zoo.Configurable, "mine").Config()
+    assert (defaults.power, defaults.bend) == (None, False)
+    assert not hasattr(defaults, "dim") and not hasattr(defaults, "heads")
+    layer: Any = built(zoo.Configurable, power=2.0)
+    x_BND = inputs()
+    want = 2 * exact(of_plain(layer), x_BND)
+    torch.testing.assert_close(layer(x_BND, Context()).y_BND, want, rtol=1e-5, atol=1e-5)
+    with pytest.raises(
+        UsageError, match="built with 'power', which has no default; give it: --set"
+    ):
+        built(zoo.Configurable)
+
+
+def test_a_registered_dataclass_is_filled_and_none_keeps_the_default() -> None:
+    layer: Any = built(zoo.Registered)
+    assert adapt(zoo.Registered, "mine").Config.__struct_fields__[-1] == "gain"
+    torch.manual_seed(0)
+    mechanism = adapt(zoo.Registered, "mine")
+    dims = Dims(width=D, qkv_width=D, heads=H, max_length=16)
+    assert mechanism(dims).inner.bidirectional.gain.tolist() == [2.0] * (D // H)
+    set_to = mechanism(dims, mechanism.Config(gain=3.0))
+    assert set_to.inner.bidirectional.gain.tolist() == [3.0] * (D // H)
+    assert layer.inner.causal.gain is layer.inner.bidirectional.gain
+
+
+def test_options_reach_a_configuration() -> None:
+    layer: Any = built(zoo_configured.Local, options={"power": 3.0})
+    x_BND = inputs()
+    want = 3 * exact(of_plain(layer), x_BND)
+    torch.testing.assert_close(layer(x_BND, Context()).y_BND, want, rtol=1e-5, atol=1e-5)
+
+
+class TwoOrNone(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        return hidden_states
+
+
+class TooMuch(nn.Module):
+    def forward(self, x: Tensor, grid: Tensor) -> Tensor:
+        return x
+
+
+class Nothing(nn.Module):
+    pass
+
+
+class InC(nn.Module):
+    forward = torch.relu  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        (TooMuch, "mine cannot be called: it asks for grid; wrap it"),
+        (Nothing, "mine cannot be called: it asks for nothing that could be the input"),
+        (InC, "mine cannot be called"),
+        (F.scaled_dot_product_attention, "mine cannot be called"),
+        (TwoOrNone, "mine takes a config, and its module names 0 classes of one; annotate"),
+    ],
+)
+def test_what_no_adapter_fits_is_one_line(what: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as refused:
+        adapt(what, "mine")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_component_with_heads_of_its_own_is_refused() -> None:
+    with pytest.raises(UsageError, match="brings its own heads"):
+        built(zoo.BringsItsHeads)
+
+
+def test_a_component_that_denies_its_mask_gets_none() -> None:
+    layer = built(zoo.DeniesItsMask)
+    assert layer(inputs(), Context()).y_BND.isfinite().all()
+    with pytest.raises(UnsupportedError, match="says of itself supports_attention_mask = False"):
+        layer(inputs(), Context(query_mask_BN=KEEP_BN))
+
+
+class RanksHeads(zoo.Keeps):
+    """Adds an argument of its own to those it hands on."""
+
+    def __init__(self, *args: Any, rank: int = 3, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.rank = rank
+
+
+def test_what_is_handed_on_is_read_with_what_it_is_handed_to() -> None:
+    layer: Any = built(RanksHeads, rank=5)
+    assert layer.inner.bidirectional.rank == 5
+    assert adapt(RanksHeads, "mine").card.assumed[1] == "built with dim = width, heads = heads"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (lambda x: x[:, :-1], r"shape \(3, 5, 8\) where \(3, 6, 8\) belongs"),
+        (lambda x: None, "answers with NoneType where a tensor belongs"),
+        (lambda x: (x.mT, 1), r"shape \(3, 8, 6\)"),
+        (lambda x: (), "answers with tuple where a tensor belongs"),
+        (lambda x: {"a": x}, "answers with dict where a tensor belongs"),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_one_line(given: Any, words: str) -> None:
+    def module(x: Tensor) -> Any:
+        return given(x)
+
+    with pytest.raises(LraError, match=words):
+        built(module)(inputs(), Context())
+
+
+def test_a_width_that_heads_do_not_fill_is_refused() -> None:
+    mechanism = adapt(zoo.Keeps, "mine")
+    with pytest.raises(UsageError, match="width 8 and qkv width 4 must be equal"):
+        mechanism(Dims(width=8, qkv_width=4, heads=2, max_length=16))
