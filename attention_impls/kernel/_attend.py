@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attention_impls.contract import Context, causal_mask
-from attention_impls.kernel._bidirectional import Bidirectional, lowest
+from attention_impls.kernel._bidirectional import bidirectional, lowest
 from attention_impls.kernel._causal import Causal
 from attention_impls.kernel._features import FeatureMap
 from lra.core.errors import UnsupportedError
@@ -57,7 +57,7 @@ def kernel_attention(
     with torch.autocast(q_BHNK.device.type, enabled=False):
         q, k, v = q_BHNK.to(dtype), k_BHMK.to(dtype), v_BHMV.to(dtype)
         if not context.causal:
-            out_BHNV = Bidirectional.apply(q, k, v, context.key_mask_BM, features)  # type: ignore[no-untyped-call]
+            out_BHNV = bidirectional(q, k, v, context.key_mask_BM, features)
         else:
             out_BHNV, state = _causal(q, k, v, context.key_mask_BM, state, features)
     return out_BHNV.to(v_BHMV.dtype), state

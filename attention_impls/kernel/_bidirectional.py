@@ -4,8 +4,8 @@
     R features   U = V + 1: the values and a column of ones, whose sum is the denominator
 
 S = [V, 1]^T phi(K) is (U, R); the output is phi(Q) S^T, its first V columns divided by the last.
-The gradient keeps q, k, v, S, the output and the inverse denominators, and makes the features
-again, tile by tile. Time O((N + M) R U).
+The gradient makes the features again, tile by tile. The two products are two steps of it, so that
+what reading kept is gone when the keys are walked. Time O((N + M) R U).
 
 Products of width U go along an inner or the outermost dimension: 65 columns are far slower than 64.
 """
@@ -18,71 +18,81 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from attention_impls._write import write
 from attention_impls.kernel._features import FeatureMap
-from attention_impls.kernel._tiles import Tile, spans, tile_rows, tiles, write
+from attention_impls.kernel._tiles import Tile, spans, tile_rows, tiles
 
 
-class Bidirectional(torch.autograd.Function):
-    """Normalised kernel attention; keys where the mask is False count for nothing."""
+def bidirectional(
+    q_BHNK: Tensor,
+    k_BHMK: Tensor,
+    v_BHMV: Tensor,
+    mask_BM: Tensor | None,
+    features: FeatureMap,
+) -> Tensor:
+    """Return normalised kernel attention, (B, H, N, V); masked keys count for nothing."""
+    sum_BHUR = _Sum.apply(k_BHMK, v_BHMV, mask_BM, features)  # type: ignore[no-untyped-call]
+    out_BHNV: Tensor = _Read.apply(q_BHNK, sum_BHUR, features)  # type: ignore[no-untyped-call]
+    return out_BHNV
+
+
+class _Sum(torch.autograd.Function):
+    """S = [V, 1]^T phi(K), (B, H, U, R), each head's divided by the largest scale of its keys.
+
+    That factor cancels in the quotient, so it is a constant to the gradient.
+    """
 
     @staticmethod
     def forward(
         ctx: Any,
-        q_BHNK: Tensor,
         k_BHMK: Tensor,
         v_BHMV: Tensor,
         mask_BM: Tensor | None,
         features: FeatureMap,
     ) -> Tensor:
-        """Sum over the keys, then read with the queries: (B, H, N, V)."""
-        q_BHNK, k_BHMK = features.prepare(q_BHNK), features.prepare(k_BHMK)
-        out_BHNV = like_projection(q_BHNK, v_BHMV.shape[3])
-        inverse_BHN1 = like_projection(q_BHNK, 1)
-        kept: list[Tensor] = []
-        pieces, step = _plan(q_BHNK, k_BHMK, features)
+        k_BHMK = features.prepare(k_BHMK)
+        batch, heads, m, width = k_BHMK.shape
+        shape_UR = (v_BHMV.shape[3] + 1, features.width(width))
+        sum_BHUR = k_BHMK.new_empty(batch, heads, *shape_UR)
+        scale_BH1 = k_BHMK.new_empty(batch, heads, 1)
+        pieces, step = _plan(k_BHMK, features)
         for tile in pieces:
             local = features.tile(tile.heads, tile.repeats)
-            sum_GUR, scale_G1 = _sum_keys(tile, k_BHMK, v_BHMV, mask_BM, local, step)
-            for rows in spans(q_BHNK.shape[2], step):
-                phi_GNR = local.queries(tile.of(q_BHNK, rows))
-                out_GNV, inverse_GN1 = tile.room(out_BHNV, rows), tile.room(inverse_BHN1, rows)
-                write(out_GNV, torch.bmm, phi_GNR, sum_GUR[:, :-1].mT)
-                inverse_GN1.copy_(inverse(torch.bmm(phi_GNR, sum_GUR[:, -1:].mT)))
-                out_GNV.mul_(inverse_GN1)
-                tile.put(out_BHNV, rows, out_GNV)
-                tile.put(inverse_BHN1, rows, inverse_GN1)
-            kept += [sum_GUR, scale_G1]
+            together = tile.repeats * (tile.heads.stop - tile.heads.start)
+            sum_GUR = k_BHMK.new_zeros(together, *shape_UR)
+            scale_G1 = k_BHMK.new_full((together, 1), lowest(k_BHMK.dtype))
+            for rows in spans(m, step):
+                phi_GMR, log_scale_GM = local.keys(tile.of(k_BHMK, rows))
+                mask_GM = tile.mask(mask_BM, rows)
+                if log_scale_GM is not None:
+                    if mask_GM is not None:
+                        log_scale_GM.masked_fill_(~mask_GM, lowest(k_BHMK.dtype))
+                    grown_G1 = torch.maximum(scale_G1, log_scale_GM.amax(-1, keepdim=True))
+                    sum_GUR.mul_((scale_G1 - grown_G1).exp_().unsqueeze(-1))
+                    scale_G1 = grown_G1
+                weight_GM = _weights(log_scale_GM, scale_G1, mask_GM)
+                sum_GUR.baddbmm_(with_ones(tile.of(v_BHMV, rows), weight_GM).mT, phi_GMR)
+            tile.put_states(sum_BHUR, sum_GUR)
+            tile.put_states(scale_BH1, scale_G1)
         ctx.features = features
-        ctx.save_for_backward(q_BHNK, k_BHMK, v_BHMV, mask_BM, out_BHNV, inverse_BHN1, *kept)
-        return out_BHNV
+        ctx.save_for_backward(k_BHMK, v_BHMV, mask_BM, scale_BH1)
+        return sum_BHUR
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, upstream_BHNV: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, dsum_BHUR: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients, in full precision wherever it is called."""
-        with torch.autocast(upstream_BHNV.device.type, enabled=False):
-            return _gradients(ctx, upstream_BHNV)
+        with torch.autocast(dsum_BHUR.device.type, enabled=False):
+            return *_sum_gradients(ctx, dsum_BHUR), None, None
 
 
-def _gradients(ctx: Any, upstream_BHNV: Tensor) -> tuple[Tensor | None, ...]:
-    """Walk the queries, which gives dS too, then the keys."""
-    q, k, v, mask_BM, out, inverse_BHN1, *kept = ctx.saved_tensors
-    dq, dk = like_projection(q, q.shape[3]), like_projection(k, k.shape[3])
-    dv = like_projection(v, v.shape[3])
-    pieces, step = _plan(q, k, ctx.features)
-    for tile, sum_GUR, scale_G1 in zip(pieces, kept[::2], kept[1::2], strict=True):
+def _sum_gradients(ctx: Any, dsum_BHUR: Tensor) -> tuple[Tensor, Tensor]:
+    k, v, mask_BM, scale_BH1 = ctx.saved_tensors
+    dk, dv = like_projection(k, k.shape[3]), like_projection(v, v.shape[3])
+    pieces, step = _plan(k, ctx.features)
+    for tile in pieces:
         local = ctx.features.tile(tile.heads, tile.repeats)
-        dsum_GUR = torch.zeros_like(sum_GUR)
-        for rows in spans(q.shape[2], step):
-            q_GNK, dq_GNK = tile.of(q, rows), tile.room(dq, rows)
-            phi_GNR = local.queries(q_GNK)
-            dread_GNU = read_gradient(
-                tile.of(upstream_BHNV, rows), tile.of(out, rows), tile.of(inverse_BHN1, rows)
-            )
-            dsum_GUR.baddbmm_(dread_GNU.mT, phi_GNR)
-            dphi_GNR = torch.bmm(dread_GNU, sum_GUR)
-            local.queries_gradient(q_GNK, phi_GNR, dphi_GNR, dq_GNK)
-            tile.put(dq, rows, dq_GNK)
+        dsum_GUR, scale_G1 = tile.states(dsum_BHUR), tile.states(scale_BH1)
         for rows in spans(k.shape[2], step):
             k_GMK, dk_GMK, dv_GMV = tile.of(k, rows), tile.room(dk, rows), tile.room(dv, rows)
             phi_GMR, log_scale_GM = local.keys(k_GMK)
@@ -94,41 +104,68 @@ def _gradients(ctx: Any, upstream_BHNV: Tensor) -> tuple[Tensor | None, ...]:
             local.keys_gradient(k_GMK, phi_GMR, dphi_GMR, dk_GMK)
             tile.put(dv, rows, dv_GMV)
             tile.put(dk, rows, dk_GMK)
-    return dq, dk, dv, None, None
+    return dk, dv
 
 
-def _plan(q: Tensor, k: Tensor, features: FeatureMap) -> tuple[list[Tile], int]:
+class _Read(torch.autograd.Function):
+    """The first V columns of phi(Q) S^T, divided by the last."""
+
+    @staticmethod
+    def forward(ctx: Any, q_BHNK: Tensor, sum_BHUR: Tensor, features: FeatureMap) -> Tensor:
+        q_BHNK = features.prepare(q_BHNK)
+        out_BHNV = like_projection(q_BHNK, sum_BHUR.shape[2] - 1)
+        inverse_BHN1 = like_projection(q_BHNK, 1)
+        pieces, step = _plan(q_BHNK, features)
+        for tile in pieces:
+            local = features.tile(tile.heads, tile.repeats)
+            sum_GUR = tile.states(sum_BHUR)
+            for rows in spans(q_BHNK.shape[2], step):
+                phi_GNR = local.queries(tile.of(q_BHNK, rows))
+                out_GNV, inverse_GN1 = tile.room(out_BHNV, rows), tile.room(inverse_BHN1, rows)
+                write(out_GNV, torch.bmm, phi_GNR, sum_GUR[:, :-1].mT)
+                inverse_GN1.copy_(inverse(torch.bmm(phi_GNR, sum_GUR[:, -1:].mT)))
+                out_GNV.mul_(inverse_GN1)
+                tile.put(out_BHNV, rows, out_GNV)
+                tile.put(inverse_BHN1, rows, inverse_GN1)
+        ctx.features = features
+        ctx.save_for_backward(q_BHNK, sum_BHUR, out_BHNV, inverse_BHN1)
+        return out_BHNV
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream_BHNV: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients, in full precision wherever it is called."""
+        with torch.autocast(upstream_BHNV.device.type, enabled=False):
+            return *_read_gradients(ctx, upstream_BHNV), None
+
+
+def _read_gradients(ctx: Any, upstream_BHNV: Tensor) -> tuple[Tensor, Tensor]:
+    q, sum_BHUR, out, inverse_BHN1 = ctx.saved_tensors
+    dq, dsum_BHUR = like_projection(q, q.shape[3]), torch.empty_like(sum_BHUR)
+    pieces, step = _plan(q, ctx.features)
+    for tile in pieces:
+        local = ctx.features.tile(tile.heads, tile.repeats)
+        sum_GUR = tile.states(sum_BHUR)
+        dsum_GUR = torch.zeros_like(sum_GUR)
+        for rows in spans(q.shape[2], step):
+            q_GNK, dq_GNK = tile.of(q, rows), tile.room(dq, rows)
+            phi_GNR = local.queries(q_GNK)
+            dread_GNU = read_gradient(
+                tile.of(upstream_BHNV, rows), tile.of(out, rows), tile.of(inverse_BHN1, rows)
+            )
+            dsum_GUR.baddbmm_(dread_GNU.mT, phi_GNR)
+            dphi_GNR = torch.bmm(dread_GNU, sum_GUR)
+            local.queries_gradient(q_GNK, phi_GNR, dphi_GNR, dq_GNK)
+            tile.put(dq, rows, dq_GNK)
+        tile.put_states(dsum_BHUR, dsum_GUR)
+    return dq, dsum_BHUR
+
+
+def _plan(x_BHNK: Tensor, features: FeatureMap) -> tuple[list[Tile], int]:
     """Return the tiles of heads and how many rows of each are taken at once."""
-    batch, heads, n, width = q.shape
-    step = tile_rows(q, features.width(width))
-    return tiles(batch, heads, step // max(1, n, k.shape[2])), step
-
-
-def _sum_keys(
-    tile: Tile,
-    k_BHMK: Tensor,
-    v_BHMV: Tensor,
-    mask_BM: Tensor | None,
-    local: FeatureMap,
-    step: int,
-) -> tuple[Tensor, Tensor]:
-    """Return S = [V, 1]^T phi(K), (G, U, R), divided by exp(scale), and that scale, (G, 1)."""
-    heads = tile.repeats * (tile.heads.stop - tile.heads.start)
-    features, values = local.width(k_BHMK.shape[3]), v_BHMV.shape[3]
-    sum_GUR = k_BHMK.new_zeros(heads, values + 1, features)
-    scale_G1 = k_BHMK.new_full((heads, 1), lowest(k_BHMK.dtype))
-    for rows in spans(k_BHMK.shape[2], step):
-        phi_GMR, log_scale_GM = local.keys(tile.of(k_BHMK, rows))
-        mask_GM = tile.mask(mask_BM, rows)
-        if log_scale_GM is not None:
-            if mask_GM is not None:
-                log_scale_GM.masked_fill_(~mask_GM, lowest(k_BHMK.dtype))
-            grown_G1 = torch.maximum(scale_G1, log_scale_GM.amax(-1, keepdim=True))
-            sum_GUR.mul_((scale_G1 - grown_G1).exp_().unsqueeze(-1))
-            scale_G1 = grown_G1
-        weight_GM = _weights(log_scale_GM, scale_G1, mask_GM)
-        sum_GUR.baddbmm_(with_ones(tile.of(v_BHMV, rows), weight_GM).mT, phi_GMR)
-    return sum_GUR, scale_G1
+    batch, heads, n, width = x_BHNK.shape
+    step = tile_rows(x_BHNK, features.width(width))
+    return tiles(batch, heads, step // max(1, n)), step
 
 
 def _weights(

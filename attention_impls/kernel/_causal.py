@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from attention_impls._write import write
 from attention_impls.kernel._bidirectional import (
     inverse,
     like_projection,
@@ -28,7 +29,7 @@ from attention_impls.kernel._bidirectional import (
     with_ones,
 )
 from attention_impls.kernel._features import FeatureMap
-from attention_impls.kernel._tiles import Tile, spans, tile_rows, tiles, write
+from attention_impls.kernel._tiles import Tile, spans, tile_rows, tiles
 
 CHUNK = 64
 SPAN_CHUNKS = 64

@@ -17,7 +17,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from attention_impls.kernel._tiles import write
+from attention_impls._write import write
 
 
 class FeatureMap(ABC):

@@ -9,10 +9,9 @@ the gradient. On a GPU a tile is large, so that the loop is short.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 TILE = 1 << 18
@@ -99,13 +98,3 @@ def spans(length: int, rows: int, multiple: int = 1) -> Iterator[slice]:
         yield slice(start, min(start + step, whole))
     if whole < length:
         yield slice(whole, length)
-
-
-def write(target: Tensor, function: Callable[..., Tensor], *arguments: Tensor) -> Tensor:
-    """Write a function's result into a view and return that; `function` takes `out`.
-
-    The compiler takes `out` for whole tensors only, but leaves out the copy by itself.
-    """
-    if torch.compiler.is_compiling():
-        return target.copy_(function(*arguments))
-    return function(*arguments, out=target)
