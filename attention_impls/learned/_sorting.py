@@ -1,15 +1,19 @@
-"""How the Sinkhorn Transformer makes a sort of what its blocks want.
+"""How the Sinkhorn Transformer makes a sort of what its blocks want, and puts it beside them.
 
-B batch   H heads   U blocks   W blocks as sources
+B batch   H heads   P = B H   U blocks   W blocks as sources   S positions in a block   K head width
+X = 2 S positions in both blocks
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
+from attention_impls._write import write
 from attention_impls.contract import causal_mask
 
 
@@ -34,6 +38,67 @@ def sort(wanted_BHUW: Tensor, filled_BU: Tensor, iterations: int, causal: bool) 
     for _ in range(iterations):
         wanted_BHUW = wanted_BHUW.log_softmax(-2).log_softmax(-1)
     return wanted_BHUW.exp() if iterations else wanted_BHUW.softmax(-1)
+
+
+def with_sorted(x_BHUSK: Tensor, sort_BHUW: Tensor, inverse_BHUS: Tensor | None) -> Tensor:
+    """Return [x; S x], (B, U, H, X, K): each block, and behind it the mix sorted towards it.
+
+    Each slot of the mix is multiplied by `inverse_BHUS`, where given. The mix is made in the
+    precision of the sort.
+    """
+    both_BUHXK: Tensor = _WithSorted.apply(x_BHUSK, sort_BHUW, inverse_BHUS)  # type: ignore[no-untyped-call]
+    return both_BUHXK
+
+
+class _WithSorted(torch.autograd.Function):
+    """One array, written in place head by head; the gradient reads x and S x out of it again."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x_BHUSK: Tensor, sort_BHUW: Tensor, inverse_BHUS: Tensor | None
+    ) -> Tensor:
+        batch, heads, count, size, width = x_BHUSK.shape
+        both_BUHXK = x_BHUSK.new_empty(batch, count, heads, 2 * size, width)
+        own_BUHSK, mix_BUHSK = both_BUHXK.chunk(2, dim=3)
+        own_BUHSK.copy_(x_BHUSK.transpose(1, 2))
+        for head in range(heads):
+            sort_BUW = sort_BHUW[:, head]
+            own_BWF, mix_BUF = own_BUHSK[:, :, head].flatten(2), mix_BUHSK[:, :, head].flatten(2)
+            if own_BWF.dtype == sort_BUW.dtype:
+                write(mix_BUF, torch.bmm, sort_BUW, own_BWF)
+            else:
+                mix_BUF.copy_(torch.bmm(sort_BUW, own_BWF.to(sort_BUW.dtype)))
+        if inverse_BHUS is not None:
+            mix_BUHSK.mul_(inverse_BHUS.transpose(1, 2).unsqueeze(-1))
+        ctx.save_for_backward(both_BUHXK, sort_BHUW, inverse_BHUS)
+        return both_BUHXK
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream_BUHXK: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return the gradients, in full precision wherever it is called."""
+        both_BUHXK, sort_BHUW, inverse_BHUS = ctx.saved_tensors
+        own_BUHSK, mix_BUHSK = both_BUHXK.chunk(2, dim=3)
+        down_BUHSK, up_BUHSK = upstream_BUHXK.chunk(2, dim=3)
+        batch, count, heads, size, width = own_BUHSK.shape
+        # As projections have it: positions, then heads.
+        dx_BUSHK = own_BUHSK.new_empty(batch, count, size, heads, width)
+        dsort_BHUW = torch.empty_like(sort_BHUW)
+        dinverse_BHUS = None if inverse_BHUS is None else torch.empty_like(inverse_BHUS)
+        with torch.autocast(upstream_BUHXK.device.type, enabled=False):
+            for head in range(heads):
+                sort_BUW = sort_BHUW[:, head]
+                up_BUSK = up_BUHSK[:, :, head].to(sort_BUW.dtype)
+                if inverse_BHUS is not None and dinverse_BHUS is not None:
+                    inverse_BUS = inverse_BHUS[:, head]
+                    along_BUS = (up_BUSK * mix_BUHSK[:, :, head]).sum(-1)
+                    dinverse_BHUS[:, head] = along_BUS / inverse_BUS
+                    up_BUSK = up_BUSK * inverse_BUS.unsqueeze(-1)
+                up_BUF, own_BWF = up_BUSK.flatten(2), own_BUHSK[:, :, head].flatten(2)
+                dsort_BHUW[:, head] = torch.bmm(up_BUF, own_BWF.to(up_BUF.dtype).mT)
+                back_BUSK = torch.bmm(sort_BUW.mT, up_BUF).view_as(up_BUSK)
+                dx_BUSHK[..., head, :] = back_BUSK + down_BUHSK[:, :, head]
+        return dx_BUSHK.permute(0, 3, 1, 2, 4), dsort_BHUW, dinverse_BHUS
 
 
 def dense_sort(wanted: Tensor, filled_BU: Tensor, iterations: int, *, causal: bool) -> Tensor:

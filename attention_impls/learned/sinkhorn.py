@@ -24,7 +24,7 @@ from attention_impls.contract import (
     zero_padding,
 )
 from attention_impls.dense._fused import fused_softmax
-from attention_impls.learned._sorting import dense_sort, sort
+from attention_impls.learned._sorting import dense_sort, sort, with_sorted
 from attention_impls.learned._summed import summed_attention, summed_oracle
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.errors import UnsupportedError
@@ -154,7 +154,7 @@ class Sinkhorn(Attention):
     ) -> tuple[Tensor, Any]:
         """Return softmax over both blocks' keys, (B, H, N, V)."""
         self._refuse_parity(context)
-        batch, heads, n, width = q_BHNK.shape
+        batch, heads, n, _ = q_BHNK.shape
         if not n:
             return v_BHNV, None
         dropout = self.dims.dropout if self.training else 0.0
@@ -172,29 +172,29 @@ class Sinkhorn(Attention):
 
         q_BHUSK, k_BHUSK, v_BHUSV = (self._blocks(x) for x in (q_BHNK, k_BHNK, v_BHNV))
         whole = context.key_mask_BM is None and count * size == n
-        shares_BHUS = None
+        shares_BHUS, inverse_BHUS = None, None
         if not whole or context.causal:
             shares_BHUS = sort_BHUW @ real_BUS.to(sort_BHUW)[:, None]
-        k_BHUXK, v_BHUXV = (
-            torch.cat([x, _mixed(sort_BHUW, x, shares_BHUS)], dim=3) for x in (k_BHUSK, v_BHUSV)
-        )
+            inverse_BHUS = shares_BHUS.masked_fill(shares_BHUS <= FLOOR, 1.0).reciprocal()
+        k_BUHXK, v_BUHXV = (with_sorted(x, sort_BHUW, inverse_BHUS) for x in (k_BHUSK, v_BHUSV))
         permitted = None
         if shares_BHUS is not None:
-            own = real_BUS[:, None, :, None].expand(len(real_BUS), heads, count, size, size)
+            own = real_BUS[:, :, None, None, :].expand(batch, -1, heads, size, -1)
             if context.causal:
                 own = own & causal_mask(size, size, own.device)
-            sorted_ = (shares_BHUS > FLOOR).unsqueeze(3).expand(-1, -1, -1, size, -1)
-            own = own.expand(batch, -1, -1, -1, -1)
-            permitted = torch.cat([own, sorted_], dim=-1).flatten(1, 2)
+            sorted_BUH1S = (shares_BHUS > FLOOR).transpose(1, 2).unsqueeze(3)
+            permitted = torch.cat([own, sorted_BUH1S.expand_as(own)], dim=-1).flatten(0, 1)
+        # Blocks stand as a batch of their own, so that heads stay as the projections have them.
         out = fused_softmax(
-            q_BHUSK.flatten(1, 2),
-            k_BHUXK.flatten(1, 2),
-            v_BHUXV.flatten(1, 2),
+            q_BHUSK.transpose(1, 2).flatten(0, 1),
+            k_BUHXK.flatten(0, 1),
+            v_BUHXV.flatten(0, 1),
             permitted,
             None,
             dropout=dropout,
         )
-        return out.view(batch, heads, count * size, width)[:, :, :n], None
+        out_BHNV = out.view(batch, count, *out.shape[1:]).transpose(1, 2).flatten(2, 3)
+        return out_BHNV[:, :, :n], None
 
     def oracle(
         self,
@@ -271,12 +271,3 @@ class Sinkhorn(Attention):
 
 def _linear(layer: nn.Linear, x: Tensor) -> Tensor:
     return F.linear(x, layer.weight.to(x.dtype), layer.bias.to(x.dtype))
-
-
-def _mixed(sort_BHUW: Tensor, x_BHUSK: Tensor, shares_BHUS: Tensor | None) -> Tensor:
-    """Return S x, each slot over its share of real positions; products in the sort's precision."""
-    mixed_BHUSK = (sort_BHUW @ x_BHUSK.flatten(3).to(sort_BHUW.dtype)).view_as(x_BHUSK)
-    if shares_BHUS is not None:
-        shares = shares_BHUS.masked_fill(shares_BHUS <= FLOOR, 1.0)
-        mixed_BHUSK = mixed_BHUSK / shares.unsqueeze(-1)
-    return mixed_BHUSK.to(x_BHUSK.dtype)
