@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -15,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 from lra.core.findings import Case
 from lra.verify.growth import exponent
 from lra.verify.law import Broken, Law, Reported, always, something
-from lra.verify.requests import directions
+from lra.verify.requests import directions, masks, schemes
 from lra.verify.subject import Subject
 
 LENGTHS = {False: (1024, 2048), True: (1024, 2048, 4096)}
@@ -24,9 +25,13 @@ SLACK = 0.25
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Every direction, at the greatest length."""
+    """Every direction, plain, with padding and with each scheme of positions that acts inside."""
+    n = max(LENGTHS[subject.full])
     for causal in directions(subject):
-        yield Case(n=max(LENGTHS[subject.full]), causal=causal, batch=1, heads=1)
+        for mask in masks(subject, "behind"):
+            yield Case(n=n, causal=causal, mask=mask, batch=1, heads=1)
+        for scheme in schemes(subject)[1:]:
+            yield Case(n=n, causal=causal, position=scheme, batch=1, heads=1)
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -45,7 +50,7 @@ def check(subject: Subject, case: Case) -> None:
 
 def peak(subject: Subject, case: Case, n: int) -> int:
     """Return the most bytes of tensors alive at once in a training pass, beyond those before."""
-    shape = Case(n=n, causal=case.causal, batch=case.batch, heads=case.heads)
+    shape = msgspec.structs.replace(case, n=n)
     layer = subject.build(shape, dtype=torch.float32, max_length=n).train()
     context = subject.context(shape, layer)
     x_BND, _ = subject.inputs(shape, dtype=torch.float32)
