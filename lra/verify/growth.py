@@ -1,7 +1,7 @@
 """Formulas of growth as cards write them, such as `O(n m d)` and `O(n log n + w^2)`.
 
 n and m are lengths and grow together; every other letter is a constant. The first formula of a card
-is what it claims; others may follow, with the words for when they hold.
+is what it claims of plain inputs; others may follow, with the words for when they hold.
 """
 
 from __future__ import annotations
@@ -18,14 +18,26 @@ _SHORT, _LONG = 2.0**40, 2.0**44
 
 
 def exponent(text: str) -> float:
-    """Return e for a formula that grows as n^e; logarithms count for nothing.
+    """Return e for the first formula of a text, which grows as n^e; logarithms count for nothing.
 
     Raises `UsageError` for what is no formula.
     """
-    match = _TERM.search(text)
-    if match is None:
+    return _exponents(text)[0]
+
+
+def greatest_exponent(text: str) -> float:
+    """Return the greatest e of all formulas in a text, whenever they hold; raises likewise."""
+    return max(_exponents(text))
+
+
+def _exponents(text: str) -> list[float]:
+    formulas = [match["formula"] for match in _TERM.finditer(text)]
+    if not formulas:
         raise UsageError(f"growth '{text}' has no formula; write e.g. O(n m d)")
-    formula = match["formula"]
+    return [_exponent(formula) for formula in formulas]
+
+
+def _exponent(formula: str) -> float:
     try:
         code = compile(_python(formula), "<card>", "eval")
         short, long = (float(eval(code, _names(length))) for length in (_SHORT, _LONG))

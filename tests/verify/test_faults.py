@@ -55,6 +55,7 @@ CAUGHT: dict[type[Dense], tuple[str, str]] = {
     numbers.GradientStopped: ("gradcheck", "gradcheck"),
     numbers.UnusedParameter: ("gradient_flow", "gradient_flow"),
     numbers.QuadraticBehindLinear: ("memory_growth", NOT_CAUGHT),
+    numbers.QuadraticWhenPadded: ("memory_growth", NOT_CAUGHT),
     numbers.WeightsOfMoreThanOne: ("constant_values", NOT_CAUGHT),
     numbers.NegativeWeights: ("convexity", NOT_CAUGHT),
     numbers.ValuesSquashed: ("linearity", NOT_CAUGHT),

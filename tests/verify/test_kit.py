@@ -17,7 +17,7 @@ from lra.core.cards import Capabilities
 from lra.core.errors import UsageError
 from lra.core.findings import Case, Finding, parse
 from lra.verify import kit
-from lra.verify.growth import exponent
+from lra.verify.growth import exponent, greatest_exponent
 from lra.verify.laws import LAWS
 from lra.verify.subject import Subject
 from verify.faults.claims import ComesNoNearer
@@ -213,6 +213,12 @@ def test_every_law_is_a_file_of_its_name_and_says_what_holds() -> None:
 )
 def test_growth_is_read_from_a_card(text: str, power: float) -> None:
     assert exponent(text) == pytest.approx(power, abs=0.01)
+
+
+def test_what_a_card_says_of_padding_and_biases_is_read_too() -> None:
+    assert greatest_exponent("O(n); O(n m) with a bias; O(n sqrt(n)) else") == pytest.approx(
+        2, abs=0.01
+    )
 
 
 @pytest.mark.parametrize("text", ["linear", "O()", "O(n +)", "O(n $ m)"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_impls.contract import Context, Dims, MechanismConfig
@@ -77,6 +78,19 @@ class QuadraticBehindLinear(Dense):
     """Claims linear memory and writes all pairs."""
 
     card = card(memory="O(n d)")
+
+
+class QuadraticWhenPadded(Dense):
+    """Fused and linear in memory where nothing is padded; all pairs are written out otherwise."""
+
+    card = card(memory="O(n d)")
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        if context.key_mask_BM is None and context.position is None and state is None:
+            return F.scaled_dot_product_attention(q, k, v, is_causal=context.causal), None
+        return super().attend(q, k, v, context, state)
 
 
 class WeightsOfMoreThanOne(Dense):
