@@ -35,17 +35,21 @@ class Ending:
 def judge(ending: Ending, job: Job) -> Outcome:
     """Return the outcome of a job whose worker has ended."""
     outcome = ending.outcome or _without_words(ending)
-    if outcome.failure is None:
+    if outcome.failure is None and not outcome.findings:
         return outcome
     checkpoints = str(Path(job.checkpoint).parent)
     modules = [reference.partition(":")[0] for reference in (job.mechanism, job.task)]
     known = [place for place in (job.source, job.cache, checkpoints, *modules) if place]
-    failure = msgspec.structs.replace(
+    findings = tuple(
+        msgspec.structs.replace(finding, detail=strip_paths(finding.detail, known))
+        for finding in outcome.findings
+    )
+    failure = outcome.failure and msgspec.structs.replace(
         outcome.failure,
         message=strip_paths(outcome.failure.message, known),
         tail="" if outcome.status == "unsupported" else strip_paths(ending.tail, known),
     )
-    return msgspec.structs.replace(outcome, failure=failure)
+    return msgspec.structs.replace(outcome, failure=failure, findings=findings)
 
 
 def pruned(cell: Cell, failed: Iterable[Record]) -> Outcome | None:

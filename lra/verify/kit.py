@@ -25,7 +25,7 @@ TIMEOUT = 120.0
 """Seconds that one law may take in the short form; ten times as much in the full one."""
 
 MOST_TIMEOUTS = 2
-"""After so many laws without an answer the rest is left out."""
+"""After so many claimed laws without an answer the rest is left out. Of those not claimed, one."""
 
 SHRINK_BELOW = 40
 """Longest input that shrinking tries."""
@@ -48,14 +48,15 @@ def verify(
 ) -> Iterator[Finding]:
     """Yield one finding per law; none of them can end, hang or disturb this process.
 
-    What gives no output at all, or lets laws time out, is not asked for more. Raises `UsageError`
-    where the one case to try is none that a law takes.
+    What gives no output at all, or lets laws time out, is not asked for more; then something that
+    is claimed has failed. Raises `UsageError` where the one case to try is none that a law takes.
     """
     patience = timeout * (10 if subject.full else 1)
-    hopeless, timeouts = "", 0
+    hopeless, timeouts, tried_unclaimed = "", 0, True
     for law in laws:
-        if hopeless:
-            verdict: Verdict = "skipped" if law.claimed(subject.card) else "not claimed"
+        claimed = law.claimed(subject.card)
+        if hopeless or not (claimed or tried_unclaimed):
+            verdict: Verdict = "skipped" if claimed else "not claimed"
             yield Finding(law=law.name, says=law.says, verdict=verdict, detail=hopeless)
             continue
         tell(law)
@@ -72,15 +73,16 @@ def verify(
         if isinstance(found, Finding):
             finding = found
         else:
-            claimed = law.claimed(subject.card)
             finding = Finding(
                 law=law.name,
                 verdict="failed" if claimed else "not claimed",
                 detail=found.words,
                 ending=found.ending,
             )
-        timeouts += finding.ending == "timeout"
-        if law.name == "output" and finding.ending:
+        if finding.ending == "timeout":
+            timeouts += claimed
+            tried_unclaimed &= claimed
+        if law.name == "output" and finding.ending and finding.cases <= 1:
             hopeless = "it gives no output"
         elif timeouts == MOST_TIMEOUTS:
             hopeless = f"{timeouts} laws before it gave no answer"
@@ -186,7 +188,10 @@ def _shrunk(found: Finding, law: Law, subject: Subject) -> Finding:
             case, smallest = smaller, again
     if case.m is None:
         for n in range(1, min(case.n, SHRINK_BELOW)):
-            again = _tried(law, subject, [msgspec.structs.replace(case, n=n)])
+            smaller = msgspec.structs.replace(case, n=n)
+            if not law.takes(smaller):
+                continue
+            again = _tried(law, subject, [smaller])
             if _same_kind(again, found):
                 smallest = again
                 break

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from engine_jobs import baselines, timing, training
 
+from lra.core.findings import Finding
 from lra.core.records import Failure, Record
 from lra.engine.endings import Ending, judge, pruned
 from lra.engine.jobs import Job, Outcome
@@ -53,6 +54,12 @@ def test_a_worker_without_an_outcome(known: dict[str, Any], status: str, kind: s
 def test_an_outcome_that_arrived_counts_whatever_came_after() -> None:
     sent = Outcome(status="ok", parameters=3)
     assert judge(ending(outcome=sent, exit_code=-9, timeout=1.0), JOB) == sent
+
+
+def test_what_a_law_found_is_stripped_too() -> None:
+    told = Finding(law="output", verdict="failed", detail="FileNotFoundError: '/home/me/a b/t.bin'")
+    found = judge(ending(outcome=Outcome(status="ok", findings=(told,))), JOB).findings
+    assert [finding.detail for finding in found] == ["FileNotFoundError: 't.bin'"]
 
 
 def test_what_the_worker_says_of_its_failure_is_stripped_and_gets_its_tail() -> None:

@@ -165,6 +165,64 @@ def test_what_is_not_a_number_agrees_with_nothing() -> None:
     assert "both are not numbers" in found["batch"].detail
 
 
+def test_what_hangs_where_nothing_is_claimed_hides_no_failure() -> None:
+    class HangsWhenCausal(Dense):
+        card = card(capabilities=Capabilities(bidirectional=True, padding="content"))
+
+        def attend(
+            self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
+        ) -> tuple[Tensor, Any]:
+            if context.causal:
+                time.sleep(60)
+            return super().attend(q, k, v, context)[0] + v.mean((0, 2), keepdim=True), None
+
+    found = findings(
+        HangsWhenCausal, "causality", "values_causality", "batch", "strides", timeout=2.0
+    )
+    assert (found["causality"].verdict, found["causality"].ending) == ("not claimed", "timeout")
+    assert (found["values_causality"].verdict, found["values_causality"].ending) == (
+        "not claimed",
+        "",
+    )
+    assert (found["batch"].verdict, found["strides"].verdict) == ("failed", "held")
+
+
+def test_one_bad_length_leaves_the_other_laws_to_be_tried() -> None:
+    class RaisesAtSeven(Dense):
+        def attend(self, q: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
+            if q.shape[2] == 7:
+                raise ValueError("not seven")
+            return super().attend(q, *args, **kwargs)
+
+    found = findings(RaisesAtSeven, "output", "length_limit")
+    assert (found["output"].verdict, found["output"].detail) == ("failed", "ValueError: not seven")
+    assert found["length_limit"].verdict == "held"
+    assert findings(CannotBeBuilt, "output", "linearity")["linearity"].verdict == "skipped"
+
+
+def test_a_limit_that_is_not_kept_comes_with_a_case_that_its_law_takes() -> None:
+    class TakesAnyLength(Dense):
+        card = card(capabilities=Capabilities(bidirectional=True, fixed_length=True))
+
+        def _refuse(self, *args: Any) -> None:
+            pass
+
+    found = findings(TakesAnyLength, "length_limit")["length_limit"]
+    assert found.case == Case(n=2, batch=1, heads=1)
+
+
+def test_what_needs_no_gradient_is_timed_all_the_same() -> None:
+    class WithoutGradient(Dense):
+        def attend(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
+            return super().attend(*args, **kwargs)[0].detach(), None
+
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            out = super().forward(*args, **kwargs)
+            return out._replace(y_BND=out.y_BND.detach())
+
+    assert findings(WithoutGradient, "time_growth")["time_growth"].verdict == "reported"
+
+
 def test_a_case_is_read_as_it_is_written() -> None:
     case = Case(n=5, m=9, causal=True, mask="behind", position="rope", seed=3)
     assert str(case) == "n=5 m=9 causal mask=behind position=rope seed=3"

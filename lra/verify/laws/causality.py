@@ -1,7 +1,8 @@
 """No output feels a later input: not when it grows, not when it is not there.
 
 A shared stabiliser, a mean over the sequence or a constant that depends on the length pass small
-perturbations; a sixteen-fold one, a thousand-fold one and the shorter input itself they do not.
+perturbations; a sixteen-fold one, a thousand-fold one and the shorter input itself they do not. A
+leak at the border of a block shows at one place only, and of a stranger nobody says where it is.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from lra.verify.subject import Subject
 
 TOLERANCE = 1e-9
 GROWTH = (16.0, 1e3, -1e3)
+EVERY_PLACE = 130
+"""Up to this length inputs grow behind every place, beyond behind some."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -35,15 +38,17 @@ def _check(subject: Subject, case: Case) -> None:
     x_BND = subject.inputs(case)[0].detach()
     context = subject.context(case, layer)
     y_BND = layer(x_BND, context).y_BND
-    for last in sorted({0, case.n // 3, case.n // 2, case.n - 2} & set(range(case.n - 1))):
+    places = range(case.n - 1)
+    closely = {0, case.n // 3, case.n // 2, case.n - 2} & set(places)
+    for last in places if case.n <= EVERY_PLACE else sorted(closely):
         stays = slice(0, last + 1)
-        for growth in GROWTH:
+        for growth in GROWTH if last in closely else GROWTH[:1]:
             other = x_BND.clone()
             other[:, last + 1 :] *= growth
             found = layer(other, context).y_BND[:, stays]
             what = f"outputs up to {last} when later inputs are multiplied by {growth:g}"
             same(found, y_BND[:, stays], what, subject.allowed(TOLERANCE))
-        if case.mask == "none":
+        if case.mask == "none" and last in closely:
             found = layer(x_BND[:, stays], context).y_BND
             what = f"outputs up to {last} when the input ends there"
             same(found, y_BND[:, stays], what, subject.allowed(TOLERANCE))
