@@ -1,12 +1,12 @@
 """Queries may read another sequence, shorter or longer; each stands at its place in it.
 
-The oracle-free half: some of the queries, asked alone, see the source as they do among the others.
+Without an oracle: some of the queries, asked alone, see the source as they do among the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import cycle, product
 
 from lra.core.findings import Case
 from lra.verify.law import Law, same
@@ -18,18 +18,20 @@ SIZES = ((1, 2), (2, 1), (5, 9), (9, 5), (1, 37), (37, 1), (30, 41))
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Fewer queries than keys, and more."""
+    """Fewer queries than keys, and more; all configurations in turn."""
+    trials = cycle(range(len(subject.configs)))
     for n, m in SIZES:
         for causal, mask, scheme in product(
             crossings(subject), masks(subject, "scattered"), schemes(subject)
         ):
-            yield Case(n=n, m=m, causal=causal, mask=mask, position=scheme)
+            yield Case(n=n, m=m, causal=causal, mask=mask, position=scheme, trial=next(trials))
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Compare with the oracle, where there is one, and a part of the queries with all of them."""
+    """Compare with the oracle, or, where there is none, a part of the queries with all of them."""
     if subject.has_oracle:
         oracle.check(subject, case)
+        return
     assert case.m is not None
     layer = subject.build(case)
     x_BND, source_BMD = subject.inputs(case)
