@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from attention_impls.contract import Context
+from lra.core.errors import UsageError
 
 
 def sigmoid(x: float) -> float:
@@ -74,3 +75,8 @@ def test_it_begins_by_remembering(build) -> None:
         width = half.hidden_size
         assert bool((total[width : 2 * width] == bias).all())
         assert float(total[:width].abs().max()) <= 2 / math.sqrt(width)
+
+
+def test_a_width_of_one_is_refused_in_one_line(build) -> None:
+    with pytest.raises(UsageError, match="lstm: a width of 1 is too small for two; choose 2 or"):
+        build(("lstm", {}), width=1)
