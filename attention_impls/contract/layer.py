@@ -103,8 +103,9 @@ class Layer(nn.Module, ABC):
     def _refuse(
         self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
     ) -> None:
-        """Raise `UnsupportedError` for what the card does not claim, `UsageError` for a mask that is
-        none of these inputs."""
+        """Raise `UnsupportedError` for whatever the card does not claim, and `UsageError` for masks
+        that do not fit the inputs.
+        """
         can = self.card.capabilities
         if context.causal and can.causal == "no":
             raise UnsupportedError(f"{self.name} cannot be causal; ask for bidirectional attention")

@@ -123,7 +123,9 @@ class Sinkhorn(Attention):
         if self.config.parity == "lra2021":
             return super().project(x_BND, context, source_BMD, state)
         count = -(-x_BND.shape[1] // self.config.block)
-        x_BND = zero_padding(x_BND, context.query_mask_BN)
+        # A block wants by what it holds as a source, as the other blocks see it.
+        key_mask_BN = context.key_mask_BM
+        x_BND = zero_padding(x_BND, context.query_mask_BN if key_mask_BN is None else key_mask_BN)
         with torch.autocast(x_BND.device.type, enabled=False):
             precise = torch.promote_types(self.sort_hidden.weight.dtype, torch.float32)
             x_BUSD = self._blocks(x_BND.to(precise).unsqueeze(1)).squeeze(1)

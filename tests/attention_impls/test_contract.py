@@ -29,6 +29,9 @@ def test_sizes_that_do_not_fit(changes: dict[str, float], says: str) -> None:
     assert str(raised.value) == says
 
 
+READ_AS_QUERIES = ("nystromformer",)
+"""A query is read by way of landmarks, of which all queries are part, whatever keys are masked."""
+
 WRONG = {
     "short": torch.ones(2, 4, dtype=torch.bool),
     "one row for all": torch.ones(1, 5, dtype=torch.bool),
@@ -63,3 +66,16 @@ def test_checking_masks_breaks_no_graph(build) -> None:
     compiled = torch.compile(layer, backend="eager", fullgraph=True)
     context = Context(query_mask_BN=torch.ones(2, 5, dtype=torch.bool))
     torch.testing.assert_close(compiled(x, context).y_BND, layer(x, context).y_BND)
+
+
+def test_what_a_mask_of_keys_alone_hides_is_not_read(any_case, build, directions) -> None:
+    if any_case[0] in READ_AS_QUERIES:
+        pytest.skip("other queries are read too")
+    layer = build(any_case)
+    x = torch.randn(2, 20, 12, dtype=torch.float64)
+    mask = torch.ones(2, 20, dtype=torch.bool)
+    mask[:, 5:8] = False
+    for causal in directions(layer):
+        context = Context(causal, key_mask_BM=mask)
+        found, wanted = (layer(y, context).y_BND for y in (x * (10 - 9 * mask[..., None]), x))
+        torch.testing.assert_close(found[mask], wanted[mask])
