@@ -132,7 +132,9 @@ class Sinkhorn(Attention):
             sums_BUD = x_BUSD.sum(2)
             if context.causal:
                 # Up to the block's own first position, which each of its queries may see.
-                sums_BUD = sums_BUD.cumsum(1) - sums_BUD + x_BUSD[:, :, 0]
+                # Later positions are never added: taken off again, they would leave their rounding.
+                before_BUD = F.pad(sums_BUD[:, :-1].cumsum(1), (0, 0, 1, 0))
+                sums_BUD = before_BUD + x_BUSD[:, :, 0]
             hidden_BUD = F.relu(_linear(self.sort_hidden, sums_BUD))
             wanted = _linear(self.sort_wanted, hidden_BUD)
             wanted_BUHL = wanted.view(*wanted.shape[:2], self.dims.heads, self.longest)
