@@ -7,8 +7,6 @@ import math
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from attention_impls.contract import Context
 from attention_impls.dense import _streamed
@@ -76,26 +74,14 @@ def test_dropout_is_the_same_in_both_passes(build, draw) -> None:
     torch.testing.assert_close(found, wanted)
 
 
-class Largest(TorchDispatchMode):
-    """Remembers the most elements of any tensor that an operation returned."""
-
-    elements = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        sizes = [x.untyped_storage().nbytes() // 8 for x in tree_leaves(out) if torch.is_tensor(x)]
-        self.elements = max([self.elements, *sizes])
-        return out
-
-
 @pytest.mark.parametrize("causal", [False, True])
 def test_nothing_of_all_pairs_exists_even_with_a_bias_padding_and_dropout(
-    causal, build, draw, some_padding
+    causal, build, draw, some_padding, largest_tensor
 ) -> None:
     layer = build(("chunked", {"query_chunk": 8, "key_chunk": 8}), dropout=0.5).train()
     position = load(find("position", "alibi"))(layer.dims)
     qkv = draw(1, 256)
-    with Largest() as largest:
+    with largest_tensor() as largest:
         out, _ = layer.attend(*qkv, Context(causal, None, some_padding(1, 256), position))
         out.sum().backward()
     assert largest.elements <= 256 * 2 * 8
