@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from attention_impls._dropout import Drops, draw_seed
 from attention_impls.contract import Context, default_scale, position_ids
 
 TILE = 2**18
@@ -51,7 +52,7 @@ def streamed_attention(
         hidden_BM=None if key_mask_BM is None else ~key_mask_BM,
         context=context if adds else Context(causal=context.causal),
         dropout=dropout,
-        seed=int(torch.randint(2**62, ())) if dropout else 0,
+        seed=draw_seed(dropout),
     )
     # Handed over by themselves, so that what positions train gets its gradient.
     trained = list(context.position.parameters()) if adds and context.position else []
@@ -111,7 +112,7 @@ class _Tiles:
         self.plan, self.q_LNK, self.k_LMK = plan, q_LNK, k_LMK
         self.scale = default_scale(q_LNK.shape[-1])
         self.padded: dict[tuple[int, int, int], bool] = {}
-        self.generator = torch.Generator(q_LNK.device).manual_seed(plan.seed)
+        self.drops = Drops(plan.dropout, plan.seed, q_LNK.device)
 
     def logits(self, group: slice, rows: slice, columns: slice, bias_HST: Tensor | None) -> Tensor:
         """Return (L, S, T), -inf where a query may not see a key."""
@@ -145,11 +146,6 @@ class _Tiles:
         if place not in self.padded:
             self.padded[place] = bool(hidden_BT.any())
         return hidden_BT[:, None, None] if self.padded[place] else None
-
-    def keep(self, like: Tensor) -> Tensor:
-        """Return the next tile's dropout factors, 0 or 1 / (1 - p)."""
-        kept = 1.0 - self.plan.dropout
-        return torch.empty_like(like).bernoulli_(kept, generator=self.generator).div_(kept)
 
 
 class _Streamed(torch.autograd.Function):
@@ -211,7 +207,7 @@ def _attend(plan: _Plan, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tenso
                 fades = torch.exp(top - shift)
                 total.mul_(fades).add_(p_LST.sum(-1, keepdim=True))
                 if plan.dropout:
-                    p_LST.mul_(tiles.keep(p_LST))
+                    p_LST.mul_(tiles.drops.factors(p_LST))
                 out.mul_(fades).baddbmm_(p_LST, v[group, columns])
                 top.copy_(largest)
     alone_LN1 = total_LN1 == 0.0
@@ -244,7 +240,7 @@ def _gradients(
                 ds_LST = torch.bmm(do, values.mT)
                 kept_LST = p_LST
                 if plan.dropout:
-                    keep_LST = tiles.keep(p_LST)
+                    keep_LST = tiles.drops.factors(p_LST)
                     kept_LST = p_LST * keep_LST
                     ds_LST.mul_(keep_LST)
                 dv[group, columns].baddbmm_(kept_LST.mT, do)
