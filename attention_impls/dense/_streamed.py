@@ -23,7 +23,9 @@ from attention_impls._dropout import Drops, draw_seed
 from attention_impls.contract import Context, default_scale, position_ids
 
 TILE = 2**18
-"""Logits of the heads that are worked on together: 1 MiB in float32, for the cache."""
+"""Logits of the heads that are worked on together on a CPU: 1 MiB in float32, for the cache."""
+ELSEWHERE = 64
+"""Times as many on other devices, 64 MiB: more work than it takes to start it."""
 
 
 def streamed_attention(
@@ -43,12 +45,15 @@ def streamed_attention(
     """
     (batch, heads, n, _), m = q_BHNK.shape, k_BHMK.shape[2]
     adds = context.position is not None and context.position.card.acts_on == "logits"
+    chunks = (min(chunks[0], max(1, n)), min(chunks[1], max(1, m)))
+    tile = TILE * (1 if q_BHNK.is_cpu else ELSEWHERE)
     plan = _Plan(
         batch=batch,
         heads=heads,
         n=n,
         m=m,
-        chunks=(min(chunks[0], max(1, n)), min(chunks[1], max(1, m))),
+        chunks=chunks,
+        together=max(1, tile // (chunks[0] * chunks[1])),
         hidden_BM=None if key_mask_BM is None else ~key_mask_BM,
         context=context if adds else Context(causal=context.causal),
         dropout=dropout,
@@ -69,6 +74,8 @@ class _Plan:
     n: int
     m: int
     chunks: tuple[int, int]
+    together: int
+    """Heads of one example, or whole examples of as many in all, that are worked on together."""
     hidden_BM: Tensor | None
     context: Context
     dropout: float
@@ -88,7 +95,7 @@ class _Plan:
 
     def groups(self) -> Iterator[slice]:
         """Yield heads that are worked on together: of one example, or all of several."""
-        together = max(1, TILE // (self.chunks[0] * self.chunks[1]))
+        together = self.together
         if together >= self.heads:
             size, total = together // self.heads * self.heads, self.batch * self.heads
             yield from (slice(start, min(start + size, total)) for start in range(0, total, size))
@@ -136,12 +143,17 @@ class _Tiles:
         return logits
 
     def _hidden(self, group: slice, columns: slice) -> Tensor | None:
-        """Return which of a tile's keys are padding, (B, 1, 1, T); None where none is."""
+        """Return which of a tile's keys are padding, (B, 1, 1, T); None where none is.
+
+        On a GPU nobody waits to hear whether any is.
+        """
         plan = self.plan
         if plan.hidden_BM is None:
             return None
         examples = slice(group.start // plan.heads, -(-group.stop // plan.heads))
         hidden_BT = plan.hidden_BM[examples, columns]
+        if not hidden_BT.is_cpu:
+            return hidden_BT[:, None, None]
         place = (examples.start, columns.start, columns.stop)
         if place not in self.padded:
             self.padded[place] = bool(hidden_BT.any())

@@ -166,6 +166,10 @@ def _read(
     if mask_BN is None:
         y_BNW, h_new, c_new = _run(lstm, u_BND, h_BW, c_BW)
         return (y_BNW.flip(1) if flip else y_BNW), h_new, c_new
+    if n == 1:
+        # Of one position nothing has to be counted, which would wait for a GPU at every step.
+        y_BNW, h_new, c_new = _run(lstm, u_BND, h_BW, c_BW)
+        return y_BNW, torch.where(mask_BN, h_new, h_BW), torch.where(mask_BN, c_new, c_BW)
     if flip:
         mask_BN = mask_BN.flip(1)
     order_BN = torch.argsort((~mask_BN).to(torch.int8), dim=1, stable=True)

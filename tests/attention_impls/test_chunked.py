@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -96,3 +97,17 @@ def test_autocast_does_not_reach_inside(build, draw) -> None:
         gradient = torch.autograd.grad(found.sum(), qkv[2])[0]
     torch.testing.assert_close(found, wanted)
     torch.testing.assert_close(gradient, torch.autograd.grad(wanted.sum(), qkv[2])[0])
+
+
+def test_on_a_gpu_many_heads_are_worked_on_together(build, monkeypatch) -> None:
+    """Each group is a round of launches: of 64 heads there is one for each pair of chunks."""
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
+    layer = build(("chunked", {})).to("meta")
+    seen = []
+    inner = _streamed._Tiles.logits
+    monkeypatch.setattr(
+        _streamed._Tiles, "logits", lambda *asked: seen.append(asked[1:4]) or inner(*asked)
+    )
+    with torch.no_grad():
+        layer.attend(*[torch.empty(8, 8, 1024, 64, device="meta")] * 3, Context())
+    assert len(seen) == 4 * 2
