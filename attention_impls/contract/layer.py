@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from attention_impls.contract.values import Context, Convergence, Dims, MechanismConfig, Out
 from lra.core.cards import AttentionCard
-from lra.core.errors import UnsupportedError
+from lra.core.errors import UnsupportedError, UsageError
 
 
 class Layer(nn.Module, ABC):
@@ -103,7 +103,9 @@ class Layer(nn.Module, ABC):
     def _refuse(
         self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
     ) -> None:
-        """Raise `UnsupportedError` for whatever the card does not claim."""
+        """Raise `UnsupportedError` for whatever the card does not claim, and `UsageError` for masks
+        that do not fit the inputs.
+        """
         can = self.card.capabilities
         if context.causal and can.causal == "no":
             raise UnsupportedError(f"{self.name} cannot be causal; ask for bidirectional attention")
@@ -141,3 +143,16 @@ class Layer(nn.Module, ABC):
                     f"{self.name} was built for at most {self.dims.max_length} positions, "
                     f"got {longest}; build it with a larger max_length"
                 )
+        self._refuse_mask("query_mask_BN", context.query_mask_BN, x_BND)
+        self._refuse_mask(
+            "key_mask_BM", context.key_mask_BM, x_BND if source_BMD is None else source_BMD
+        )
+
+    def _refuse_mask(self, name: str, mask: Tensor | None, masked_BND: Tensor) -> None:
+        """Raise `UsageError` unless it is boolean and has one element for each position."""
+        wanted = tuple(masked_BND.shape[:2])
+        if mask is not None and (mask.dtype != torch.bool or mask.shape != wanted):
+            raise UsageError(
+                f"{self.name}: {name} is {mask.dtype} of shape {tuple(mask.shape)}; "
+                f"give torch.bool of shape {wanted}, True where a position is real"
+            )

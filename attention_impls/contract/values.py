@@ -37,7 +37,12 @@ class Dims:
     projection_biases: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse heads that do not divide the width."""
+        """Refuse what is no size, no share, and heads that do not divide the width."""
+        for name in ("width", "qkv_width", "heads", "max_length", "layers"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}; choose 1 or more")
+        if not 0.0 <= self.dropout < 1.0:
+            raise UsageError(f"dropout is {self.dropout:g}; choose 0 or more, and less than 1")
         if self.qkv_width % self.heads:
             raise UsageError(
                 f"{self.heads} heads do not divide the qkv width {self.qkv_width}; "

@@ -19,10 +19,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from attention_impls._dropout import Drops, draw_seed
 from attention_impls.contract import Context, default_scale, position_ids
 
 TILE = 2**18
-"""Logits of the heads that are worked on together: 1 MiB in float32, for the cache."""
+"""Logits of the heads that are worked on together on a CPU: 1 MiB in float32, for the cache."""
+ELSEWHERE = 64
+"""Times as many on other devices, 64 MiB: more work than it takes to start it."""
 
 
 def streamed_attention(
@@ -42,16 +45,19 @@ def streamed_attention(
     """
     (batch, heads, n, _), m = q_BHNK.shape, k_BHMK.shape[2]
     adds = context.position is not None and context.position.card.acts_on == "logits"
+    chunks = (min(chunks[0], max(1, n)), min(chunks[1], max(1, m)))
+    tile = TILE * (1 if q_BHNK.is_cpu else ELSEWHERE)
     plan = _Plan(
         batch=batch,
         heads=heads,
         n=n,
         m=m,
-        chunks=(min(chunks[0], max(1, n)), min(chunks[1], max(1, m))),
+        chunks=chunks,
+        together=max(1, tile // (chunks[0] * chunks[1])),
         hidden_BM=None if key_mask_BM is None else ~key_mask_BM,
         context=context if adds else Context(causal=context.causal),
         dropout=dropout,
-        seed=int(torch.randint(2**62, ())) if dropout else 0,
+        seed=draw_seed(dropout),
     )
     # Handed over by themselves, so that what positions train gets its gradient.
     trained = list(context.position.parameters()) if adds and context.position else []
@@ -68,6 +74,8 @@ class _Plan:
     n: int
     m: int
     chunks: tuple[int, int]
+    together: int
+    """Heads of one example, or whole examples of as many in all, that are worked on together."""
     hidden_BM: Tensor | None
     context: Context
     dropout: float
@@ -87,7 +95,7 @@ class _Plan:
 
     def groups(self) -> Iterator[slice]:
         """Yield heads that are worked on together: of one example, or all of several."""
-        together = max(1, TILE // (self.chunks[0] * self.chunks[1]))
+        together = self.together
         if together >= self.heads:
             size, total = together // self.heads * self.heads, self.batch * self.heads
             yield from (slice(start, min(start + size, total)) for start in range(0, total, size))
@@ -111,7 +119,7 @@ class _Tiles:
         self.plan, self.q_LNK, self.k_LMK = plan, q_LNK, k_LMK
         self.scale = default_scale(q_LNK.shape[-1])
         self.padded: dict[tuple[int, int, int], bool] = {}
-        self.generator = torch.Generator(q_LNK.device).manual_seed(plan.seed)
+        self.drops = Drops(plan.dropout, plan.seed, q_LNK.device)
 
     def logits(self, group: slice, rows: slice, columns: slice, bias_HST: Tensor | None) -> Tensor:
         """Return (L, S, T), -inf where a query may not see a key."""
@@ -135,21 +143,21 @@ class _Tiles:
         return logits
 
     def _hidden(self, group: slice, columns: slice) -> Tensor | None:
-        """Return which of a tile's keys are padding, (B, 1, 1, T); None where none is."""
+        """Return which of a tile's keys are padding, (B, 1, 1, T); None where none is.
+
+        On a GPU nobody waits to hear whether any is.
+        """
         plan = self.plan
         if plan.hidden_BM is None:
             return None
         examples = slice(group.start // plan.heads, -(-group.stop // plan.heads))
         hidden_BT = plan.hidden_BM[examples, columns]
+        if not hidden_BT.is_cpu:
+            return hidden_BT[:, None, None]
         place = (examples.start, columns.start, columns.stop)
         if place not in self.padded:
             self.padded[place] = bool(hidden_BT.any())
         return hidden_BT[:, None, None] if self.padded[place] else None
-
-    def keep(self, like: Tensor) -> Tensor:
-        """Return the next tile's dropout factors, 0 or 1 / (1 - p)."""
-        kept = 1.0 - self.plan.dropout
-        return torch.empty_like(like).bernoulli_(kept, generator=self.generator).div_(kept)
 
 
 class _Streamed(torch.autograd.Function):
@@ -211,7 +219,7 @@ def _attend(plan: _Plan, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tenso
                 fades = torch.exp(top - shift)
                 total.mul_(fades).add_(p_LST.sum(-1, keepdim=True))
                 if plan.dropout:
-                    p_LST.mul_(tiles.keep(p_LST))
+                    p_LST.mul_(tiles.drops.factors(p_LST))
                 out.mul_(fades).baddbmm_(p_LST, v[group, columns])
                 top.copy_(largest)
     alone_LN1 = total_LN1 == 0.0
@@ -244,7 +252,7 @@ def _gradients(
                 ds_LST = torch.bmm(do, values.mT)
                 kept_LST = p_LST
                 if plan.dropout:
-                    keep_LST = tiles.keep(p_LST)
+                    keep_LST = tiles.drops.factors(p_LST)
                     kept_LST = p_LST * keep_LST
                     ds_LST.mul_(keep_LST)
                 dv[group, columns].baddbmm_(kept_LST.mT, do)

@@ -20,6 +20,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from attention_impls._dropout import Drops, draw_seed
+
 TILE = 2**18
 """Logits in a tile: 1 MiB in float32, which stays in the cache."""
 
@@ -42,7 +44,7 @@ class Rounds:
 
 def attend_rounds(q_BHNK: Tensor, k_BHNK: Tensor, v_BHNV: Tensor, rounds: Rounds) -> Tensor:
     """Return softmax over the keys of all rounds times v, (B, H, N, V); zero without a key."""
-    seed = int(torch.randint(2**62, ())) if rounds.dropout else 0
+    seed = draw_seed(rounds.dropout)
     out: Tensor = _InChunks.apply(q_BHNK, k_BHNK, v_BHNV, rounds, seed)  # type: ignore[no-untyped-call]
     return out
 
@@ -142,7 +144,7 @@ class _InChunks(torch.autograd.Function):
         # Heads innermost in memory, as the output projection reads them.
         out_BHNV = q_BHNK.new_empty(batch, n, heads, width).transpose(1, 2)
         top_BHN1, inverse_BHN1 = (q_BHNK.new_empty(batch, heads, n, 1) for _ in range(2))
-        generator = torch.Generator(q_BHNK.device).manual_seed(seed)
+        drops = Drops(rounds.dropout, seed, q_BHNK.device)
         for example in range(batch):
             for head in range(heads):
                 at = (example, head)
@@ -166,7 +168,7 @@ class _InChunks(torch.autograd.Function):
                         p_TSW.sub_(_finite(largest_TS1)).exp_()
                         torch.sum(p_TSW, dim=-1, keepdim=True, out=sum_US1[chunks])
                         if rounds.dropout:
-                            p_TSW *= _keep(p_TSW, rounds.dropout, generator)
+                            p_TSW *= drops.factors(p_TSW)
                         torch.bmm(p_TSW, v_UWV[chunks], out=read_USV[chunks])
                     largest_N1 = one.unsorted(largest_US1)
                     higher_N1 = torch.maximum(top_N1, largest_N1)
@@ -201,7 +203,7 @@ def _gradients(ctx: Any, dout_BHNV: Tensor) -> tuple[Tensor | None, ...]:
     dq, dk, dv = (
         x.new_empty(batch, n, heads, x.shape[-1]).transpose(1, 2) for x in (q_BHNK, k_BHNK, v_BHNV)
     )
-    generator = torch.Generator(q_BHNK.device).manual_seed(ctx.seed)
+    drops = Drops(rounds.dropout, ctx.seed, q_BHNK.device)
     for example in range(batch):
         for head in range(heads):
             at = (example, head)
@@ -230,7 +232,7 @@ def _gradients(ctx: Any, dout_BHNV: Tensor) -> tuple[Tensor | None, ...]:
                     torch.bmm(dout_TSV, v_UWV[chunks].mT, out=ds_TSW)
                     kept_TSW = p_TSW
                     if rounds.dropout:
-                        keep_TSW = _keep(p_TSW, rounds.dropout, generator)
+                        keep_TSW = drops.factors(p_TSW)
                         kept_TSW = p_TSW * keep_TSW
                         ds_TSW *= keep_TSW
                     _add_to_keys(dv_ring, chunks, kept_TSW, dout_TSV, 1.0)
@@ -256,8 +258,3 @@ def _add_to_keys(ring: Tensor, chunks: slice, a_TSW: Tensor, x_TSK: Tensor, scal
 def _finite(x: Tensor) -> Tensor:
     """Put zero for minus infinity."""
     return x.masked_fill(x == -math.inf, 0.0)
-
-
-def _keep(like: Tensor, dropout: float, generator: torch.Generator) -> Tensor:
-    """Return the next tile's dropout factors, 0 or 1 / (1 - p)."""
-    return torch.empty_like(like).bernoulli_(1.0 - dropout, generator=generator).div_(1.0 - dropout)

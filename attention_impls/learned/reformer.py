@@ -164,17 +164,19 @@ class Reformer(Attention):
             # Two hashes, whose buckets multiply to about as many.
             first = min(COLUMNS, math.ceil(math.sqrt(half / 2)))
             factors = [first, min(COLUMNS, math.ceil(half / (2 * first)))]
-        bucket, total = None, 1
-        for number, columns in enumerate(factors):
-            directions_HRKT = self.directions_HRK2T[:, :, :, number, :columns].to(x_BHNK)
-            along_BHRNT = x_BHNK.unsqueeze(2) @ directions_HRKT
-            nearest = torch.cat([along_BHRNT, -along_BHRNT], dim=-1).argmax(-1)
-            bucket = nearest if bucket is None else bucket * (2 * columns) + nearest
-            total *= 2 * columns
-        assert bucket is not None
+        total = math.prod(2 * columns for columns in factors)
+        rounds = []
+        # One round at a time: what all of them hash together would outweigh the attention.
+        for number in range(self.config.rounds):
+            bucket_BHN = torch.zeros_like(x_BHNK[..., 0], dtype=torch.int64)
+            for factor, columns in enumerate(factors):
+                directions_HKT = self.directions_HRK2T[:, number, :, factor, :columns].to(x_BHNK)
+                bucket_BHN = bucket_BHN * (2 * columns) + _nearest(x_BHNK @ directions_HKT)
+            rounds.append(bucket_BHN)
+        bucket_BHRN = torch.stack(rounds, dim=2)
         if mask_BN is not None:
-            bucket = bucket.masked_fill(~mask_BN[:, None, None, :], total)
-        return bucket
+            bucket_BHRN = bucket_BHRN.masked_fill(~mask_BN[:, None, None, :], total)
+        return bucket_BHRN
 
     def attend(
         self,
@@ -320,3 +322,13 @@ class Reformer(Attention):
     def _penalty(self) -> float:
         """Return what is taken off the logit of a position with itself."""
         return 0.0 if self.config.parity == "lra2021" else SELF
+
+
+def _nearest(along_BHNT: Tensor) -> Tensor:
+    """Return which of T directions and, behind these, of their opposites is nearest, (B, H, N).
+
+    The first of several, as in [along, -along], which is not written out.
+    """
+    most, first = along_BHNT.max(-1)
+    least, last = along_BHNT.min(-1)
+    return torch.where(most >= -least, first, last + along_BHNT.shape[-1])

@@ -43,7 +43,8 @@ class SinkhornConfig(MechanismConfig, frozen=True):
     temperature: Annotated[float, msgspec.Meta(gt=0)] = 0.75
     """Divides what the sorting network says: lower is nearer to a permutation."""
     noise: bool = True
-    """Gumbel noise on what the sorting network says, in training only."""
+    """Gumbel noise on what the sorting network says, in training only. Drawn as dropout is, from
+    torch's generator, which a training seeds; the layer's own seed has no part in it."""
     parity: Literal["none", "lra2021"] = "none"
     """lra2021: what the arena's code amounts to (it had block=50, and 64 for images). Nothing is
     sorted, so there is no network, and the other fields but `block` have no effect. A query reads
@@ -57,11 +58,12 @@ class SinkhornConfig(MechanismConfig, frozen=True):
 class Sinkhorn(Attention):
     """softmax(q [k; S k]^T / sqrt(K)) [v; S v] in blocks, with S a doubly stochastic mix of blocks.
 
-    In O(N (S + N / S)) time and O(N + (N / S)^2) memory. A sorting network per head, two linear
-    maps with a ReLU between, says from the sum of a block's inputs which blocks it wants;
-    Sinkhorn's iterations balance that, so that each is wanted about once. A single block reads all
-    its keys twice, which is softmax attention. The network has an output per block of the longest
-    input, so the length is limited.
+    In O(N (S + N / S)) time and O(N + (N / S)^2) memory, or O(N S + (N / S)^2) where there is
+    something to mask (padding, later positions, the end of a short last block) and with dropout on
+    a CPU. A sorting network per head, two linear maps with a ReLU between, says from the sum of a
+    block's inputs which blocks it wants; Sinkhorn's iterations balance that, so that each is wanted
+    about once. A single block reads all its keys twice, which is softmax attention. The network has
+    an output per block of the longest input, so the length is limited.
 
     Causal, a block wants only earlier ones, by the inputs up to its own first position, and rows
     alone are normalised: a triangular matrix that is doubly stochastic is the identity, so that
@@ -123,14 +125,18 @@ class Sinkhorn(Attention):
         if self.config.parity == "lra2021":
             return super().project(x_BND, context, source_BMD, state)
         count = -(-x_BND.shape[1] // self.config.block)
-        x_BND = zero_padding(x_BND, context.query_mask_BN)
+        # A block wants by what it holds as a source, as the other blocks see it.
+        key_mask_BN = context.key_mask_BM
+        x_BND = zero_padding(x_BND, context.query_mask_BN if key_mask_BN is None else key_mask_BN)
         with torch.autocast(x_BND.device.type, enabled=False):
             precise = torch.promote_types(self.sort_hidden.weight.dtype, torch.float32)
             x_BUSD = self._blocks(x_BND.to(precise).unsqueeze(1)).squeeze(1)
             sums_BUD = x_BUSD.sum(2)
             if context.causal:
                 # Up to the block's own first position, which each of its queries may see.
-                sums_BUD = sums_BUD.cumsum(1) - sums_BUD + x_BUSD[:, :, 0]
+                # Later positions are never added: taken off again, they would leave their rounding.
+                before_BUD = F.pad(sums_BUD[:, :-1].cumsum(1), (0, 0, 1, 0))
+                sums_BUD = before_BUD + x_BUSD[:, :, 0]
             hidden_BUD = F.relu(_linear(self.sort_hidden, sums_BUD))
             wanted = _linear(self.sort_wanted, hidden_BUD)
             wanted_BUHL = wanted.view(*wanted.shape[:2], self.dims.heads, self.longest)
@@ -179,9 +185,10 @@ class Sinkhorn(Attention):
         k_BUHXK, v_BUHXV = (with_sorted(x, sort_BHUW, inverse_BHUS) for x in (k_BHUSK, v_BHUSV))
         permitted = None
         if shares_BHUS is not None:
-            own = real_BUS[:, :, None, None, :].expand(batch, -1, heads, size, -1)
+            own = real_BUS[:, :, None, None, :]
             if context.causal:
                 own = own & causal_mask(size, size, own.device)
+            own = own.expand(batch, -1, heads, size, -1)
             sorted_BUH1S = (shares_BHUS > FLOOR).transpose(1, 2).unsqueeze(3)
             permitted = torch.cat([own, sorted_BUH1S.expand_as(own)], dim=-1).flatten(0, 1)
         # Blocks stand as a batch of their own, so that heads stay as the projections have them.

@@ -193,7 +193,9 @@ def _shared_softmax(
     apart for that, and when compiled with padding, where no branch may depend on them.
 
     A row's maximum is over all keys, padding included, whose share is taken out of both sum and
-    normaliser. Dropout falls on the same pairs in all examples, as in the Long Range Arena.
+    normaliser. Dropout falls on the same pairs in all examples, as in the Long Range Arena. With
+    padding it waits for a GPU to say how far apart they are: weights for each example, which would
+    not have to ask, are as many times as large.
     """
     batch, heads, m, width = v_BHMV.shape
     n, precise = logits_HNM.shape[1], logits_HNM.dtype

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from attention_impls._dropout import Drops, draw_seed
 from attention_impls.contract import Position, default_scale
 from attention_impls.pattern._band import Band
 
@@ -53,7 +54,7 @@ def blocked_attention(
         position=position,
         origin=origin,
         dropout=dropout,
-        seed=int(torch.randint(2**62, ())) if dropout else 0,
+        seed=draw_seed(dropout),
     )
     out_BHNV: Tensor = _Blocked.apply(q_BHNK, k_BHMK, v_BHMV, plan)  # type: ignore[no-untyped-call]
     return out_BHNV
@@ -116,7 +117,7 @@ class _Weights:
         # Inside a window the band cuts off two triangles; what lies between them is never masked.
         outside_SW = ~band.window_mask(like.device)
         self.corners = [(columns, outside_SW[:, columns]) for columns in band.corners]
-        self.generator = torch.Generator(like.device).manual_seed(plan.seed)
+        self.drops = Drops(plan.dropout, plan.seed, like.device)
 
     def __call__(
         self, q_TSK: Tensor, k_TKW: Tensor, example: int, blocks: slice, bias: Tensor | None
@@ -140,11 +141,6 @@ class _Weights:
             own_TS = logits.diagonal(plan.band.lead, -2, -1)
             own_TS.masked_fill_(alone_TS1.squeeze(-1), 0.0)
         return torch.softmax(logits, dim=-1, out=logits)
-
-    def keep(self, like_TSW: Tensor) -> Tensor:
-        """Return the next tile's dropout factors, 0 or 1 / (1 - p)."""
-        kept = 1.0 - self.plan.dropout
-        return torch.empty_like(like_TSW).bernoulli_(kept, generator=self.generator).div_(kept)
 
 
 class _Blocked(torch.autograd.Function):
@@ -172,7 +168,7 @@ class _Blocked(torch.autograd.Function):
             at = (example, head, blocks)
             p_TSW = weights(q_BHUSK[at], k_BHUKW[at], example, blocks, bias)
             if plan.dropout:
-                p_TSW *= weights.keep(p_TSW)
+                p_TSW *= weights.drops.factors(p_TSW)
             out_TSV = torch.bmm(p_TSW, v_BHUVW[at].mT, out=scratch[: len(p_TSW)])
             alone_TS1 = plan.alone(example, blocks)
             out_BHUSV[at] = out_TSV if alone_TS1 is None else out_TSV.masked_fill(alone_TS1, 0.0)
@@ -212,7 +208,7 @@ class _Blocked(torch.autograd.Function):
             ds_TSW = torch.bmm(dout_TSV, v_BHUVW[at], out=scratch[: len(q_TSK)])
             kept_TSW = p_TSW
             if plan.dropout:
-                keep_TSW = weights.keep(p_TSW)
+                keep_TSW = weights.drops.factors(p_TSW)
                 kept_TSW = p_TSW * keep_TSW
                 ds_TSW *= keep_TSW
             _add_to_keys(dv_BHUSV[example, head], blocks, band, kept_TSW, dout_TSV)

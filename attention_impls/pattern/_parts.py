@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from attention_impls._dropout import Drops, draw_seed
 from attention_impls.contract import Position, default_scale
 from attention_impls.pattern._layouts import Layout
 
@@ -116,7 +117,7 @@ def attend_part(
     with torch.autocast(q.device.type, enabled=False):
         if autograd or _written_is_cheaper(q, part.layout):
             return _written_out(q, k, v, part)
-        seed = int(torch.randint(2**62, ())) if part.dropout else 0
+        seed = draw_seed(part.dropout)
         out_BHUSV, lse_BHUS = _Tiled.apply(q, k, v, part, seed)  # type: ignore[no-untyped-call]
         return out_BHUSV, lse_BHUS
 
@@ -187,7 +188,7 @@ class _Tiles:
         self.together = _together(layout, size)
         self.scratch = q_BHUSK.new_empty(self.together * size * layout.width)
         self.scale = default_scale(q_BHUSK.shape[-1])
-        self.generator = torch.Generator(q_BHUSK.device).manual_seed(seed)
+        self.drops = Drops(part.dropout, seed, q_BHUSK.device)
 
     def __iter__(self) -> Iterator[tuple[int, int, slice, Tensor, Tensor]]:
         """Yield (example, head, blocks, their keys (T, W, K), their logits (T, S, W)): the logits
@@ -226,11 +227,6 @@ class _Tiles:
         """Return the beginning of a flat tensor in a shape."""
         return scratch[: math.prod(shape)].view(shape)
 
-    def keep(self, like_TSW: Tensor) -> Tensor:
-        """Return the next tile's dropout factors, 0 or 1 / (1 - p)."""
-        kept = 1.0 - self.part.dropout
-        return torch.empty_like(like_TSW).bernoulli_(kept, generator=self.generator).div_(kept)
-
 
 class _Tiled(torch.autograd.Function):
     """A part's softmax, its log sum, and the gradient of both, tile by tile."""
@@ -254,7 +250,7 @@ class _Tiled(torch.autograd.Function):
             total_TS1 = p_TSW.sum(dim=-1, keepdim=True)
             lse_BHUS[at] = total_TS1.log().add_(top_TS1).squeeze(-1)
             if part.dropout:
-                p_TSW *= tiles.keep(p_TSW)
+                p_TSW *= tiles.drops.factors(p_TSW)
             v_TWV = part.layout.tile(v_BHPV[example, head], *at)
             # At least 1 where there is a key: the greatest weight is exp(0).
             out_BHUSV[at] = torch.bmm(p_TSW, v_TWV).div_(total_TS1.clamp_(min=1.0))
@@ -288,7 +284,7 @@ class _Tiled(torch.autograd.Function):
                 torch.bmm(dout_TSV, v_TWV.mT, out=ds_TSW)
                 kept_TSW = p_TSW
                 if part.dropout:
-                    keep_TSW = tiles.keep(p_TSW)
+                    keep_TSW = tiles.drops.factors(p_TSW)
                     kept_TSW = p_TSW * keep_TSW
                     ds_TSW *= keep_TSW
                 layout.add_product(dv_BHPV[example, head], *at, kept_TSW, dout_TSV)

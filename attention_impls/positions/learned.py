@@ -39,9 +39,10 @@ class Learned(Position):
 
 
 def look_up(table_LD: Tensor, positions_N: Tensor) -> Tensor:
-    """Return the rows of a table of positions, (N, D); more of them than it has are refused.
+    """Return the rows of a table of positions, (N, D). Raises `UnsupportedError` for more of them
+    than it has and, on a CPU, for one that it has not.
 
-    The positions themselves are not looked at: on a GPU that would wait for it, at every call.
+    On a GPU the positions themselves are not looked at: that would wait for it, at every call.
     """
     rows, asked = len(table_LD), len(positions_N)
     if asked > rows:
@@ -49,4 +50,11 @@ def look_up(table_LD: Tensor, positions_N: Tensor) -> Tensor:
             f"learned positions were built for at most {rows} positions, got {asked}; "
             "build them with a larger max_length"
         )
+    if asked and positions_N.is_cpu and not torch.compiler.is_compiling():
+        for place in (int(positions_N.amin()), int(positions_N.amax())):
+            if not 0 <= place < rows:
+                raise UnsupportedError(
+                    f"learned positions were built for 0 to {rows - 1}, got {place}; "
+                    "build them with a larger max_length, or count from 0"
+                )
     return table_LD[positions_N]

@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from attention_impls.contract import Context, Dims, MechanismConfig, Mixer
 from lra.core.cards import AttentionCard, Capabilities
+from lra.core.errors import UsageError
 
 
 class LstmConfig(MechanismConfig, frozen=True):
@@ -66,7 +67,12 @@ class Lstm(Mixer):
         shared: nn.Module | None = None,
         seed: int = 0,
     ) -> None:
+        """Refuse a width that two recurrences cannot share."""
         super().__init__(dims, config, layer_index=layer_index, shared=shared, seed=seed)
+        if dims.width < 2:
+            raise UsageError(
+                f"lstm: a width of {dims.width} is too small for two; choose 2 or more"
+            )
         first = dims.width - dims.width // 2
         self.first = nn.LSTM(dims.width, first, batch_first=True)
         self.second = nn.LSTM(dims.width, dims.width - first, batch_first=True)
@@ -160,6 +166,10 @@ def _read(
     if mask_BN is None:
         y_BNW, h_new, c_new = _run(lstm, u_BND, h_BW, c_BW)
         return (y_BNW.flip(1) if flip else y_BNW), h_new, c_new
+    if n == 1:
+        # Of one position nothing has to be counted, which would wait for a GPU at every step.
+        y_BNW, h_new, c_new = _run(lstm, u_BND, h_BW, c_BW)
+        return y_BNW, torch.where(mask_BN, h_new, h_BW), torch.where(mask_BN, c_new, c_BW)
     if flip:
         mask_BN = mask_BN.flip(1)
     order_BN = torch.argsort((~mask_BN).to(torch.int8), dim=1, stable=True)

@@ -65,7 +65,8 @@ class ModelSpec(Frozen, frozen=True, kw_only=True):
     heads: Positive
     mlp_width: Positive
     dropout: Fraction = 0.0
-    attention_dropout: Fraction = 0.0
+    attention_dropout: Annotated[float, msgspec.Meta(ge=0.0, lt=1.0)] = 0.0
+    """Below 1: weights that are kept are divided by how many are."""
     position: str = "sinusoidal"
     pooling: Literal["cls", "mean", "first"] = "mean"
     """cls: a learned vector prepended to the input. first: the first token's output, which the

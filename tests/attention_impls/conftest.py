@@ -10,6 +10,8 @@ import msgspec
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from attention_impls.contract import Context, Dims, Layer, MechanismConfig, Position
 from lra.core.catalogue import find, load, names
@@ -180,3 +182,22 @@ def check_oracle() -> Callable[..., None]:
             )
 
     return check
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the most elements of any tensor that an operation returned."""
+
+    elements = 0
+    """Of 8 bytes."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        sizes = [x.untyped_storage().nbytes() // 8 for x in tree_leaves(out) if torch.is_tensor(x)]
+        self.elements = max([self.elements, *sizes])
+        return out
+
+
+@pytest.fixture
+def largest_tensor() -> type[Largest]:
+    """Return the mode that watches, whose `elements` say how much."""
+    return Largest

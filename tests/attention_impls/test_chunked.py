@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from attention_impls.contract import Context
 from attention_impls.dense import _streamed
@@ -76,26 +75,14 @@ def test_dropout_is_the_same_in_both_passes(build, draw) -> None:
     torch.testing.assert_close(found, wanted)
 
 
-class Largest(TorchDispatchMode):
-    """Remembers the most elements of any tensor that an operation returned."""
-
-    elements = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        sizes = [x.untyped_storage().nbytes() // 8 for x in tree_leaves(out) if torch.is_tensor(x)]
-        self.elements = max([self.elements, *sizes])
-        return out
-
-
 @pytest.mark.parametrize("causal", [False, True])
 def test_nothing_of_all_pairs_exists_even_with_a_bias_padding_and_dropout(
-    causal, build, draw, some_padding
+    causal, build, draw, some_padding, largest_tensor
 ) -> None:
     layer = build(("chunked", {"query_chunk": 8, "key_chunk": 8}), dropout=0.5).train()
     position = load(find("position", "alibi"))(layer.dims)
     qkv = draw(1, 256)
-    with Largest() as largest:
+    with largest_tensor() as largest:
         out, _ = layer.attend(*qkv, Context(causal, None, some_padding(1, 256), position))
         out.sum().backward()
     assert largest.elements <= 256 * 2 * 8
@@ -110,3 +97,17 @@ def test_autocast_does_not_reach_inside(build, draw) -> None:
         gradient = torch.autograd.grad(found.sum(), qkv[2])[0]
     torch.testing.assert_close(found, wanted)
     torch.testing.assert_close(gradient, torch.autograd.grad(wanted.sum(), qkv[2])[0])
+
+
+def test_on_a_gpu_many_heads_are_worked_on_together(build, monkeypatch) -> None:
+    """Each group is a round of launches: of 64 heads there is one for each pair of chunks."""
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
+    layer = build(("chunked", {})).to("meta")
+    seen = []
+    inner = _streamed._Tiles.logits
+    monkeypatch.setattr(
+        _streamed._Tiles, "logits", lambda *asked: seen.append(asked[1:4]) or inner(*asked)
+    )
+    with torch.no_grad():
+        layer.attend(*[torch.empty(8, 8, 1024, 64, device="meta")] * 3, Context())
+    assert len(seen) == 4 * 2

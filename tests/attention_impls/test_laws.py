@@ -27,13 +27,15 @@ LAWS = [law for law in kit.select() if law.name not in AS_THEY_ARE]
 
 
 class Quick(Subject):
-    """Asked at few lengths, in the configuration asked for and one other."""
+    """Asked at few lengths, in the configuration asked for, one other, and in parity."""
 
     lengths = (1, 2, 7, 37)  # type: ignore[assignment]
 
     @property
     def configs(self) -> tuple[MechanismConfig, ...]:
-        return (self.config, *self.mechanism.trials[:1])
+        other, rest = self.mechanism.trials[:1], self.mechanism.trials[1:]
+        in_parity = [trial for trial in rest if getattr(trial, "parity", "none") != "none"]
+        return (self.config, *other, *in_parity)
 
 
 @pytest.mark.parametrize("name", names("mechanism"))

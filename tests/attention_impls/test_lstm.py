@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from attention_impls.contract import Context
+from lra.core.errors import UsageError
 
 
 def sigmoid(x: float) -> float:
@@ -59,6 +60,20 @@ def test_a_state_after_padding_is_that_of_the_last_real_position(build) -> None:
     assert not bool(state.hidden_BD[1].any()) and state.seen_B.tolist() == [5, 5]
 
 
+@torch.no_grad()
+def test_one_padded_position_leaves_the_state(build) -> None:
+    layer = build(("lstm", {}))
+    x = torch.randn(2, 3, 12, dtype=torch.float64)
+    state = layer.init_state(2, length=5, device=x.device, dtype=x.dtype)
+    before = layer(x[:, :2], Context(True), state=state).state
+    mask = torch.tensor([[True], [False]])
+    y, after = layer(x[:, 2:], Context(True, mask), state=before)
+    bare = layer(x[:, 2:], Context(True), state=before)
+    assert torch.equal(y[0], bare.y_BND[0]) and not bool(y[1].any())
+    for found, new, old in zip(after[:2], bare.state, before, strict=False):
+        assert torch.equal(found, torch.stack([new[0], old[1]]))
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_every_parameter_is_trained_in_either_direction(causal, build) -> None:
     layer = build(("lstm", {}), width=7)
@@ -74,3 +89,8 @@ def test_it_begins_by_remembering(build) -> None:
         width = half.hidden_size
         assert bool((total[width : 2 * width] == bias).all())
         assert float(total[:width].abs().max()) <= 2 / math.sqrt(width)
+
+
+def test_a_width_of_one_is_refused_in_one_line(build) -> None:
+    with pytest.raises(UsageError, match="lstm: a width of 1 is too small for two; choose 2 or"):
+        build(("lstm", {}), width=1)

@@ -181,6 +181,14 @@ def test_alibi_is_a_symmetric_distance_whatever_the_block() -> None:
     assert not position.state_dict()
 
 
+@pytest.mark.parametrize("name", ["learned", "learned_from_sinusoid"])
+@pytest.mark.parametrize("place", [20, -1])
+def test_a_position_outside_of_the_table_is_refused_in_one_line(name: str, place: int) -> None:
+    with pytest.raises(UnsupportedError, match=f"^learned .* for 0 to 19, got {place}; build them"):
+        scheme(name).embed(torch.tensor([3, place]))
+    assert scheme(name).embed(torch.arange(0)).shape == (0, 12)
+
+
 def test_learned_positions_never_wait_for_the_device() -> None:
     """On a meta tensor there is no value to look at."""
     position = scheme("learned").to("meta")

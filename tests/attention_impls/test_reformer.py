@@ -131,6 +131,19 @@ def test_buckets_feel_directions_alone(build) -> None:
     assert torch.equal(layer.buckets(-x, None), opposite)
 
 
+def test_of_equally_near_directions_the_first_counts() -> None:
+    along = torch.randint(-2, 3, (500, 1, 1, 7)).double()
+    wanted = torch.cat([along, -along], dim=-1).argmax(-1)
+    assert torch.equal(reformer._nearest(along), wanted)
+
+
+def test_rounds_hash_one_after_the_other(build, largest_tensor) -> None:
+    layer = build(("reformer", {"chunk": 4, "rounds": 8}))
+    with largest_tensor() as largest:
+        layer.buckets(torch.randn(1, 2, 256, 8, dtype=torch.float64), None)
+    assert largest.elements <= 2 * 256 * 64
+
+
 def test_padding_has_a_bucket_behind_all_others(build) -> None:
     layer = build(("reformer", {"chunk": 1, "rounds": 2}))
     mask = torch.rand(2, 300) > 0.3

@@ -108,6 +108,16 @@ def test_noise_is_for_training_only(build) -> None:
     torch.testing.assert_close(quiet(x, Context()).y_BND, still)
 
 
+def test_huge_later_inputs_leave_no_rounding_behind(build) -> None:
+    """In float32, where a sum that they were added to and taken off again would have lost all."""
+    layer = build(("sinkhorn", {"block": 8}), dtype=torch.float32)
+    x = torch.randn(1, 40, 12)
+    later = x.clone()
+    later[:, 36:] *= 1e8
+    found, wanted = (layer(y, Context(causal=True)).y_BND[:, :36] for y in (later, x))
+    assert torch.equal(found, wanted)
+
+
 def test_the_arenas_sums_by_hand(build) -> None:
     """Six positions in blocks of two: three sets {0, 3}, {1, 4}, {2, 5} and two runs of three.
 

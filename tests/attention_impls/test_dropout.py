@@ -1,0 +1,69 @@
+"""Dropout of every mechanism, whatever way it computes: each weight falls, and keeps its mean."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+
+from attention_impls.contract import Attention, Context
+
+HAVE_NONE = ("identity", "linear", "lstm", "nystromformer", "performer", "s4d")
+"""As their docstrings or their lack of weights say. Nor did the arena's Reformer drop any."""
+ALIKE_IN_A_BATCH = ("synthesizer",)
+"""The same pairs fall in all examples where these share their weights."""
+N, DRAWS, DROPOUT = 12, 150, 0.5
+WAYS = {
+    "as it is": {},
+    "tiles": {"TILE": 100, "LONG": 100, "DENSE_ADVANTAGE": 0, "TILE_COST": 0},
+    "written": {"DENSE_ADVANTAGE": 0, "TILE_COST": 2**14},
+}
+
+
+@torch.no_grad()
+def test_every_weight_falls_and_keeps_its_mean(
+    any_case, build, directions, small_blocks, monkeypatch
+) -> None:
+    name, config = any_case
+    layer = build(any_case, qkv_width=2 * N, dropout=DROPOUT)
+    x = torch.randn(1, N, 12, dtype=torch.float64)
+    for causal in directions(layer):
+        wanted = layer.eval()(x, Context(causal)).y_BND
+        found = layer.train()(x, Context(causal)).y_BND
+        if name in HAVE_NONE or (name == "reformer" and config.get("parity") == "lra2021"):
+            assert torch.equal(found, wanted)
+            continue
+        assert isinstance(layer, Attention) and not torch.equal(found, wanted)
+        for constants in WAYS.values():
+            with monkeypatch.context() as patch:
+                set_everywhere(patch, constants)
+                check(layer, x, causal, calls=DRAWS if name in ALIKE_IN_A_BATCH else 1)
+
+
+def set_everywhere(patch: pytest.MonkeyPatch, constants: dict[str, int]) -> None:
+    for name, module in list(sys.modules.items()):
+        for constant in constants:
+            if name.startswith("attention_impls.") and hasattr(module, constant):
+                patch.setattr(module, constant, constants[constant])
+
+
+def check(layer: Attention, x_1ND: torch.Tensor, causal: bool, calls: int) -> None:
+    """Each example of a batch is a draw."""
+    wanted_HNN = weights(layer.eval(), x_1ND, causal)[0]
+    batch_BND = x_1ND.expand(DRAWS // calls, -1, -1)
+    torch.manual_seed(0)
+    draws = torch.cat([weights(layer.train(), batch_BND, causal) for _ in range(calls)])
+    deviation_HNN = draws.std(0)
+    assert bool((deviation_HNN[wanted_HNN != 0.0] > 0.0).all())
+    error_HNN = (draws.mean(0) - wanted_HNN).abs()
+    assert bool((error_HNN <= 5 * deviation_HNN / DRAWS**0.5).all())
+
+
+def weights(layer: Attention, x_BND: torch.Tensor, causal: bool) -> torch.Tensor:
+    """Return what each query takes of each key, (B, H, N, N): the values are unit vectors."""
+    training, context = layer.training, Context(causal)
+    # The Sinkhorn Transformer's noise is drawn here.
+    q, k, v, extra = layer.eval().project(x_BND, context, None, None)
+    unit = torch.eye(N, dtype=v.dtype).expand(*v.shape[:2], N, N)
+    return layer.train(training).attend(q, k, unit, context, **extra)[0]
