@@ -38,6 +38,10 @@ DENSE_ADVANTAGE = 2
 """Pairs that one fused dense call works off in the time of one pair in tiles (1.3 at heads of 64,
 2.5 at heads of 16)."""
 
+DENSE_MOST = 2**21
+"""Pairs of a head beyond which nothing is computed densely, however near the pattern is to all of
+them: a mask of all pairs grows with the square of the length."""
+
 Hidden = list[tuple[slice, Tensor]]
 """Columns of a tile, and which of its pairs there may not interact: broadcasts to (T, S, W')."""
 
@@ -93,11 +97,16 @@ def needs_autograd(q_BHNK: Tensor, position: Position | None) -> bool:
     return trained or torch.compiler.is_compiling() or q_BHNK.device.type != "cpu"
 
 
-def dense_is_cheaper(everything: int, pairs: int, *, parts: int, autograd: bool) -> bool:
+def dense_is_cheaper(
+    everything: int, pairs: int, *, parts: int, autograd: bool, reached: bool
+) -> bool:
     """Whether all pairs of a head in one fused call cost less than some of them in parts.
 
-    On a CPU each part takes a tile at least, however short the input.
+    On a CPU each part takes a tile at least, however short the input. `reached` says that the
+    input is no longer than the pattern reaches, which bounds the mask by itself.
     """
+    if everything > DENSE_MOST and not reached:
+        return False
     calls = 0 if autograd else parts * TILE_COST
     return everything <= DENSE_ADVANTAGE * (pairs + calls)
 

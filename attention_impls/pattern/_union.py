@@ -58,7 +58,11 @@ class UnionOfPatterns(Attention):
         n, m = q_BHNK.shape[2], k_BHMK.shape[2]
         pairs = self.pairs(n, m, causal=context.causal)
         autograd = needs_autograd(q_BHNK, context.position)
-        dense = n <= 1 or dense_is_cheaper(n * m, pairs, parts=2, autograd=autograd)
+        # The last border is the stride: so few positions are all in the union.
+        reached = m <= self.borders[-1]
+        dense = n <= 1 or dense_is_cheaper(
+            n * m, pairs, parts=2, autograd=autograd, reached=reached
+        )
         compute = self._dense if dense else self.in_parts
         return compute(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, context), state
 

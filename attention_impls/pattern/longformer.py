@@ -238,7 +238,13 @@ class Longformer(Attention):
         band = Band(n, n, left=min(left, n - 1), right=min(right, n - 1), size=size)
         mask_BN = context.key_mask_BM
         autograd, most = needs_autograd(q_BHNK, None), places_BG.shape[1]
-        if dense_is_cheaper(n * n, band.pairs + n * most, parts=2, autograd=autograd):
+        if dense_is_cheaper(
+            n * n,
+            band.pairs + n * most,
+            parts=2,
+            autograd=autograd,
+            reached=left >= n - 1,
+        ):
             near_NN = band.mask(q_BHNK.device)
             permitted = None if near_NN is None else near_NN | special_BN[:, None, None, :]
             if mask_BN is not None:

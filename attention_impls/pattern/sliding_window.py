@@ -102,7 +102,13 @@ class SlidingWindow(Attention):
         band = self._band(n, k_BHMK.shape[2], causal=context.causal)
         position = context.position
         autograd = needs_autograd(q_BHNK, position)
-        if dense_is_cheaper(n * band.m, band.pairs, parts=1, autograd=autograd):
+        if dense_is_cheaper(
+            n * band.m,
+            band.pairs,
+            parts=1,
+            autograd=autograd,
+            reached=band.left >= band.m - 1,
+        ):
             compute = dense_attention
         else:
             compute = folded_attention if autograd else blocked_attention
