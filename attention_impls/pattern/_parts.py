@@ -38,6 +38,10 @@ DENSE_ADVANTAGE = 2
 """Pairs that one fused dense call works off in the time of one pair in tiles (1.3 at heads of 64,
 2.5 at heads of 16)."""
 
+DENSE_DROPPING = 0.5
+"""What is left of that advantage on a CPU where weights are dropped: the call is then no longer
+fused (1.0 to 1.8 instead of 2, least where a batch's weights fill no cache)."""
+
 DENSE_MOST = 2**21
 """Pairs of a head beyond which nothing is computed densely, however near the pattern is to all of
 them: a mask of all pairs grows with the square of the length."""
@@ -98,7 +102,7 @@ def needs_autograd(q_BHNK: Tensor, position: Position | None) -> bool:
 
 
 def dense_is_cheaper(
-    everything: int, pairs: int, *, parts: int, autograd: bool, reached: bool
+    everything: int, pairs: int, *, parts: int, autograd: bool, reached: bool, dropout: float
 ) -> bool:
     """Whether all pairs of a head in one fused call cost less than some of them in parts.
 
@@ -107,8 +111,10 @@ def dense_is_cheaper(
     """
     if everything > DENSE_MOST and not reached:
         return False
-    calls = 0 if autograd else parts * TILE_COST
-    return everything <= DENSE_ADVANTAGE * (pairs + calls)
+    if autograd:
+        return everything <= DENSE_ADVANTAGE * pairs
+    advantage = DENSE_ADVANTAGE * DENSE_DROPPING if dropout else DENSE_ADVANTAGE
+    return everything <= advantage * (pairs + parts * TILE_COST)
 
 
 def attend_part(

@@ -123,7 +123,7 @@ class Bigbird(Attention):
         table_XHUA = self._tables(lengths, count, device)
         autograd = needs_autograd(q_BHNK, None)
         # The mask is by example and head: only where calls outweigh whatever they compute.
-        if dense_is_cheaper(n * n, 0, parts=2, autograd=autograd, reached=False):
+        if dense_is_cheaper(n * n, 0, parts=2, autograd=autograd, reached=False, dropout=dropout):
             permitted = self._between_positions(table_XHUA, lengths, n)
             if mask_BN is not None:
                 permitted = permitted & mask_BN[:, None, None, :]

@@ -244,6 +244,7 @@ class Longformer(Attention):
             parts=2,
             autograd=autograd,
             reached=left >= n - 1,
+            dropout=dropout,
         ):
             near_NN = band.mask(q_BHNK.device)
             permitted = None if near_NN is None else near_NN | special_BN[:, None, None, :]

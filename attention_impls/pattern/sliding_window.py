@@ -101,6 +101,7 @@ class SlidingWindow(Attention):
             origin = k_BHMK.shape[2] - n
         band = self._band(n, k_BHMK.shape[2], causal=context.causal)
         position = context.position
+        dropout = self.dims.dropout if self.training else 0.0
         autograd = needs_autograd(q_BHNK, position)
         if dense_is_cheaper(
             n * band.m,
@@ -108,6 +109,7 @@ class SlidingWindow(Attention):
             parts=1,
             autograd=autograd,
             reached=band.left >= band.m - 1,
+            dropout=dropout,
         ):
             compute = dense_attention
         else:
@@ -120,7 +122,7 @@ class SlidingWindow(Attention):
             key_mask_BM=key_mask_BM,
             position=position,
             origin=origin,
-            dropout=self.dims.dropout if self.training else 0.0,
+            dropout=dropout,
         )
         return out_BHNV, state
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from attention_impls.contract import Context
 from attention_impls.pattern import _parts
@@ -77,6 +78,32 @@ def test_an_input_within_reach_is_dense_however_long(name: str, config, build, r
     with torch.no_grad():
         layer(torch.randn(1, 1500, 12), Context())
     assert ran == []
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("sliding_window", {}),
+        ("longformer", {}),
+        ("sparse_fixed", {"stride": 128, "summary": 64}),
+        ("sparse_strided", {"stride": 256}),
+    ],
+)
+@torch.no_grad()
+def test_dropout_takes_less_of_the_dense_call_that_it_unfuses(
+    name: str, config: dict[str, int], build, monkeypatch
+) -> None:
+    """The same input goes dense in evaluation and in parts in training; a short one dense."""
+    dense: list[int] = []
+    inner = F.scaled_dot_product_attention
+    monkeypatch.setattr(
+        F, "scaled_dot_product_attention", lambda q, *a, **k: dense.append(0) or inner(q, *a, **k)
+    )
+    layer = build((name, config), heads=1, max_length=1024, dropout=0.1, dtype=torch.float32)
+    for training, n in ((False, 1024), (True, 1024), (True, 128)):
+        dense.clear()
+        layer.train(training)(torch.randn(1, n, 12), Context())
+        assert len(dense) == (not training or n == 128)
 
 
 @pytest.mark.parametrize("size", [1, 3, 4])
