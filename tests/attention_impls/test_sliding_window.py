@@ -116,6 +116,19 @@ def test_fewer_queries_than_keys_stand_at_their_end(build, draw, check_oracle) -
     check_oracle(layer, draw(2, 5, 8), Context(causal=True, position=position))
 
 
+@pytest.mark.parametrize("compute", [blocked_attention, folded_attention])
+@pytest.mark.parametrize("past", [5, 6, 7, 40])
+def test_keys_ahead_of_all_windows_get_no_gradient(past: int, compute, build, draw) -> None:
+    layer = build(("sliding_window", {"left": 3}))
+    q, k, v = draw(2, 9, 9 + past)
+    expected, _ = layer.oracle(q, k, v, Context(causal=True))
+    band = Band(n=9, m=9 + past, left=3, right=0, size=2)
+    out = compute(q, k, v, band, key_mask_BM=None, position=None, origin=past, dropout=0.0)
+    torch.testing.assert_close(out, expected)
+    found, wanted = (torch.autograd.grad(y.square().sum(), (q, k, v)) for y in (out, expected))
+    torch.testing.assert_close(found, wanted)
+
+
 def test_blocks_compute_bfloat16_inputs_in_float32(draw) -> None:
     """Rounded once, at the end, with or without autocast."""
     band = Band(n=25, m=25, left=3, right=2, size=4)
