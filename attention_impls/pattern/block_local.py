@@ -107,7 +107,9 @@ class BlockLocal(Attention):
             ahead, origin = ahead - gone, gone
         k_BHMK, v_BHMV = k_BHMK[:, :, gone:], v_BHMV[:, :, gone:]
         mask_BM = None if mask_BM is None else mask_BM[:, gone:]
-        return self._in_blocks(q_BHNK, k_BHMK, v_BHMV, mask_BM, context, ahead, origin), state
+        whole = k_BHMK.shape[2] <= size and self.config.parity == "none"
+        compute = self._in_one_block if whole else self._in_blocks
+        return compute(q_BHNK, k_BHMK, v_BHMV, mask_BM, context, ahead, origin), state
 
     def oracle(
         self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context
@@ -143,6 +145,29 @@ class BlockLocal(Attention):
                 "block_local: the sets of parity='lra2021' depend on the length, so they cannot "
                 "be causal; leave parity out"
             )
+
+    def _in_one_block(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        mask_BM: Tensor | None,
+        context: Context,
+        ahead: int,
+        origin: int,
+    ) -> Tensor:
+        """The same where one block holds all keys: nothing is padded, so that a decode step costs
+        one row and no block."""
+        m, device, bias_HNM = k_BHMK.shape[2], q_BHNK.device, None
+        permitted = None if mask_BM is None else mask_BM[:, None, None, :]
+        if context.causal and m > ahead + 1:
+            earlier_NM = causal_mask(m - ahead, m, device)
+            permitted = earlier_NM if permitted is None else permitted & earlier_NM
+        if context.position is not None:
+            places_M = torch.arange(origin, origin + m, device=device)
+            bias_HNM = context.position.logits(places_M[ahead:], places_M)
+        dropout = self.dims.dropout if self.training else 0.0
+        return fused_softmax(q_BHNK, k_BHMK, v_BHMV, permitted, bias_HNM, dropout=dropout)
 
     def _in_blocks(
         self,

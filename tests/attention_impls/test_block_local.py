@@ -54,6 +54,29 @@ def test_fewer_queries_than_keys_stand_at_their_end(build, draw, check_oracle) -
 
 
 @torch.no_grad()
+def test_a_decode_step_works_off_one_row(build, positions, some_padding, monkeypatch) -> None:
+    """And gives what the blocks give."""
+    layer, work = build(("block_local", {"block": 16})), []
+    x, mask = torch.randn(2, 37, 12, dtype=torch.float64), some_padding(2, 37)
+    for position in positions(layer, "bias", "rotary"):
+        expected = layer(x, Context(True, query_mask_BN=mask, position=position)).y_BND
+        state = layer.init_state(2, length=37, device=x.device, dtype=x.dtype)
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                F,
+                "scaled_dot_product_attention",
+                lambda q, k, *a, inner=F.scaled_dot_product_attention, **o: (
+                    work.append(q.shape[2] * k.shape[2]) or inner(q, k, *a, **o)
+                ),
+            )
+            for place in range(37):
+                context = Context(True, query_mask_BN=mask[:, place : place + 1], position=position)
+                y, state = layer(x[:, place : place + 1], context, state=state)
+                torch.testing.assert_close(y, expected[:, place : place + 1])
+    assert work == [place % 16 + 1 for place in range(37)] * 3
+
+
+@torch.no_grad()
 def test_the_state_holds_less_than_a_block(build) -> None:
     layer = build(("block_local", {"block": 4}))
     state = layer.init_state(2, length=100, device=torch.device("cpu"), dtype=torch.float64)
