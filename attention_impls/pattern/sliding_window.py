@@ -59,7 +59,7 @@ class SlidingWindow(Attention):
         "arXiv:2004.05150",
         year=2020,
         time="O(n w d)",
-        memory="O(n d); O(n w) with a bias on a GPU",
+        memory="O(n d); O(n w) on a GPU or with a trained bias",
         softmax="configured",
         weights="convex",
         capabilities=Capabilities(

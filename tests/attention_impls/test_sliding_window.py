@@ -193,6 +193,26 @@ def test_no_array_grows_with_the_square_of_the_length(compute, draw, monkeypatch
     assert largest[1] <= 2.1 * largest[0] and largest[1] < 800 * 800 / 8
 
 
+@pytest.mark.parametrize(("trained", "memory"), [(False, "O(n d)"), (True, "O(n w)")])
+def test_wider_windows_take_the_memory_that_the_card_says(
+    trained: bool, memory: str, build, draw, monkeypatch
+) -> None:
+    monkeypatch.setattr("attention_impls.pattern._blocked.TILE", 1)
+    position = None
+    if trained:
+        position = load(find("position", "alibi"))(build(("sliding_window", {})).dims)
+        position.register_parameter("trained", torch.nn.Parameter(torch.zeros(())))
+    largest = []
+    for reach in (40, 160):
+        layer = build(("sliding_window", {"left": reach, "right": reach}))
+        qkv = draw(1, 1400, heads=1, width=32, dtype=torch.float32)
+        with Largest() as seen, torch.no_grad():
+            layer.attend(*qkv, Context(position=position))
+        largest.append(seen.elements)
+    assert (largest[1] > 1.5 * largest[0]) == (memory == "O(n w)")
+    assert layer.card.memory == "O(n d); O(n w) on a GPU or with a trained bias"
+
+
 def test_long_inputs_go_by_blocks_and_short_ones_dense(build, draw, monkeypatch) -> None:
     """The laws at small blocks do reach the blocked computation."""
     ran: list[str] = []
