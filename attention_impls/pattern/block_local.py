@@ -60,7 +60,7 @@ class BlockLocal(Attention):
         "Tay et al., Long Range Arena, ICLR 2021, arXiv:2011.04006",
         year=2018,
         time="O(n s d)",
-        memory="O(n d + s); O(n s) with a bias or a mask",
+        memory="O(n d + s); O(n s) with a bias, causal padding, a state or, on a CPU, dropout",
         softmax="configured",
         weights="convex",
         capabilities=Capabilities(
@@ -195,8 +195,10 @@ class BlockLocal(Attention):
             blocks = divided(x, 2, *shape)
             return blocks.movedim(3 if lra else 2, 1).flatten(0, 1)
 
-        permitted = None
-        if mask_BM is not None or length > m or context.causal:
+        bias = self._bias(context.position, cut, batch, origin, m, device)
+        # What is missing in the last block lies behind all queries: causality hides it.
+        causal, permitted = context.causal and mask_BM is None and bias is None, None
+        if not causal and (mask_BM is not None or length > m or context.causal):
             real_BM = mask_BM if mask_BM is not None else k_BHMK.new_ones(batch, m).bool()
             permitted = cut(real_BM[:, None, :, None]).mT
             if context.causal:
@@ -206,7 +208,8 @@ class BlockLocal(Attention):
             cut(k_BHMK),
             cut(v_BHMV),
             permitted,
-            self._bias(context.position, cut, batch, origin, m, device),
+            bias,
+            causal=causal,
             dropout=self.dims.dropout if self.training else 0.0,
         )
         out_BHMV = divided(out, 0, batch, count).movedim(1, 3 if lra else 2).flatten(2, 3)

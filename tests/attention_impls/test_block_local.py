@@ -53,6 +53,34 @@ def test_fewer_queries_than_keys_stand_at_their_end(build, draw, check_oracle) -
         check_oracle(layer, draw(2, n, m), Context(causal=True))
 
 
+@pytest.mark.parametrize("case", ["plain", "short", "causal", "padded", "bias", "both", "dropout"])
+@torch.no_grad()
+def test_masks_are_written_out_where_the_card_says(
+    case: str, build, positions, some_padding, monkeypatch
+) -> None:
+    """With a bias, causal padding or, on a CPU, dropout; no more elsewhere than a number a key."""
+    layer, given = build(("block_local", {"block": 32}), dropout=0.1 * (case == "dropout")), []
+
+    def told(q, k, v, attn_mask=None, inner=F.scaled_dot_product_attention, **options):
+        unfused = options["dropout_p"] > 0
+        given.append(unfused or (attn_mask is not None and attn_mask.numel() > q.shape[0] * 32))
+        return inner(q, k, v, attn_mask=attn_mask, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", told)
+    n = 90 if case == "short" else 96
+    context = Context(
+        case in ("causal", "both"),
+        query_mask_BN=some_padding(2, n) if case in ("padded", "both") else None,
+        position=positions(layer, "bias")[1] if case == "bias" else None,
+    )
+    layer.train(case == "dropout")(torch.randn(2, n, 12, dtype=torch.float64), context)
+    assert given == [case in ("bias", "both", "dropout")]
+    assert (
+        layer.card.memory
+        == "O(n d + s); O(n s) with a bias, causal padding, a state or, on a CPU, dropout"
+    )
+
+
 @torch.no_grad()
 def test_a_decode_step_works_off_one_row(build, positions, some_padding, monkeypatch) -> None:
     """And gives what the blocks give."""
