@@ -108,7 +108,7 @@ def test_a_decode_step_works_off_one_row(build, positions, some_padding, monkeyp
 def test_the_state_holds_less_than_a_block(build) -> None:
     layer = build(("block_local", {"block": 4}))
     state = layer.init_state(2, length=100, device=torch.device("cpu"), dtype=torch.float64)
-    assert state.k_BHWK.shape == (2, 2, 3, 8)
+    assert state.held[0].shape == (2, 2, 3, 8)
     x = torch.randn(2, 3, 12, dtype=torch.float64)
     state = layer.init_state(2, length=2, device=torch.device("cpu"), dtype=torch.float64)
     with pytest.raises(UnsupportedError, match=r"made for 2 positions and 3 .*; call init_state"):

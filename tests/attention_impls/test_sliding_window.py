@@ -239,14 +239,52 @@ def test_the_state_holds_the_last_keys_and_no_more(build) -> None:
     x = torch.randn(2, 40, 12, dtype=torch.float64)
     expected = layer(x, Context(causal=True)).y_BND
     state = layer.init_state(2, length=40, device=x.device, dtype=x.dtype)
-    assert state.k_BHWK.shape == (2, 2, 3, 8) and not bool(state.mask_BW.any())
+    assert state.held[0].shape == (2, 2, 3, 8) and not bool(state.held[2].any())
     for place in range(40):
         y, state = layer(x[:, place : place + 1], Context(causal=True), state=state)
         torch.testing.assert_close(y, expected[:, place : place + 1])
-        assert state.mask_BW[0].tolist() == [place >= 2, place >= 1, True]
+        assert state.held[2][0].tolist() == [place >= 2, place >= 1, True]
     keys = layer.key(x[:, 37:]).view(2, 3, 2, 8).transpose(1, 2)
-    torch.testing.assert_close(state.k_BHWK, keys)
-    assert state.k_BHWK.untyped_storage().nbytes() == state.k_BHWK.nbytes
+    torch.testing.assert_close(state.held[0], keys)
+    assert state.k_BHRK.untyped_storage().nbytes() == 2 * state.held[0].nbytes
+
+
+@torch.no_grad()
+def test_a_state_is_a_value_though_a_step_copies_no_window(build) -> None:
+    """Continued twice it gives the same, and spoils neither what followed nor what it holds."""
+    layer, context = build(("sliding_window", {"left": 5})), Context(causal=True)
+    x, other = torch.randn(2, 2, 30, 12, dtype=torch.float64)
+    expected = layer(x, context).y_BND
+    state = layer.init_state(2, length=30, device=x.device, dtype=x.dtype)
+    rooms = set()
+    for place in range(30):
+        step, held = slice(place, place + 1), [part.clone() for part in state.held]
+        y, following = layer(x[:, step], context, state=state)
+        for tried in (other, x, other):
+            again, _ = layer(tried[:, step], context, state=state)
+            assert torch.equal(again, y) == (tried is x)
+        assert all(torch.equal(a, b) for a, b in zip(state.held, held, strict=True))
+        torch.testing.assert_close(y, expected[:, step])
+        state = following
+        rooms.add(state.k_BHRK.data_ptr())
+    assert len(rooms) <= 30 // 5 + 1
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_a_state_rounds_nothing_and_carries_gradients(trained: bool, build) -> None:
+    """Made in float32, continued in float64."""
+    layer, context = build(("sliding_window", {"left": 5})), Context(causal=True)
+    x = torch.randn(2, 9, 12, dtype=torch.float64, requires_grad=trained)
+    state, steps = layer.init_state(2, length=9, device=x.device, dtype=torch.float32), []
+    with torch.set_grad_enabled(trained):
+        for place in range(9):
+            y, state = layer(x[:, place : place + 1], context, state=state)
+            steps.append(y)
+        found, expected = torch.cat(steps, dim=1), layer(x, context).y_BND
+    torch.testing.assert_close(found, expected)
+    if trained:
+        found, expected = (torch.autograd.grad(y.square().sum(), x) for y in (found, expected))
+        torch.testing.assert_close(found, expected)
 
 
 @torch.no_grad()
@@ -254,7 +292,7 @@ def test_a_state_shorter_than_the_window_refuses_what_it_would_forget(build) -> 
     layer = build(("sliding_window", {"left": 10}))
     x = torch.randn(2, 7, 12, dtype=torch.float64)
     state = layer.init_state(2, length=6, device=x.device, dtype=x.dtype)
-    assert state.k_BHWK.shape[2] == 6
+    assert state.held[0].shape[2] == 6
     _, state = layer(x[:, :6], Context(causal=True), state=state)
     with pytest.raises(UnsupportedError, match=r"made for 6 positions and 7 .*; call init_state"):
         layer(x[:, 6:], Context(causal=True), state=state)
