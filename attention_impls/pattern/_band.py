@@ -74,6 +74,13 @@ class Band:
         return (distance_SW >= -self.left) & (distance_SW <= self.right)
 
     @property
+    def _around(self) -> tuple[int, int]:
+        """Places in the padded keys ahead of the keys and behind them; fewer than none where keys
+        lie ahead of all windows."""
+        ahead = self.lead - (self.m - self.n)
+        return ahead, (self.before + self.count + self.after) * self.size - ahead - self.m
+
+    @property
     def corners(self) -> list[slice]:
         """Columns of a window that some of its queries do not see: at either end, or all of them.
         By integers, so that no GPU is waited for."""
@@ -95,15 +102,14 @@ class Band:
         return x_BHNK.view(batch, heads, length // self.size, self.size, width)
 
     def pad_keys(self, x_BHMK: Tensor, dtype: torch.dtype) -> Tensor:
-        """Return (B, H, P, K), zero around the keys."""
-        ahead = self.lead - (self.m - self.n)
-        behind = (self.before + self.count + self.after) * self.size - ahead - self.m
-        return F.pad(x_BHMK.to(dtype), (0, 0, ahead, behind))
+        """Return (B, H, P, K), zero around the keys, and without those ahead of all windows."""
+        return F.pad(x_BHMK.to(dtype), (0, 0, *self._around))
 
     def keys(self, x_BHPK: Tensor) -> Tensor:
-        """Undo `pad_keys`: (B, H, M, K), a view."""
-        ahead = self.lead - (self.m - self.n)
-        return x_BHPK[:, :, ahead : ahead + self.m]
+        """Undo `pad_keys`: (B, H, M, K), a view; zero at keys ahead of all windows."""
+        ahead, _ = self._around
+        x_BHMK = x_BHPK[:, :, max(0, ahead) : ahead + self.m]
+        return F.pad(x_BHMK, (0, 0, -ahead, 0)) if ahead < 0 else x_BHMK
 
     def windows(self, x_BHPK: Tensor) -> Tensor:
         """Return each block's window, (B, H, U, K, W): overlapping views, no copy."""

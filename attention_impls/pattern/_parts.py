@@ -39,6 +39,14 @@ DENSE_ADVANTAGE = 2
 """Pairs that one fused dense call works off in the time of one pair in tiles (1.3 at heads of 64,
 2.5 at heads of 16)."""
 
+DENSE_DROPPING = 0.5
+"""What is left of that advantage on a CPU where weights are dropped: the call is then no longer
+fused (1.0 to 1.8 instead of 2, least where a batch's weights fill no cache)."""
+
+DENSE_MOST = 2**21
+"""Pairs of a head beyond which nothing is computed densely, however near the pattern is to all of
+them: a mask of all pairs grows with the square of the length."""
+
 Hidden = list[tuple[slice, Tensor]]
 """Columns of a tile, and which of its pairs there may not interact: broadcasts to (T, S, W')."""
 
@@ -94,13 +102,20 @@ def needs_autograd(q_BHNK: Tensor, position: Position | None) -> bool:
     return trained or torch.compiler.is_compiling() or q_BHNK.device.type != "cpu"
 
 
-def dense_is_cheaper(everything: int, pairs: int, *, parts: int, autograd: bool) -> bool:
+def dense_is_cheaper(
+    everything: int, pairs: int, *, parts: int, autograd: bool, reached: bool, dropout: float
+) -> bool:
     """Whether all pairs of a head in one fused call cost less than some of them in parts.
 
-    On a CPU each part takes a tile at least, however short the input.
+    On a CPU each part takes a tile at least, however short the input. `reached` says that the
+    input is no longer than the pattern reaches, which bounds the mask by itself.
     """
-    calls = 0 if autograd else parts * TILE_COST
-    return everything <= DENSE_ADVANTAGE * (pairs + calls)
+    if everything > DENSE_MOST and not reached:
+        return False
+    if autograd:
+        return everything <= DENSE_ADVANTAGE * pairs
+    advantage = DENSE_ADVANTAGE * DENSE_DROPPING if dropout else DENSE_ADVANTAGE
+    return everything <= advantage * (pairs + parts * TILE_COST)
 
 
 def attend_part(

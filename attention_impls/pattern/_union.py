@@ -29,6 +29,10 @@ class UnionOfPatterns(Attention):
         """Return which queries may read which keys, (N, M), from their positions."""
 
     @abstractmethod
+    def read_last(self, m: int, device: torch.device) -> Tensor:
+        """Return which of m positions the last one reads, each once, from sizes alone."""
+
+    @abstractmethod
     def pairs(self, n: int, m: int, *, causal: bool) -> int:
         """Return how many pairs `in_parts` computes."""
 
@@ -58,7 +62,11 @@ class UnionOfPatterns(Attention):
         n, m = q_BHNK.shape[2], k_BHMK.shape[2]
         pairs = self.pairs(n, m, causal=context.causal)
         autograd = needs_autograd(q_BHNK, context.position)
-        dense = n <= 1 or dense_is_cheaper(n * m, pairs, parts=2, autograd=autograd)
+        # The last border is the stride: so few positions are all in the union.
+        reached = m <= self.borders[-1]
+        dense = n <= 1 or dense_is_cheaper(
+            n * m, pairs, parts=2, autograd=autograd, reached=reached, dropout=self.rate
+        )
         compute = self._dense if dense else self.in_parts
         return compute(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, context), state
 
@@ -93,13 +101,12 @@ class UnionOfPatterns(Attention):
         n, m, device = q_BHNK.shape[2], k_BHMK.shape[2], q_BHNK.device
         columns_M = torch.arange(m, device=device)
         rows_N = torch.arange(n, device=device) + (m - n if context.causal else 0)
-        permitted = self.pattern(rows_N, columns_M, causal=context.causal)
-        if n == 1 and not torch.compiler.is_compiling():
-            columns_M = permitted[0].nonzero().flatten()
+        if n == 1 and context.causal and not torch.compiler.is_compiling():
+            columns_M = self.read_last(m, device)
             k_BHMK, v_BHMV = (x.index_select(2, columns_M) for x in (k_BHMK, v_BHMV))
-            permitted = permitted[:, columns_M]
             if key_mask_BM is not None:
                 key_mask_BM = key_mask_BM[:, columns_M]
+        permitted = self.pattern(rows_N, columns_M, causal=context.causal)
         if key_mask_BM is not None:
             permitted = permitted & key_mask_BM[:, None, None, :]
         position = context.position

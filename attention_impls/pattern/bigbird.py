@@ -123,7 +123,7 @@ class Bigbird(Attention):
         table_XHUA = self._tables(lengths, count, device)
         autograd = needs_autograd(q_BHNK, None)
         # The mask is by example and head: only where calls outweigh whatever they compute.
-        if dense_is_cheaper(n * n, 0, parts=2, autograd=autograd):
+        if dense_is_cheaper(n * n, 0, parts=2, autograd=autograd, reached=False, dropout=dropout):
             permitted = self._between_positions(table_XHUA, lengths, n)
             if mask_BN is not None:
                 permitted = permitted & mask_BN[:, None, None, :]
@@ -150,8 +150,8 @@ class Bigbird(Attention):
     def _whole(self, mask_BN: Tensor) -> Tensor:
         """Return the complete graph, (B, 1, N, N); blocks past an example's last read nothing."""
         block_N = torch.arange(mask_BN.shape[1], device=mask_BN.device) // self.config.block
-        used_B = torch.tensor(self._blocks_in_use(mask_BN, len(block_N)), device=mask_BN.device)
-        return ((block_N < used_B.unsqueeze(-1)).unsqueeze(-1) & mask_BN.unsqueeze(1)).unsqueeze(1)
+        used_B1 = self._last_blocks(mask_BN).unsqueeze(-1)
+        return ((block_N < used_B1).unsqueeze(-1) & mask_BN.unsqueeze(1)).unsqueeze(1)
 
     def oracle(
         self, q_BHNK: Tensor, k_BHNK: Tensor, v_BHNV: Tensor, context: Context
@@ -185,9 +185,15 @@ class Bigbird(Attention):
         """Return how many blocks reach each example's last real position, at least one."""
         if mask_BN is None:
             return [-(-n // self.config.block)]
+        used: list[int] = self._last_blocks(mask_BN).tolist()
+        return used
+
+    def _last_blocks(self, mask_BN: Tensor) -> Tensor:
+        """The same on the mask's device, (B), so that no GPU is waited for."""
+        n, size = mask_BN.shape[1], self.config.block
         places_N = torch.arange(1, n + 1, device=mask_BN.device)
         last_B = (mask_BN * places_N).amax(dim=1) if n else mask_BN.sum(dim=1)
-        return [max(1, -(-last // self.config.block)) for last in last_B.tolist()]
+        return (last_B + size - 1).div(size, rounding_mode="floor").clamp(min=1)
 
     def _drawn(self, used: int) -> Tensor:
         """Return the random blocks of all but the first and last of `used` blocks, (H, U - 2, R);

@@ -60,7 +60,7 @@ class BlockLocal(Attention):
         "Tay et al., Long Range Arena, ICLR 2021, arXiv:2011.04006",
         year=2018,
         time="O(n s d)",
-        memory="O(n d + s); O(n s) with a bias or a mask",
+        memory="O(n d + s); O(n s) with a bias, causal padding, a state or, on a CPU, dropout",
         softmax="configured",
         weights="convex",
         capabilities=Capabilities(
@@ -107,7 +107,9 @@ class BlockLocal(Attention):
             ahead, origin = ahead - gone, gone
         k_BHMK, v_BHMV = k_BHMK[:, :, gone:], v_BHMV[:, :, gone:]
         mask_BM = None if mask_BM is None else mask_BM[:, gone:]
-        return self._in_blocks(q_BHNK, k_BHMK, v_BHMV, mask_BM, context, ahead, origin), state
+        whole = k_BHMK.shape[2] <= size and self.config.parity == "none"
+        compute = self._in_one_block if whole else self._in_blocks
+        return compute(q_BHNK, k_BHMK, v_BHMV, mask_BM, context, ahead, origin), state
 
     def oracle(
         self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, context: Context
@@ -144,6 +146,29 @@ class BlockLocal(Attention):
                 "be causal; leave parity out"
             )
 
+    def _in_one_block(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        mask_BM: Tensor | None,
+        context: Context,
+        ahead: int,
+        origin: int,
+    ) -> Tensor:
+        """The same where one block holds all keys: nothing is padded, so that a decode step costs
+        one row and no block."""
+        m, device, bias_HNM = k_BHMK.shape[2], q_BHNK.device, None
+        permitted = None if mask_BM is None else mask_BM[:, None, None, :]
+        if context.causal and m > ahead + 1:
+            earlier_NM = causal_mask(m - ahead, m, device)
+            permitted = earlier_NM if permitted is None else permitted & earlier_NM
+        if context.position is not None:
+            places_M = torch.arange(origin, origin + m, device=device)
+            bias_HNM = context.position.logits(places_M[ahead:], places_M)
+        dropout = self.dims.dropout if self.training else 0.0
+        return fused_softmax(q_BHNK, k_BHMK, v_BHMV, permitted, bias_HNM, dropout=dropout)
+
     def _in_blocks(
         self,
         q_BHNK: Tensor,
@@ -170,8 +195,10 @@ class BlockLocal(Attention):
             blocks = divided(x, 2, *shape)
             return blocks.movedim(3 if lra else 2, 1).flatten(0, 1)
 
-        permitted = None
-        if mask_BM is not None or length > m or context.causal:
+        bias = self._bias(context.position, cut, batch, origin, m, device)
+        # What is missing in the last block lies behind all queries: causality hides it.
+        causal, permitted = context.causal and mask_BM is None and bias is None, None
+        if not causal and (mask_BM is not None or length > m or context.causal):
             real_BM = mask_BM if mask_BM is not None else k_BHMK.new_ones(batch, m).bool()
             permitted = cut(real_BM[:, None, :, None]).mT
             if context.causal:
@@ -181,7 +208,8 @@ class BlockLocal(Attention):
             cut(k_BHMK),
             cut(v_BHMV),
             permitted,
-            self._bias(context.position, cut, batch, origin, m, device),
+            bias,
+            causal=causal,
             dropout=self.dims.dropout if self.training else 0.0,
         )
         out_BHMV = divided(out, 0, batch, count).movedim(1, 3 if lra else 2).flatten(2, 3)

@@ -46,12 +46,13 @@ class LongformerConfig(MechanismConfig, frozen=True):
     """The window, and which positions are global where the context does not say."""
 
     window: Annotated[int, msgspec.Meta(ge=0)] = 512
-    """Keys around a query, half of them to either side; its own place is not counted."""
+    """Keys around a query, half of them to either side; its own place is not counted. An odd number
+    is rounded down, but in parity."""
     leading: Annotated[int, msgspec.Meta(ge=0)] = 1
     """First positions that are global where `Context.special_BN` does not say: the class token."""
     parity: Literal["none", "lra2021"] = "none"
-    """lra2021: the arena's plain window, 255 keys before and 256 after at a window of 512, and no
-    global position."""
+    """lra2021: the arena's plain window, own place counted, 255 keys before and 256 after at a
+    window of 512, 3 and 3 at one of 7, and no global position."""
 
 
 class Longformer(Attention):
@@ -206,7 +207,7 @@ class Longformer(Attention):
         """Return how many keys a query sees before its own place, and after."""
         window = self.config.window
         if self.config.parity == "lra2021":
-            return max(0, window // 2 - 1), window // 2
+            return max(0, window - window // 2 - 1), window // 2
         return window // 2, window // 2
 
     def _chosen(self, special_BN: Tensor, context: Context) -> tuple[Tensor, Tensor]:
@@ -238,7 +239,14 @@ class Longformer(Attention):
         band = Band(n, n, left=min(left, n - 1), right=min(right, n - 1), size=size)
         mask_BN = context.key_mask_BM
         autograd, most = needs_autograd(q_BHNK, None), places_BG.shape[1]
-        if dense_is_cheaper(n * n, band.pairs + n * most, parts=2, autograd=autograd):
+        if dense_is_cheaper(
+            n * n,
+            band.pairs + n * most,
+            parts=2,
+            autograd=autograd,
+            reached=left >= n - 1,
+            dropout=dropout,
+        ):
             near_NN = band.mask(q_BHNK.device)
             permitted = None if near_NN is None else near_NN | special_BN[:, None, None, :]
             if mask_BN is not None:

@@ -59,7 +59,7 @@ class SlidingWindow(Attention):
         "arXiv:2004.05150",
         year=2020,
         time="O(n w d)",
-        memory="O(n d); O(n w) with a bias on a GPU",
+        memory="O(n d); O(n w) on a GPU or with a trained bias",
         softmax="configured",
         weights="convex",
         capabilities=Capabilities(
@@ -101,8 +101,16 @@ class SlidingWindow(Attention):
             origin = k_BHMK.shape[2] - n
         band = self._band(n, k_BHMK.shape[2], causal=context.causal)
         position = context.position
+        dropout = self.dims.dropout if self.training else 0.0
         autograd = needs_autograd(q_BHNK, position)
-        if dense_is_cheaper(n * band.m, band.pairs, parts=1, autograd=autograd):
+        if dense_is_cheaper(
+            n * band.m,
+            band.pairs,
+            parts=1,
+            autograd=autograd,
+            reached=band.left >= band.m - 1,
+            dropout=dropout,
+        ):
             compute = dense_attention
         else:
             compute = folded_attention if autograd else blocked_attention
@@ -114,7 +122,7 @@ class SlidingWindow(Attention):
             key_mask_BM=key_mask_BM,
             position=position,
             origin=origin,
-            dropout=self.dims.dropout if self.training else 0.0,
+            dropout=dropout,
         )
         return out_BHNV, state
 

@@ -119,6 +119,12 @@ class SparseFixed(UnionOfPatterns):
         inner = self._union(rows_N - 1, columns_M - 1, causal=True)
         return inner | (rows_N == 0).unsqueeze(-1) | (columns_M == 0)
 
+    def read_last(self, m: int, device: torch.device) -> Tensor:
+        """Return the summaries of earlier blocks, then the own block so far."""
+        first = (m - 1) // self.config.stride * self.config.stride
+        own_P = torch.arange(first, m, device=device)
+        return torch.cat([self._summary_columns(first, device), own_P])
+
     def pairs(self, n: int, m: int, *, causal: bool) -> int:
         """Return those of the blocks and of the summary columns, half of which causality spares."""
         summary = m // self.config.stride * self._per_block

@@ -104,6 +104,12 @@ class SparseStrided(UnionOfPatterns):
         union = (behind_NM.abs() < self.config.stride) | (behind_NM % self.config.stride == 0)
         return union & (behind_NM >= 0) if causal else union
 
+    def read_last(self, m: int, device: torch.device) -> Tensor:
+        """Return every l-th position, then the last l."""
+        near, stride = max(0, m - self.config.stride), self.config.stride
+        far_P = torch.arange(min(near, (m - 1) % stride), near, stride, device=device)
+        return torch.cat([far_P, torch.arange(near, m, device=device)])
+
     def pairs(self, n: int, m: int, *, causal: bool) -> int:
         """Return those of the band's windows and of the grid's columns."""
         band = self._band(n, m, causal=causal)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from attention_impls.contract import Context
 from attention_impls.pattern import bigbird
@@ -136,3 +137,13 @@ def test_tables_are_kept_and_go_with_the_seeds(build, monkeypatch) -> None:
     assert layer._seeds == other._seeds
     assert not torch.allclose(layer(x, Context()).y_BND, before)
     torch.testing.assert_close(layer(x, Context()).y_BND, layer.reference(x, Context()))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("n", [0, 1, 8, 14])
+def test_a_complete_graph_asks_for_no_length(n: int, build) -> None:
+    """Tensors without values raise when asked for one, as a GPU waits."""
+    layer = build(("bigbird", {"block": 2, "random": 3}))
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        x, mask = torch.ones(2, n, 12, dtype=torch.float64), torch.ones(2, n, dtype=torch.bool)
+        assert layer(x, Context(query_mask_BN=mask)).y_BND.shape == x.shape

@@ -91,6 +91,15 @@ def test_the_arenas_window_is_lopsided_and_has_no_global_position(build) -> None
     assert not bool(found[0, 257:].any()) and not bool(found[:, 0].all())
 
 
+@pytest.mark.parametrize(("window", "arena", "ours"), [(6, (2, 3), (3, 3)), (7, (3, 3), (3, 3))])
+def test_odd_windows(window: int, arena, ours, build) -> None:
+    """The arena's reaches as far to either side, ours is rounded down."""
+    for parity, (left, right) in (("lra2021", arena), ("none", ours)):
+        layer = build(("longformer", {"window": window, "leading": 0, "parity": parity}))
+        row = support(layer, 20, Context())[10].nonzero().flatten()
+        assert row[[0, -1]].tolist() == [10 - left, 10 + right]
+
+
 def test_the_arenas_form_refuses_global_positions(build) -> None:
     layer = build(("longformer", {"window": 4, "parity": "lra2021"}))
     special = torch.arange(9).expand(1, -1) == 3

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from attention_impls.contract import Context
 from attention_impls.pattern import _parts
@@ -13,6 +14,12 @@ from attention_impls.pattern._band import Band
 from lra.core.scales import load_scale
 
 PATTERNS = ("longformer", "bigbird", "sparse_fixed", "sparse_strided")
+
+DENSE_BY_COST = [
+    ("sparse_fixed", {"stride": 128, "summary": 64}),
+    ("sparse_strided", {"stride": 2}),
+]
+"""Of so many pairs at any length that dense would always cost less, but for its memory."""
 
 WAYS = {"tiles": (0, 0), "written": (2**14, 0), "dense": (2**14, 2)}
 """What a tile costs and what dense gains, for which each way is the cheapest."""
@@ -46,12 +53,57 @@ def test_mini_blocks_take_no_loop_over_heads(name: str, n: int, build, ran) -> N
     assert "tiles" not in ran
 
 
-@pytest.mark.parametrize("name", PATTERNS)
-def test_long_inputs_go_by_tiles(name: str, build, ran) -> None:
-    layer = build((name, {}), width=64, qkv_width=64, heads=1, max_length=4096)
+@pytest.mark.parametrize(
+    "case",
+    [*((name, {}) for name in PATTERNS), *DENSE_BY_COST],
+    ids=lambda case: "-".join([case[0], *map(str, case[1].values())]),
+)
+def test_long_inputs_go_by_tiles(case: tuple[str, dict[str, int]], build, ran) -> None:
+    layer = build(case, width=64, qkv_width=64, heads=1, max_length=4096)
     with torch.no_grad():
         layer(torch.randn(1, 4096, 64, dtype=torch.float64), Context())
     assert ran[0] == "tiles"
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("longformer", {"window": 4000}),
+        ("sparse_fixed", {"stride": 2000}),
+        ("sparse_strided", {"stride": 2000}),
+    ],
+)
+def test_an_input_within_reach_is_dense_however_long(name: str, config, build, ran) -> None:
+    layer = build((name, config), heads=1, max_length=1500, dtype=torch.float32)
+    with torch.no_grad():
+        layer(torch.randn(1, 1500, 12), Context())
+    assert ran == []
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("sliding_window", {}),
+        ("longformer", {}),
+        ("sparse_fixed", {"stride": 128, "summary": 64}),
+        ("sparse_strided", {"stride": 256}),
+    ],
+)
+@torch.no_grad()
+def test_dropout_takes_less_of_the_dense_call_that_it_unfuses(
+    name: str, config: dict[str, int], build, monkeypatch
+) -> None:
+    """The same input goes dense in evaluation and in parts in training; a short one dense."""
+    dense: list[int] = []
+    inner = F.scaled_dot_product_attention
+    monkeypatch.setattr(
+        F, "scaled_dot_product_attention", lambda q, *a, **k: dense.append(0) or inner(q, *a, **k)
+    )
+    layer = build((name, config), heads=1, max_length=1024, dropout=0.1, dtype=torch.float32)
+    for training, n in ((False, 1024), (True, 1024), (True, 128)):
+        dense.clear()
+        layer.train(training)(torch.randn(1, n, 12), Context())
+        assert len(dense) == (not training or n == 128)
 
 
 @pytest.mark.parametrize("size", [1, 3, 4])

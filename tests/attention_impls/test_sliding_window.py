@@ -116,6 +116,19 @@ def test_fewer_queries_than_keys_stand_at_their_end(build, draw, check_oracle) -
     check_oracle(layer, draw(2, 5, 8), Context(causal=True, position=position))
 
 
+@pytest.mark.parametrize("compute", [blocked_attention, folded_attention])
+@pytest.mark.parametrize("past", [5, 6, 7, 40])
+def test_keys_ahead_of_all_windows_get_no_gradient(past: int, compute, build, draw) -> None:
+    layer = build(("sliding_window", {"left": 3}))
+    q, k, v = draw(2, 9, 9 + past)
+    expected, _ = layer.oracle(q, k, v, Context(causal=True))
+    band = Band(n=9, m=9 + past, left=3, right=0, size=2)
+    out = compute(q, k, v, band, key_mask_BM=None, position=None, origin=past, dropout=0.0)
+    torch.testing.assert_close(out, expected)
+    found, wanted = (torch.autograd.grad(y.square().sum(), (q, k, v)) for y in (out, expected))
+    torch.testing.assert_close(found, wanted)
+
+
 def test_blocks_compute_bfloat16_inputs_in_float32(draw) -> None:
     """Rounded once, at the end, with or without autocast."""
     band = Band(n=25, m=25, left=3, right=2, size=4)
@@ -180,6 +193,26 @@ def test_no_array_grows_with_the_square_of_the_length(compute, draw, monkeypatch
     assert largest[1] <= 2.1 * largest[0] and largest[1] < 800 * 800 / 8
 
 
+@pytest.mark.parametrize(("trained", "memory"), [(False, "O(n d)"), (True, "O(n w)")])
+def test_wider_windows_take_the_memory_that_the_card_says(
+    trained: bool, memory: str, build, draw, monkeypatch
+) -> None:
+    monkeypatch.setattr("attention_impls.pattern._blocked.TILE", 1)
+    position = None
+    if trained:
+        position = load(find("position", "alibi"))(build(("sliding_window", {})).dims)
+        position.register_parameter("trained", torch.nn.Parameter(torch.zeros(())))
+    largest = []
+    for reach in (40, 160):
+        layer = build(("sliding_window", {"left": reach, "right": reach}))
+        qkv = draw(1, 1400, heads=1, width=32, dtype=torch.float32)
+        with Largest() as seen, torch.no_grad():
+            layer.attend(*qkv, Context(position=position))
+        largest.append(seen.elements)
+    assert (largest[1] > 1.5 * largest[0]) == (memory == "O(n w)")
+    assert layer.card.memory == "O(n d); O(n w) on a GPU or with a trained bias"
+
+
 def test_long_inputs_go_by_blocks_and_short_ones_dense(build, draw, monkeypatch) -> None:
     """The laws at small blocks do reach the blocked computation."""
     ran: list[str] = []
@@ -206,14 +239,52 @@ def test_the_state_holds_the_last_keys_and_no_more(build) -> None:
     x = torch.randn(2, 40, 12, dtype=torch.float64)
     expected = layer(x, Context(causal=True)).y_BND
     state = layer.init_state(2, length=40, device=x.device, dtype=x.dtype)
-    assert state.k_BHWK.shape == (2, 2, 3, 8) and not bool(state.mask_BW.any())
+    assert state.held[0].shape == (2, 2, 3, 8) and not bool(state.held[2].any())
     for place in range(40):
         y, state = layer(x[:, place : place + 1], Context(causal=True), state=state)
         torch.testing.assert_close(y, expected[:, place : place + 1])
-        assert state.mask_BW[0].tolist() == [place >= 2, place >= 1, True]
+        assert state.held[2][0].tolist() == [place >= 2, place >= 1, True]
     keys = layer.key(x[:, 37:]).view(2, 3, 2, 8).transpose(1, 2)
-    torch.testing.assert_close(state.k_BHWK, keys)
-    assert state.k_BHWK.untyped_storage().nbytes() == state.k_BHWK.nbytes
+    torch.testing.assert_close(state.held[0], keys)
+    assert state.k_BHRK.untyped_storage().nbytes() == 2 * state.held[0].nbytes
+
+
+@torch.no_grad()
+def test_a_state_is_a_value_though_a_step_copies_no_window(build) -> None:
+    """Continued twice it gives the same, and spoils neither what followed nor what it holds."""
+    layer, context = build(("sliding_window", {"left": 5})), Context(causal=True)
+    x, other = torch.randn(2, 2, 30, 12, dtype=torch.float64)
+    expected = layer(x, context).y_BND
+    state = layer.init_state(2, length=30, device=x.device, dtype=x.dtype)
+    rooms = set()
+    for place in range(30):
+        step, held = slice(place, place + 1), [part.clone() for part in state.held]
+        y, following = layer(x[:, step], context, state=state)
+        for tried in (other, x, other):
+            again, _ = layer(tried[:, step], context, state=state)
+            assert torch.equal(again, y) == (tried is x)
+        assert all(torch.equal(a, b) for a, b in zip(state.held, held, strict=True))
+        torch.testing.assert_close(y, expected[:, step])
+        state = following
+        rooms.add(state.k_BHRK.data_ptr())
+    assert len(rooms) <= 30 // 5 + 1
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_a_state_rounds_nothing_and_carries_gradients(trained: bool, build) -> None:
+    """Made in float32, continued in float64."""
+    layer, context = build(("sliding_window", {"left": 5})), Context(causal=True)
+    x = torch.randn(2, 9, 12, dtype=torch.float64, requires_grad=trained)
+    state, steps = layer.init_state(2, length=9, device=x.device, dtype=torch.float32), []
+    with torch.set_grad_enabled(trained):
+        for place in range(9):
+            y, state = layer(x[:, place : place + 1], context, state=state)
+            steps.append(y)
+        found, expected = torch.cat(steps, dim=1), layer(x, context).y_BND
+    torch.testing.assert_close(found, expected)
+    if trained:
+        found, expected = (torch.autograd.grad(y.square().sum(), x) for y in (found, expected))
+        torch.testing.assert_close(found, expected)
 
 
 @torch.no_grad()
@@ -221,7 +292,7 @@ def test_a_state_shorter_than_the_window_refuses_what_it_would_forget(build) -> 
     layer = build(("sliding_window", {"left": 10}))
     x = torch.randn(2, 7, 12, dtype=torch.float64)
     state = layer.init_state(2, length=6, device=x.device, dtype=x.dtype)
-    assert state.k_BHWK.shape[2] == 6
+    assert state.held[0].shape[2] == 6
     _, state = layer(x[:, :6], Context(causal=True), state=state)
     with pytest.raises(UnsupportedError, match=r"made for 6 positions and 7 .*; call init_state"):
         layer(x[:, 6:], Context(causal=True), state=state)
