@@ -9,10 +9,10 @@ import torch
 
 from attention_impls.contract import Context
 
-WAITS = {("synthesizer", "padded")}
-"""Without a batch of its own weights, which would be many times as large, it has to ask how far
-apart logits are that examples share. Its other forms ask nothing."""
-NOT_YET = {("bigbird", "padded"), ("sparse_fixed", "step"), ("sparse_strided", "step")}
+WAITS = {("bigbird", "padded"), ("synthesizer", "padded")}
+"""They ask once. BigBird draws its graph by how many blocks an example has. Synthesizer, without
+weights for each example, which would be many times as large, asks how far apart logits are that
+examples share. Their other forms ask nothing."""
 
 
 @pytest.mark.usefixtures("small_tiles")
@@ -28,11 +28,11 @@ def test_no_value_is_asked_for(any_case, build, directions, monkeypatch) -> None
     layer = layer.to("meta")
     x = torch.empty(2, n, 12, dtype=torch.float64, device="meta")
     for mask in (None, torch.empty(2, n, dtype=torch.bool, device="meta")):
-        if mask is not None and (name, "padded") in WAITS | NOT_YET:
+        if mask is not None and (name, "padded") in WAITS:
             continue
         for causal in directions(layer):
             assert layer(x, Context(causal, mask)).y_BND.shape == x.shape
-        if layer.card.capabilities.decode == "none" or (name, "step") in NOT_YET:
+        if layer.card.capabilities.decode == "none":
             continue
         state = layer.init_state(2, length=n, device=x.device, dtype=x.dtype)
         step = Context(True, None if mask is None else mask[:, :1])
