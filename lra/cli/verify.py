@@ -88,6 +88,8 @@ def command(
     else:
         for job, record in zip(jobs_planned, found, strict=True):
             _print(job, record, settings, full=full, quiet=quiet)
+    if any(record.failure and record.failure.type == UsageError.__name__ for record in found):
+        return UsageError.exit_code
     if any(record.status != "ok" for record in found):
         return FAILED_CELLS
     broken = any(finding.verdict == "failed" for record in found for finding in record.findings)

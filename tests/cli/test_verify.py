@@ -58,6 +58,14 @@ def test_what_cannot_be_imported_is_a_row_and_the_others_go_on(lra, tmp_path: Pa
         (["--impl", "full", "--case", "n=5"], "--case needs the law"),
         (["--impl", "full", "--check", ",", "--case", "n=5"], "names no law"),
         (["--impl", "full", "--check", "causality", "--case", "n=x"], "write e.g. 'n=5 causal'"),
+        (
+            ["--impl", "full", "--check", "causality", "--case", f"n={10**20} causal"],
+            "write e.g. 'n=5 causal'",
+        ),
+        (
+            ["--impl", "full", "--check", "causality", "--case", f"n=5 causal seed={2**40}"],
+            "write e.g. 'n=5 causal'",
+        ),
         (["--impl", "full", "--set", "features=3"], "has settings; leave it out"),
     ],
 )
@@ -66,6 +74,13 @@ def test_bad_usage_is_one_line(lra_here, arguments: list[str], says: str) -> Non
     assert ran.returncode == 2
     (line,) = ran.stderr.splitlines()
     assert says in line
+
+
+def test_a_case_that_a_law_does_not_take_is_bad_usage(lra) -> None:
+    ran = lra("verify", "--impl", "identity", "--check", "causality", "--case", "n=5")
+    assert ran.returncode == 2, ran.stdout + ran.stderr
+    (line,) = ran.stdout.split("\n\n", 1)[0].splitlines()
+    assert "identity: error: --case 'n=5': causality takes causal cases; write e.g." in line
 
 
 @pytest.mark.slow
