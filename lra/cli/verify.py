@@ -87,7 +87,7 @@ def command(
         click.echo(msgspec.json.encode(found, order="sorted"))
     else:
         for job, record in zip(jobs_planned, found, strict=True):
-            _print(job, record, settings, full=full, quiet=quiet)
+            _print(job, record, spec.settings, full=full, quiet=quiet)
     if any(record.failure and record.failure.type == UsageError.__name__ for record in found):
         return UsageError.exit_code
     if any(record.status != "ok" for record in found):
@@ -96,7 +96,7 @@ def command(
     return BROKEN_CLAIMS if broken else 0
 
 
-def _print(job: Job, record: Record, settings: tuple[str, ...], *, full: bool, quiet: bool) -> None:
+def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, quiet: bool) -> None:
     from collections import Counter
 
     from tabulate import tabulate
@@ -137,17 +137,17 @@ def _read_as(record: Record) -> list[str]:
     return [*([package] if package else []), *words]
 
 
-def _again(job: Job, finding: Finding, settings: tuple[str, ...], *, full: bool) -> str:
+def _again(job: Job, finding: Finding, settings: dict[str, str], *, full: bool) -> str:
     """The command that shows one failure again."""
     from lra.engine.host import default_device
 
     words = ["python", "-m", "lra", "verify", "--impl", job.mechanism, "--check", finding.law]
     words += ["--case", str(finding.case), *(["--full"] if full else [])]
     own = job.cell.mechanism  # type: ignore[union-attr]
-    for entry in settings:
-        head, dot, field = entry.partition("=")[0].rpartition(".")
-        if (head == own.name) if dot else (field in own.config):
-            words += ["--set", entry]
+    for key, value in settings.items():
+        head, dot, _ = key.partition(".")
+        if (head == own.name) if dot else (key in own.config):
+            words += ["--set", f"{key}={value}"]
     if job.cell.device != default_device():  # type: ignore[union-attr]
         words += ["--device", job.cell.device]  # type: ignore[union-attr]
     return shlex.join(words)

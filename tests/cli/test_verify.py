@@ -17,6 +17,17 @@ class Broken(Full):
         return super().attend(q, k, v * v.shape[2], context, state)
 """
 
+SET = """
+import torch
+
+class Mine(torch.nn.Module):
+    def __init__(self, dim, size=1, other=[]):
+        super().__init__()
+
+    def forward(self, x):
+        return x - x.mean(0)
+"""
+
 
 def test_an_honest_mechanism_is_a_list_of_laws_and_exit_0(lra, tmp_path: Path) -> None:
     ran = lra("verify", "--impl", "identity", *FEW)
@@ -39,6 +50,14 @@ def test_a_broken_claim_is_exit_1_with_the_command_that_shows_it(lra, tmp_path: 
 
     once_more = lra(*shlex.split(command))
     assert once_more.returncode == 1 and "FAILED" in once_more.stdout
+
+
+def test_the_command_that_shows_it_has_the_settings(lra, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SET)
+    own = ("--set", "Mine.size = 2", "--set", "other =[ 1, 2 ]")
+    ran = lra("verify", "--impl", "mine.py:Mine,identity", "--check", "batch", *own)
+    (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  again: "))
+    assert again.endswith(" --set Mine.size=2 --set 'other=[ 1, 2 ]'"), ran.stdout
 
 
 def test_what_cannot_be_imported_is_a_row_and_the_others_go_on(lra, tmp_path: Path) -> None:
