@@ -28,6 +28,15 @@ class Mine(torch.nn.Module):
         return x - x.mean(0)
 """
 
+WITHOUT_OUTPUT = """
+import os
+from attention_impls.baseline.identity import Identity
+
+class Mine(Identity):
+    def forward(self, *args, **named):
+        {how}
+"""
+
 
 def test_an_honest_mechanism_is_a_list_of_laws_and_exit_0(lra, tmp_path: Path) -> None:
     ran = lra("verify", "--impl", "identity", *FEW)
@@ -102,14 +111,28 @@ def test_a_case_that_a_law_does_not_take_is_bad_usage(lra) -> None:
     assert "identity: error: --case 'n=5': causality takes causal cases; write e.g." in line
 
 
-@pytest.mark.slow
 def test_a_whole_check_is_a_record_and_a_section_of_the_report(lra, tmp_path: Path) -> None:
-    ran = lra("verify", "--impl", "identity", "--json")
-    assert ran.returncode == 0, ran.stderr
+    (tmp_path / "mine.py").write_text(WITHOUT_OUTPUT.format(how="raise ValueError"))
+    ran = lra("verify", "--impl", "mine.py", "--json")
+    assert ran.returncode == 1 and "[1/1]" in ran.stderr, ran.stdout + ran.stderr
     (record,) = json.loads(ran.stdout)
     assert record["cell"]["type"] == "verify" and len(record["findings"]) > 20
-    again = lra("verify", "--impl", "identity")
-    assert "[1/1]" not in again.stderr, "it is in the store"
+    again = lra("verify", "--impl", "mine.py")
+    assert again.returncode == 1 and "[1/1]" not in again.stderr, "it is in the store"
     assert lra("report").returncode == 0
     text = (tmp_path / "reports/default/report.md").read_text()
     assert "Claimed and proved" in text
+
+
+def test_a_check_that_the_kernel_may_have_ended_is_tried_again(lra, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(WITHOUT_OUTPUT.format(how="os.kill(os.getpid(), 9)"))
+    for _ in range(2):
+        ran = lra("verify", "--impl", "mine.py", "--json")
+        assert "[1/1]" in ran.stderr, "an end by memory is no verdict"
+        assert "killed by SIGKILL" in json.loads(ran.stdout)[0]["findings"][0]["detail"]
+
+
+@pytest.mark.slow
+def test_all_laws_of_an_honest_mechanism_hold(lra) -> None:
+    ran = lra("verify", "--impl", "identity", "--json")
+    assert ran.returncode == 0, ran.stderr
