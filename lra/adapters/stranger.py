@@ -185,6 +185,7 @@ def _size_values(dims: Dims, *, layer_index: int, causal: bool) -> dict[str, Any
         "heads": dims.heads,
         "head_width": dims.head_width,
         "dropout": dims.dropout,
+        "output_dropout": dims.dropout,
         "max_length": dims.max_length,
         "layer_index": layer_index,
         "layers": dims.layers,

@@ -131,10 +131,11 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
 
 
 def _read_as(record: Record) -> list[str]:
-    """What somebody else's class is, and what its adapter read into it."""
+    """What somebody else's class is, what its adapter read into it, and what was not tried."""
     package = record.method.get("package")
     words: list[str] = record.method.get("assumed", [])
-    return [*([package] if package else []), *words]
+    untried: list[str] = record.method.get("untried", [])
+    return [*([package] if package else []), *words, *untried]
 
 
 def _again(job: Job, finding: Finding, settings: dict[str, str], *, full: bool) -> str:

@@ -50,6 +50,22 @@ def test_options_reach_a_configuration() -> None:
     torch.testing.assert_close(layer(x_BND, Context()).y_BND, want, rtol=1e-5, atol=1e-5)
 
 
+class DropsTwice(nn.Module):
+    def __init__(self, dim: int, attn_pdrop: float = 0.1, resid_pdrop: float = 0.1):
+        super().__init__()
+        self.drops = attn_pdrop, resid_pdrop
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+def test_the_model_decides_both_dropouts() -> None:
+    mechanism = adapt(DropsTwice, "mine")
+    for rate in (0.0, 0.3):
+        layer: Any = mechanism(Dims(width=D, qkv_width=D, heads=H, max_length=16, dropout=rate))
+        assert layer.inner.bidirectional.drops == (rate, rate)
+
+
 class TwoOrNone(nn.Module):
     def __init__(self, config):
         super().__init__()

@@ -37,6 +37,22 @@ class Mine(Identity):
         {how}
 """
 
+DRAWS = """
+from torch.nn import Dropout, Module
+
+class Quiet(Module):
+    def __init__(self, dim, dropout=0.1):
+        super().__init__()
+        self.drop = Dropout(dropout)
+
+    def forward(self, x):
+        return self.drop(x)
+
+class Draws(Quiet):
+    def __init__(self, dim, odd_rate=0.1):
+        super().__init__(dim, odd_rate)
+"""
+
 
 def test_an_honest_mechanism_is_a_list_of_laws_and_exit_0(lra, tmp_path: Path) -> None:
     ran = lra("verify", "--impl", "identity", *FEW)
@@ -67,6 +83,14 @@ def test_the_command_that_shows_it_has_the_settings(lra, tmp_path: Path) -> None
     ran = lra("verify", "--impl", "mine.py:Mine,identity", "--check", "batch", *own)
     (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  again: "))
     assert again.endswith(" --set Mine.size=2 --set 'other=[ 1, 2 ]'"), ran.stdout
+
+
+def test_somebodys_own_that_draws_in_training_says_what_was_not_tried(lra, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(DRAWS)
+    ran = lra("verify", "--impl", "mine.py:Quiet,mine.py:Draws", "--check", "batch")
+    quiet, draws = ran.stdout.strip().split("\n\n")
+    assert "not tried in training: it draws there; set its dropout to 0 with --set" in draws
+    assert "not tried" not in quiet
 
 
 def test_what_cannot_be_imported_is_a_row_and_the_others_go_on(lra, tmp_path: Path) -> None:
