@@ -66,6 +66,16 @@ def test_the_model_decides_both_dropouts() -> None:
         assert layer.inner.bidirectional.drops == (rate, rate)
 
 
+class HandsOn(zoo_configured.Local):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+
+
+def test_a_config_that_is_handed_on_is_found_beside_what_takes_it() -> None:
+    layer: Any = built(HandsOn, options={"power": 3.0})
+    assert layer.inner.bidirectional.power == 3.0
+
+
 class TwoOrNone(nn.Module):
     def __init__(self, config):
         super().__init__()
