@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 import zoo
@@ -15,6 +16,7 @@ from torch.nn import functional as F
 from attention_impls.contract import Context, Dims
 from lra.adapters.adapt import adapt
 from lra.core.errors import LraError, UnsupportedError, UsageError
+from lra.core.peers import Peer
 
 
 def test_a_constructor_is_given_its_sizes_and_the_settings() -> None:
@@ -48,6 +50,14 @@ def test_options_reach_a_configuration() -> None:
     x_BND = inputs()
     want = 3 * exact(of_plain(layer), x_BND)
     torch.testing.assert_close(layer(x_BND, Context()).y_BND, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("peer", [None, Peer(package="", reference="", settings={"pad_to": 8})])
+def test_lengths_are_a_multiple_of_something(peer: Peer | None) -> None:
+    kind = adapt(zoo.Keeps, "mine", peer).Config
+    for wrong in (0, -3):
+        with pytest.raises(msgspec.ValidationError, match=r">= 1 - at `\$.pad_to`"):
+            msgspec.convert({"pad_to": wrong}, kind)
 
 
 class DropsTwice(nn.Module):
