@@ -33,6 +33,10 @@ def test_a_constructor_is_given_its_sizes_and_the_settings() -> None:
         built(zoo.Configurable)
 
 
+def test_a_layer_has_the_name_of_what_it_is_around() -> None:
+    assert adapt(zoo.Keeps, "mine").__name__ == "mine"
+
+
 def test_a_registered_dataclass_is_filled_and_none_keeps_the_default() -> None:
     layer: Any = built(zoo.Registered)
     assert adapt(zoo.Registered, "mine").Config.__struct_fields__[-1] == "gain"
