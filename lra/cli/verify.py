@@ -34,7 +34,7 @@ BROKEN_CLAIMS, FAILED_CELLS = 1, 4
 @flags.device
 @flags.store
 @flags.jobs
-@click.option("--quiet", is_flag=True, help="Print only what is broken.")
+@click.option("--quiet", is_flag=True, help="Print counts, and of the laws only what is broken.")
 @flags.as_json
 def command(
     impls: tuple[str, ...],
@@ -127,7 +127,8 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
     for finding in shown:
         if finding.verdict == "failed" and finding.case is not None:
             click.echo(f"  again: {_again(job, finding, settings, full=full)}")
-    click.echo()
+    if shown or not quiet:
+        click.echo()
 
 
 def _read_as(record: Record) -> list[str]:

@@ -77,6 +77,12 @@ def test_a_broken_claim_is_exit_1_with_the_command_that_shows_it(lra, tmp_path: 
     assert once_more.returncode == 1 and "FAILED" in once_more.stdout
 
 
+def test_quiet_is_a_line_of_counts_where_nothing_is_broken(lra) -> None:
+    ran = lra("verify", "--impl", "identity,full", "--check", "batch", "--quiet")
+    lines = ran.stdout.splitlines()
+    assert [line.partition("  [")[0] for line in lines] == ["identity: 1 held", "full: 1 held"]
+
+
 def test_the_command_that_shows_it_has_the_settings(lra, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SET)
     own = ("--set", "Mine.size = 2", "--set", "other =[ 1, 2 ]")
