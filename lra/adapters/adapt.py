@@ -126,7 +126,7 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
         "crosses_causally": by_pairs(stranger),
         "square": issubclass(adapter.layer, AdaptedModule) and "head_width" not in sizes,
     }
-    return cast(type[Layer], type(adapter.layer.__name__, (adapter.layer,), members))
+    return cast(type[Layer], type(name, (adapter.layer,), members))
 
 
 def _fitting(found: Callable[..., Any]) -> Adapter:

@@ -7,7 +7,8 @@ from __future__ import annotations
 import inspect
 import sys
 from functools import cached_property
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 from torch import nn
 
@@ -33,25 +34,28 @@ class FromConfig(Stranger):
 
     @cached_property
     def configuration(self) -> type:
-        """The class of its configuration: annotated, or the one beside the module.
+        """The class of its configuration: annotated, or the one beside the module or beside what it
+        builds on.
 
         Raises `UsageError` where there is none.
         """
-        module = sys.modules[self.what.__module__]
-        annotated = inspect.signature(self.what.__init__).parameters["config"].annotation
+        what = cast(type, self.what)
+        bases = [base for base in what.__mro__ if base not in (nn.Module, object)]
+        modules = dict.fromkeys(sys.modules[base.__module__] for base in bases)
+        annotated = parameters_of(what, "__init__")["config"].annotation
         if isinstance(annotated, str):
-            annotated = getattr(module, annotated, None)
+            named = (getattr(module, annotated, None) for module in modules)
+            annotated = next(filter(None, named), None)
         if inspect.isclass(annotated) and annotated is not inspect.Parameter.empty:
             return annotated
-        found = {m for n, m in vars(module).items() if n.endswith("Config") and inspect.isclass(m)}
-        home = module.__name__.rpartition(".")[0]
-        own = [m for m in found if m.__module__.rpartition(".")[0] == home]
-        if len(own) != 1:
-            raise UsageError(
-                f"{self.name} takes a config, and its module names {len(own)} classes of one; "
-                "annotate the parameter with the class"
-            )
-        return own[0]
+        found = [_own_configs(module) for module in modules]
+        for own in found:
+            if len(own) == 1:
+                return own.pop()
+        raise UsageError(
+            f"{self.name} takes a config, and its module names {len(found[0])} classes of one; "
+            "annotate the parameter with the class"
+        )
 
     @cached_property
     def constructor(self) -> dict[str, inspect.Parameter]:
@@ -78,7 +82,14 @@ class FromConfig(Stranger):
         config = self.configuration(**{**arguments, **options})
         if hasattr(config, "_attn_implementation"):
             config._attn_implementation = "eager"
-        takes = inspect.signature(self.what.__init__).parameters
+        takes = parameters_of(cast(type, self.what), "__init__")
         layer = roles(takes, {"layer_index": SIZES["layer_index"]})
         built: nn.Module = self.what(config, **dict.fromkeys(layer.values(), 0))
         return built
+
+
+def _own_configs(module: ModuleType) -> set[type]:
+    """Return the classes of a configuration that a module or one beside it defines."""
+    found = {m for n, m in vars(module).items() if n.endswith("Config") and inspect.isclass(m)}
+    home = module.__name__.rpartition(".")[0]
+    return {m for m in found if m.__module__.rpartition(".")[0] == home}

@@ -26,12 +26,13 @@ from lra.adapters.masks import MaskedConfig, nothing_padded
 from lra.adapters.stranger import Directions, Stranger, by_pairs
 from lra.core.cards import Capabilities
 from lra.core.errors import UsageError
+from lra.core.protocol import Positive
 
 
 class ModuleConfig(MaskedConfig, frozen=True):
     """How the module is called."""
 
-    pad_to: int = 1
+    pad_to: Positive = 1
     """Inputs are padded behind to a multiple of this, as the model around it would."""
 
 

@@ -23,7 +23,12 @@ SIZES: dict[str, tuple[str, ...]] = {
     ),
     "dropout": (
         "dropout", "attn_dropout", "attention_dropout", "dropout_p", "dropout_rate", "attn_drop",
-        "attention_probs_dropout_prob", "attention_probs_dropout",
+        "attention_probs_dropout_prob", "attention_probs_dropout", "attn_pdrop", "attn_dropout_p",
+        "attn_dropout_rate", "attention_dropout_rate",
+    ),
+    "output_dropout": (
+        "resid_pdrop", "resid_dropout", "residual_dropout", "hidden_dropout_prob", "hidden_dropout",
+        "proj_drop", "proj_dropout", "out_dropout", "output_dropout",
     ),
     "max_length": (
         "max_seq_len", "seq_len", "max_length", "max_len", "max_sequence_length", "seq_length",

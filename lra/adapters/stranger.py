@@ -126,7 +126,7 @@ class Stranger:
     def config(self, base: type[MechanismConfig]) -> type[MechanismConfig]:
         """Return its settings: the adapter's, and whatever of the constructor is no size."""
         own = {**dict(_settable(self.constructor, self.sizes)), **self.settings}
-        adapters = get_type_hints(base)
+        adapters = get_type_hints(base, include_extras=True)
         fields = [
             (name, adapters.get(name, Any), msgspec.field(default_factory=partial(copy, value)))
             for name, value in own.items()
@@ -185,6 +185,7 @@ def _size_values(dims: Dims, *, layer_index: int, causal: bool) -> dict[str, Any
         "heads": dims.heads,
         "head_width": dims.head_width,
         "dropout": dims.dropout,
+        "output_dropout": dims.dropout,
         "max_length": dims.max_length,
         "layer_index": layer_index,
         "layers": dims.layers,

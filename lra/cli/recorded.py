@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lra.core.findings import Finding
     from lra.core.records import Record
     from lra.engine.jobs import Job
     from lra.store import Store
@@ -33,8 +34,13 @@ def recorded(
 
 
 def _is_done(record: Record) -> bool:
-    """A machine may have been too busy for a law: it is tried again."""
+    """A machine may have been too busy for a law, or too full: it is tried again."""
     from lra.core.records import FAILED
 
-    late = any(finding.ending == "timeout" for finding in record.findings)
-    return record.status not in FAILED and not late
+    return record.status not in FAILED and not any(map(_is_of_the_machine, record.findings))
+
+
+def _is_of_the_machine(finding: Finding) -> bool:
+    """Whether time or memory may have run out: the kernel kills a check before other processes."""
+    killed = finding.ending == "crash" and "SIGKILL" in finding.detail
+    return killed or finding.ending == "timeout"

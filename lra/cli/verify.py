@@ -34,7 +34,7 @@ BROKEN_CLAIMS, FAILED_CELLS = 1, 4
 @flags.device
 @flags.store
 @flags.jobs
-@click.option("--quiet", is_flag=True, help="Print only what is broken.")
+@click.option("--quiet", is_flag=True, help="Print counts, and of the laws only what is broken.")
 @flags.as_json
 def command(
     impls: tuple[str, ...],
@@ -87,14 +87,16 @@ def command(
         click.echo(msgspec.json.encode(found, order="sorted"))
     else:
         for job, record in zip(jobs_planned, found, strict=True):
-            _print(job, record, settings, full=full, quiet=quiet)
+            _print(job, record, spec.settings, full=full, quiet=quiet)
+    if any(record.failure and record.failure.type == UsageError.__name__ for record in found):
+        return UsageError.exit_code
     if any(record.status != "ok" for record in found):
         return FAILED_CELLS
     broken = any(finding.verdict == "failed" for record in found for finding in record.findings)
     return BROKEN_CLAIMS if broken else 0
 
 
-def _print(job: Job, record: Record, settings: tuple[str, ...], *, full: bool, quiet: bool) -> None:
+def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, quiet: bool) -> None:
     from collections import Counter
 
     from tabulate import tabulate
@@ -125,27 +127,29 @@ def _print(job: Job, record: Record, settings: tuple[str, ...], *, full: bool, q
     for finding in shown:
         if finding.verdict == "failed" and finding.case is not None:
             click.echo(f"  again: {_again(job, finding, settings, full=full)}")
-    click.echo()
+    if shown or not quiet:
+        click.echo()
 
 
 def _read_as(record: Record) -> list[str]:
-    """What somebody else's class is, and what its adapter read into it."""
+    """What somebody else's class is, what its adapter read into it, and what was not tried."""
     package = record.method.get("package")
     words: list[str] = record.method.get("assumed", [])
-    return [*([package] if package else []), *words]
+    untried: list[str] = record.method.get("untried", [])
+    return [*([package] if package else []), *words, *untried]
 
 
-def _again(job: Job, finding: Finding, settings: tuple[str, ...], *, full: bool) -> str:
+def _again(job: Job, finding: Finding, settings: dict[str, str], *, full: bool) -> str:
     """The command that shows one failure again."""
     from lra.engine.host import default_device
 
     words = ["python", "-m", "lra", "verify", "--impl", job.mechanism, "--check", finding.law]
     words += ["--case", str(finding.case), *(["--full"] if full else [])]
     own = job.cell.mechanism  # type: ignore[union-attr]
-    for entry in settings:
-        head, dot, field = entry.partition("=")[0].rpartition(".")
-        if (head == own.name) if dot else (field in own.config):
-            words += ["--set", entry]
+    for key, value in settings.items():
+        head, dot, _ = key.partition(".")
+        if (head == own.name) if dot else (key in own.config):
+            words += ["--set", f"{key}={value}"]
     if job.cell.device != default_device():  # type: ignore[union-attr]
         words += ["--device", job.cell.device]  # type: ignore[union-attr]
     return shlex.join(words)

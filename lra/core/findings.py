@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from lra.core.errors import UsageError
-from lra.core.protocol import Count, Frozen, Positive
+from lra.core.protocol import Frozen
 
 Verdict = Literal["held", "failed", "unclaimed", "not claimed", "reported", "skipped"]
 """held: claimed, and true of every case tried. failed: claimed, and not true.
@@ -18,12 +18,18 @@ skipped: could not be tried; it says why."""
 MaskKind = Literal["none", "behind", "front", "scattered", "all"]
 
 
+MOST = 2**31
+"""Largest number in a case: sizes beyond fit no memory, seeds beyond no generator."""
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+
+
 class Case(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     """One input that a law is tried on: shapes, what is asked for, and the seed of the numbers."""
 
-    n: Count
+    n: _Count
     """Queries."""
-    m: Count | None = None
+    m: _Count | None = None
     """Keys of another sequence; None attends to the own one."""
     causal: bool = False
     mask: MaskKind = "none"
@@ -32,11 +38,11 @@ class Case(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     """Position scheme."""
     training: bool = False
     """In training, without dropout and noise, in place of evaluation."""
-    batch: Count = 2
-    heads: Positive = 4
-    trial: Count = 0
+    batch: _Count = 2
+    heads: Annotated[int, msgspec.Meta(ge=1, le=MOST)] = 4
+    trial: _Count = 0
     """Configuration: 0 is the one asked for, the others are the mechanism's own `trials`."""
-    seed: Count = 0
+    seed: _Count = 0
 
     def __str__(self) -> str:
         """What `parse` reads: `n=5 causal mask=behind`, without defaults."""

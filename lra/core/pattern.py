@@ -128,10 +128,11 @@ def check_size(length: int, heads: int) -> None:
     if length < 1:
         raise UsageError(f"--length {length} has no position to draw; give 1 or more")
     if heads * length**2 > MOST_SQUARES:
+        most = math.isqrt(MOST_SQUARES // heads)
         raise UsageError(
             f"{heads} heads of {length} positions are {heads * length**2:,} squares, of which a "
-            f"picture holds {MOST_SQUARES:,}; draw {math.isqrt(MOST_SQUARES // heads)} positions "
-            "or fewer --heads"
+            f"picture holds {MOST_SQUARES:,}; draw "
+            + (f"{most} positions or fewer --heads" if most else "fewer --heads")
         )
 
 

@@ -79,6 +79,8 @@ class Describer:
         self._folder = cache / "descriptions"
         self._patience = patience
         self._child: subprocess.Popen[bytes] | None = None
+        self._hung: dict[Target, Answer] = {}
+        """What gave no answer in time; nobody waits for it again."""
 
     def describe(self, target: Target) -> Description:
         """Return what a module declares; one that cannot be imported says why."""
@@ -102,6 +104,8 @@ class Describer:
         return answer
 
     def _ask_child(self, request: Request) -> Answer:
+        if request.target in self._hung:
+            return self._hung[request.target]
         child = self._running()
         assert child.stdin is not None and child.stdout is not None
         line = b""
@@ -113,7 +117,8 @@ class Describer:
             if not ready:
                 self._child = None
                 child.kill()
-                return Answer(unavailable=f"importing it takes more than {self._patience:g} s")
+                late = Answer(unavailable=f"importing it takes more than {self._patience:g} s")
+                return self._hung.setdefault(request.target, late)
             line = child.stdout.readline()
         if line.endswith(b"\n"):
             return msgspec.json.decode(line, type=Answer)

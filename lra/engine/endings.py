@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from lra.core.cells import Cell, EfficiencyCell
+from lra.core.cells import Cell, EfficiencyCell, ShowCell
 from lra.core.records import Failure, Record
 from lra.engine.jobs import Job, Outcome
 from lra.engine.tails import strip_paths
@@ -34,7 +34,7 @@ class Ending:
 
 def judge(ending: Ending, job: Job) -> Outcome:
     """Return the outcome of a job whose worker has ended."""
-    outcome = ending.outcome or _without_words(ending)
+    outcome = ending.outcome or _without_words(ending, job.cell)
     if outcome.failure is None and not outcome.findings:
         return outcome
     checkpoints = str(Path(job.checkpoint).parent)
@@ -69,11 +69,14 @@ def pruned(cell: Cell, failed: Iterable[Record]) -> Outcome | None:
     return None
 
 
-def _without_words(ending: Ending) -> Outcome:
+def _without_words(ending: Ending, cell: Cell) -> Outcome:
     """The outcome of a worker that said nothing about its end."""
     code, phase = ending.exit_code, ending.phase
     if ending.timeout is not None:
-        message = f"no result after {ending.timeout:g} s; give --timeout more, and --rerun failed"
+        # `lra show` has neither flag: its patience is its own.
+        shown = isinstance(cell, ShowCell)
+        remedy = "give fewer positions" if shown else "give --timeout more, and --rerun failed"
+        message = f"no result after {ending.timeout:g} s; {remedy}"
         return Outcome(
             status="timeout", failure=Failure(type="Timeout", message=message, phase=phase)
         )

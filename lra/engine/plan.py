@@ -159,7 +159,7 @@ class _Planner:
             torch=self.torch,
             threads=threads,
             measure_hash=measure_hash(
-                "quality", "training/loop.py", "models/build.py", position=position
+                "quality", "training/loop.py", "models/build.py", positions=(position,)
             ),
             mechanism=self._mechanism(target, scale),
             data=data[task.name],

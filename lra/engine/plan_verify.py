@@ -19,6 +19,9 @@ from lra.engine.provenance import library
 from lra.engine.settings import Settings
 from lra.engine.sources import measure_hash, mechanism_hash
 
+POSITIONS = ("alibi", "rope")
+"""Position schemes that laws ask for by name, which no import of theirs shows."""
+
 
 class VerifySpec(Frozen, frozen=True, kw_only=True):
     """What a person asked for."""
@@ -57,11 +60,12 @@ def law_names() -> list[str]:
 def _job(spec: VerifySpec, target: Target, settings: Settings, describer: Describer) -> Job:
     description = describer.describe(target)
     config = settings.configure(target, description, asked_for=True)
+    positions = tuple(catalogue.find("position", name) for name in POSITIONS)
     cell = VerifyCell(
         machine=machine(spec.device),
         torch=library("torch"),
         threads=1,
-        measure_hash=measure_hash("verify", "verify/kit.py"),
+        measure_hash=measure_hash("verify", "verify/kit.py", positions=positions),
         mechanism=Mechanism(
             name=target.name,
             config=config,

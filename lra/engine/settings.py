@@ -84,7 +84,9 @@ class Settings:
     def refuse_unused(self) -> None:
         """Raise `UsageError` for the first key that nothing took."""
         for key in sorted(self._unused):
-            head, dot, _ = key.partition(".")
+            head, dot, field = key.partition(".")
+            if head in ("model", "training") and field:
+                raise UsageError(f"--set {key}: nothing is trained here; leave it out")
             if dot:
                 raise UsageError(
                     f"--set {key}: '{head}' is neither a mechanism of this run nor model or "

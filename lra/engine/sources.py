@@ -26,16 +26,17 @@ PROOFS = ("oracle", "reference", "support", "convergence", "exact_at")
 
 
 @cache
-def measure_hash(kind: str, *files: str, position: Target | None = None) -> str:
-    """Hash of the sources that measure cells of a kind, as seen from `lra/`, and of a position
-    scheme's.
+def measure_hash(kind: str, *files: str, positions: tuple[Target, ...] = ()) -> str:
+    """Hash of the sources that measure cells of a kind, as seen from `lra/`, and of position
+    schemes'.
 
     The worker, which calls them, and the server, which sets its threads, count by themselves.
     """
     own = source_hash(*(_LRA / file for file in files), leave_out=_PLAIN)
     callers = [_LRA / "engine" / n for n in ("worker.py", "server.py", f"work/{kind}.py")]
     around = source_hash(*callers, leave_out=("lra",))
-    return value_hash([own, around, "" if position is None else source_hash(position.file)])
+    schemes = [scheme.file for scheme in positions]
+    return value_hash([own, around, source_hash(*schemes) if schemes else ""])
 
 
 def mechanism_hash(target: Target, description: Description, *, proofs: bool = False) -> str:
@@ -56,6 +57,9 @@ def mechanism_hash(target: Target, description: Description, *, proofs: bool = F
     own = _file_hash(target, left_out)
     if package:
         own = value_hash([own, distribution_hash(package)])
+    if target.is_peer and proofs:
+        peer = peers.read(target.name)
+        own = value_hash([own, peer.trials, peer.claims])
     card = description.card
     if not isinstance(card, AttentionCard) or not card.assumed:
         return own

@@ -25,7 +25,9 @@ COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 """Capabilities, each with the laws that prove it, strongest first, and what that is called."""
 
-PROVED, BROKEN, UNTRIED, UNCLAIMED = "", "claimed, broken", "claimed, not tried", "not claimed"
+BROKEN = "claimed, broken"
+_NOTES = {"skipped": "claimed, not tried", "unclaimed": "not claimed"}
+"""Beside a capability, by the verdict on its law."""
 
 OURS = "no: not claimed, and refused. The last column counts claimed laws that held."
 PUBLIC = (
@@ -75,10 +77,15 @@ def _newest(records: Iterable[Record]) -> list[Record]:
         mechanism = _cell(record).mechanism
         key = mechanism.name, str(flat(mechanism.config))
         older = found.get(key)
-        full = older is not None and _cell(older).form == "full" and _tried(older) == _tried(record)
-        if not full or _cell(record).form == "full":
+        if older is None or _cell(record).form == "full" or not _is_fuller(older, record):
             found[key] = record
     return [found[key] for key in sorted(found)]
+
+
+def _is_fuller(older: Record, short: Record) -> bool:
+    """Whether an older check says more than a short one; one that went wrong says nothing."""
+    is_full = _cell(older).form == "full" and older.status == "ok"
+    return is_full and _tried(older) == _tried(short)
 
 
 def _tried(record: Record) -> tuple[str, str, str]:
@@ -127,15 +134,20 @@ def _table(
 
 
 def _proved(by_law: dict[str, Finding], laws: Sequence[tuple[str, str]]) -> Cell:
-    """The strongest level that was proved; a claim that is broken comes before all."""
-    notes = {"skipped": UNTRIED, "unclaimed": UNCLAIMED, "held": PROVED}
+    """The strongest claim that was proved, and what more there is to say of a stronger one; a claim
+    that is broken comes before all."""
+    verdicts = {law: finding.verdict for law, finding in by_law.items()}
     for law, level in laws:
-        if law in by_law and by_law[law].verdict == "failed":
+        if verdicts.get(law) == "failed":
             return Cell(level, BROKEN)
-    for law, level in laws:
-        finding = by_law.get(law)
-        if finding is not None and finding.verdict in notes:
-            return Cell(level, notes[finding.verdict])
+    for verdict in ("held", *_NOTES):
+        for place, (law, level) in enumerate(laws):
+            if verdicts.get(law) == verdict:
+                notes = [_NOTES[verdict]] if verdict in _NOTES else []
+                for stronger, above in laws[:place]:
+                    if verdicts.get(stronger) in _NOTES:
+                        notes.append(f"{above} {_NOTES[verdicts[stronger]]}")
+                return Cell(level, ", ".join(notes))
     return Cell("no")
 
 

@@ -100,12 +100,17 @@ class Subject:
             return torch.float64
         return torch.float64
 
-    @cached_property
+    @property
     def trains_quietly(self) -> bool:
-        """Whether a training pass without dropout can be compared with another: ours can; somebody
-        else's where it draws nothing."""
+        """Whether a training pass without dropout can be compared with another."""
+        return not self.untrained
+
+    @cached_property
+    def untrained(self) -> str:
+        """Why it is not tried in training: ours always is; somebody else's where it draws nothing.
+        Empty where it is."""
         if self.is_ours:
-            return True
+            return ""
         case = Case(n=7, causal=not self.card.capabilities.bidirectional, training=True)
         try:
             layer = self.build(case, steady=False)
@@ -113,9 +118,12 @@ class Subject:
             context = self.context(case, layer)
             before = torch.get_rng_state()
             first, second = (layer(x_BND, context).y_BND for _ in range(2))
-        except Exception:
-            return False  # for the laws to find, in evaluation
-        return torch.equal(first, second) and torch.equal(before, torch.get_rng_state())
+        except Exception as error:
+            # For the laws to find, in evaluation.
+            return f"not tried in training: it ends there in {type(error).__name__}"
+        if torch.equal(first, second) and torch.equal(before, torch.get_rng_state()):
+            return ""
+        return "not tried in training: it draws there; set its dropout to 0 with --set"
 
     def width(self, case: Case) -> int:
         """Return the model's width; somebody's own module gets the usual one, of all heads."""

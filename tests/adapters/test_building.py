@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 import zoo
@@ -15,6 +16,7 @@ from torch.nn import functional as F
 from attention_impls.contract import Context, Dims
 from lra.adapters.adapt import adapt
 from lra.core.errors import LraError, UnsupportedError, UsageError
+from lra.core.peers import Peer
 
 
 def test_a_constructor_is_given_its_sizes_and_the_settings() -> None:
@@ -29,6 +31,10 @@ def test_a_constructor_is_given_its_sizes_and_the_settings() -> None:
         UsageError, match="built with 'power', which has no default; give it: --set"
     ):
         built(zoo.Configurable)
+
+
+def test_a_layer_has_the_name_of_what_it_is_around() -> None:
+    assert adapt(zoo.Keeps, "mine").__name__ == "mine"
 
 
 def test_a_registered_dataclass_is_filled_and_none_keeps_the_default() -> None:
@@ -48,6 +54,40 @@ def test_options_reach_a_configuration() -> None:
     x_BND = inputs()
     want = 3 * exact(of_plain(layer), x_BND)
     torch.testing.assert_close(layer(x_BND, Context()).y_BND, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("peer", [None, Peer(package="", reference="", settings={"pad_to": 8})])
+def test_lengths_are_a_multiple_of_something(peer: Peer | None) -> None:
+    kind = adapt(zoo.Keeps, "mine", peer).Config
+    for wrong in (0, -3):
+        with pytest.raises(msgspec.ValidationError, match=r">= 1 - at `\$.pad_to`"):
+            msgspec.convert({"pad_to": wrong}, kind)
+
+
+class DropsTwice(nn.Module):
+    def __init__(self, dim: int, attn_pdrop: float = 0.1, resid_pdrop: float = 0.1):
+        super().__init__()
+        self.drops = attn_pdrop, resid_pdrop
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+def test_the_model_decides_both_dropouts() -> None:
+    mechanism = adapt(DropsTwice, "mine")
+    for rate in (0.0, 0.3):
+        layer: Any = mechanism(Dims(width=D, qkv_width=D, heads=H, max_length=16, dropout=rate))
+        assert layer.inner.bidirectional.drops == (rate, rate)
+
+
+class HandsOn(zoo_configured.Local):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+
+
+def test_a_config_that_is_handed_on_is_found_beside_what_takes_it() -> None:
+    layer: Any = built(HandsOn, options={"power": 3.0})
+    assert layer.inner.bidirectional.power == 3.0
 
 
 class TwoOrNone(nn.Module):

@@ -17,6 +17,42 @@ class Broken(Full):
         return super().attend(q, k, v * v.shape[2], context, state)
 """
 
+SET = """
+import torch
+
+class Mine(torch.nn.Module):
+    def __init__(self, dim, size=1, other=[]):
+        super().__init__()
+
+    def forward(self, x):
+        return x - x.mean(0)
+"""
+
+WITHOUT_OUTPUT = """
+import os
+from attention_impls.baseline.identity import Identity
+
+class Mine(Identity):
+    def forward(self, *args, **named):
+        {how}
+"""
+
+DRAWS = """
+from torch.nn import Dropout, Module
+
+class Quiet(Module):
+    def __init__(self, dim, dropout=0.1):
+        super().__init__()
+        self.drop = Dropout(dropout)
+
+    def forward(self, x):
+        return self.drop(x)
+
+class Draws(Quiet):
+    def __init__(self, dim, odd_rate=0.1):
+        super().__init__(dim, odd_rate)
+"""
+
 
 def test_an_honest_mechanism_is_a_list_of_laws_and_exit_0(lra, tmp_path: Path) -> None:
     ran = lra("verify", "--impl", "identity", *FEW)
@@ -41,6 +77,28 @@ def test_a_broken_claim_is_exit_1_with_the_command_that_shows_it(lra, tmp_path: 
     assert once_more.returncode == 1 and "FAILED" in once_more.stdout
 
 
+def test_quiet_is_a_line_of_counts_where_nothing_is_broken(lra) -> None:
+    ran = lra("verify", "--impl", "identity,full", "--check", "batch", "--quiet")
+    lines = ran.stdout.splitlines()
+    assert [line.partition("  [")[0] for line in lines] == ["identity: 1 held", "full: 1 held"]
+
+
+def test_the_command_that_shows_it_has_the_settings(lra, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SET)
+    own = ("--set", "Mine.size = 2", "--set", "other =[ 1, 2 ]")
+    ran = lra("verify", "--impl", "mine.py:Mine,identity", "--check", "batch", *own)
+    (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  again: "))
+    assert again.endswith(" --set Mine.size=2 --set 'other=[ 1, 2 ]'"), ran.stdout
+
+
+def test_somebodys_own_that_draws_in_training_says_what_was_not_tried(lra, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(DRAWS)
+    ran = lra("verify", "--impl", "mine.py:Quiet,mine.py:Draws", "--check", "batch")
+    quiet, draws = ran.stdout.strip().split("\n\n")
+    assert "not tried in training: it draws there; set its dropout to 0 with --set" in draws
+    assert "not tried" not in quiet
+
+
 def test_what_cannot_be_imported_is_a_row_and_the_others_go_on(lra, tmp_path: Path) -> None:
     (tmp_path / "gone.py").write_text("import a_module_that_is_not_there\n")
     ran = lra("verify", "--impl", "gone.py,identity", "--check", "causality")
@@ -58,6 +116,15 @@ def test_what_cannot_be_imported_is_a_row_and_the_others_go_on(lra, tmp_path: Pa
         (["--impl", "full", "--case", "n=5"], "--case needs the law"),
         (["--impl", "full", "--check", ",", "--case", "n=5"], "names no law"),
         (["--impl", "full", "--check", "causality", "--case", "n=x"], "write e.g. 'n=5 causal'"),
+        (
+            ["--impl", "full", "--check", "causality", "--case", f"n={10**20} causal"],
+            "write e.g. 'n=5 causal'",
+        ),
+        (
+            ["--impl", "full", "--check", "causality", "--case", f"n=5 causal seed={2**40}"],
+            "write e.g. 'n=5 causal'",
+        ),
+        (["--impl", "full", "--set", "training.steps=3"], "nothing is trained here; leave it out"),
         (["--impl", "full", "--set", "features=3"], "has settings; leave it out"),
     ],
 )
@@ -68,14 +135,35 @@ def test_bad_usage_is_one_line(lra_here, arguments: list[str], says: str) -> Non
     assert says in line
 
 
-@pytest.mark.slow
+def test_a_case_that_a_law_does_not_take_is_bad_usage(lra) -> None:
+    ran = lra("verify", "--impl", "identity", "--check", "causality", "--case", "n=5")
+    assert ran.returncode == 2, ran.stdout + ran.stderr
+    (line,) = ran.stdout.split("\n\n", 1)[0].splitlines()
+    assert "identity: error: --case 'n=5': causality takes causal cases; write e.g." in line
+
+
 def test_a_whole_check_is_a_record_and_a_section_of_the_report(lra, tmp_path: Path) -> None:
-    ran = lra("verify", "--impl", "identity", "--json")
-    assert ran.returncode == 0, ran.stderr
+    (tmp_path / "mine.py").write_text(WITHOUT_OUTPUT.format(how="raise ValueError"))
+    ran = lra("verify", "--impl", "mine.py", "--json")
+    assert ran.returncode == 1 and "[1/1]" in ran.stderr, ran.stdout + ran.stderr
     (record,) = json.loads(ran.stdout)
     assert record["cell"]["type"] == "verify" and len(record["findings"]) > 20
-    again = lra("verify", "--impl", "identity")
-    assert "[1/1]" not in again.stderr, "it is in the store"
+    again = lra("verify", "--impl", "mine.py")
+    assert again.returncode == 1 and "[1/1]" not in again.stderr, "it is in the store"
     assert lra("report").returncode == 0
     text = (tmp_path / "reports/default/report.md").read_text()
     assert "Claimed and proved" in text
+
+
+def test_a_check_that_the_kernel_may_have_ended_is_tried_again(lra, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(WITHOUT_OUTPUT.format(how="os.kill(os.getpid(), 9)"))
+    for _ in range(2):
+        ran = lra("verify", "--impl", "mine.py", "--json")
+        assert "[1/1]" in ran.stderr, "an end by memory is no verdict"
+        assert "killed by SIGKILL" in json.loads(ran.stdout)[0]["findings"][0]["detail"]
+
+
+@pytest.mark.slow
+def test_all_laws_of_an_honest_mechanism_hold(lra) -> None:
+    ran = lra("verify", "--impl", "identity", "--json")
+    assert ran.returncode == 0, ran.stderr

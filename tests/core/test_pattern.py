@@ -96,7 +96,12 @@ def test_sizes_that_can_be_drawn(length: int, heads: int) -> None:
 
 @pytest.mark.parametrize(
     ("length", "heads", "told"),
-    [(0, 4, "no position to draw"), (-3, 1, "no position"), (129, 4, "draw 128 positions")],
+    [
+        (0, 4, "no position to draw"),
+        (-3, 1, "no position"),
+        (129, 4, "draw 128 positions or fewer --heads$"),
+        (1, 99_999, "; draw fewer --heads$"),
+    ],
 )
 def test_sizes_that_cannot(length: int, heads: int, told: str) -> None:
     with pytest.raises(UsageError, match=told):

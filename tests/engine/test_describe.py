@@ -95,6 +95,9 @@ def test_a_module_that_hangs_is_unavailable_and_the_next_is_described(
     slow.write_text("import time\ntime.sleep(60)\n")
     describer = Describer(tmp_path / "cache", patience=0.5)
     assert describer.describe(target(slow)).unavailable == "importing it takes more than 0.5 s"
+    slow.write_text("")
+    again = describer.describe(target(slow)).unavailable
+    assert again == "importing it takes more than 0.5 s", "asked again"
     patient = Describer(tmp_path / "cache")
     assert patient.describe(target(plugin)).unavailable is None
 

@@ -13,6 +13,7 @@ from lra.core.findings import Finding
 from lra.core.records import Failure, Record
 from lra.engine.endings import Ending, judge, pruned
 from lra.engine.jobs import Job, Outcome
+from lra.engine.plan_show import ShowSpec, plan_show
 
 
 def ending(**known: Any) -> Ending:
@@ -49,6 +50,14 @@ def test_a_worker_without_an_outcome(known: dict[str, Any], status: str, kind: s
     assert outcome.failure is not None
     assert (outcome.failure.type, outcome.failure.phase) == (kind, "train")
     assert outcome.failure.tail == "last words"
+
+
+def test_the_remedy_for_a_timeout_is_one_that_the_verb_has(tmp_path: Path) -> None:
+    (picture,) = plan_show(ShowSpec(mechanisms=("identity",), cache=str(tmp_path)))
+    for job, remedy in ((JOB, "; give --timeout more, and --rerun failed"), (picture, "positions")):
+        found = judge(ending(exit_code=-9, timeout=3.0), job).failure
+        assert found is not None and found.message.endswith(remedy)
+        assert ("--" in found.message) == (job is JOB)
 
 
 def test_an_outcome_that_arrived_counts_whatever_came_after() -> None:

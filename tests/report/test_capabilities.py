@@ -6,7 +6,7 @@ from typing import Any
 
 from lra.core.cells import VerifyCell
 from lra.core.findings import Finding
-from lra.core.records import Record
+from lra.core.records import Failure, Record
 from lra.report.capabilities import capabilities
 
 from .sample import HERE, PROVENANCE, mechanism
@@ -15,6 +15,7 @@ from .sample import HERE, PROVENANCE, mechanism
 def check(name: str, started: str, verdicts: dict[str, Any], **fields: Any) -> Record:
     source = fields.pop("source", "a")
     method = fields.pop("method", {})
+    status = fields.pop("status", "ok")
     cell = VerifyCell(
         machine=HERE,
         torch="2.13.0",
@@ -28,7 +29,8 @@ def check(name: str, started: str, verdicts: dict[str, Any], **fields: Any) -> R
     return Record(
         id=cell.id,
         cell=cell,
-        status="ok",
+        status=status,
+        failure=None if status == "ok" else Failure(type="X", message="x"),
         started_at=started,
         seconds=1.0,
         findings=findings,
@@ -64,6 +66,23 @@ def test_a_broken_claim_comes_before_what_holds_unclaimed() -> None:
     assert cells(check("x", "2026", verdicts))["x"]["padding"] == "length claimed, broken"
     verdicts = {"padding_content": "held", "empty_rows": "failed"}
     assert cells(check("x", "2026", verdicts))["x"]["padding"] == "empty rows claimed, broken"
+
+
+def test_what_holds_unclaimed_stands_beside_the_claim_that_holds() -> None:
+    verdicts = {"padding_count": "unclaimed", "padding_content": "held"}
+    assert cells(check("x", "2026", verdicts))["x"]["padding"] == "length content not claimed"
+    verdicts = {"causality": "unclaimed", "values_causality": "held"}
+    assert cells(check("x", "2026", verdicts))["x"]["causal"] == "values only strict not claimed"
+    verdicts = {"padding_count": "unclaimed", "padding_content": "skipped"}
+    shown = cells(check("x", "2026", verdicts))["x"]["padding"]
+    assert shown == "length claimed, not tried, content not claimed"
+
+
+def test_a_full_check_that_crashed_does_not_hide_a_short_one_after_it() -> None:
+    crashed = check("x", "2020", {}, form="full", status="crash")
+    assert cells(crashed)["x"]["laws held"].startswith("crash")
+    short = check("x", "2026", {"causality": "held"})
+    assert cells(crashed, short)["x"]["laws held"] == "1 of 1"
 
 
 def test_parts_of_a_check_are_no_check() -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib.metadata import version
 
 from attention_impls.contract import Layer
 from lra.adapters.adapt import assumed
 from lra.core.cells import VerifyCell
+from lra.core.findings import Finding
 from lra.engine.jobs import Job, Outcome, Progress, Report
 from lra.engine.provenance import distribution_of
 from lra.engine.work.mechanism import device, load_mechanism
 from lra.verify import kit
+from lra.verify.isolation import isolated
 from lra.verify.subject import Subject
 
 
@@ -21,8 +25,27 @@ def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
     subject = Subject(mechanism, config, cell.form == "full", cell.device, cell.case)
     laws = kit.select(cell.laws, full=subject.full)
     findings = tuple(kit.verify(subject, laws, tell=lambda law: report(Progress(phase=law.name))))
-    method = {"device": cell.device, "assumed": assumed(mechanism, config), **_package(mechanism)}
+    method = {
+        "device": cell.device,
+        "assumed": assumed(mechanism, config),
+        "untried": tuple(_untrained(subject, findings)),
+        **_package(mechanism),
+    }
     return Outcome(status="ok", findings=findings, method=method)
+
+
+def _untrained(subject: Subject, findings: Sequence[Finding]) -> Iterator[str]:
+    """Why it was not tried in training, where a law would have been; what hangs is not asked."""
+    if subject.is_ours or subject.only is not None:
+        return
+    if all(finding.ending != "timeout" for finding in findings):
+        found = isolated(partial(_asked, subject), kit.TIMEOUT)
+        if isinstance(found, Finding) and found.detail:
+            yield found.detail
+
+
+def _asked(subject: Subject) -> Finding:
+    return Finding(law="training", verdict="reported", detail=subject.untrained)
 
 
 def _package(mechanism: type[Layer]) -> dict[str, str]:

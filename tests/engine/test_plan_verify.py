@@ -1,0 +1,49 @@
+"""Whatever can change a verdict changes the cell that holds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lra.core import catalogue, peers
+from lra.core.cells import VerifyCell
+from lra.engine import plan_verify as planner
+from lra.engine import sources
+from lra.engine.describe import Describer, Description
+
+VERIFY = Path(planner.__file__).resolve().parents[1] / "verify"
+
+
+def test_position_schemes_that_laws_name_are_in_the_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "".join(file.read_text() for file in VERIFY.rglob("*.py"))
+    named = {name for name in catalogue.names("position") if f'"{name}"' in text}
+    assert named - {"none"} == set(planner.POSITIONS)
+
+    spec = planner.VerifySpec(mechanisms=("identity",), device="cpu", cache=str(tmp_path))
+    hashes = set()
+    for positions in (planner.POSITIONS, ("alibi",), ("rope",), ()):
+        monkeypatch.setattr(planner, "POSITIONS", positions)
+        (job,) = planner.plan_verify(spec)
+        assert isinstance(job.cell, VerifyCell)
+        hashes.add(job.cell.measure_hash)
+    assert len(hashes) == 4
+
+
+def test_what_a_peers_file_lets_the_kit_try_is_in_the_hash_of_proofs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "distribution_hash", lambda package: "0")
+    target = catalogue.find("mechanism", "peer:hf_bigbird")
+    described = Description(target, None, {}, None, _describer=Describer(tmp_path))
+    peer = peers.read(target.name)
+    proved, measured = set(), set()
+    for changes in ({}, {"trials": ()}, {"claims": {"causal": "no"}}):
+        changed = msgspec.structs.replace(peer, **changes)
+        monkeypatch.setattr(peers, "read", lambda name, peer=changed: peer)
+        proved.add(sources.mechanism_hash(target, described, proofs=True))
+        measured.add(sources.mechanism_hash(target, described))
+    assert len(proved) == 3 and len(measured) == 1
