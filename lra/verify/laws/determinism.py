@@ -83,8 +83,8 @@ class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Do what is asked for; keep a copy of what is random."""
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        random = torch.Tag.nondeterministic_seeded in func.tags
-        if random and (self.own or kwargs.get("generator") is None) and _tells(result):
+        is_random = torch.Tag.nondeterministic_seeded in func.tags
+        if is_random and (self.own or kwargs.get("generator") is None) and _tells(result):
             self.kept.append(result.detach().clone())
         return result
 
