@@ -11,6 +11,7 @@ from torch import Tensor
 
 from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Context
+from lra.core.cards import Capabilities
 from verify.faults.dense import Dense, card
 
 
@@ -107,6 +108,12 @@ class AlignedAtTheStart(Dense):
 
 class AlignedAtTheStartInTheOracleToo(AlignedAtTheStart):
     """The oracle is written from the same misreading."""
+
+    card = card(
+        capabilities=Capabilities(
+            bidirectional=True, causal="strict", cross=True, padding="content"
+        )
+    )
 
     def oracle(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> tuple[Tensor, Tensor]:
         pattern = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool)

@@ -52,6 +52,27 @@ class NoMaximum(Dense):
         return exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
+class PowersOverflow(Dense):
+    """Weights are the tenth powers of logits, summed as they are."""
+
+    card = card(softmax="never")
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        powers = (1 + logits) ** 10 * permitted
+        return powers / powers.sum(-1, keepdim=True).clamp(min=1e-30)
+
+
+class SoftplusByHand(Dense):
+    """Overflow is left out by a `where`, whose other side still has a gradient: zero times
+    infinity."""
+
+    card = card(softmax="never")
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        logits = super().logits(q, k)
+        return torch.where(logits > 20, logits, logits.exp().log1p())
+
+
 class BoundedOnAverage(NoMaximum):
     """Keys are divided by their mean length and then taken to be bounded: one that is longer than
     all others overflows."""
@@ -101,6 +122,16 @@ class GradientStopped(Dense):
         return super().attend(q, k.detach(), v, context, state)
 
 
+class NormaliserDetached(Dense):
+    """The sum that weights are divided by is taken for a constant: right outputs, wrong
+    gradients."""
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        largest = logits.detach().masked_fill(~permitted, -torch.inf).amax(-1, keepdim=True)
+        exponentials = (logits - largest.clamp(min=-1e30)).exp().masked_fill(~permitted, 0.0)
+        return exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-30).detach()
+
+
 class UnusedParameter(Dense):
     """Has a projection that nothing passes through."""
 
@@ -135,6 +166,12 @@ class WeightsOfMoreThanOne(Dense):
 
     def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
         return 1.01 * super().weights(logits, permitted)
+
+
+class RisesAboveItsValues(WeightsOfMoreThanOne):
+    """It is not linear in the values, so that nothing else shows what its weights sum to."""
+
+    card = card(softmax="never", linear=False)
 
 
 class NegativeWeights(Dense):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from attention_impls.contract import Context, Out, zero_padding
+from attention_impls.contract import Context, Dims, MechanismConfig, Out, zero_padding
 from verify.faults.dense import Dense, card
 
 
@@ -35,6 +35,20 @@ class MeanOnEmptyRows(Dense):
     def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
         some = permitted.any(-1, keepdim=True)
         return super().weights(logits * some, permitted | ~some)
+
+
+class VectorOnEmptyRows(Dense):
+    """A row with nothing to attend to gets a learned vector."""
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        self.nothing = nn.Parameter(torch.ones(dims.head_width))
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        out, state = super().attend(q, k, v, context, state)
+        return torch.where((out == 0).all(-1, keepdim=True), self.nothing, out), state
 
 
 class NotANumberOnEmptyRows(Dense):
@@ -108,6 +122,16 @@ class ZeroedByMultiplication(_Skip):
 
     def past(self, x: Tensor, mask: Tensor | None) -> Tensor:
         return (x if mask is None else x * mask.unsqueeze(-1)).mean(1, keepdim=True)
+
+
+class ShiftsPadding(Dense):
+    """A shift is added at the very end, to padding too."""
+
+    card = card(softmax="never")
+
+    def forward(self, x_BND: Tensor, context: Context, **more: Any) -> Out:
+        out = super().forward(x_BND, context, **more)
+        return out._replace(y_BND=out.y_BND + 0.1)
 
 
 class SortedByMultiplication(Dense):

@@ -50,6 +50,20 @@ class DrawsMissing(_Turned):
         return self.drawn
 
 
+class SizeDrawn(_Turned):
+    """How many numbers it draws is drawn too: one layer's state dict does not fit another."""
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        generator = torch.Generator().manual_seed(self.seed)
+        features = int(torch.randint(1, 1000, (), generator=generator))
+        drawn = torch.randn(dims.head_width, features, generator=generator)
+        self.register_buffer("drawn", drawn)
+
+    def matrix(self) -> Tensor:
+        return self.drawn
+
+
 class DrawnInTheForwardPass(_Turned):
     """A buffer is drawn afresh in every training pass, where a recomputed one sees another."""
 
@@ -84,6 +98,15 @@ class SeedIgnored(Dense):
         super().__init__(dims, config, **rest)
 
 
+class SeedLeftBehind(Dense):
+    """Chooses its blocks under a numpy seed that others go on from."""
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        np.random.seed(0)
+        self.register_buffer("blocks", torch.from_numpy(np.random.permutation(8)))
+
+
 class EveryLayerAlike(Dense):
     """Its first projection is drawn under a seed of its own, so that runs can be repeated, and the
     global one put back: all layers of a model begin alike."""
@@ -116,7 +139,7 @@ class AveragesInEvaluation(Dense):
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
         centred = k - self.mean.to(k)
         self.mean = 0.9 * self.mean + 0.1 * k.detach().mean((0, 1, 2)).to(self.mean)
-        # Every key loses as much, which a softmax alone would not feel.
+        # A softmax alone would not feel what is taken off all keys alike.
         return super().logits(q, centred.relu())
 
 
@@ -199,6 +222,16 @@ class NoiseInTraining(Dense):
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
         logits = super().logits(q, k)
         return logits + 0.01 * torch.randn_like(logits) if self.training else logits
+
+
+class CapacityInTraining(Dense):
+    """In training only so many keys find room: the later ones are left out."""
+
+    card = card(softmax="never")
+
+    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
+        permitted = super().permitted(logits, causal, mask)
+        return permitted & (permitted.cumsum(-1) <= 5) if self.training else permitted
 
 
 class NoiseFromElsewhere(Dense):
