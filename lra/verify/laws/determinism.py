@@ -5,9 +5,12 @@ from __future__ import annotations
 import pickle
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, always, same
@@ -44,20 +47,52 @@ def check(subject: Subject, case: Case) -> None:
 
 
 def _drawn(subject: Subject, case: Case) -> None:
-    """Construct under two states of the global generators: neither ends where the other does."""
-    ends, held = [], []
-    for seed in (1, 2):
-        np.random.seed(seed)
-        random.seed(seed)
-        layer = subject.build(case, seed=5, drawing=seed, steady=False)
+    """Construct under three states of the global generators: none ends where another does, and what
+    is drawn for one layer is drawn for no other."""
+    ends, drawn = [], []
+    for seed, drawing in ((5, 1), (5, 2), (6, 3)):
+        np.random.seed(drawing)
+        random.seed(drawing)
+        with _Draws(own=subject.is_ours) as draws:
+            subject.build(case, seed=seed, drawing=drawing, steady=False)
         ends.append(random_states())
-        held.append(layer.state_dict().values())
+        drawn.append(draws.kept)
     for name, state in ends[0].items():
         if state == ends[1][name]:
             raise Broken(f"its construction sets {name} global random state")
-    drawn = any(x.is_floating_point() and len(x.unique()) > 1 for x in held[0])
-    if drawn and all(map(torch.equal, *held)):
-        raise Broken("its parameters are the same whatever the seed")
+    # What comes of `seed` alone may be the same in the first two.
+    for one, other in zip(drawn[0], drawn[2], strict=False):
+        if torch.equal(one, other):
+            shape = tuple(one.shape)
+            raise Broken(f"its construction draws the same {shape} numbers whatever the seed")
+
+
+class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Keeps what is drawn meanwhile, before anything else becomes of it: where two such tensors
+    agree, they come of one seed, and are no table."""
+
+    def __init__(self, *, own: bool) -> None:
+        """Keep what generators of its own give too, or leave those to whoever made them."""
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.own = own
+        self.kept: list[Tensor] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Do what is asked for; keep a copy of what is random."""
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        is_random = torch.Tag.nondeterministic_seeded in func.tags
+        if is_random and (self.own or kwargs.get("generator") is None) and _tells(result):
+            self.kept.append(result.detach().clone())
+        return result
+
+
+def _tells(drawn: Any) -> bool:
+    """Whether two such draws cannot agree by chance, as signs and permutations may."""
+    is_real = isinstance(drawn, Tensor) and drawn.is_floating_point()
+    return is_real and len(drawn.unique()) > 2
 
 
 def random_states() -> dict[str, bytes]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Context, Convergence, Heads, MechanismConfig
 from lra.core.cards import Capabilities
+from lra.core.errors import UnsupportedError
 from verify.faults.dense import Dense, card
 from verify.faults.pattern import RootInverted
 
@@ -63,6 +64,13 @@ class BiasIgnored(Dense):
 
     def oracle(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> tuple[Tensor, Tensor]:
         return super().oracle(q, k, v, replace(context, position=None))
+
+
+class RefusesWhatItClaims(Dense):
+    """Its card claims decoding, and there is no state to begin with."""
+
+    def init_state(self, *_: Any, **__: Any) -> Any:
+        raise UnsupportedError("keeps no state; ask for all at once")
 
 
 class StateTakenInSilence(Dense):

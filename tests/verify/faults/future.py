@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Context
+from lra.core.cards import Capabilities
 from verify.faults.dense import Dense, card
 
 
@@ -40,6 +43,22 @@ class LengthInConstant(Dense):
 
     def logits(self, q: Tensor, k: Tensor) -> Tensor:
         return super().logits(q, k) * math.log(1 + k.shape[-2])
+
+
+class MaximumOfAllUnderflows(Dense):
+    """One maximum is taken off each row, of the keys that it may not see too. It cancels, until a
+    later key is so large that nothing is left of the earlier ones."""
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        exponentials = (logits - logits.amax(-1, keepdim=True)).exp() * permitted
+        return exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-300)
+
+
+class MaskInPlaceOfCausal(Dense):
+    """There is one argument for a mask: padding takes the place of the causal one."""
+
+    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
+        return super().permitted(logits, causal and mask is None, mask)
 
 
 class LooksAheadByOne(Dense):
@@ -85,6 +104,32 @@ class AlignedAtTheStart(Dense):
         permitted = super().permitted(logits, False, mask)
         from_the_start = torch.ones(logits.shape[-2:], dtype=torch.bool).tril()
         return permitted & from_the_start if causal else permitted
+
+
+class AlignedAtTheStartInTheOracleToo(AlignedAtTheStart):
+    """The oracle is written from the same misreading."""
+
+    card = card(
+        capabilities=Capabilities(
+            bidirectional=True, causal="strict", cross=True, padding="content"
+        )
+    )
+
+    def oracle(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+        pattern = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool)
+        pattern = pattern.tril() if context.causal else pattern
+        rows = replace(context, causal=False)
+        return softmax_oracle(q, k, v, rows, pattern)
+
+
+class OffsetNeverNegative(Dense):
+    """With more queries than keys, the first ones read keys where they stand before them all."""
+
+    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
+        n, m = logits.shape[-2:]
+        permitted = super().permitted(logits, False, mask)
+        behind = torch.ones(n, m, dtype=torch.bool).tril(max(m - n, 0))
+        return permitted & behind if causal else permitted
 
 
 class FutureChoosesThePast(Dense):

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attention_impls.contract import Context, Dims, MechanismConfig
+from attention_impls.contract import Context, Dims, Heads, MechanismConfig
 from verify.faults.dense import Dense, card
 
 
@@ -29,12 +29,59 @@ class HalfAccumulator(Dense):
         return out, state
 
 
+class AnglesRounded(Dense):
+    """Angles of positions are a matrix product in float32, which autocast takes back."""
+
+    card = card(softmax="never")
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        rows, columns = (self.waves(x.shape[2]) for x in (q, k))
+        return super().logits(q, k) + 2 * (rows @ columns.mT).to(q.dtype)
+
+    def waves(self, length: int) -> Tensor:
+        places = torch.arange(length, dtype=torch.float32).unsqueeze(-1)
+        angles = (places @ torch.tensor([[0.9, 0.8, 0.7, 0.6]])).float()
+        return torch.cat([angles.cos(), angles.sin()], dim=-1)
+
+
 class NoMaximum(Dense):
     """Exponentials are taken without subtracting the largest logit."""
 
     def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
         exponentials = logits.exp() * permitted
         return exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-30)
+
+
+class PowersOverflow(Dense):
+    """Weights are the tenth powers of logits, summed as they are."""
+
+    card = card(softmax="never")
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        powers = (1 + logits) ** 10 * permitted
+        return powers / powers.sum(-1, keepdim=True).clamp(min=1e-30)
+
+
+class SoftplusByHand(Dense):
+    """Overflow is left out by a `where`, whose other side still has a gradient: zero times
+    infinity."""
+
+    card = card(softmax="never")
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        logits = super().logits(q, k)
+        return torch.where(logits > 20, logits, logits.exp().log1p())
+
+
+class BoundedOnAverage(NoMaximum):
+    """Keys are divided by their mean length and then taken to be bounded: one that is longer than
+    all others overflows."""
+
+    card = card(softmax="never")
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        mean = k.norm(dim=-1).mean(-1)[:, :, None, None]
+        return 10 * F.normalize(q, dim=-1) @ (k / mean).mT
 
 
 class LogarithmOfTheLength(Dense):
@@ -57,6 +104,15 @@ class ContiguousTakenForGranted(Dense):
         return super().attend(q, k, v, context, state)
 
 
+class ContiguousInputTakenForGranted(Dense):
+    """Reads the layer's input through strides that a contiguous tensor would have."""
+
+    def project(self, x: Tensor, context: Context, source: Tensor | None, state: Any) -> Heads:
+        _, n, d = x.shape
+        x = x.as_strided(x.shape, (n * d, d, 1)) if x.numel() else x
+        return super().project(x, context, source, state)
+
+
 class GradientStopped(Dense):
     """Keys are detached, as around a random projection or a hash that needs it."""
 
@@ -64,6 +120,16 @@ class GradientStopped(Dense):
         self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
     ) -> tuple[Tensor, Any]:
         return super().attend(q, k.detach(), v, context, state)
+
+
+class NormaliserDetached(Dense):
+    """The sum that weights are divided by is taken for a constant: right outputs, wrong
+    gradients."""
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        largest = logits.detach().masked_fill(~permitted, -torch.inf).amax(-1, keepdim=True)
+        exponentials = (logits - largest.clamp(min=-1e30)).exp().masked_fill(~permitted, 0.0)
+        return exponentials / exponentials.sum(-1, keepdim=True).clamp(min=1e-30).detach()
 
 
 class UnusedParameter(Dense):
@@ -102,6 +168,12 @@ class WeightsOfMoreThanOne(Dense):
         return 1.01 * super().weights(logits, permitted)
 
 
+class RisesAboveItsValues(WeightsOfMoreThanOne):
+    """It is not linear in the values, so that nothing else shows what its weights sum to."""
+
+    card = card(softmax="never", linear=False)
+
+
 class NegativeWeights(Dense):
     """Weights sum to one, and the small ones are below zero."""
 
@@ -110,6 +182,20 @@ class NegativeWeights(Dense):
     def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
         evenly = permitted / permitted.sum(-1, keepdim=True).clamp(min=1)
         return 1.1 * super().weights(logits, permitted) - 0.1 * evenly
+
+
+class SinkSubtracted(Dense):
+    """A little more than its share is taken off the first key (an attention sink): a weight below
+    zero, which outputs over several keys do not show."""
+
+    card = card(softmax="never")
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        weights = super().weights(logits / 8, permitted)
+        several = permitted.sum(-1, keepdim=True) > 4
+        first, others = -0.01 * permitted[..., :1], weights[..., 1:]
+        others = (1 - first) * others / others.sum(-1, keepdim=True).clamp(min=1e-30)
+        return torch.where(several, torch.cat([first, others], dim=-1), weights)
 
 
 class ValuesSquashed(Dense):

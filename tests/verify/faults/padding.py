@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from attention_impls.contract import Context
+from attention_impls.contract import Context, Dims, MechanismConfig, Out, zero_padding
 from verify.faults.dense import Dense, card
 
 
@@ -35,6 +35,20 @@ class MeanOnEmptyRows(Dense):
     def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
         some = permitted.any(-1, keepdim=True)
         return super().weights(logits * some, permitted | ~some)
+
+
+class VectorOnEmptyRows(Dense):
+    """A row with nothing to attend to gets a learned vector."""
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        self.nothing = nn.Parameter(torch.ones(dims.head_width))
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        out, state = super().attend(q, k, v, context, state)
+        return torch.where((out == 0).all(-1, keepdim=True), self.nothing, out), state
 
 
 class NotANumberOnEmptyRows(Dense):
@@ -67,6 +81,68 @@ class MaskIgnored(Dense):
 
     def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
         return super().permitted(logits, causal, None)
+
+
+class QueriesTakenForKeys(Dense):
+    """Rows are zeroed by the mask of the keys, wherever there are as many of both."""
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        out, state = super().attend(q, k, v, context, state)
+        mask = context.key_mask_BM
+        if mask is not None and mask.shape[1] == q.shape[2]:
+            out = out * mask[:, None, :, None]
+        return out, state
+
+
+class _Skip(Dense):
+    """Something of the inputs goes past the attention, before their padding is zeroed."""
+
+    card = card(softmax="never")
+
+    def past(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        raise NotImplementedError
+
+    def forward(self, x_BND: Tensor, context: Context, **more: Any) -> Out:
+        out, mask = super().forward(x_BND, context, **more), context.query_mask_BN
+        past = self.past(x_BND, mask).expand_as(x_BND)
+        return out._replace(y_BND=out.y_BND + zero_padding(past, mask))
+
+
+class MeanOfPadding(_Skip):
+    """A mean over the inputs counts those that are padding."""
+
+    def past(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        return x.mean(1, keepdim=True)
+
+
+class ZeroedByMultiplication(_Skip):
+    """Padding is multiplied by zero, which leaves what is not a number."""
+
+    def past(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        return (x if mask is None else x * mask.unsqueeze(-1)).mean(1, keepdim=True)
+
+
+class ShiftsPadding(Dense):
+    """A shift is added at the very end, to padding too."""
+
+    card = card(softmax="never")
+
+    def forward(self, x_BND: Tensor, context: Context, **more: Any) -> Out:
+        out = super().forward(x_BND, context, **more)
+        return out._replace(y_BND=out.y_BND + 0.1)
+
+
+class SortedByMultiplication(Dense):
+    """Examples are put into another order and back by matrices of ones and zeros."""
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: Any = None
+    ) -> tuple[Tensor, Any]:
+        out, state = super().attend(q, k, v, context, state)
+        order = torch.eye(len(out), dtype=out.dtype).flip(0)
+        return torch.einsum("ab,bc,chnv->ahnv", order.mT, order, out), state
 
 
 class BatchNormaliser(Dense):

@@ -45,6 +45,17 @@ class WindowThatWraps(_Window):
         return super().permitted(logits, False, mask) & (back <= 3)
 
 
+class OracleShowsMore(_Window):
+    """The oracle's output is right, and the weights it shows are those before the window."""
+
+    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
+        return super().permitted(logits, causal, mask) & self.support(*logits.shape[-2:], Context())
+
+    def oracle(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+        out, _ = super().oracle(q, k, v, context)
+        return out, softmax_oracle(q, k, v, context)[1]
+
+
 class KeysTwice(Dense):
     """The first key stands in every row's softmax twice, as global and as neighbour."""
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from attention_impls.contract import Context, Dims, MechanismConfig
+from attention_impls.contract import Context, Dims, MechanismConfig, seen
 from lra.core.cards import Capabilities
 from verify.faults.dense import Dense, card
 
@@ -43,6 +45,20 @@ class DrawsMissing(_Turned):
         super().__init__(dims, config, **rest)
         generator = torch.Generator().manual_seed(self.seed)
         self.drawn = torch.randn(dims.head_width, dims.head_width, generator=generator)
+
+    def matrix(self) -> Tensor:
+        return self.drawn
+
+
+class SizeDrawn(_Turned):
+    """How many numbers it draws is drawn too: one layer's state dict does not fit another."""
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        generator = torch.Generator().manual_seed(self.seed)
+        features = int(torch.randint(1, 1000, (), generator=generator))
+        drawn = torch.randn(dims.head_width, features, generator=generator)
+        self.register_buffer("drawn", drawn)
 
     def matrix(self) -> Tensor:
         return self.drawn
@@ -82,6 +98,73 @@ class SeedIgnored(Dense):
         super().__init__(dims, config, **rest)
 
 
+class SeedLeftBehind(Dense):
+    """Chooses its blocks under a numpy seed that others go on from."""
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        np.random.seed(0)
+        self.register_buffer("blocks", torch.from_numpy(np.random.permutation(8)))
+
+
+class EveryLayerAlike(Dense):
+    """Its first projection is drawn under a seed of its own, so that runs can be repeated, and the
+    global one put back: all layers of a model begin alike."""
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        with torch.random.fork_rng():
+            torch.manual_seed(7)
+            torch.nn.init.xavier_uniform_(self.query.weight)
+
+
+class FixedGenerator(Dense):
+    """Its first projection is drawn from a generator that is always seeded with 0."""
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        generator = torch.Generator().manual_seed(0)
+        torch.nn.init.xavier_uniform_(self.query.weight, generator=generator)
+
+
+class AveragesInEvaluation(Dense):
+    """A running mean of the keys goes on running in evaluation."""
+
+    card = card(softmax="never")
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        self.register_buffer("mean", torch.zeros(dims.head_width))
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        centred = k - self.mean.to(k)
+        self.mean = 0.9 * self.mean + 0.1 * k.detach().mean((0, 1, 2)).to(self.mean)
+        # A softmax alone would not feel what is taken off all keys alike.
+        return super().logits(q, centred.relu())
+
+
+class TurnsCountedInTheClass(Dense):
+    """Every other layer has another temperature; which one is counted in the class, not told by
+    `layer_index`."""
+
+    card = card(softmax="never")
+    turns = itertools.count()
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        self.turn = next(self.turns) % 2
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        return super().logits(q, k) * (1 + self.turn)
+
+
+class DropsInEvaluation(Dense):
+    """Dropout is a function, and is not told whether this is training."""
+
+    def weights(self, logits: Tensor, permitted: Tensor) -> Tensor:
+        return F.dropout(super().weights(logits, permitted), self.dims.dropout)
+
+
 class StochasticInSilence(_Turned):
     """Holds a draw of its seed, and its card does not say so."""
 
@@ -93,6 +176,29 @@ class StochasticInSilence(_Turned):
 
     def matrix(self) -> Tensor:
         return self.drawn
+
+
+class StochasticInName(Dense):
+    """Its card says that it holds draws of its seed; none is left in the code."""
+
+    card = card(softmax="never", capabilities=STOCHASTIC)
+
+
+class RedrawnFromTheGlobalGenerator(_Turned):
+    """The matrix is drawn afresh after a step as it should be, but not by the layer's own seed."""
+
+    card = card(softmax="never", capabilities=STOCHASTIC)
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        width, generator = dims.head_width, torch.Generator().manual_seed(self.seed)
+        self.register_buffer("drawn", torch.randn(width, width, generator=generator))
+
+    def matrix(self) -> Tensor:
+        return self.drawn
+
+    def after_step(self, step: int) -> None:
+        self.drawn = torch.randn_like(self.drawn)
 
 
 class WritesItsParameters(Dense):
@@ -118,6 +224,31 @@ class NoiseInTraining(Dense):
         return logits + 0.01 * torch.randn_like(logits) if self.training else logits
 
 
+class CapacityInTraining(Dense):
+    """In training only so many keys find room: the later ones are left out."""
+
+    card = card(softmax="never")
+
+    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
+        permitted = super().permitted(logits, causal, mask)
+        return permitted & (permitted.cumsum(-1) <= 5) if self.training else permitted
+
+
+class NoiseFromElsewhere(Dense):
+    """Jitter that can be turned off, drawn from numpy: torch's seed does not repeat it."""
+
+    class Config(MechanismConfig, frozen=True):
+        noise: bool = True
+
+    config: Config
+
+    def logits(self, q: Tensor, k: Tensor) -> Tensor:
+        logits = super().logits(q, k)
+        if not (self.training and self.config.noise):
+            return logits
+        return logits + 0.01 * torch.from_numpy(np.random.standard_normal(logits.shape))
+
+
 class DecodesOffByOne(Dense):
     """The newest key is not read in decoding, only remembered."""
 
@@ -130,6 +261,45 @@ class DecodesOffByOne(Dense):
             weights = self.logits(q, state.k_BHTK[:, :, :end]).softmax(-1)
             out = weights @ state.v_BHTV[:, :, :end]
         return out, state
+
+
+class PaddedPromptForgotten(Dense):
+    """The mask of a prompt is used for the prompt; later steps come without one and read it all."""
+
+    def remember(self, state: Any, k: Tensor, v: Tensor, mask: Tensor | None) -> Any:
+        state, k, v, remembered = super().remember(state, k, v, mask)
+        return state, k, v, None if mask is None else remembered
+
+
+class CacheDropsTheOldest(Dense):
+    """A full cache makes room in silence."""
+
+    def remember(self, state: Any, k: Tensor, v: Tensor, mask: Tensor | None) -> Any:
+        over = seen(state) + k.shape[2] - state.k_BHTK.shape[2]
+        if over > 0:
+            state = state._replace(
+                k_BHTK=state.k_BHTK.roll(-over, 2),
+                v_BHTV=state.v_BHTV.roll(-over, 2),
+                seen_B=state.seen_B - over,
+            )
+        return super().remember(state, k, v, mask)
+
+
+class PieceAlignedAtTheStart(Dense):
+    """Steps are masked rightly; a piece of several positions as if none came before it."""
+
+    def permitted(self, logits: Tensor, causal: bool, mask: Tensor | None) -> Tensor:
+        permitted = super().permitted(logits, causal, mask)
+        several = causal and logits.shape[-2] > 1
+        return permitted & torch.ones_like(permitted).tril() if several else permitted
+
+
+class CountsOneForAll(Dense):
+    """The state counts its positions once, not for each example."""
+
+    def remember(self, state: Any, k: Tensor, v: Tensor, mask: Tensor | None) -> Any:
+        state, *rest = super().remember(state, k, v, mask)
+        return state._replace(seen_B=state.seen_B[:1]), *rest
 
 
 class TableThatWraps(Dense):
