@@ -107,6 +107,7 @@ CAUGHT: dict[type[Dense], tuple[str, str]] = {
     state.StochasticInSilence: ("draws", NOT_CAUGHT),
     state.StochasticInName: ("draws", NOT_CAUGHT),
     state.RedrawnFromTheGlobalGenerator: ("draws", NOT_CAUGHT),
+    state.RedrawnBehindTheGlobalGenerator: ("draws", NOT_CAUGHT),
     state.DecodesOffByOne: ("decode", NOT_CAUGHT),
     state.PaddedPromptForgotten: ("decode", NOT_CAUGHT),
     state.CacheDropsTheOldest: ("decode", NOT_CAUGHT),

@@ -201,6 +201,14 @@ class RedrawnFromTheGlobalGenerator(_Turned):
         self.drawn = torch.randn_like(self.drawn)
 
 
+class RedrawnBehindTheGlobalGenerator(RedrawnFromTheGlobalGenerator):
+    """The same, and the generator is put back, as if nothing had been drawn."""
+
+    def after_step(self, step: int) -> None:
+        with torch.random.fork_rng(devices=[]):
+            super().after_step(step)
+
+
 class WritesItsParameters(Dense):
     """A parameter is clamped in the training pass, not after the step."""
 
