@@ -26,6 +26,8 @@ class Layer(nn.Module, ABC):
     """Whether the model has to be as wide as all heads together."""
     crosses_causally: ClassVar[bool] = True
     """Whether attention to another sequence may be causal, where it may be at all."""
+    mixes_queries: ClassVar[bool] = False
+    """Whether an output may depend on other queries too, as landmarks among them make it."""
 
     def __init__(
         self,

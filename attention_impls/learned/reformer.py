@@ -164,7 +164,7 @@ class Reformer(Attention):
             # Two hashes, whose buckets multiply to about as many.
             first = min(COLUMNS, math.ceil(math.sqrt(half / 2)))
             factors = [first, min(COLUMNS, math.ceil(half / (2 * first)))]
-        total = math.prod(2 * columns for columns in factors)
+        total = math.prod([2 * columns for columns in factors])
         rounds = []
         # One round at a time: what all of them hash together would outweigh the attention.
         for number in range(self.config.rounds):

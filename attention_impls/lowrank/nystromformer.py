@@ -81,6 +81,7 @@ class Nystromformer(Attention):
         NystromformerConfig(landmarks=4, convolution=3),
         NystromformerConfig(landmarks=5, iterations=2, convolution=0),
     )
+    mixes_queries = True
 
     def __init__(
         self,

@@ -132,7 +132,7 @@ def check_size(length: int, heads: int) -> None:
         raise UsageError(
             f"{heads} heads of {length} positions are {heads * length**2:,} squares, of which a "
             f"picture holds {MOST_SQUARES:,}; draw "
-            + (f"{most} positions or fewer --heads" if most else "fewer --heads")
+            + (f"{most} positions at most, or fewer --heads" if most else "fewer --heads")
         )
 
 

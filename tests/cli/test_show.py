@@ -82,7 +82,7 @@ def test_what_cannot_be_drawn_is_a_line_and_the_others_go_on(lra, tmp_path: Path
         ([], "show needs a mechanism"),
         (["--impl", "longfromer"], "did you mean 'longformer'"),
         (["--impl", "full", "--length", "0"], "--length 0 has no position to draw"),
-        (["--impl", "full", "--length", "129"], "draw 128 positions or fewer --heads"),
+        (["--impl", "full", "--length", "129"], "draw 128 positions at most, or fewer --heads"),
         (["--impl", "full", "--input", "x.npy"], "--input 'x.npy': no such file"),
         (["--impl", "full", "--input", "x", "--length", "8"], "leave --length out"),
         (["--impl", "full", "--scale", "pitcure"], "did you mean 'picture'"),

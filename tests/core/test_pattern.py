@@ -99,7 +99,7 @@ def test_sizes_that_can_be_drawn(length: int, heads: int) -> None:
     [
         (0, 4, "no position to draw"),
         (-3, 1, "no position"),
-        (129, 4, "draw 128 positions or fewer --heads$"),
+        (129, 4, "draw 128 positions at most, or fewer --heads$"),
         (1, 99_999, "; draw fewer --heads$"),
     ],
 )

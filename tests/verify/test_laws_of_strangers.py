@@ -53,3 +53,10 @@ def test_it_is_found(fault: type[Dense], law: str, words: str) -> None:
     theirs = stranger(fault)
     found = kit.try_law(kit.select([law])[0], Subject(theirs, theirs.Config()))
     assert found.verdict == "failed" and words in found.detail, found
+
+
+@pytest.mark.parametrize("law", ["memory_growth", "time_growth"])
+def test_what_claims_no_growth_is_reported(law: str) -> None:
+    theirs = stranger(Dense)
+    found = kit.try_law(kit.select([law])[0], Subject(theirs, theirs.Config()))
+    assert found.verdict == "reported" and "grows as n^" in found.detail, found

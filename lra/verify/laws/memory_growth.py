@@ -28,7 +28,7 @@ SLACK = 0.25
 def cases(subject: Subject) -> Iterator[Case]:
     """Every direction, plain, with padding and with each scheme of positions that acts inside."""
     n = LONGEST[subject.full]
-    if exponent(subject.card.memory) > 1.5:
+    if subject.is_ours and exponent(subject.card.memory) > 1.5:
         n //= 2  # so much for all pairs is enough
     for causal in directions(subject):
         for mask in masks(subject, "behind"):
