@@ -162,7 +162,8 @@ def load(target: Target) -> Callable[..., Any]:
         module = _import(target)
     except ModuleNotFoundError as error:
         raise LraError(
-            f"{target.kind} '{target.name}' needs the module '{error.name}'; install it"
+            f"{target.kind} '{target.name}' needs the module '{error.name}'; "
+            "install it, or put its folder on PYTHONPATH"
         ) from error
     if target.attribute is None:
         return _only_class(module, target)

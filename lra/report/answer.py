@@ -185,8 +185,9 @@ def _busy(selection: Selection) -> list[str]:
     if not found:
         return []
     return [
-        f"The machine was busy during {found} of {count(len(timed), 'timing')} (marked !): "
-        "do not trust them; the same command with --rerun disturbed measures them again."
+        f"The machine was busy during {found} of {count(len(timed), 'timing')} "
+        "(marked ! in the tables): do not trust them; the same command with --rerun disturbed "
+        "measures them again."
     ]
 
 

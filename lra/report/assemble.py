@@ -20,7 +20,7 @@ from lra.report.select import Selection
 from lra.report.settings import trained_and_timed
 from lra.report.table import Report, Section, Table
 
-EMPTY = "There is no record to report: run `python -m lra run --impl performer`, then report again."
+EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
 _Item = TypeVar("_Item")
 
 

@@ -51,8 +51,8 @@ def capabilities(own: Iterable[Record], reference: Iterable[Record] = ()) -> Sec
         _broken(found, labels),
     )
     text = (
-        "Each mechanism was asked, law by law, for what its card claims; see `lra verify`. What is "
-        "not claimed is refused.",
+        "Each mechanism was asked, law by law, for what its card claims; see python -m lra "
+        "verify. What is not claimed is refused.",
         f"Tried on {_builds(found)}.",
     )
     return Section("capabilities", "Capabilities", text, tuple(t for t in tables if t is not None))

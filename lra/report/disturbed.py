@@ -9,14 +9,16 @@ from lra.core.cells import EfficiencyCell
 from lra.core.records import Record
 
 BUSY = 1.5
-"""A control this many times slower than usual makes a timing a disturbed one."""
+"""A control this many times slower than usual, or than on the other side of the timing, makes it a
+disturbed one."""
 
 
 def disturbed(records: Iterable[Record]) -> set[str]:
     """Return the ids of timing cells whose control, before or after, was that slow.
 
     Usual is the lower quartile of all controls with the same machine class, threads and torch: a
-    few busy minutes leave it where it is.
+    few busy minutes leave it where it is. Where the machine was busy throughout, what came and went
+    still tells.
     """
     controls: dict[object, dict[str, list[float]]] = defaultdict(dict)
     for record in records:
@@ -31,7 +33,7 @@ def disturbed(records: Iterable[Record]) -> set[str]:
         for cells in controls.values()
         for usual in [_lower_quartile([value for values in cells.values() for value in values])]
         for id, values in cells.items()
-        if max(values) > BUSY * usual
+        if max(values) > BUSY * min(usual, *values)
     }
 
 

@@ -135,8 +135,8 @@ def _time_notes(entries: Sequence[Entry], known: Costs) -> list[str]:
         notes.append(f"~: the quartiles lie more than {LOOSE:.0%} of the median apart.")
     if any(cost.disturbed for cost in known.by_place.values()):
         notes.append(
-            f"!: the machine was busy, its control more than {BUSY:g} {TIMES} as slow as usual; "
-            "`--rerun disturbed` measures these cells again."
+            f"!: the machine was busy, a control more than {BUSY:g} {TIMES} as slow as usual, or "
+            "as on the other side of the cell; --rerun disturbed measures these cells again."
         )
     before = {e.record: e.value for e in entries if e.metric == "control_before" and e.value}
     after = {e.record: e.value for e in entries if e.metric == "control_after" and e.value}

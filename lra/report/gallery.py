@@ -28,8 +28,8 @@ def gallery(records: Iterable[Record]) -> Section | None:
         "gallery",
         "What they attend to",
         (
-            "A coloured square is a pair of positions that may interact; see `lra show`. Weights "
-            "are those of untrained layers, by each mechanism's dense formula.",
+            "A coloured square is a pair of positions that may interact; see python -m lra "
+            "show. Weights are those of untrained layers, by each mechanism's dense formula.",
         ),
         (_table(found, labels),),
         tuple(pattern_figure(one, number) for number, one in enumerate(drawn, start=1)),

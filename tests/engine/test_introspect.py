@@ -36,7 +36,11 @@ def reason(reference: str) -> str | None:
             "JSONDecodeError: Expecting value: line 1 column 1 (char 0) ({}, line 3)",
         ),
         ("\nx = )\n", "SyntaxError: unmatched ')' ({}, line 2)"),
-        ("import missing_thing\n", "mechanism 'A' needs the module 'missing_thing'; install it"),
+        (
+            "import missing_thing\n",
+            "mechanism 'A' needs the module 'missing_thing'; "
+            "install it, or put its folder on PYTHONPATH",
+        ),
         (
             "class A:\n    pass\n",
             "A cannot be called: it asks for nothing that could be the input; wrap it in a module "

@@ -34,6 +34,12 @@ def test_a_control_far_above_its_machine_s_usual_one_tells() -> None:
     assert disturbed([]) == set()
 
 
+def test_where_all_was_busy_a_control_that_changed_meanwhile_tells() -> None:
+    busy = [slowed(record, 16e-3, 15e-3) for record in QUIET]
+    changed = slowed(BUSY, 4e-3, 16e-3)
+    assert disturbed([*busy, changed]) == {changed.id}
+
+
 def test_half_of_the_cells_disturbed_leaves_the_usual_control_where_it_is() -> None:
     many = [slowed(record, 10e-3, 10e-3) for record in QUIET[:3]]
     assert disturbed([*many, *QUIET[3:]]) == {record.id for record in many}
