@@ -57,6 +57,12 @@ def parse(text: str) -> Case:
     """
     words = (word.partition("=") for word in text.split())
     plain = {key: value if equals else True for key, equals, value in words}
+    for key in plain:
+        if key not in Case.__struct_fields__:
+            known = ", ".join(Case.__struct_fields__)
+            raise UsageError(
+                f"--case '{text}': '{key}' is none of {known}; write e.g. 'n=5 causal'"
+            )
     try:
         return msgspec.convert(plain, Case, strict=False)
     except msgspec.ValidationError as error:

@@ -232,6 +232,11 @@ def test_a_case_is_read_as_it_is_written() -> None:
             parse(text)
 
 
+def test_an_unknown_word_of_a_case_names_those_there_are() -> None:
+    with pytest.raises(UsageError, match="'causl' is none of n, m, causal, mask, position"):
+        parse("n=5 causl")
+
+
 def test_what_holds_unclaimed_is_pointed_out() -> None:
     modest = Capabilities(bidirectional=True)
 
