@@ -61,13 +61,15 @@ class _WithSorted(torch.autograd.Function):
         both_BUHXK = x_BHUSK.new_empty(batch, count, heads, 2 * size, width)
         own_BUHSK, mix_BUHSK = both_BUHXK.chunk(2, dim=3)
         own_BUHSK.copy_(x_BHUSK.transpose(1, 2))
-        for head in range(heads):
-            sort_BUW = sort_BHUW[:, head]
-            own_BWF, mix_BUF = own_BUHSK[:, :, head].flatten(2), mix_BUHSK[:, :, head].flatten(2)
-            if own_BWF.dtype == sort_BUW.dtype:
-                write(mix_BUF, torch.bmm, sort_BUW, own_BWF)
-            else:
-                mix_BUF.copy_(torch.bmm(sort_BUW, own_BWF.to(sort_BUW.dtype)))
+        with torch.autocast(x_BHUSK.device.type, enabled=False):
+            for head in range(heads):
+                sort_BUW = sort_BHUW[:, head]
+                own_BWF = own_BUHSK[:, :, head].flatten(2)
+                mix_BUF = mix_BUHSK[:, :, head].flatten(2)
+                if own_BWF.dtype == sort_BUW.dtype:
+                    write(mix_BUF, torch.bmm, sort_BUW, own_BWF)
+                else:
+                    mix_BUF.copy_(torch.bmm(sort_BUW, own_BWF.to(sort_BUW.dtype)))
         if inverse_BHUS is not None:
             mix_BUHSK.mul_(inverse_BHUS.transpose(1, 2).unsqueeze(-1))
         ctx.save_for_backward(both_BUHXK, sort_BHUW, inverse_BHUS)

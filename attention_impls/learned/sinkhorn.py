@@ -180,7 +180,8 @@ class Sinkhorn(Attention):
         whole = context.key_mask_BM is None and count * size == n
         shares_BHUS, inverse_BHUS = None, None
         if not whole or context.causal:
-            shares_BHUS = sort_BHUW @ real_BUS.to(sort_BHUW)[:, None]
+            with torch.autocast(q_BHNK.device.type, enabled=False):
+                shares_BHUS = sort_BHUW @ real_BUS.to(sort_BHUW)[:, None]
             inverse_BHUS = shares_BHUS.masked_fill(shares_BHUS <= FLOOR, 1.0).reciprocal()
         k_BUHXK, v_BUHXV = (with_sorted(x, sort_BHUW, inverse_BHUS) for x in (k_BHUSK, v_BHUSV))
         permitted = None

@@ -9,6 +9,7 @@ import torch
 from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Context
 from attention_impls.learned._sorting import sort as sorted_by
+from attention_impls.learned._sorting import with_sorted
 from attention_impls.learned.sinkhorn import SinkhornConfig
 from lra.core.errors import UnsupportedError
 
@@ -154,3 +155,13 @@ def test_hyper_parameters() -> None:
     for wrong in ({"block": 0}, {"temperature": 0.0}, {"iterations": -1}):
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert(wrong, SinkhornConfig)
+
+
+def test_the_mix_is_made_in_the_precision_of_the_sort() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 6, 4, 8).bfloat16()
+    sort = torch.randn(2, 3, 6, 6).softmax(-1)
+    wanted = (sort @ x.flatten(3).float()).bfloat16()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        both = with_sorted(x, sort, None)
+    assert torch.equal(both[:, :, :, 4:].transpose(1, 2).flatten(3), wanted)

@@ -186,3 +186,13 @@ def test_an_installed_entry_point_is_a_name(lra, folder: Path) -> None:
     assert rows["theirs"]["padding"] == "length" and rows["theirs"]["assumed"]
     assert rows["worse"]["title"].startswith("unavailable: ValueError: no such thing")
     assert lra("list", "impls").returncode == 0
+
+
+def test_the_file_that_the_docs_show_keeps_every_law(lra, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "verify.md").read_text()
+    shown = next(
+        b for b in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class Mine" in b
+    )
+    (tmp_path / "mine.py").write_text(shown)
+    ran = lra("verify", "--impl", "mine.py:Mine", "--quiet")
+    assert ran.returncode == 0 and "failed" not in ran.stdout, ran.stdout + ran.stderr
