@@ -18,6 +18,7 @@ from lra.report.provenance import footer, measuring, not_ok_table, provenance_ta
 from lra.report.quality import QualityTable, quality_tables
 from lra.report.select import Selection
 from lra.report.settings import trained_and_timed
+from lra.report.style import Looks, looks
 from lra.report.table import Report, Section, Table
 
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
@@ -43,10 +44,11 @@ def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
     quality, costs = quality_tables(selection), efficiency_tables(selection)
     here = [one for one in costs if not one.reference_only]
     elsewhere = [one for one in costs if one.reference_only]
+    known = looks((e.mechanism, e.label) for e in selection.entries if e.mechanism)
     sections = [
-        *_quality(quality, selection),
-        *_costs(here, selection),
-        *_tradeoff(quality, costs, selection),
+        *_quality(quality, selection, known),
+        *_costs(here, selection, known),
+        *_tradeoff(quality, costs, selection, known),
         *_elsewhere(elsewhere),
         *_not_ok(selection),
         *_protocol(quality, selection),
@@ -61,6 +63,7 @@ def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
         answer=answer(selection, quality, costs),
         sections=tuple(sections),
         footer=footer(selection),
+        looks=known,
     )
     return report, summary(quality, costs)
 
@@ -69,7 +72,7 @@ def _there(items: Iterable[_Item | None]) -> tuple[_Item, ...]:
     return tuple(item for item in items if item is not None)
 
 
-def _quality(quality: Sequence[QualityTable], selection: Selection) -> list[Section]:
+def _quality(quality: Sequence[QualityTable], selection: Selection, known: Looks) -> list[Section]:
     if not quality:
         return [Section("quality", "Quality", ("No model was trained in this run.",))]
     return [
@@ -77,13 +80,13 @@ def _quality(quality: Sequence[QualityTable], selection: Selection) -> list[Sect
             "quality" if number == 1 else f"quality-{number}",
             "Quality" if number == 1 else f"Quality: {one.table.title.lower()}",
             tables=(one.table,),
-            figures=_there((quality_figure(one), learning_figure(one, selection))),
+            figures=_there((quality_figure(one, known), learning_figure(one, selection, known))),
         )
         for number, one in enumerate(quality, start=1)
     ]
 
 
-def _costs(costs: Sequence[EfficiencyTables], selection: Selection) -> list[Section]:
+def _costs(costs: Sequence[EfficiencyTables], selection: Selection, known: Looks) -> list[Section]:
     if not costs:
         return [Section("latency", "Latency and memory", ("None was measured in this run.",))]
     settings, sections = trained_and_timed(selection.entries), []
@@ -102,17 +105,20 @@ def _costs(costs: Sequence[EfficiencyTables], selection: Selection) -> list[Sect
                     f"{metric.capitalize()}{which}",
                     (one.setting, *notes),
                     tuple(tables.values()),
-                    _there([cost_figure(one, metric)]),
+                    _there([cost_figure(one, metric, known)]),
                 )
             )
     return sections
 
 
 def _tradeoff(
-    quality: Sequence[QualityTable], costs: Sequence[EfficiencyTables], selection: Selection
+    quality: Sequence[QualityTable],
+    costs: Sequence[EfficiencyTables],
+    selection: Selection,
+    known: Looks,
 ) -> list[Section]:
     settings = trained_and_timed(selection.entries)
-    figures = _there(tradeoff_figure(one, costs, settings) for one in quality)
+    figures = _there(tradeoff_figure(one, costs, settings, known) for one in quality)
     return [Section("tradeoff", "Quality against speed", figures=figures)] if figures else []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lra.report.style import inline, look
+from lra.report.style import MARKS, Look, inline, look
 from lra.report.table import Figure, Report, Row, Table, escape, markdown
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -28,12 +28,17 @@ def html_text(report: Report) -> str:
         return Markup(inline(figure.svg, f"plot-{figure.id}", figure.alt))
 
     template = environment.get_template("report.html")
-    return template.render(report=report, drawing=drawing, colour=_colour)
 
+    def swatch(row: Row) -> Look:
+        return report.looks.get((row.mechanism, row.variant)) or look(row.mechanism, row.variant)
 
-def _colour(row: Row) -> str:
-    """The colour of a mechanism's swatch; empty for other rows."""
-    return look(row.mechanism).colour if row.mechanism else ""
+    return template.render(
+        report=report,
+        drawing=drawing,
+        marks=MARKS,
+        colour=lambda row: swatch(row).colour,
+        mark=lambda row: 1 + [*MARKS].index(swatch(row).marker),
+    )
 
 
 def markdown_text(report: Report) -> str:

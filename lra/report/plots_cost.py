@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from lra.report.efficiency import EfficiencyTables, call_words
 from lra.report.labels import spread
-from lra.report.style import draw, look
+from lra.report.style import Look, Looks, draw
 from lra.report.table import Figure, Row, Table, names
 from lra.report.words import listing, scale_of
 
@@ -21,16 +21,21 @@ _LINE = 0.19
 """Inches between the baselines of two labels."""
 _LETTER = 0.074
 """Inches that a letter of a label takes."""
+_SAMPLE = (0.0, 0.09, 0.18)
+"""Where a name's piece of line lies, as shares of the room for names."""
 
 
 class _Name(NamedTuple):
     value: float
     """Where the line ends, or the top of the panel if it has no point."""
     text: str
-    row: Row
+    line: dict[str, Any]
+    """How it is drawn."""
 
 
-def cost_figure(costs: EfficiencyTables, metric: Literal["latency", "memory"]) -> Figure | None:
+def cost_figure(
+    costs: EfficiencyTables, metric: Literal["latency", "memory"], looks: Looks
+) -> Figure | None:
     """Return one panel per mode; None if nothing was measured at two lengths."""
     tables = costs.latency if metric == "latency" else costs.memory
     drawn = {mode: table for mode, table in tables.items() if _points_of(table)}
@@ -40,7 +45,7 @@ def cost_figure(costs: EfficiencyTables, metric: Literal["latency", "memory"]) -
     rows = max(len(table.rows) for table in drawn.values())
     height = max(3.6, 1.2 + _LINE * rows)
     longest = max(len(name) for table in drawn.values() for name in names(table.rows))
-    margin = 0.95 + _LETTER * longest
+    margin = 1.15 + _LETTER * longest
     panel = max(1.5, _WIDTH / len(drawn) - margin)
     word = "time" if metric == "latency" else "peak memory"
 
@@ -50,7 +55,7 @@ def cost_figure(costs: EfficiencyTables, metric: Literal["latency", "memory"]) -
         for (mode, table), axes, side in zip(drawn.items(), grid[::2], grid[1::2], strict=True):
             axes.set_title(f"{word} of a {call_words(mode)}")
             axes.set_xlabel("sequence length")
-            labels = _panel(axes, table, unit)
+            labels = _panel(axes, table, unit, looks)
             _label(side, axes.get_ylim(), labels, gap=_LINE / (height - 1.0))
 
     first = next(iter(tables.values()))
@@ -78,13 +83,14 @@ def _points(table: Table, row: Row) -> list[tuple[int, float]]:
     return [(int(length), cell.value) for length, cell in pairs if cell.value]
 
 
-def _panel(axes: Axes, table: Table, unit: Literal["s", "B"]) -> list[_Name]:
+def _panel(axes: Axes, table: Table, unit: Literal["s", "B"], looks: Looks) -> list[_Name]:
     """Draw a table's lines and crosses; return the names to write beside them."""
     _scales(axes, table, unit)
     labels: list[_Name] = []
     crosses: Counter[str] = Counter()
     for row, name in zip(table.rows, names(table.rows), strict=True):
-        points, style = _points(table, row), _line(row)
+        points = _points(table, row)
+        style = _line(row, looks[row.mechanism, row.variant])
         if points:
             axes.plot(*zip(*points, strict=True), **style)
         for length, cell in zip(table.columns, row.cells, strict=True):
@@ -94,7 +100,7 @@ def _panel(axes: Axes, table: Table, unit: Literal["s", "B"]) -> list[_Name]:
                 top = axes.get_xaxis_transform()
                 axes.plot([int(length)], [height], "x", color=style["color"], transform=top)
         value = points[-1][1] if points else axes.get_ylim()[1]
-        labels.append(_Name(value, f"{name}{_growth(points)}", row))
+        labels.append(_Name(value, f"{name}{_growth(points)}", style))
     return labels
 
 
@@ -122,8 +128,8 @@ def _scales(axes: Axes, table: Table, unit: Literal["s", "B"]) -> None:
         axis.set_minor_locator(NullLocator())
 
 
-def _line(row: Row) -> dict[str, Any]:
-    style, reference = look(row.mechanism, row.variant), row.origin == "reference"
+def _line(row: Row, style: Look) -> dict[str, Any]:
+    reference = row.origin == "reference"
     return {
         "color": style.colour,
         "linestyle": style.dash,
@@ -152,15 +158,21 @@ def _growth(points: Sequence[tuple[int, float]]) -> str:
 
 
 def _label(axes: Axes, limits: tuple[float, float], labels: Sequence[_Name], gap: float) -> None:
-    """Write names level with their lines' ends, apart from each other, each after its marker."""
+    """Write names level with their lines' ends, apart from each other, each after its line."""
     axes.axis("off")
     axes.set(xlim=(0, 1), ylim=(0, 1))
     low, high = map(math.log, limits)
     ordered = sorted(labels, key=lambda one: (one.value, one.text))
     places = spread([(math.log(one.value) - low) / (high - low) for one in ordered], gap)
     for one, place in zip(ordered, places, strict=True):
-        axes.plot([0.0], [place], clip_on=False, **_line(one.row))
+        # A marker in the middle of a piece of line.
+        axes.plot(_SAMPLE, [place] * 3, clip_on=False, markevery=[1], **one.line)
         label = axes.annotate(
-            one.text, (0.0, place), (9, 0), textcoords="offset points", va="center", fontsize=8.5
+            one.text,
+            (_SAMPLE[-1], place),
+            (5, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8.5,
         )
         label.set_in_layout(False)

@@ -11,7 +11,7 @@ from lra.report.entries import protocol_hash
 from lra.report.quality import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
-from lra.report.style import MUTED, draw, look
+from lra.report.style import MUTED, Looks, draw
 from lra.report.table import Figure, Row, names
 from lra.report.words import listing, visible
 
@@ -23,7 +23,7 @@ _WIDTH = 9.6
 _ACROSS = 3
 
 
-def learning_figure(quality: QualityTable, selection: Selection) -> Figure | None:
+def learning_figure(quality: QualityTable, selection: Selection, looks: Looks) -> Figure | None:
     """Return validation accuracy against steps; None if no record of the table has a curve."""
     points = _points(quality, selection)
     if points.empty:
@@ -35,13 +35,13 @@ def learning_figure(quality: QualityTable, selection: Selection) -> Figure | Non
     def paint(figure: Any) -> None:
         panels = list(figure.subplots(down, across, squeeze=False).flat)
         for axes, column in zip(panels, columns, strict=False):
-            _panel(axes, column, points[points["protocol"] == column.protocol], rows)
+            _panel(axes, column, points[points["protocol"] == column.protocol], rows, looks)
         for axes in panels[len(columns) :]:
             axes.set_visible(False)
         for axes in panels[max(0, len(columns) - across) : len(columns)]:
             axes.set_xlabel("training step")
         figure.supylabel("validation accuracy, %", fontsize=9.5, color=MUTED)
-        _legend(figure, rows)
+        _legend(figure, rows, looks)
 
     several = points.groupby(["row", "protocol"])["seed"].nunique().max() > 1
     return Figure(
@@ -78,14 +78,16 @@ def _points(quality: QualityTable, selection: Selection) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["row", "protocol", "seed", "step", "accuracy"])
 
 
-def _panel(axes: Axes, column: Column, points: pd.DataFrame, rows: Sequence[Row]) -> None:
+def _panel(
+    axes: Axes, column: Column, points: pd.DataFrame, rows: Sequence[Row], looks: Looks
+) -> None:
     import seaborn as sns
 
     for row in rows:
         own = points[points["row"] == row.title]
         if own.empty:
             continue
-        style = look(row.mechanism, row.variant)
+        style = looks[row.mechanism, row.variant]
         sns.lineplot(
             own,
             x="step",
@@ -93,6 +95,9 @@ def _panel(axes: Axes, column: Column, points: pd.DataFrame, rows: Sequence[Row]
             errorbar="sd",
             color=style.colour,
             linestyle=style.dash,
+            marker=style.marker,
+            markersize=_marker(row),
+            markeredgewidth=0,
             linewidth=_width(row),
             alpha=0.7 if row.origin == "reference" else 1.0,
             ax=axes,
@@ -106,12 +111,28 @@ def _width(row: Row) -> float:
     return 2.4 if asked else 1.6 if row.origin == "run" else 1.0
 
 
-def _legend(figure: Any, rows: Sequence[Row]) -> None:
+def _marker(row: Row) -> float:
+    """Side of a marker, in points."""
+    return 2.0 + 1.4 * _width(row)
+
+
+def _legend(figure: Any, rows: Sequence[Row], looks: Looks) -> None:
     from matplotlib.lines import Line2D
 
-    styles = [(look(row.mechanism, row.variant), _width(row)) for row in rows]
+    styles = [(looks[row.mechanism, row.variant], row) for row in rows]
     handles = [
-        Line2D([], [], color=style.colour, linestyle=style.dash, linewidth=width)
-        for style, width in styles
+        Line2D(
+            [],
+            [],
+            color=style.colour,
+            linestyle=style.dash,
+            marker=style.marker,
+            markersize=_marker(row),
+            markeredgewidth=0,
+            linewidth=_width(row),
+        )
+        for style, row in styles
     ]
-    figure.legend(handles, names(rows), loc="outside lower center", ncols=4, frameon=False)
+    figure.legend(
+        handles, names(rows), loc="outside lower center", ncols=4, frameon=False, handlelength=3
+    )

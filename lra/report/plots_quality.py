@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lra.report.quality import QualityTable
 from lra.report.rows import NO_MIXING
-from lra.report.style import INK, MUTED, draw, look
+from lra.report.style import INK, MUTED, Looks, draw, look
 from lra.report.table import Figure, Row, names
 from lra.report.words import listing, visible
 
@@ -24,7 +24,7 @@ _ACROSS = 5
 """Panels side by side."""
 
 
-def quality_figure(quality: QualityTable) -> Figure | None:
+def quality_figure(quality: QualityTable, looks: Looks) -> Figure | None:
     """Return accuracy by task: a dot per mechanism, a line per baseline."""
     table = quality.table
     mechanisms = [row for row in table.rows if row.mechanism and row.mechanism != NO_MIXING]
@@ -44,7 +44,7 @@ def quality_figure(quality: QualityTable) -> Figure | None:
                 axes.set_visible(False)
                 continue
             axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
-            _dots(axes, mechanisms, place)
+            _dots(axes, mechanisms, place, looks)
             _lines(axes, lines, place)
             axes.set_title(visible(columns[place].title))
             axes.set_ylim(len(mechanisms) - 0.4, -0.6)
@@ -67,7 +67,7 @@ def quality_figure(quality: QualityTable) -> Figure | None:
     )
 
 
-def _dots(axes: Axes, rows: Sequence[Row], place: int) -> None:
+def _dots(axes: Axes, rows: Sequence[Row], place: int, looks: Looks) -> None:
     for height, row in enumerate(rows):
         cell = row.cells[place]
         if cell.value is None:
@@ -82,7 +82,7 @@ def _dots(axes: Axes, rows: Sequence[Row], place: int) -> None:
                 color=MUTED,
             )
             continue
-        style = look(row.mechanism, row.label)
+        style = looks[row.mechanism, row.variant]
         axes.errorbar(
             [100 * cell.value],
             [height],

@@ -10,7 +10,7 @@ from lra.report.efficiency import EfficiencyTables
 from lra.report.labels import Box, beside_circles
 from lra.report.quality import QualityTable
 from lra.report.rows import EXACT
-from lra.report.style import INK, MUTED, draw, look
+from lra.report.style import INK, MUTED, Looks, draw
 from lra.report.table import Figure, names
 from lra.report.tradeoff import Circle, Tradeoff, tradeoff
 from lra.report.words import TIMES, listing, quantity
@@ -29,6 +29,7 @@ def tradeoff_figure(
     quality: QualityTable,
     costs: Sequence[EfficiencyTables],
     settings: Mapping[tuple[str, str], str],
+    looks: Looks,
 ) -> Figure | None:
     """Return accuracy against speed of training; None with fewer than two mechanisms to place.
 
@@ -40,7 +41,7 @@ def tradeoff_figure(
 
     def paint(figure: Any) -> None:
         axes = figure.subplots()
-        _paint(axes, found.circles, found.batch, found.exact_seconds)
+        _paint(axes, found.circles, found.batch, found.exact_seconds, looks)
         what = "attention" if found.level == "attention" else found.level
         axes.set_xlabel(f"training speed of the {what} at length {found.length}, examples/s")
 
@@ -81,7 +82,9 @@ def _marks(found: Tradeoff, settings: Mapping[tuple[str, str], str], scale: str)
     return marks
 
 
-def _paint(axes: Axes, circles: Sequence[Circle], batch: int, exact: float | None) -> None:
+def _paint(
+    axes: Axes, circles: Sequence[Circle], batch: int, exact: float | None, looks: Looks
+) -> None:
     speeds = [batch / circle.seconds for circle in circles]
     heights = [100 * circle.accuracy for circle in circles]
     biggest = max(circle.memory for circle in circles)
@@ -93,18 +96,18 @@ def _paint(axes: Axes, circles: Sequence[Circle], batch: int, exact: float | Non
     axes.set_xlim(*_widened(min(speeds), max(speeds), logarithmic=logarithmic))
     axes.set_ylim(*_widened(min(heights), max(heights), logarithmic=False))
     for circle, x, y, area in zip(circles, speeds, heights, areas, strict=True):
-        style = look(circle.row.mechanism, circle.row.variant)
+        colour = looks[circle.row.mechanism, circle.row.variant].colour
         axes.scatter(
             [x],
             [y],
             s=area,
-            facecolor=(style.colour, 0.3 if circle.row.origin == "run" else 0.08),
-            edgecolor=style.colour,
+            facecolor=(colour, 0.3 if circle.row.origin == "run" else 0.08),
+            edgecolor=colour,
             linewidth=1.6,
             linestyle=(0, (2, 1.5)) if circle.elsewhere else "-",
             zorder=3,
         )
-    _name(axes, circles, list(zip(speeds, heights, strict=True)), areas)
+    _name(axes, circles, list(zip(speeds, heights, strict=True)), areas, looks)
     if exact is not None:
         speed = batch / exact
         top = axes.secondary_xaxis("top", functions=_ratio_to(speed))
@@ -141,6 +144,7 @@ def _name(
     circles: Sequence[Circle],
     points: Sequence[tuple[float, float]],
     areas: Sequence[float],
+    looks: Looks,
 ) -> None:
     """Write each name with its memory where it covers nothing."""
     wide, high = (_WIDTH - 0.9) * 72, (_HEIGHT - 1.2) * 72
@@ -163,7 +167,7 @@ def _name(
     for point, text, label, circle, radius in zip(
         points, texts, placed, circles, radii, strict=True
     ):
-        colour = look(circle.row.mechanism).colour
+        colour = looks[circle.row.mechanism, circle.row.variant].colour
         axes.annotate(
             text,
             point,

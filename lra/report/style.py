@@ -1,7 +1,8 @@
 """How plots look: one fixed colour, dash and marker per mechanism, the same in every figure.
 
 Colours are seaborn's colour-blind set without its grey, which is the floor's, and its two that are
-too pale for lines on white. With more mechanisms than colours, dash and marker tell them apart.
+too pale for lines on white, with three dark ones of Paul Tol's. With more mechanisms than colours,
+dash and marker tell them apart.
 """
 
 from __future__ import annotations
@@ -9,14 +10,45 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-COLOURS = ("#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc", "#56b4e9", "#ca9161")
-_DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.2, 1, 1.2)), (0, (2.5, 1, 1, 1, 1, 1)))
-_MARKERS = "osD^vPX<>"
+COLOURS = (
+    "#0173b2",
+    "#de8f05",
+    "#029e73",
+    "#d55e00",
+    "#cc78bc",
+    "#56b4e9",
+    "#332288",
+    "#882255",
+    "#117733",
+    "#ca9161",
+)
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)))
+"""Of known mechanisms."""
+_OTHER_DASHES: tuple[Any, ...] = (
+    (0, (5, 1.2, 1, 1.2)),
+    (0, (2.5, 1, 1, 1, 1, 1)),
+    (0, (1.5, 1)),
+    (0, (9, 1.2, 2, 1.2)),
+)
+"""Of any other name, and of other configurations."""
+MARKERS = "osD^vPX<>"
+MARKS = {
+    "o": "M1 6a5 5 0 1 0 10 0a5 5 0 1 0-10 0z",
+    "s": "M2 2h8v8h-8z",
+    "D": "M6 .5L11.5 6L6 11.5L.5 6z",
+    "^": "M6 1L11 10.5H1z",
+    "v": "M6 11L1 1.5H11z",
+    "P": "M4 1h4v3h3v4h-3v3h-4v-3h-3v-4h3z",
+    "X": "M1 3.5L3.5 1L6 3.5L8.5 1L11 3.5L8.5 6L11 8.5L8.5 11L6 8.5L3.5 11L1 8.5L3.5 6z",
+    "<": "M1 6L10.5 1V11z",
+    ">": "M11 6L1.5 1V11z",
+}
+"""Outlines of the markers for swatches, in a square of 12."""
 _KNOWN = (
     "performer",
     "linear",
@@ -83,8 +115,15 @@ class Look(msgspec.Struct, frozen=True):
     marker: str
 
 
+Looks = Mapping[tuple[str, str], Look]
+"""By mechanism and label."""
+
+
 def look(mechanism: str, label: str = "") -> Look:
-    """Return the look of a mechanism; another configuration of it keeps the colour."""
+    """Return the look of a mechanism; another configuration of it keeps the colour.
+
+    It follows from the names alone, so two strangers can look alike: see `looks`.
+    """
     if mechanism == "sdpa":
         base = Look(INK, "-", "o")
     elif mechanism == "identity":
@@ -92,13 +131,47 @@ def look(mechanism: str, label: str = "") -> Look:
     elif mechanism in _KNOWN:
         place = _KNOWN.index(mechanism)
         colour, dash = COLOURS[place % len(COLOURS)], _DASHES[place // len(COLOURS)]
-        base = Look(colour, dash, _MARKERS[place % len(_MARKERS)])
+        base = Look(colour, dash, MARKERS[place % len(MARKERS)])
     else:
         place = _digest(mechanism)
-        base = Look(COLOURS[place % len(COLOURS)], _DASHES[3], _MARKERS[place % len(_MARKERS)])
+        base = _steps(COLOURS[place % len(COLOURS)], place)[0]
     if label in ("", mechanism):
         return base
-    return msgspec.structs.replace(base, dash=_DASHES[_digest(label) % len(_DASHES)])
+    return _steps(base.colour, _digest(label))[0]
+
+
+def looks(drawn: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Look]:
+    """Return the look of each mechanism and label of a report, no two of them alike.
+
+    Each gets what `look` says, unless that dash or marker is taken in its colour; then it goes on
+    to the next ones.
+    """
+    found: dict[tuple[str, str], Look] = {}
+    for key in sorted(set(drawn), key=lambda key: (not _has_own_look(*key), key)):
+        first = look(*key)
+        rest = [] if _has_own_look(*key) else _steps(first.colour, _digest(key[1] or key[0]))
+        taken = [one for one in found.values() if one.colour == first.colour]
+        found[key] = min([first, *rest], key=lambda one: _clashes(one, taken))
+    return found
+
+
+def _has_own_look(mechanism: str, label: str) -> bool:
+    return label in ("", mechanism) and mechanism in (*_KNOWN, "sdpa", "identity")
+
+
+def _steps(colour: str, start: int) -> list[Look]:
+    """All dashes and markers of one colour; their numbers have no common divisor."""
+    dashes, markers = len(_OTHER_DASHES), len(MARKERS)
+    return [
+        Look(colour, _OTHER_DASHES[place % dashes], MARKERS[place % markers])
+        for place in range(start, start + dashes * markers)
+    ]
+
+
+def _clashes(one: Look, taken: Iterable[Look]) -> tuple[int, int]:
+    """How often a look is taken, and how often its dash or its marker alone."""
+    alike = [(one.dash == other.dash, one.marker == other.marker) for other in taken]
+    return sum(dash and marker for dash, marker in alike), sum(map(sum, alike))
 
 
 def _digest(text: str) -> int:

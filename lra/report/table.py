@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from lra.report.entries import Origin
+from lra.report.style import Look
 
 _Item = TypeVar("_Item")
 
@@ -38,7 +39,7 @@ class Row(msgspec.Struct, frozen=True):
     """Where the row comes from, if not from the run."""
     group: str = ""
     mechanism: str = ""
-    """Gives the colour; empty for other rows."""
+    """With the variant it gives the look; empty for other rows."""
     variant: str = ""
     """Mechanism with what sets it apart from others of that name, as in the entries."""
     origin: Origin = "run"
@@ -108,6 +109,8 @@ class Report(msgspec.Struct, frozen=True):
     answer: tuple[str, ...]
     sections: tuple[Section, ...]
     footer: str
+    looks: dict[tuple[str, str], Look] = {}
+    """Of each mechanism and variant."""
 
     @property
     def figures(self) -> tuple[Figure, ...]:
