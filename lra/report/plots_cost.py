@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from lra.report.efficiency import EfficiencyTables, call_words
 from lra.report.labels import spread
 from lra.report.style import Look, Looks, draw
-from lra.report.table import Figure, Row, Table, names
+from lra.report.table import Figure, Row, Table, cut_note, names, short_names
 from lra.report.words import listing, scale_of
 
 if TYPE_CHECKING:
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 _WIDTH = 9.6
 _LINE = 0.19
 """Inches between the baselines of two labels."""
-_LETTER = 0.074
+_LETTER = 0.084
 """Inches that a letter of a label takes."""
-_SAMPLE = (0.0, 0.09, 0.18)
-"""Where a name's piece of line lies, as shares of the room for names."""
+_SAMPLE = (0.0, 0.18, 0.36)
+"""Where a name's piece of line lies, in inches."""
+_LETTERS = 22
+"""The longest name that leaves room for two panels."""
 
 
 class _Name(NamedTuple):
@@ -44,8 +46,10 @@ def cost_figure(
     unit: Literal["s", "B"] = "s" if metric == "latency" else "B"
     rows = max(len(table.rows) for table in drawn.values())
     height = max(3.6, 1.2 + _LINE * rows)
-    longest = max(len(name) for table in drawn.values() for name in names(table.rows))
-    margin = 1.15 + _LETTER * longest
+    longest = max(
+        len(name) for table in drawn.values() for name in short_names(table.rows, _LETTERS)
+    )
+    margin = 1.25 + _LETTER * longest
     panel = max(1.5, _WIDTH / len(drawn) - margin)
     word = "time" if metric == "latency" else "peak memory"
 
@@ -56,7 +60,7 @@ def cost_figure(
             axes.set_title(f"{word} of a {call_words(mode)}")
             axes.set_xlabel("sequence length")
             labels = _panel(axes, table, unit, looks)
-            _label(side, axes.get_ylim(), labels, gap=_LINE / (height - 1.0))
+            _label(side, axes.get_ylim(), labels, gap=_LINE / (height - 1.0), width=margin)
 
     first = next(iter(tables.values()))
     busy = any(
@@ -69,7 +73,8 @@ def cost_figure(
         f"{listing(names(first.rows))}; the tables have the figures.",
         caption="Behind each name: the exponent of length in a straight-line fit to its points. "
         "Hollow: reference. A cross at the top: an ending without a figure, such as OOM."
-        + (" Figures of a busy machine (! in the table) are drawn as measured." if busy else ""),
+        + (" Figures of a busy machine (! in the table) are drawn as measured." if busy else "")
+        + cut_note([row for table in drawn.values() for row in table.rows], _LETTERS),
         svg=draw(paint, _WIDTH, height),
     )
 
@@ -88,7 +93,7 @@ def _panel(axes: Axes, table: Table, unit: Literal["s", "B"], looks: Looks) -> l
     _scales(axes, table, unit)
     labels: list[_Name] = []
     crosses: Counter[str] = Counter()
-    for row, name in zip(table.rows, names(table.rows), strict=True):
+    for row, name in zip(table.rows, short_names(table.rows, _LETTERS), strict=True):
         points = _points(table, row)
         style = _line(row, looks[row.mechanism, row.variant])
         if points:
@@ -157,10 +162,12 @@ def _growth(points: Sequence[tuple[int, float]]) -> str:
     return f"  n^{slope:.1f}"
 
 
-def _label(axes: Axes, limits: tuple[float, float], labels: Sequence[_Name], gap: float) -> None:
+def _label(
+    axes: Axes, limits: tuple[float, float], labels: Sequence[_Name], gap: float, width: float
+) -> None:
     """Write names level with their lines' ends, apart from each other, each after its line."""
     axes.axis("off")
-    axes.set(xlim=(0, 1), ylim=(0, 1))
+    axes.set(xlim=(0, width), ylim=(0, 1))
     low, high = map(math.log, limits)
     ordered = sorted(labels, key=lambda one: (one.value, one.text))
     places = spread([(math.log(one.value) - low) / (high - low) for one in ordered], gap)

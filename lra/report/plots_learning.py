@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lra.core.cells import QualityCell
-from lra.report.columns import Column
 from lra.report.entries import protocol_hash
 from lra.report.quality import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
 from lra.report.style import MUTED, Looks, draw
-from lra.report.table import Figure, Row, names
-from lra.report.words import listing, visible
+from lra.report.table import Figure, Row, cut_note, names, short_names
+from lra.report.words import listing, shortened, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
 _WIDTH = 9.6
 _ACROSS = 3
+_LETTERS = 84
+"""Letters that stand side by side in titles or in the legend."""
 
 
 def learning_figure(quality: QualityTable, selection: Selection, looks: Looks) -> Figure | None:
@@ -32,16 +33,21 @@ def learning_figure(quality: QualityTable, selection: Selection, looks: Looks) -
     columns = [c for c in quality.columns if (points["protocol"] == c.protocol).any()]
     across, down = min(_ACROSS, len(columns)), -(-len(columns) // _ACROSS)
 
+    titles = shortened([visible(column.title) for column in columns], _LETTERS // across)
+    labels = short_names(rows)
+    ncols = max(1, min(4, _LETTERS // max(map(len, labels))))
+
     def paint(figure: Any) -> None:
         panels = list(figure.subplots(down, across, squeeze=False).flat)
-        for axes, column in zip(panels, columns, strict=False):
-            _panel(axes, column, points[points["protocol"] == column.protocol], rows, looks)
+        for axes, column, title in zip(panels, columns, titles, strict=False):
+            axes.set_title(title)
+            _panel(axes, points[points["protocol"] == column.protocol], rows, looks)
         for axes in panels[len(columns) :]:
             axes.set_visible(False)
         for axes in panels[max(0, len(columns) - across) : len(columns)]:
             axes.set_xlabel("training step")
         figure.supylabel("validation accuracy, %", fontsize=9.5, color=MUTED)
-        _legend(figure, rows, looks)
+        _legend(figure, rows, labels, looks, ncols)
 
     several = points.groupby(["row", "protocol"])["seed"].nunique().max() > 1
     return Figure(
@@ -50,8 +56,9 @@ def learning_figure(quality: QualityTable, selection: Selection, looks: Looks) -
         alt="Line plots of validation accuracy against training steps on "
         f"{listing([c.title for c in columns])} for {listing(names(rows))}.",
         caption="Thickest: the mechanisms asked for; thinnest: reference."
-        + (" Means over seeds, bands of one standard deviation." if several else ""),
-        svg=draw(paint, _WIDTH, 0.8 + 2.3 * down + 0.24 * -(-len(rows) // 4)),
+        + (" Means over seeds, bands of one standard deviation." if several else "")
+        + cut_note(rows),
+        svg=draw(paint, _WIDTH, 0.8 + 2.3 * down + 0.24 * -(-len(rows) // ncols)),
     )
 
 
@@ -78,9 +85,7 @@ def _points(quality: QualityTable, selection: Selection) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["row", "protocol", "seed", "step", "accuracy"])
 
 
-def _panel(
-    axes: Axes, column: Column, points: pd.DataFrame, rows: Sequence[Row], looks: Looks
-) -> None:
+def _panel(axes: Axes, points: pd.DataFrame, rows: Sequence[Row], looks: Looks) -> None:
     import seaborn as sns
 
     for row in rows:
@@ -102,7 +107,7 @@ def _panel(
             alpha=0.7 if row.origin == "reference" else 1.0,
             ax=axes,
         )
-    axes.set(xlabel="", ylabel="", title=visible(column.title))
+    axes.set(xlabel="", ylabel="")
     axes.set_xlim(left=0)
 
 
@@ -116,7 +121,9 @@ def _marker(row: Row) -> float:
     return 2.0 + 1.4 * _width(row)
 
 
-def _legend(figure: Any, rows: Sequence[Row], looks: Looks) -> None:
+def _legend(
+    figure: Any, rows: Sequence[Row], labels: Sequence[str], looks: Looks, ncols: int
+) -> None:
     from matplotlib.lines import Line2D
 
     styles = [(looks[row.mechanism, row.variant], row) for row in rows]
@@ -134,5 +141,5 @@ def _legend(figure: Any, rows: Sequence[Row], looks: Looks) -> None:
         for style, row in styles
     ]
     figure.legend(
-        handles, names(rows), loc="outside lower center", ncols=4, frameon=False, handlelength=3
+        handles, labels, loc="outside lower center", ncols=ncols, frameon=False, handlelength=3
     )

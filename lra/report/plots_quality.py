@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from lra.report.quality import QualityTable
 from lra.report.rows import NO_MIXING
 from lra.report.style import INK, MUTED, Looks, draw, look
-from lra.report.table import Figure, Row, names
-from lra.report.words import listing, visible
+from lra.report.table import Figure, Row, cut_note, names, short_names
+from lra.report.words import listing, shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +22,8 @@ _BASELINES: dict[str, tuple[str, Any]] = {
 _WIDTH = 9.6
 _ACROSS = 5
 """Panels side by side."""
+_LETTERS = 80
+"""Letters of titles that stand side by side."""
 
 
 def quality_figure(quality: QualityTable, looks: Looks) -> Figure | None:
@@ -34,6 +36,7 @@ def quality_figure(quality: QualityTable, looks: Looks) -> Figure | None:
     columns = quality.columns
     down = -(-len(columns) // _ACROSS)
     across = min(len(columns), _ACROSS)
+    titles = shortened([visible(column.title) for column in columns], _LETTERS // across)
 
     def paint(figure: Any) -> None:
         from matplotlib.ticker import MaxNLocator
@@ -46,10 +49,10 @@ def quality_figure(quality: QualityTable, looks: Looks) -> Figure | None:
             axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
             _dots(axes, mechanisms, place, looks)
             _lines(axes, lines, place)
-            axes.set_title(visible(columns[place].title))
+            axes.set_title(titles[place])
             axes.set_ylim(len(mechanisms) - 0.4, -0.6)
         for axes in panels[:, 0]:
-            axes.set_yticks(range(len(mechanisms)), names(mechanisms))
+            axes.set_yticks(range(len(mechanisms)), short_names(mechanisms))
             for label, row in zip(axes.get_yticklabels(), mechanisms, strict=True):
                 label.set_color(MUTED if row.origin == "reference" else INK)
         for axes in panels[-1]:
@@ -62,7 +65,7 @@ def quality_figure(quality: QualityTable, looks: Looks) -> Figure | None:
         alt=f"Dot plot of the test accuracy of {listing(names(mechanisms))} on "
         f"{listing([column.title for column in columns])}; the table above has the figures.",
         caption="Hollow: reference. Bars: one standard deviation over seeds, where there are "
-        "several. What has no figure has no dot.",
+        f"several. What has no figure has no dot.{cut_note(mechanisms)}",
         svg=draw(paint, _WIDTH, 1.35 + down * (0.55 + 0.25 * len(mechanisms))),
     )
 
@@ -119,5 +122,5 @@ def _legend(figure: Any, rows: Sequence[Row]) -> None:
         for colour, dash in map(_line_look, drawn)
     ]
     if handles:
-        labels = [row.label for row in drawn]
+        labels = shortened([row.label for row in drawn], 28)
         figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)

@@ -11,7 +11,7 @@ from lra.report.labels import Box, beside_circles
 from lra.report.quality import QualityTable
 from lra.report.rows import EXACT
 from lra.report.style import INK, MUTED, Looks, draw
-from lra.report.table import Figure, names
+from lra.report.table import Figure, cut_note, short_names
 from lra.report.tradeoff import Circle, Tradeoff, tradeoff
 from lra.report.words import TIMES, listing, quantity
 
@@ -58,7 +58,8 @@ def tradeoff_figure(
                 f"{over[0].upper()}{over[1:]}; {_READING}",
                 *_marks(found, settings, quality.columns[0].cell.scale),
             ]
-        ),
+        )
+        + cut_note([circle.row for circle in found.circles]),
         svg=draw(paint, _WIDTH, _HEIGHT),
     )
 
@@ -155,7 +156,7 @@ def _name(
     ]
     texts = [
         f"{name}, {quantity(circle.memory, 'B', most=2)}" if len(circles) <= _ROOMY else name
-        for name, circle in zip(names([c.row for c in circles]), circles, strict=True)
+        for name, circle in zip(short_names([c.row for c in circles]), circles, strict=True)
     ]
     radii = [(area / math.pi) ** 0.5 for area in areas]
     placed = beside_circles(

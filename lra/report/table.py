@@ -11,6 +11,7 @@ import msgspec
 
 from lra.report.entries import Origin
 from lra.report.style import Look
+from lra.report.words import shortened
 
 _Item = TypeVar("_Item")
 
@@ -130,6 +131,17 @@ def names(rows: Sequence[Row]) -> list[str]:
     """Return the labels for a plot, with their notes only where two rows share a label."""
     labels = [row.label for row in rows]
     return [row.title if labels.count(row.label) > 1 else row.label for row in rows]
+
+
+def short_names(rows: Sequence[Row], most: int = 28) -> list[str]:
+    """Return the same in at most `most` characters each, which a plot has room for."""
+    return shortened(names(rows), most)
+
+
+def cut_note(rows: Sequence[Row], most: int = 28) -> str:
+    """Return what a caption adds where names are cut short; empty where none is."""
+    cut = any(len(name) > most for name in names(rows))
+    return " Long names are cut short; the table has them in full." if cut else ""
 
 
 def one_line(cell: Cell) -> str:

@@ -78,6 +78,28 @@ def listing(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
+def shortened(texts: Sequence[str], most: int) -> list[str]:
+    """Return each text in at most `most` characters, the middle left out; no two become alike.
+
+    Where no such cut tells them apart they are numbered.
+    """
+    for head in sorted(range(most), key=lambda head: abs(head - most // 3)):
+        cuts = [_cut(text, most, head) for text in texts]
+        if len(set(cuts)) == len(set(texts)):
+            return cuts
+    numbered = [f"{_cut(text, most - 5, most // 3)} #{n}" for n, text in enumerate(texts, start=1)]
+    return [
+        text if len(text) <= most else other for text, other in zip(texts, numbered, strict=True)
+    ]
+
+
+def _cut(text: str, most: int, head: int) -> str:
+    """The first `head` characters and the last, an ellipsis between them."""
+    if len(text) <= most:
+        return text
+    return f"{text[:head]}\N{HORIZONTAL ELLIPSIS}{text[len(text) - (most - head - 1) :]}"
+
+
 def visible(text: str) -> str:
     """Return a name on one line: line breaks and other control characters as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -19,7 +19,7 @@ from lra.report import Rendered, render
 
 from .sample import data, efficiency, mechanism, quality, store
 
-AWKWARD = "my|odd_name 100%\n<b>&$x$"
+AWKWARD = "my|odd_1%\n<b>&$x$"
 _VOID = {"meta", "br", "link", "img", "input", "hr"}
 
 
@@ -178,7 +178,32 @@ def test_awkward_names_survive_everywhere(tmp_path: Path) -> None:
     csv = (tmp_path / "report.csv").read_text()
     assert AWKWARD in csv
     for plot in (tmp_path / "plots").iterdir():
-        assert "my|odd_name 100%\\n&lt;b&gt;&amp;$x$" in plot.read_text(), plot.name
+        assert "my|odd_1%\\n&lt;b&gt;&amp;$x$" in plot.read_text(), plot.name
+
+
+def test_long_names_are_whole_in_tables_and_short_in_plots(tmp_path: Path) -> None:
+    name = "my_module.MyVeryLongAttentionClass"
+    several = [
+        mechanism(name, temperature=n / 2, mask_form=form, pad_to=64)
+        for n in (1, 2)
+        for form in ("keep", "drop")
+    ]
+    names = ["sdpa", "identity", *several]
+    run = [quality(one, task, 0.6) for one in names for task in ("text", "image")]
+    for length in (512, 1024):
+        run += [efficiency(one, length, mode) for one in names for mode in ("forward", "train")]
+    result = render(run, [], tmp_path, title="long")
+    whole = f"{name} (mask_form=keep, temperature=1.0)"
+    text = result.page.read_text()
+    assert text.count(f"{whole}</th>") == 6
+    assert text.count("Long names are cut short") == 5
+    for plot in (tmp_path / "plots").iterdir():
+        written = re.findall(r"<text[^>]*>([^<]*)</text>", plot.read_text())
+        short = [words for words in written if "\N{HORIZONTAL ELLIPSIS}" in words]
+        # Of each name no more than a line's length, with an exponent or a size behind it.
+        assert len(set(short)) >= len(several), plot.name
+        assert max(map(len, written)) < 60, plot.name
+        assert max(map(len, short)) <= 28 + len(", 50 MB"), plot.name
 
 
 def test_an_empty_store_gives_a_page_that_says_what_to_do(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from lra.report.words import (
     percent,
     quantity,
     scale_of,
+    shortened,
     visible,
 )
 
@@ -95,3 +96,19 @@ def test_flat_keeps_the_order_of_fields_and_says_none() -> None:
     assert settings["betas"] == "(0.9, 0.98)"
     assert settings["bucketed"] == "yes"
     assert flat({"a": None, "b": {"c": ()}}) == {"a": "none", "b.c": "none"}
+
+
+def test_what_is_cut_short_stays_different() -> None:
+    ends = ["a" * 40 + "1", "a" * 40 + "2", "short"]
+    assert shortened(ends, 12) == [
+        "aaaa\N{HORIZONTAL ELLIPSIS}aaaaaa1",
+        "aaaa\N{HORIZONTAL ELLIPSIS}aaaaaa2",
+        "short",
+    ]
+    middles = ["a" * 9 + n + "b" * 30 for n in "12"]
+    assert len(set(shortened(middles, 12))) == 2
+    hidden = ["a" * 30 + n + "b" * 30 for n in "12"]
+    assert len(set(shortened(hidden, 12))) == 2
+    for texts in (ends, middles, hidden):
+        assert max(map(len, shortened(texts, 12))) <= 12
+    assert shortened(["exactly so"], 10) == ["exactly so"]
