@@ -9,7 +9,7 @@ from lra.core.findings import Finding
 from lra.core.peers import PREFIX
 from lra.core.records import Record
 from lra.report.table import Cell, Row, Section, Table
-from lra.report.words import count, ending, flat, labelled, machine_words, visible
+from lra.report.words import count, ending, flat, in_force, labelled, machine_words, visible
 
 COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
     "causal": (("causality", "strict"), ("values_causality", "values only")),
@@ -75,7 +75,7 @@ def _newest(records: Iterable[Record]) -> list[Record]:
     whole = [r for r in records if isinstance(r.cell, VerifyCell) and not r.cell.laws]
     for record in sorted(whole, key=lambda r: (r.started_at, r.id)):
         mechanism = _cell(record).mechanism
-        key = mechanism.name, str(flat(mechanism.config))
+        key = mechanism.name, str(flat(in_force(mechanism.config)))
         older = found.get(key)
         if older is None or _cell(record).form == "full" or not _is_fuller(older, record):
             found[key] = record

@@ -6,8 +6,8 @@ Every table, plot, sentence and the CSV are made of these and of nothing else.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 import msgspec
 
@@ -181,7 +181,7 @@ def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:
             entry,
             kind="quality" if isinstance(cell, QualityCell) else "efficiency",
             mechanism=cell.mechanism.name,
-            config=config_text(cell),
+            config=config_text(cell.mechanism.config),
             mechanism_hash=cell.mechanism.hash,
             device=cell.device,
         )
@@ -221,6 +221,6 @@ def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:
     )
 
 
-def config_text(cell: QualityCell | EfficiencyCell) -> str:
+def config_text(config: Mapping[str, Any]) -> str:
     """Return a mechanism's configuration as JSON with sorted keys."""
-    return msgspec.json.encode(cell.mechanism.config, order="sorted").decode()
+    return msgspec.json.encode(config, order="sorted").decode()

@@ -10,7 +10,7 @@ from lra.core.records import Record
 from lra.report.picture import Picture
 from lra.report.plots_pattern import pattern_figure
 from lra.report.table import Cell, Row, Section, Table
-from lra.report.words import NO_VALUE, ending, labelled, percent, visible
+from lra.report.words import NO_VALUE, ending, in_force, labelled, percent, visible
 
 
 def gallery(records: Iterable[Record]) -> Section | None:
@@ -48,7 +48,7 @@ def _newest(records: Iterable[Record]) -> list[Record]:
         cell = _cell(record)
         sizes = (cell.length, cell.width, cell.heads, cell.head_width)
         asked = (cell.mechanism.name, cell.direction, *sizes, cell.input)
-        found[(*asked, value_hash(cell.mechanism.config))] = record
+        found[(*asked, value_hash(in_force(cell.mechanism.config)))] = record
     return [found[key] for key in sorted(found)]
 
 

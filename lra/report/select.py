@@ -28,7 +28,7 @@ from lra.report.entries import (
     measured,
     protocol_hash,
 )
-from lra.report.words import differing, flat, visible
+from lra.report.words import differing, flat, in_force, visible
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -136,8 +136,10 @@ def _sources(record: Record) -> tuple[str, str]:
 
 
 def _variant(cell: MeasuredCell) -> tuple[str, str]:
-    """Mechanism and configuration; empty for simple baselines."""
-    return ("", "") if isinstance(cell, BaselineCell) else (cell.mechanism.name, config_text(cell))
+    """Mechanism and the configuration in force; empty for simple baselines."""
+    if isinstance(cell, BaselineCell):
+        return ("", "")
+    return (cell.mechanism.name, config_text(in_force(cell.mechanism.config)))
 
 
 def _named(cell: MeasuredCell) -> tuple[str, str, str]:

@@ -30,8 +30,8 @@ def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:
         beside = timed["run"][entry.mechanism] or timed["reference"][entry.mechanism]
         free = [one for name, one in beside.items() if name not in labels]
         other = beside.get(label, free[0] if len(free) == len(beside) == 1 else config)
-        if other != config:
-            here, there = differing([flat(json.loads(c)) for c in (config, other)])
+        here, there = differing([flat(json.loads(c)) for c in (config, other)])
+        if here != there:
             sentences[scale, label] = (
                 f"{label} was trained at scale {scale} with {here}, and timed with {there}."
             )

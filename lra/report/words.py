@@ -133,6 +133,11 @@ def flat(value: Any) -> dict[str, str]:
     return found
 
 
+def in_force(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration without what is none, which records of an earlier version lack."""
+    return {key: value for key, value in config.items() if plain(value) != plain(None)}
+
+
 def plain(value: Any) -> str:
     """Return a setting as text: `none`, `yes`, `0.002`, `(0.9, 0.98)`."""
     if value is None or value in ((), [], {}):
@@ -147,10 +152,11 @@ def plain(value: Any) -> str:
 def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
     """Return, for each of several settings, `key=value` of the keys in which they differ.
 
-    Empty strings where there is nothing to tell apart.
+    Empty strings where there is nothing to tell apart. A key that is missing is one that is none:
+    records of an earlier version lack the settings that a later one added.
     """
     keys = sorted({key for one in settings for key in one})
-    varying = [key for key in keys if len({one.get(key) for one in settings}) > 1]
+    varying = [key for key in keys if len({one.get(key, plain(None)) for one in settings}) > 1]
     return [
         ", ".join(f"{key.rpartition('.')[2]}={one[key]}" for key in varying if key in one)
         for one in settings

@@ -75,3 +75,22 @@ def test_the_report_says_so_wherever_both_meet() -> None:
     assert SENTENCE in sections["quality"].tables[0].notes
     assert SENTENCE in sections["latency"].text and SENTENCE in sections["memory"].text
     assert SENTENCE in sections["tradeoff"].figures[0].caption
+
+
+def test_a_setting_that_a_later_version_added_is_no_difference_where_it_is_none() -> None:
+    earlier = mechanism("performer", features=32)
+    later = mechanism("performer", features=32, parity="none", options={})
+    other = mechanism("performer", features=64, parity="none")
+    alike = [quality(earlier, "text"), efficiency(later, 1024, "train", 0.02, 50e6)]
+    assert trained_and_timed(join(alike, []).entries) == {}
+    told = [quality(earlier, "text"), efficiency(other, 1024, "train", 0.02, 50e6)]
+    assert trained_and_timed(join(told, []).entries) == {
+        ("mini", "performer"): "performer was trained at scale mini with features=32, and timed "
+        "with features=64."
+    }
+    newer = quality(later, "text", 0.8, started="2026-11-21T10:00:00Z")
+    selection = join([quality(earlier, "text", 0.7), newer], [])
+    assert [(one.label, one.record.id) for one in selection.kept] == [("performer", newer.id)]
+    chosen = mechanism("performer", features=32, parity="lra2021")
+    labels = {kept.label for kept in join([newer, quality(chosen, "text")], []).kept}
+    assert labels == {"performer (parity=none)", "performer (parity=lra2021)"}

@@ -86,6 +86,7 @@ def test_differing_tells_settings_apart_by_nothing_more_than_needed() -> None:
     assert differing([{"a": "1", "b": "2"}, {"a": "1", "b": "3"}]) == ["b=2", "b=3"]
     assert differing([{"x.a": "1"}, {}]) == ["a=1", ""]
     assert differing([{"a": "1"}]) == [""]
+    assert differing([{"a": "1"}, {"a": "2", "later": "none"}]) == ["a=1", "a=2"]
 
 
 def test_flat_keeps_the_order_of_fields_and_says_none() -> None:
