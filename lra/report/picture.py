@@ -6,7 +6,8 @@ import msgspec
 
 from lra.core.cells import ShowCell
 from lra.core.pattern import Pattern
-from lra.report.words import TIMES, count, figures, flat, percent
+from lra.report.settings import chosen
+from lra.report.words import TIMES, count, figures, percent
 
 
 class Picture(msgspec.Struct, frozen=True):
@@ -42,5 +43,5 @@ class Picture(msgspec.Struct, frozen=True):
     @property
     def settings(self) -> str:
         """The mechanism's hyper-parameters: `window 8, leading 2`."""
-        fields = flat(self.cell.mechanism.config).items()
-        return ", ".join(f"{name} {value}" for name, value in fields if name)
+        fields = chosen(self.cell.mechanism.config).items()
+        return ", ".join(f"{name} {value}" for name, value in fields)

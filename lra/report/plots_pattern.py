@@ -17,7 +17,7 @@ from lra.core.pattern import Pattern
 from lra.report.picture import Picture
 from lra.report.style import FAINT, MUTED, draw, draw_png, look
 from lra.report.table import Figure
-from lra.report.words import percent
+from lra.report.words import percent, shortened
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,6 +30,8 @@ _BOTTOM, _TOP, _HEADING = 0.52, 0.5, 0.55
 """The heading is what a picture that stands alone has more."""
 _GAP = 0.3
 """Between the heads of a half."""
+_LETTERS = 100
+"""Letters of a line of settings."""
 _PARTED = 2.9
 """From this size, in points, white lines part the squares."""
 
@@ -69,7 +71,8 @@ def _drawing(shown: Picture, *, headed: bool) -> tuple[Callable[[Any], None], fl
         page = _Page(figure, width, height)
         if headed:
             page.write(0.1, height - 0.25, shown.title, fontsize=11, fontweight="bold")
-            page.write(0.1, height - 0.46, shown.settings, fontsize=8.5, color=MUTED)
+            (settings,) = shortened([shown.settings], _LETTERS)
+            page.write(0.1, height - 0.46, settings, fontsize=8.5, color=MUTED)
         weighted = pattern.kind == "weights"
         names = ("query", "key") if weighted else ("output", "input")
         done = "do" if pattern.measured else "may"

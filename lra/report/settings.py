@@ -1,13 +1,43 @@
-"""Mechanisms whose accuracy and whose speed come from different settings, said in a sentence."""
+"""Settings in words: which of them say something, and where training and timing differ in them."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from lra.report.entries import Entry, Origin
 from lra.report.words import differing, flat
+
+_SWITCHES: dict[str, Any] = {
+    "mask_form": "",
+    "mask_per_head": False,
+    "always_mask": False,
+    "pad_to": 1,
+    "options": {},
+}
+"""How an adapter calls somebody's class, when nobody chose otherwise."""
+_CONFIGURED: dict[str, Any] = {
+    **_SWITCHES,
+    "mask_form": "additive",
+    "mask_per_head": True,
+}
+"""The same where the class is built from a configuration object."""
+
+
+def chosen(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return a configuration as text, without an adapter's switches that stand at their defaults.
+
+    Records hold every default filled in and not which they were, so those of the adapters are
+    repeated here.
+    """
+    default: dict[str, Any] = {}
+    if config.keys() >= {"mask_form", "mask_per_head", "always_mask"}:
+        kinds = [_CONFIGURED, _SWITCHES] if "options" in config else [_SWITCHES]
+        default = max(kinds, key=lambda kind: sum(config[k] == kind.get(k) for k in config))
+    said = {key: v for key, v in config.items() if key not in default or v != default[key]}
+    return {key: text for key, text in flat(said).items() if key}
 
 
 def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:
