@@ -30,6 +30,7 @@ def answer(
     sentences: list[str] = []
     for one in quality:
         sentences += _quality(one, name_scale=len(quality) > 1)
+    sentences += [one.sentence for one in selection.unlike]
     for cost in costs:
         if not cost.reference_only:
             sentences += _costs(cost)
@@ -55,8 +56,8 @@ def _quality(quality: QualityTable, *, name_scale: bool) -> list[str]:
     return [f"{table.title}:", *sentences] if name_scale else sentences
 
 
-def _anchors(table: Table, row: Row) -> list[tuple[str, Row]]:
-    """Exact attention and no mixing, the run's own before a reference's."""
+def _anchors(table: Table, row: Row) -> list[tuple[str, list[Row]]]:
+    """Rows of exact attention and of no mixing, the run's own before a reference's."""
     named = [(EXACT, EXACT), (NO_MIXING, "no mixing")]
     found = []
     for name, words in named:
@@ -67,7 +68,7 @@ def _anchors(table: Table, row: Row) -> list[tuple[str, Row]]:
         ]
         rows.sort(key=lambda r: r.origin != "run")
         if rows:
-            found.append((words, rows[0]))
+            found.append((words, rows))
     return found
 
 
@@ -82,11 +83,13 @@ def _per_task(quality: QualityTable, row: Row) -> str:
     return f"{row.label}: {'; '.join(parts)}."
 
 
-def _beside(anchors: Sequence[tuple[str, Row]], place: int) -> str:
-    found = [(words, row.cells[place]) for words, row in anchors]
-    parts = [
-        f"{words} {_share(cell)}" for words, cell in found if cell.text not in (NOT_RUN, NO_VALUE)
-    ]
+def _beside(anchors: Sequence[tuple[str, list[Row]]], place: int) -> str:
+    """What the anchors have in a column, each from the first of its rows that has anything."""
+    parts = []
+    for words, rows in anchors:
+        cells = [row.cells[place] for row in rows]
+        told = [_share(cell) for cell in cells if cell.text not in (NOT_RUN, NO_VALUE)]
+        parts += [f"{words} {text}" for text in told[:1]]
     return f" ({', '.join(parts)})" if parts else ""
 
 
@@ -109,7 +112,21 @@ def _best(quality: QualityTable, subjects: Sequence[Row]) -> str:
         return f"{start}; none of them has a {over}."
     best = [f"{row.label} {_share(row.cells[-1])}" for _, row in ranked[:_SENTENCES]]
     beside = _beside(_anchors(quality.table, ranked[0][1]), -1)
-    return f"{start}. Highest {over}: {listing(best)}{beside}."
+    told = f"{start}. Highest {over}: {listing(best)}{beside}."
+    return f"{told}{_unranked(quality, [row for row in subjects if row.cells[-1].value is None])}"
+
+
+def _unranked(quality: QualityTable, rows: Sequence[Row]) -> str:
+    """Which mechanisms are not compared, and what they lack; of many only how many they are."""
+    if len(rows) > _SENTENCES:
+        return f" {len(rows)} of them lack some of these and are not compared."
+    tasks = quality.mean_of or tuple(column.task for column in quality.columns)
+    parts = []
+    for row in rows:
+        places = zip(quality.columns, row.cells, strict=False)
+        lacking = [c.title for c, cell in places if c.task in tasks and cell.value is None]
+        parts.append(f"{row.label} (no figure on {listing(lacking)})")
+    return f" Not compared: {listing(parts)}." if parts else ""
 
 
 def _costs(costs: EfficiencyTables) -> list[str]:
@@ -149,14 +166,18 @@ def _cheapest(latency: Table, memory: Table, subjects: Sequence[Row], what: str)
     known = [n for row in subjects for n, cell in enumerate(row.cells) if cell.ratio is not None]
     if not known:
         return []
-    place, parts = max(known), []
+    place, parts, number = max(known), [], 0
     for table, word in ((latency, "fastest"), (memory, "least memory")):
         own = [table.row(row.variant, row.origin) for row in subjects]
         cells = [(row.cells[place], row.label) for row in own if row]
         ranked = sorted((cell.ratio, name, cell.note) for cell, name in cells if cell.ratio)
+        number = max(number, len(ranked))
         if ranked:
             parts.append(f"{word}: {ranked[0][1]}, {ranked[0][2]} {EXACT}")
-    return [f"For {what} at length {latency.columns[place]}, {'; '.join(parts)}."]
+    where = f"at length {latency.columns[place]}"
+    if number < len(subjects):
+        where += f", which {number} of {len(subjects)} mechanisms reached"
+    return [f"For {what} {where}, {'; '.join(parts)}."]
 
 
 def _settings(selection: Selection, quality: Sequence[QualityTable]) -> list[str]:

@@ -28,6 +28,8 @@ from lra.report.entries import (
     measured,
     protocol_hash,
 )
+from lra.report.rows import EXACT, NO_MIXING
+from lra.report.unlike import Unlike, unlike
 from lra.report.words import differing, flat, in_force, visible
 
 
@@ -48,6 +50,8 @@ class Selection(msgspec.Struct, frozen=True):
     """Records left out because a newer one answers the same question."""
     unrelated: int
     """Reference records left out because nothing in the run shares their protocol."""
+    unlike: tuple[Unlike, ...] = ()
+    """Tasks of the run for which the reference has only other protocols."""
 
 
 def join(
@@ -98,7 +102,12 @@ def join(
         busy=frozenset((origin, id) for origin, part in judged for id in disturbed(part)),
         superseded=len(own) + len(candidates) - len(run) - len(other),
         unrelated=len(other) - len(fitting),
+        unlike=unlike(_trained(cells), _trained(map(measured, other)), {EXACT, NO_MIXING}),
     )
+
+
+def _trained(cells: Iterable[MeasuredCell]) -> list[QualityCell]:
+    return [cell for cell in cells if isinstance(cell, QualityCell)]
 
 
 def _of(

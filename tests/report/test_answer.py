@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from lra.core.records import Record
 from lra.report.answer import answer, summary
 from lra.report.efficiency import efficiency_tables
@@ -9,7 +11,7 @@ from lra.report.quality import quality_tables
 from lra.report.select import join
 from lra.report.words import TIMES
 
-from .sample import THERE, baseline, efficiency, quality
+from .sample import THERE, TRAINING, baseline, efficiency, quality
 
 
 def _answer(records: list[Record], reference: list[Record] | None = None) -> tuple[str, ...]:
@@ -70,6 +72,61 @@ def test_many_mechanisms_are_told_by_the_best() -> None:
         f"For a training step of the layer at length 2048, fastest: d, 0.200 {TIMES} sdpa; "
         f"least memory: a, 0.500 {TIMES} sdpa.",
     )
+
+
+def test_only_mechanisms_with_all_tasks_are_compared_and_the_others_named() -> None:
+    tasks = ("text", "image", "listops")
+    run = [quality(n, t, s) for n, s in {"a": 0.5, "b": 0.8, "c": 0.7}.items() for t in tasks]
+    run += [quality("d", "text", 0.99), quality("d", "image", status="oom")]
+    run += [quality("identity", "text", 0.1)]
+    earlier = "2026-11-01T10:00:00Z"
+    reference = [quality("identity", task, 0.2, started=earlier) for task in tasks]
+    assert _answer(run, reference)[0] == (
+        "4 mechanisms on 3 tasks. Highest mean accuracy over listops, text and image: b 80.0 %, "
+        "c 70.0 % and a 50.0 % (no mixing 20.0 %). Not compared: d (no figure on listops and "
+        "image)."
+    )
+    many = [quality(f"x{n}", "text", 0.9) for n in range(4)]
+    assert _answer([*run, *many], reference)[0].endswith(
+        "(no mixing 20.0 %). 5 of them lack some of these and are not compared."
+    )
+
+
+def test_an_anchor_without_a_figure_gives_way_to_the_reference_task_by_task() -> None:
+    run = [quality("a", task, 0.7) for task in ("text", "image")] + [
+        quality("identity", "text", 0.1)
+    ]
+    reference = [quality("identity", task, 0.2) for task in ("text", "image")]
+    assert _answer(run, reference)[0] == (
+        "a: 70.0 % on text (no mixing 10.0 %); 70.0 % on image (no mixing 20.0 %)."
+    )
+
+
+def test_the_fastest_is_said_to_be_so_only_of_those_that_came_so_far() -> None:
+    names = ("a", "b", "c", "d", "sdpa")
+    records = [_timed(name, 0.1, 50e6, length=512) for name in names]
+    records += [_timed(name, 0.2, 50e6) for name in ("a", "sdpa")]
+    assert _answer(records)[0].startswith(
+        "For a training step of the layer at length 2048, which 1 of 4 mechanisms reached, fastest:"
+    )
+
+
+def test_reference_rows_of_other_settings_are_missed_in_a_sentence() -> None:
+    fewer = msgspec.structs.replace(TRAINING, steps=200)
+    run = [quality("a", task, 0.7, training=fewer) for task in ("text", "image")]
+    reference = [quality(name, "text", 0.9) for name in ("sdpa", "identity")]
+    reference.append(quality("sdpa", "image", 0.9))
+    why = (
+        "Reference rows are not shown on image and text: they were trained with other settings "
+        "(training.steps)"
+    )
+    assert _answer(run, reference)[1:] == (
+        f"{why}; add --baselines to train exact attention and no mixing with these.",
+    )
+    own = [quality(n, t, training=fewer) for n in ("sdpa", "identity") for t in ("text", "image")]
+    assert _answer([*run, *own], reference)[1:] == (f"{why}.",)
+    assert len(_answer([quality("a", "text", 0.7)], reference)) == 1
+    assert len(_answer(run, [quality("sdpa", "text", scale="small")])) == 1
 
 
 def test_the_cheapest_of_many_are_at_the_longest_length_that_has_a_ratio() -> None:

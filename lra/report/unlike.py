@@ -1,0 +1,82 @@
+"""Why the reference's accuracies do not stand beside the run's, said in a sentence."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from lra.core.cells import QualityCell
+from lra.report.entries import protocol_hash
+from lra.report.words import flat, listing, visible
+
+
+class Unlike(msgspec.Struct, frozen=True):
+    """Tasks of a scale that the reference has too, trained otherwise."""
+
+    scale: str
+    tasks: tuple[str, ...]
+    settings: tuple[str, ...]
+    """Names of the settings that differ: `training.steps`."""
+    anchored: bool
+    """Whether the run has trained exact attention and no mixing itself."""
+
+    @property
+    def sentence(self) -> str:
+        """What to tell."""
+        told = (
+            f"Reference rows are not shown on {listing([visible(task) for task in self.tasks])}: "
+            f"they were trained with other settings ({', '.join(self.settings)})"
+        )
+        add = "; add --baselines to train exact attention and no mixing with these"
+        return f"{told}{'' if self.anchored else add}."
+
+
+def unlike(
+    run: Iterable[QualityCell], reference: Iterable[QualityCell], anchors: Iterable[str]
+) -> tuple[Unlike, ...]:
+    """Return where the reference has a run's scale, track and task, and nothing of its protocol.
+
+    `anchors` are the names of exact attention and of no mixing. Of several reference protocols the
+    one that differs least is told.
+    """
+    there: dict[tuple[str, ...], dict[str, QualityCell]] = defaultdict(dict)
+    for cell in reference:
+        there[_place(cell)][protocol_hash(cell)] = cell
+    names: dict[str, set[str]] = defaultdict(set)
+    cells: dict[str, QualityCell] = {}
+    for cell in run:
+        protocol = protocol_hash(cell)
+        cells[protocol] = cell
+        names[protocol].add(cell.mechanism.name)
+    wanted = frozenset(anchors)
+    found: dict[tuple[str, tuple[str, ...], bool], set[str]] = defaultdict(set)
+    for protocol, cell in cells.items():
+        others = there.get(_place(cell), {})
+        if others and protocol not in others:
+            differences = [_differing(cell, other) for other in others.values()]
+            closest = min(differences, key=lambda keys: (len(keys), keys))
+            found[cell.scale, closest, wanted <= names[protocol]].add(cell.data.task)
+    return tuple(
+        Unlike(scale, tuple(sorted(tasks)), settings, anchored)
+        for (scale, settings, anchored), tasks in sorted(found.items())
+    )
+
+
+def _place(cell: QualityCell) -> tuple[str, ...]:
+    return (cell.scale, cell.track, cell.data.task, cell.data.source, cell.data.rules)
+
+
+def _differing(cell: QualityCell, other: QualityCell) -> tuple[str, ...]:
+    """Names of the settings in which two protocols of a task differ."""
+    here, there = _settings(cell), _settings(other)
+    keys = sorted(key for key in {*here, *there} if here.get(key) != there.get(key))
+    return tuple(key for key in keys if key != "data.hash") or tuple(keys)
+
+
+def _settings(cell: QualityCell) -> dict[str, str]:
+    parts = {"data": cell.data, "model": cell.model, "training": cell.training}
+    return {
+        f"{name}.{key}": text for name, part in parts.items() for key, text in flat(part).items()
+    }
