@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, cast
@@ -37,7 +39,13 @@ def command() -> None:
     help="Protocol: a name or a TOML file.",
 )
 @flags.data
-@click.option("--examples", type=click.IntRange(min=0), default=2, show_default=True)
+@click.option(
+    "--examples",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    help="Of the test rows, of as many labels as there are.",
+)
 def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples: int) -> None:
     """Prepare data as a run would, and print what is in it."""
     from lra.core.scales import load_scale
@@ -54,12 +62,22 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
         click.echo(f"{target.name}: {spec.source}, hash {spec.hash}, rules {spec.rules}")
         for part, split in data:
             click.echo(f"  {part:<10} {_facts(split)}")
-        for index in range(min(examples, len(data.test))):
+        for index in varied(data.test.labels, examples):
             click.echo(f"  label {data.test.labels[index]}:")
             for sequence in range(index * data.inputs, (index + 1) * data.inputs):
                 click.echo(indent(_cut(task.shown(data.test.sequence(sequence))), "    "))
         for name, accuracy in _baselines(task, data).items():
             click.echo(f"  {name.replace('_', ' ')}: {accuracy:.1%}")
+
+
+def varied(labels: Iterable[int], number: int) -> list[int]:
+    """Return the first places of each label, as evenly over the labels as their order allows."""
+    rounds: dict[int, list[int]] = {}
+    seen: Counter[int] = Counter()
+    for place, label in enumerate(labels):
+        rounds.setdefault(seen[int(label)], []).append(place)
+        seen[int(label)] += 1
+    return [place for same in rounds.values() for place in same][:number]
 
 
 def _targets(references: tuple[str, ...]) -> list[Target]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from lra.cli.data import varied
 from lra.core.cells import EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.records import Failure
@@ -246,3 +247,13 @@ def test_list_names_every_mechanism(lra) -> None:
 def test_data_show_prints_examples_and_baselines(lra) -> None:
     shown = lra("data", "show", "--task", "listops", "--scale", str(HERE / "tiny.toml")).stdout
     assert "300 examples" in shown and "majority" in shown and "hash" in shown
+    labels = [line for line in shown.splitlines() if line.startswith("  label ")]
+    assert len(labels) == len(set(labels)) == 2
+
+
+def test_examples_shown_are_of_different_labels_while_there_are_any() -> None:
+    assert varied([1, 1, 0, 1, 2], 2) == [0, 2]
+    assert varied([1, 1, 0, 1, 2], 4) == [0, 2, 4, 1]
+    assert varied([1, 1], 2) == [0, 1]
+    assert varied([1], 2) == [0]
+    assert varied([], 2) == []
