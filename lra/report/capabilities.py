@@ -9,7 +9,16 @@ from lra.core.findings import Finding
 from lra.core.peers import PREFIX
 from lra.core.records import Record
 from lra.report.table import Cell, Row, Section, Table
-from lra.report.words import count, ending, flat, in_force, labelled, machine_words, visible
+from lra.report.words import (
+    count,
+    ending,
+    flat,
+    in_force,
+    labelled,
+    listing,
+    machine_words,
+    visible,
+)
 
 COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
     "causal": (("causality", "strict"), ("values_causality", "values only")),
@@ -26,10 +35,19 @@ COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
 """Capabilities, each with the laws that prove it, strongest first, and what that is called."""
 
 BROKEN = "claimed, broken"
-_NOTES = {"skipped": "claimed, not tried", "unclaimed": "not claimed"}
+_NOTES = {"skipped": "claimed, not tried", "unclaimed": "holds unclaimed"}
 """Beside a capability, by the verdict on its law."""
 
 OURS = "no: not claimed, and refused. The last column counts claimed laws that held."
+_MEANINGS = (
+    "causal: strict, no output feels a later input; values only, none feels a later value, but "
+    "later inputs may sway who attends to whom.",
+    "cross: queries may read another sequence. decode: exact, position by position gives what all "
+    "at once give.",
+    "padding: content, neither what padded positions hold nor how many there are changes anything; "
+    "length, how many there are may; empty rows, only that what has nothing to attend to is zero.",
+    "bias: relative positions in the logits. rotary: queries and keys turned by their positions.",
+)
 PUBLIC = (
     "Called through an adapter. What a signature offers counts as claimed: a causal flag, a mask, "
     "another sequence."
@@ -95,12 +113,14 @@ def _tried(record: Record) -> tuple[str, str, str]:
 
 
 def _builds(records: Sequence[Record]) -> str:
-    builds = {
-        f"{machine_words(_cell(r).machine)} with torch {_cell(r).torch}, "
-        f"code of commit {(r.provenance.git_commit or 'unknown')[:7]}"
-        for r in records
-    }
-    return "; ".join(sorted(builds))
+    builds: dict[str, set[str]] = {}
+    for r in records:
+        where = f"{machine_words(_cell(r).machine)} with torch {_cell(r).torch}"
+        builds.setdefault(where, set()).add((r.provenance.git_commit or "unknown")[:7])
+    return "; ".join(
+        f"{where}, code of commit{'s' * (len(commits) > 1)} {listing(sorted(commits))}"
+        for where, commits in sorted(builds.items())
+    )
 
 
 def _table(
@@ -129,6 +149,7 @@ def _table(
         corner="mechanism",
         columns=(*COLUMNS, "laws held"),
         rows=tuple(rows),
+        notes=_MEANINGS if id == "capabilities" else (),
         numeric=False,
     )
 
@@ -175,7 +196,7 @@ def _broken(records: Sequence[Record], labels: dict[str, str]) -> Table | None:
     return Table(
         id="broken-claims",
         title="Claims that do not hold",
-        caption=f"{count(len(rows), 'law')} broken. Each with the smallest input found.",
+        caption=f"{count(len(rows), 'broken claim')}, each with the smallest input found.",
         corner="mechanism",
         columns=("law", "difference", "input"),
         rows=tuple(rows),

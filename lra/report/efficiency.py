@@ -10,7 +10,7 @@ import msgspec
 from lra.report.costs import LOOSE, Costs, costs
 from lra.report.disturbed import BUSY
 from lra.report.entries import PEAK_MEMORY, Entry, Origin
-from lra.report.rows import EXACT, reference_notes, row, shown
+from lra.report.rows import ANCHORS, EXACT, NO_MIXING, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
 from lra.report.words import TIMES, count, listing, quantity, scale_of
@@ -117,8 +117,13 @@ def _table(
         ),
         notes=(
             *(_time_notes(entries, known) if timed else []),
-            *(["Bold: fastest but the floor, its quartiles apart."] if any(best.values()) else []),
+            *(
+                [f"Bold: the fastest but {NO_MIXING}, its quartiles apart from the next one's."]
+                if any(best.values())
+                else []
+            ),
             *_missing(entries, known, lengths, metric),
+            *([ANCHORS] if timed else []),
             *reference_notes(rows),
         ),
     )

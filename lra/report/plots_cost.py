@@ -49,7 +49,7 @@ def cost_figure(
     longest = max(
         len(name) for table in drawn.values() for name in short_names(table.rows, _LETTERS)
     )
-    margin = 1.25 + _LETTER * longest
+    margin = 1.1 + _LETTER * longest
     panel = max(1.5, _WIDTH / len(drawn) - margin)
     word = "time" if metric == "latency" else "peak memory"
 

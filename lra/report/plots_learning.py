@@ -109,6 +109,8 @@ def _panel(axes: Axes, points: pd.DataFrame, rows: Sequence[Row], looks: Looks) 
         )
     axes.set(xlabel="", ylabel="")
     axes.set_xlim(left=0)
+    # A band of one standard deviation may reach above all there is.
+    axes.set_ylim(top=min(102.0, axes.get_ylim()[1]))
 
 
 def _width(row: Row) -> float:

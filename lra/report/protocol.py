@@ -15,6 +15,8 @@ from lra.report.words import NO_VALUE, NOT_RUN, flat, plain, visible
 
 _UNEQUAL = 0.1
 """Parameter counts further than this share from exact attention's are marked."""
+_HASH = 12
+"""Letters of a hash in the table; the CSV has all."""
 
 
 def protocol_table(quality: QualityTable) -> Table:
@@ -44,6 +46,8 @@ def protocol_table(quality: QualityTable) -> Table:
             _shared("Model", "model.", shared, many=len(settings) > 1),
             _shared("Training", "training.", shared, many=len(settings) > 1),
             "The best checkpoint by validation accuracy is tested once.",
+            "Rules: fixed, or lra2021, the choices of the original code, faults included. Matched "
+            "track: the same model around every mechanism.",
         ),
         numeric=False,
     )
@@ -66,7 +70,7 @@ def _task(column: Column, settings: Mapping[str, str], varying: Iterable[str]) -
     return [
         f"{data.length:,}",
         " / ".join(f"{column.rows.of(split):,}" for split in SPLITS),
-        data.hash,
+        data.hash[:_HASH],
         *(settings.get(key, NO_VALUE) for key in varying),
         ", ".join(generator) or "defaults",
     ]

@@ -146,5 +146,5 @@ def footer(selection: Selection) -> str:
     commits = sorted({_commit(kept.record) for kept in own})
     return (
         f"{cells}, measured {dates(own)} on {listing(machines)} with torch {listing(versions)}; "
-        f"commit {listing(commits)}."
+        f"commit{'s' * (len(commits) > 1)} {listing(commits)}."
     )

@@ -29,6 +29,7 @@ class QualityTable(msgspec.Struct, frozen=True):
     """Tasks that the last column averages; empty if there is no such column."""
 
 
+_SOURCES = {"generated": "Generated data", "file": "Data from files", "hub": "Data from a hub"}
 _REAL = {"file": ", data from files", "hub": ", data from a hub"}
 """What a title adds where the data is not generated."""
 
@@ -80,7 +81,7 @@ def _table(
     table = Table(
         id=id,
         title=f"Test accuracy at scale {first.scale}{_REAL.get(first.source, '')}",
-        caption=f"Percent of test rows. {first.source.capitalize()} data, {first.rules} rules, "
+        caption=f"Percent of test rows. {_SOURCES[first.source]}, {first.rules} rules, "
         f"{first.track} track, trained in {first.dtype}.",
         corner="mechanism",
         columns=(

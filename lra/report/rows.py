@@ -13,6 +13,7 @@ NO_MIXING = "identity"
 """The mechanism that returns its values: the floor of every cost, and no mixing at all."""
 EXACT = "sdpa"
 """Fused exact attention: the one to beat."""
+ANCHORS = f"{EXACT}: exact attention, fused, the one to beat. {NO_MIXING}: no mixing, the floor."
 
 RowKey = tuple[Origin, str]
 Rows = dict[RowKey, list[Entry]]

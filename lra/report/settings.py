@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lra.report.entries import Entry, Origin
-from lra.report.words import differing, flat
+from lra.report.words import differing, flat, in_force
 
 _SWITCHES: dict[str, Any] = {
     "mask_form": "",
@@ -27,7 +27,8 @@ _CONFIGURED: dict[str, Any] = {
 
 
 def chosen(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return a configuration as text, without an adapter's switches that stand at their defaults.
+    """Return a configuration as text, without what is none and without an adapter's switches that
+    stand at their defaults.
 
     Records hold every default filled in and not which they were, so those of the adapters are
     repeated here.
@@ -36,7 +37,7 @@ def chosen(config: Mapping[str, Any]) -> dict[str, str]:
     if config.keys() >= {"mask_form", "mask_per_head", "always_mask"}:
         kinds = [_CONFIGURED, _SWITCHES] if "options" in config else [_SWITCHES]
         default = max(kinds, key=lambda kind: sum(config[k] == kind.get(k) for k in config))
-    said = {key: v for key, v in config.items() if key not in default or v != default[key]}
+    said = {key: v for key, v in in_force(config).items() if v != default.get(key)}
     return {key: text for key, text in flat(said).items() if key}
 
 

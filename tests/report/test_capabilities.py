@@ -70,12 +70,14 @@ def test_a_broken_claim_comes_before_what_holds_unclaimed() -> None:
 
 def test_what_holds_unclaimed_stands_beside_the_claim_that_holds() -> None:
     verdicts = {"padding_count": "unclaimed", "padding_content": "held"}
-    assert cells(check("x", "2026", verdicts))["x"]["padding"] == "length content not claimed"
+    assert cells(check("x", "2026", verdicts))["x"]["padding"] == "length content holds unclaimed"
     verdicts = {"causality": "unclaimed", "values_causality": "held"}
-    assert cells(check("x", "2026", verdicts))["x"]["causal"] == "values only strict not claimed"
+    assert (
+        cells(check("x", "2026", verdicts))["x"]["causal"] == "values only strict holds unclaimed"
+    )
     verdicts = {"padding_count": "unclaimed", "padding_content": "skipped"}
     shown = cells(check("x", "2026", verdicts))["x"]["padding"]
-    assert shown == "length claimed, not tried, content not claimed"
+    assert shown == "length claimed, not tried, content holds unclaimed"
 
 
 def test_a_full_check_that_crashed_does_not_hide_a_short_one_after_it() -> None:

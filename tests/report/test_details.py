@@ -55,7 +55,7 @@ def test_the_protocol_lists_what_differs_by_task_and_says_the_rest_once() -> Non
         "generator",
     )
     text = next(line for line in _lines(protocol) if line[0] == "text")
-    assert text[1:5] == ["160", "20,000 / 1,000 / 2,000", "text" + "0" * 16, "300"]
+    assert text[1:5] == ["160", "20,000 / 1,000 / 2,000", "text" + "0" * 8, "300"]
     assert any("learning rate 0.002" in note for note in protocol.notes)
     assert not any(" steps " in note for note in protocol.notes)
 

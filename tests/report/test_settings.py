@@ -125,4 +125,5 @@ def test_switches_of_adapters_are_said_only_where_they_were_chosen(
 
 def test_settings_of_ours_are_all_said() -> None:
     assert chosen({"pad_to": 1, "window": 8}) == {"pad_to": "1", "window": "8"}
+    assert chosen({"parity": "none", "kv_heads": None, "rank": 0}) == {"rank": "0"}
     assert chosen({}) == {}
