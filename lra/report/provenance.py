@@ -47,15 +47,24 @@ def _asked(kept: Kept) -> str:
 
 def provenance_table(selection: Selection) -> Table:
     """Return where the records come from: one row per machine class, versions and commit."""
+    sources = list(_sources(selection.kept))
+    columns: tuple[str, ...]
+    columns = ("machine class", "torch", "threads", "versions", "commit", "cells", "measured")
+    lines = [(*texts[1:], str(len(group)), dates(group)) for texts, group in sources]
+    notes = []
+    place = columns.index("versions")
+    if len(lines) > 1 and len({line[place] for line in lines}) == 1:
+        # A list of ten libraries in each row hides what differs.
+        notes.append(f"Versions, the same everywhere: {lines[0][place]}.")
+        columns, *lines = (line[:place] + line[place + 1 :] for line in (columns, *lines))
     rows = [
         Row(
             label="this run" if group[0].origin == "run" else "reference",
-            cells=tuple(Place(text) for text in (*texts[1:], str(len(group)), dates(group))),
+            cells=tuple(map(Place, line)),
             origin=group[0].origin,
         )
-        for texts, group in _sources(selection.kept)
+        for line, (_, group) in zip(lines, sources, strict=True)
     ]
-    notes = []
     if selection.superseded:
         older = count(selection.superseded, "older record is", "older records are")
         notes.append(f"{older} left out: a newer one answers the same question.")
@@ -67,7 +76,7 @@ def provenance_table(selection: Selection) -> Table:
         title="Where the records come from",
         caption="Dates are when a cell started, UTC.",
         corner="records",
-        columns=("machine class", "torch", "threads", "versions", "commit", "cells", "measured"),
+        columns=columns,
         rows=tuple(rows),
         notes=tuple(notes),
         numeric=False,
