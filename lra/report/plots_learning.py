@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _WIDTH = 9.6
 _ACROSS = 3
+_ROOMY = 12
+"""With more lines than this none is thick, or dashes and markers drown."""
+_THICK, _THIN = "Thickest: the mechanisms asked for; thinnest: reference.", "Thinnest: reference."
 _LETTERS = 84
 """Letters that stand side by side in titles or in the legend."""
 
@@ -32,7 +35,6 @@ def learning_figure(quality: QualityTable, selection: Selection, looks: Looks) -
     rows = [row for row in quality.table.rows if (points["row"] == row.title).any()]
     columns = [c for c in quality.columns if (points["protocol"] == c.protocol).any()]
     across, down = min(_ACROSS, len(columns)), -(-len(columns) // _ACROSS)
-
     titles = shortened([visible(column.title) for column in columns], _LETTERS // across)
     labels = short_names(rows)
     ncols = max(1, min(4, _LETTERS // max(map(len, labels))))
@@ -55,7 +57,7 @@ def learning_figure(quality: QualityTable, selection: Selection, looks: Looks) -
         title="Learning curves",
         alt="Line plots of validation accuracy against training steps on "
         f"{listing([c.title for c in columns])} for {listing(names(rows))}.",
-        caption="Thickest: the mechanisms asked for; thinnest: reference."
+        caption=(_THICK if len(rows) <= _ROOMY else _THIN)
         + (" Means over seeds, bands of one standard deviation." if several else "")
         + cut_note(rows),
         svg=draw(paint, _WIDTH, 0.8 + 2.3 * down + 0.24 * -(-len(rows) // ncols)),
@@ -101,9 +103,9 @@ def _panel(axes: Axes, points: pd.DataFrame, rows: Sequence[Row], looks: Looks) 
             color=style.colour,
             linestyle=style.dash,
             marker=style.marker,
-            markersize=_marker(row),
+            markersize=_marker(row, rows),
             markeredgewidth=0,
-            linewidth=_width(row),
+            linewidth=_width(row, rows),
             alpha=0.7 if row.origin == "reference" else 1.0,
             ax=axes,
         )
@@ -113,14 +115,16 @@ def _panel(axes: Axes, points: pd.DataFrame, rows: Sequence[Row], looks: Looks) 
     axes.set_ylim(top=min(102.0, axes.get_ylim()[1]))
 
 
-def _width(row: Row) -> float:
-    asked = row.origin == "run" and row.mechanism not in (EXACT, NO_MIXING)
-    return 2.4 if asked else 1.6 if row.origin == "run" else 1.0
+def _width(row: Row, rows: Sequence[Row]) -> float:
+    if row.origin == "reference":
+        return 1.0
+    asked = row.mechanism not in (EXACT, NO_MIXING)
+    return 2.4 if asked and len(rows) <= _ROOMY else 1.6
 
 
-def _marker(row: Row) -> float:
+def _marker(row: Row, rows: Sequence[Row]) -> float:
     """Side of a marker, in points."""
-    return 2.0 + 1.4 * _width(row)
+    return 2.2 + 1.4 * _width(row, rows)
 
 
 def _legend(
@@ -136,9 +140,9 @@ def _legend(
             color=style.colour,
             linestyle=style.dash,
             marker=style.marker,
-            markersize=_marker(row),
+            markersize=_marker(row, rows),
             markeredgewidth=0,
-            linewidth=_width(row),
+            linewidth=_width(row, rows),
         )
         for style, row in styles
     ]

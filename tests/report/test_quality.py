@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from statistics import mean, stdev
 
 import msgspec
 import pytest
 
 from lra.core.records import Record, Status
+from lra.report.plots_learning import learning_figure
 from lra.report.quality import QualityTable, quality_tables
 from lra.report.select import join
+from lra.report.style import looks
 from lra.report.table import Cell
 
 from .sample import LENGTHS, THERE, TRAINING, baseline, data, mechanism, quality
@@ -249,3 +252,16 @@ def test_a_trial_with_other_steps_does_not_take_the_mean_from_the_others() -> No
     rows = [row for row in table.table.rows if row.mechanism and row.cells[-1].text != "n/a"]
     means = {row.label: row.cells[-1].value for row in rows}
     assert means == {"performer": 0.6, "sdpa": 0.6}
+
+
+def test_lines_of_many_mechanisms_are_thin_and_each_is_in_the_legend() -> None:
+    names = [f"m{n}" for n in range(13)]
+    for some, thickest in ((names[:3], "2.4"), (names, "1.6")):
+        selection = join([quality(name, "text", 0.7) for name in some], [])
+        known = looks((name, name) for name in (*some, "identity"))
+        figure = learning_figure(quality_tables(selection)[0], selection, known)
+        assert figure is not None
+        widths = set(re.findall(r"stroke-width: ([12]\.[46])\b", figure.svg))
+        assert widths == {thickest}
+        assert ("Thickest: the mechanisms asked for" in figure.caption) is (thickest == "2.4")
+        assert all(f">{name}</text>" in figure.svg for name in some)
