@@ -16,6 +16,9 @@ from torch.autograd.function import once_differentiable
 from attention_impls._write import write
 from attention_impls.contract import causal_mask
 
+FLOOR = 1e-20
+"""Least share of real positions in a sorted slot that can be told from none in float32."""
+
 
 def sort(wanted_BHUW: Tensor, filled_BU: Tensor, iterations: int, causal: bool) -> Tensor:
     """Return S, (B, H, U, W): columns and then rows made to sum to 1, in logarithms.
@@ -40,23 +43,25 @@ def sort(wanted_BHUW: Tensor, filled_BU: Tensor, iterations: int, causal: bool) 
     return wanted_BHUW.exp() if iterations else wanted_BHUW.softmax(-1)
 
 
-def with_sorted(x_BHUSK: Tensor, sort_BHUW: Tensor, inverse_BHUS: Tensor | None) -> Tensor:
+def with_sorted(x_BHUSK: Tensor, sort_BHUW: Tensor, shares_BHUS: Tensor | None) -> Tensor:
     """Return [x; S x], (B, U, H, X, K): each block, and behind it the mix sorted towards it.
 
-    Each slot of the mix is multiplied by `inverse_BHUS`, where given. The mix is made in the
-    precision of the sort.
+    Each slot of the mix is divided by its share, where given and above the floor. The mix is made
+    in the precision of the sort.
     """
-    both_BUHXK: Tensor = _WithSorted.apply(x_BHUSK, sort_BHUW, inverse_BHUS)  # type: ignore[no-untyped-call]
+    both_BUHXK: Tensor = _WithSorted.apply(x_BHUSK, sort_BHUW, shares_BHUS)  # type: ignore[no-untyped-call]
     return both_BUHXK
 
 
 class _WithSorted(torch.autograd.Function):
-    """One array, written in place head by head; the gradient reads x and S x out of it again."""
+    """One array, written in place head by head; the gradient reads x and S x out of it again.
+
+    The gradient of a share holds its inverse once. By way of `reciprocal` it would hold the square,
+    which has no place in float32 next to the floor.
+    """
 
     @staticmethod
-    def forward(
-        ctx: Any, x_BHUSK: Tensor, sort_BHUW: Tensor, inverse_BHUS: Tensor | None
-    ) -> Tensor:
+    def forward(ctx: Any, x_BHUSK: Tensor, sort_BHUW: Tensor, shares_BHUS: Tensor | None) -> Tensor:
         batch, heads, count, size, width = x_BHUSK.shape
         both_BUHXK = x_BHUSK.new_empty(batch, count, heads, 2 * size, width)
         own_BUHSK, mix_BUHSK = both_BUHXK.chunk(2, dim=3)
@@ -65,42 +70,51 @@ class _WithSorted(torch.autograd.Function):
             for head in range(heads):
                 sort_BUW = sort_BHUW[:, head]
                 own_BWF = own_BUHSK[:, :, head].flatten(2)
-                mix_BUF = mix_BUHSK[:, :, head].flatten(2)
+                mix_BUSK = mix_BUHSK[:, :, head]
                 if own_BWF.dtype == sort_BUW.dtype:
-                    write(mix_BUF, torch.bmm, sort_BUW, own_BWF)
+                    found_BUF = write(mix_BUSK.flatten(2), torch.bmm, sort_BUW, own_BWF)
                 else:
-                    mix_BUF.copy_(torch.bmm(sort_BUW, own_BWF.to(sort_BUW.dtype)))
-        if inverse_BHUS is not None:
-            mix_BUHSK.mul_(inverse_BHUS.transpose(1, 2).unsqueeze(-1))
-        ctx.save_for_backward(both_BUHXK, sort_BHUW, inverse_BHUS)
+                    found_BUF = torch.bmm(sort_BUW, own_BWF.to(sort_BUW.dtype))
+                found_BUSK = found_BUF.view_as(mix_BUSK)
+                # Before it is rounded: a small share of the values is nothing in float16.
+                if shares_BHUS is not None:
+                    found_BUSK.mul_(_inverse(shares_BHUS[:, head]).unsqueeze(-1))
+                if own_BWF.dtype != sort_BUW.dtype:
+                    mix_BUSK.copy_(found_BUSK)
+        ctx.save_for_backward(both_BUHXK, sort_BHUW, shares_BHUS)
         return both_BUHXK
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream_BUHXK: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return the gradients, in full precision wherever it is called."""
-        both_BUHXK, sort_BHUW, inverse_BHUS = ctx.saved_tensors
+        both_BUHXK, sort_BHUW, shares_BHUS = ctx.saved_tensors
         own_BUHSK, mix_BUHSK = both_BUHXK.chunk(2, dim=3)
         down_BUHSK, up_BUHSK = upstream_BUHXK.chunk(2, dim=3)
         batch, count, heads, size, width = own_BUHSK.shape
         # As projections have it: positions, then heads.
         dx_BUSHK = own_BUHSK.new_empty(batch, count, size, heads, width)
         dsort_BHUW = torch.empty_like(sort_BHUW)
-        dinverse_BHUS = None if inverse_BHUS is None else torch.empty_like(inverse_BHUS)
+        dshares_BHUS = None if shares_BHUS is None else torch.empty_like(shares_BHUS)
         with torch.autocast(upstream_BUHXK.device.type, enabled=False):
             for head in range(heads):
                 sort_BUW = sort_BHUW[:, head]
                 up_BUSK = up_BUHSK[:, :, head].to(sort_BUW.dtype)
-                if inverse_BHUS is not None and dinverse_BHUS is not None:
-                    inverse_BUS = inverse_BHUS[:, head]
+                if shares_BHUS is not None and dshares_BHUS is not None:
+                    shares_BUS = shares_BHUS[:, head]
+                    up_BUSK = up_BUSK * _inverse(shares_BUS).unsqueeze(-1)
                     along_BUS = (up_BUSK * mix_BUHSK[:, :, head]).sum(-1)
-                    dinverse_BHUS[:, head] = along_BUS / inverse_BUS
-                    up_BUSK = up_BUSK * inverse_BUS.unsqueeze(-1)
+                    dshares_BHUS[:, head] = -along_BUS.masked_fill(shares_BUS <= FLOOR, 0.0)
                 up_BUF, own_BWF = up_BUSK.flatten(2), own_BUHSK[:, :, head].flatten(2)
                 dsort_BHUW[:, head] = torch.bmm(up_BUF, own_BWF.to(up_BUF.dtype).mT)
                 back_BUSK = torch.bmm(sort_BUW.mT, up_BUF).view_as(up_BUSK)
                 dx_BUSHK[..., head, :] = back_BUSK + down_BUHSK[:, :, head]
-        return dx_BUSHK.permute(0, 3, 1, 2, 4), dsort_BHUW, dinverse_BHUS
+        return dx_BUSHK.permute(0, 3, 1, 2, 4), dsort_BHUW, dshares_BHUS
+
+
+def _inverse(shares: Tensor) -> Tensor:
+    """Return the inverse of each share; a slot without one is left as it is."""
+    return shares.masked_fill(shares <= FLOOR, 1.0).reciprocal()
 
 
 def dense_sort(wanted: Tensor, filled_BU: Tensor, iterations: int, *, causal: bool) -> Tensor:

@@ -24,13 +24,10 @@ from attention_impls.contract import (
     zero_padding,
 )
 from attention_impls.dense._fused import fused_softmax
-from attention_impls.learned._sorting import dense_sort, sort, with_sorted
+from attention_impls.learned._sorting import FLOOR, dense_sort, sort, with_sorted
 from attention_impls.learned._summed import summed_attention, summed_oracle
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.errors import UnsupportedError
-
-FLOOR = 1e-20
-"""Least share of real positions in a sorted slot that can be told from none in float32."""
 
 
 class SinkhornConfig(MechanismConfig, frozen=True):
@@ -178,12 +175,11 @@ class Sinkhorn(Attention):
 
         q_BHUSK, k_BHUSK, v_BHUSV = (self._blocks(x) for x in (q_BHNK, k_BHNK, v_BHNV))
         whole = context.key_mask_BM is None and count * size == n
-        shares_BHUS, inverse_BHUS = None, None
+        shares_BHUS = None
         if not whole or context.causal:
             with torch.autocast(q_BHNK.device.type, enabled=False):
                 shares_BHUS = sort_BHUW @ real_BUS.to(sort_BHUW)[:, None]
-            inverse_BHUS = shares_BHUS.masked_fill(shares_BHUS <= FLOOR, 1.0).reciprocal()
-        k_BUHXK, v_BUHXV = (with_sorted(x, sort_BHUW, inverse_BHUS) for x in (k_BHUSK, v_BHUSV))
+        k_BUHXK, v_BUHXV = (with_sorted(x, sort_BHUW, shares_BHUS) for x in (k_BHUSK, v_BHUSV))
         permitted = None
         if shares_BHUS is not None:
             own = real_BUS[:, :, None, None, :]

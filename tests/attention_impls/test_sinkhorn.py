@@ -8,8 +8,8 @@ import torch
 
 from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Context
+from attention_impls.learned._sorting import FLOOR, with_sorted
 from attention_impls.learned._sorting import sort as sorted_by
-from attention_impls.learned._sorting import with_sorted
 from attention_impls.learned.sinkhorn import SinkhornConfig
 from lra.core.errors import UnsupportedError
 
@@ -165,3 +165,20 @@ def test_the_mix_is_made_in_the_precision_of_the_sort() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         both = with_sorted(x, sort, None)
     assert torch.equal(both[:, :, :, 4:].transpose(1, 2).flatten(3), wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_a_slot_of_the_least_share_is_divided_and_has_gradients(dtype: torch.dtype) -> None:
+    """Two blocks of which one is real at a slot that the sort hardly gives to it."""
+    share = 2 * FLOOR
+    x = torch.tensor([2.0, 0.0], dtype=dtype).view(1, 1, 2, 1, 1).requires_grad_()
+    sort = torch.tensor([[share, 1.0], [1.0, share]]).view(1, 1, 2, 2).requires_grad_()
+    real = torch.tensor([[[[1.0], [0.0]]]])
+    both = with_sorted(x, sort, sort @ real)
+    torch.testing.assert_close(both[0, :, 0, 1, 0], torch.tensor([2.0, 2.0], dtype=dtype))
+    (dx,) = torch.autograd.grad(both[:, 0].sum(), x, retain_graph=True)
+    # The other position is padding, whose gradient `attend` drops.
+    torch.testing.assert_close(dx[0, 0, 0, 0], torch.tensor([2.0], dtype=dtype))
+    (dsort,) = torch.autograd.grad(both.square().sum(), sort)
+    # However little it is, the only real position is all of the slot.
+    assert dsort.isfinite().all() and (dsort * sort).abs().amax().item() < 1e-4
