@@ -18,7 +18,7 @@ Empty: as the parameter's name suggests."""
 
 
 class MaskedConfig(MechanismConfig, frozen=True):
-    """How somebody's attention gets its masks."""
+    """How somebody's attention gets its masks, and whether it gets another sequence."""
 
     mask_form: MaskForm = ""
     """What its masks mean."""
@@ -26,6 +26,8 @@ class MaskedConfig(MechanismConfig, frozen=True):
     """Whether a mask of keys is (B, 1, 1, M), as for a product of heads; else (B, M)."""
     always_mask: bool = False
     """Whether it gets a mask where nothing is padded."""
+    cross: bool = True
+    """Whether it claims another sequence, where its signature takes one."""
 
 
 def formed(keep: Tensor, form: MaskForm, dtype: torch.dtype) -> Tensor:

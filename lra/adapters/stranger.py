@@ -124,13 +124,15 @@ class Stranger:
         return [n for n, p in self.call.items() if p.default is empty and n not in given]
 
     def config(self, base: type[MechanismConfig]) -> type[MechanismConfig]:
-        """Return its settings: the adapter's, and whatever of the constructor is no size."""
+        """Return its settings: the adapter's, and whatever of the constructor is no size. What both
+        call the same has the constructor's default, if it is of the adapter's kind."""
         own = {**dict(_settable(self.constructor, self.sizes)), **self.settings}
         adapters = get_type_hints(base, include_extras=True)
+        defaults = msgspec.structs.asdict(base())
         fields = [
             (name, adapters.get(name, Any), msgspec.field(default_factory=partial(copy, value)))
             for name, value in own.items()
-            if name not in adapters or name in self.settings
+            if name not in adapters or name in self.settings or _alike(value, defaults.get(name))
         ]
         made = msgspec.defstruct(
             f"{type(self).__name__}Config",
@@ -210,6 +212,10 @@ def _settable(
             yield name, None
         elif isinstance(parameter.default, PLAIN):
             yield name, parameter.default
+
+
+def _alike(value: Any, default: Any) -> bool:
+    return type(value) is type(default)
 
 
 class Function(nn.Module):

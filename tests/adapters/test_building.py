@@ -80,6 +80,21 @@ def test_the_model_decides_both_dropouts() -> None:
         assert layer.inner.bidirectional.drops == (rate, rate)
 
 
+class SaysCross(nn.Module):
+    def __init__(self, cross: bool = False):
+        super().__init__()
+        self.cross = cross
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return v
+
+
+def test_a_name_that_a_constructor_shares_with_the_adapter_keeps_its_default() -> None:
+    layer: Any = built(SaysCross)
+    assert layer.inner.bidirectional.cross is layer.config.cross is False
+    assert built(SaysCross, cross=True).inner.bidirectional.cross is True  # type: ignore[union-attr]
+
+
 class HandsOn(zoo_configured.Local):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -49,6 +49,18 @@ class Turned(Keeps):
 """
 
 
+SELF_ONLY = """
+from torch import nn
+from zoo import softmax, triangle
+
+class Mine(nn.Module):
+    def forward(self, q, k, v, mask=None):
+        n = q.shape[2]
+        keep = triangle(n).mT | triangle(n)
+        return softmax(q, k, v, keep if mask is None else keep & mask[:, None, None, :])
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     shutil.copy(ZOO, tmp_path)
@@ -146,6 +158,17 @@ def test_a_setting_that_is_needed_is_asked_for(lra, folder: Path) -> None:
     assert ran.returncode == 0, ran.stdout
     ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "powr=2.0")
     assert ran.returncode == 2 and "did you mean 'power'" in ran.stderr
+
+
+def test_another_sequence_can_be_denied_on_the_command_line(lra, folder: Path) -> None:
+    (folder / "mine.py").write_text(SELF_ONLY)
+    asked = ("verify", "--impl", "mine.py", "--check", "cross,padding_content,refusal")
+    ran = lra(*asked)
+    assert ran.returncode == 1 and re.search("FAILED +cross", ran.stdout), ran.stdout
+    ran = lra(*asked, "--set", "cross=false")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "mine: 1 not claimed, 2 held" in ran.stdout
+    assert "taken to claim cross = False" in ran.stdout
 
 
 def test_the_command_itself_imports_nobody(environment: dict[str, str], folder: Path) -> None:
