@@ -130,7 +130,11 @@ class Stranger:
         adapters = get_type_hints(base, include_extras=True)
         defaults = msgspec.structs.asdict(base())
         fields = [
-            (name, adapters.get(name, Any), msgspec.field(default_factory=partial(copy, value)))
+            (
+                name,
+                adapters.get(name, _kind(value)),
+                msgspec.field(default_factory=partial(copy, value)),
+            )
             for name, value in own.items()
             if name not in adapters or name in self.settings or _alike(value, defaults.get(name))
         ]
@@ -212,6 +216,14 @@ def _settable(
             yield name, None
         elif isinstance(parameter.default, PLAIN):
             yield name, parameter.default
+
+
+def _kind(default: Any) -> Any:
+    """Return the type of a setting, told by its default: a number is no text. A flag may turn out
+    to take a number too; what has no default takes anything."""
+    if isinstance(default, bool):
+        return bool | int | float
+    return int | float | None if isinstance(default, int | float) else Any
 
 
 def _alike(value: Any, default: Any) -> bool:

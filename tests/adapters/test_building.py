@@ -80,6 +80,38 @@ def test_the_model_decides_both_dropouts() -> None:
         assert layer.inner.bidirectional.drops == (rate, rate)
 
 
+class Defaults(nn.Module):
+    def __init__(
+        self, needed, rate: float = 0.1, rank: int = 4, flag: bool = False, kind: str = "a",
+        nothing: Any = None,
+    ):  # fmt: skip
+        super().__init__()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+@pytest.mark.parametrize(
+    ("field", "taken", "refused"),
+    [
+        ("rate", [0.5, 2, None], ["abc", True, [1]]),
+        ("rank", [8, 0.25, None], ["abc", True]),
+        ("flag", [True, 2, 0.5], ["yes", []]),
+        ("kind", ["b", 1, None], []),
+        ("needed", ["b", 1, True, [1]], []),
+        ("nothing", ["b", 1, True, [1]], []),
+    ],
+)
+def test_a_setting_is_what_its_default_is(field: str, taken: list[Any], refused: list[Any]) -> None:
+    kind = adapt(Defaults, "mine").Config
+    assert msgspec.convert(msgspec.to_builtins(kind()), kind) == kind()
+    for value in taken:
+        assert getattr(msgspec.convert({field: value}, kind), field) == value
+    for value in refused:
+        with pytest.raises(msgspec.ValidationError, match=rf"Expected .* - at `\$.{field}`"):
+            msgspec.convert({field: value}, kind)
+
+
 class SaysCross(nn.Module):
     def __init__(self, cross: bool = False):
         super().__init__()
