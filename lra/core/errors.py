@@ -38,5 +38,5 @@ def nearest(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean '{close[0]}'?" if close else f"choose from: {', '.join(names)}"
+    hint = f"did you mean '{close[0]}'?" if close else f"choose from: {', '.join(names) or 'none'}"
     return UsageError(f"unknown {kind} '{name}'; {hint}")

@@ -20,7 +20,7 @@ import msgspec
 
 from lra.core import catalogue
 from lra.core.cards import AttentionCard, PositionCard, TaskCard
-from lra.core.catalogue import Kind, Target
+from lra.core.catalogue import Kind, MisnamedError, Target
 from lra.core.errors import LraError
 from lra.engine.tails import one_line, strip_paths
 
@@ -51,6 +51,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Why a value does not fit."""
     unavailable: str | None = None
     """Why the module cannot be imported."""
+    misnamed: bool = False
+    """Whether it can, and has not the name asked for."""
 
 
 def answer(request: Request) -> Answer:
@@ -58,7 +60,7 @@ def answer(request: Request) -> Answer:
     try:
         return _answer(request)
     except LraError as error:
-        return Answer(unavailable=_words(error))
+        return Answer(unavailable=_words(error), misnamed=isinstance(error, MisnamedError))
     except (Exception, SystemExit) as error:
         words = f"{type(error).__name__}: {_words(error)}"
         return Answer(unavailable=words + _place(error, request.target))

@@ -158,6 +158,25 @@ def test_a_setting_that_is_needed_is_asked_for(lra, folder: Path) -> None:
     assert ran.returncode == 0, ran.stdout
     ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "powr=2.0")
     assert ran.returncode == 2 and "did you mean 'power'" in ran.stderr
+    ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "bend=abc")
+    (line,) = ran.stderr.splitlines()
+    assert ran.returncode == 2 and "got `str` - at `$.bend`; fix the value" in line
+
+
+@pytest.mark.parametrize("verb", [["verify"], ["run", *TINY], ["show"]])
+def test_a_wrong_name_in_a_file_is_one_line(lra, folder: Path, verb: list[str]) -> None:
+    ran = lra(*verb, "--impl", "zoo.py:Keps,identity")
+    (line,) = ran.stderr.splitlines()
+    assert line == "lra: mechanism 'Keps': zoo.py: unknown class 'Keps'; did you mean 'Keeps'?"
+    assert ran.returncode == 2 and not ran.stdout and not (folder / "results").exists()
+
+
+def test_a_wrong_name_in_a_package_is_one_line(lra) -> None:
+    ran = lra("verify", "--impl", "torch.nn:MultiHeadAtention")
+    (line,) = ran.stderr.splitlines()
+    assert line.endswith(
+        "torch.nn: unknown class 'MultiHeadAtention'; did you mean 'MultiheadAttention'?"
+    )
 
 
 def test_another_sequence_can_be_denied_on_the_command_line(lra, folder: Path) -> None:
@@ -199,7 +218,7 @@ def test_an_installed_entry_point_is_a_name(lra, folder: Path) -> None:
     installed.mkdir()
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
     (installed / "entry_points.txt").write_text(
-        "[lra.attention]\ntheirs = zoo:Keeps\nworse = raising:Nobody\n"
+        "[lra.attention]\ntheirs = zoo:Keeps\nworse = raising:Nobody\ngone = zoo:Keps\n"
     )
     ran = lra("verify", "--impl", "theirs", "--check", "output,padding_content")
     assert ran.returncode == 0 and ran.stdout.startswith("theirs: 2 held"), ran.stdout + ran.stderr
@@ -208,6 +227,7 @@ def test_an_installed_entry_point_is_a_name(lra, folder: Path) -> None:
     rows = {row["name"]: row for row in json.loads(listed.stdout)}
     assert rows["theirs"]["padding"] == "length" and rows["theirs"]["assumed"]
     assert rows["worse"]["title"].startswith("unavailable: ValueError: no such thing")
+    assert "did you mean 'Keeps'" in rows["gone"]["title"], "its author's mistake is a row"
     assert lra("list", "impls").returncode == 0
 
 
