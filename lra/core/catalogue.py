@@ -35,6 +35,10 @@ _ROOTS: dict[Kind, str] = {
 _ENTRY_POINTS: dict[Kind, str] = {"mechanism": "lra.attention", "task": "lra.task"}
 
 
+FILES = "lra_file_"
+"""How the names of modules begin that are imported by the path of their file."""
+
+
 class MisnamedError(UsageError):
     """A module can be imported, and has nothing of the name that was asked for."""
 
@@ -238,7 +242,7 @@ def _import(target: Target) -> ModuleType:
         return importlib.import_module(target.module)
     path = Path(target.module)
     # Registered like any module, for those who look their own names up (annotations, pickles).
-    name = f"lra_file_{value_hash(str(path))}.{path.stem}"
+    name = f"{FILES}{value_hash(str(path))}.{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"cannot read '{path}' as Python; check the file")

@@ -61,6 +61,19 @@ class Mine(nn.Module):
 """
 
 
+CRASHES = """
+from torch import nn
+
+class Mine(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.inner = nn.Linear(dim + 1, dim)
+
+    def forward(self, x, mask=None):
+        return self.inner(x)
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     shutil.copy(ZOO, tmp_path)
@@ -177,6 +190,15 @@ def test_a_wrong_name_in_a_package_is_one_line(lra) -> None:
     assert line.endswith(
         "torch.nn: unknown class 'MultiHeadAtention'; did you mean 'MultiheadAttention'?"
     )
+
+
+def test_a_crash_names_the_line_in_the_users_own_file(lra, folder: Path) -> None:
+    (folder / "mine.py").write_text(CRASHES)
+    ran = lra("verify", "--impl", "mine.py", "--check", "output")
+    assert "cannot be multiplied (1x8 and 9x8) (mine.py, line 10)" in ran.stdout, ran.stdout
+    ran = lra("run", "--impl", "mine.py", *TINY, "--json")
+    ends = [r["failure"]["message"] for r in json.loads(ran.stdout) if r["failure"]]
+    assert len(ends) == 2 and all(end.endswith(" (mine.py, line 10)") for end in ends), ends
 
 
 def test_another_sequence_can_be_denied_on_the_command_line(lra, folder: Path) -> None:
