@@ -156,10 +156,14 @@ def _tried(law: Law, subject: Subject, cases: Iterable[Case] | None = None) -> F
     return Finding(law=law.name, verdict="held", cases=count)
 
 
+_WRAPPED = re.compile(r"\binner\.(bidirectional|causal)\.")
+"""What an adapter puts before the names of somebody's own parameters."""
+
+
 def _failed(
     law: Law, count: int, case: Case | None, detail: str, ending: str = "", inside: str = ""
 ) -> Finding:
-    line = " ".join(detail.split())
+    line = _WRAPPED.sub("", " ".join(detail.split()))
     return Finding(
         law=law.name,
         verdict="failed",
