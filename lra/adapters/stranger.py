@@ -165,9 +165,19 @@ class Stranger:
             if parameter.default is parameter.empty and arguments.get(name) is None:
                 raise UsageError(
                     f"{self.name} is built with '{name}', which has no default; "
-                    f"give it: --set {name}=VALUE"
+                    f"give it: --set {name}=VALUE{self._advice(parameter)}"
                 )
         return self.make(arguments)
+
+    def _advice(self, parameter: inspect.Parameter) -> str:
+        """Return by which names a size is known, where a whole number may be one."""
+        if parameter.annotation not in (int, "int", parameter.empty):
+            return ""
+        return "".join(
+            f"; call it {' or '.join(SIZES[role][:2])} if it is the {words}"
+            for role, words in (("width", "width"), ("heads", "number of heads"))
+            if role not in self.sizes
+        )
 
     def make(self, arguments: dict[str, Any]) -> nn.Module:
         """Call the constructor; a function needs none."""

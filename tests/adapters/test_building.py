@@ -33,6 +33,31 @@ def test_a_constructor_is_given_its_sizes_and_the_settings() -> None:
         built(zoo.Configurable)
 
 
+WIDTH = "; call it dim or embed_dim if it is the width"
+HEADS = "; call it heads or num_heads if it is the number of heads"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "advice"),
+    [
+        ("channels: int, n_groups: int", WIDTH + HEADS),
+        ("channels", WIDTH + HEADS),
+        ("dim, n_groups: int", HEADS),
+        ("channels: int, heads", WIDTH),
+        ("dim, heads, rank: int", ""),
+        ("kind: str", ""),
+    ],
+)
+def test_a_size_of_no_known_name_is_told_which_names_are_read(parameters: str, advice: str) -> None:
+    where: dict[str, Any] = {"nn": nn}
+    exec(f"class Mine(nn.Module):\n def __init__(self, {parameters}): pass\n"
+         " def forward(self, x): return x", where)  # fmt: skip
+    with pytest.raises(UsageError) as refused:
+        built(where["Mine"])
+    assert str(refused.value).partition("=VALUE")[2] == advice
+    assert len(str(refused.value)) < 200
+
+
 def test_a_layer_has_the_name_of_what_it_is_around() -> None:
     assert adapt(zoo.Keeps, "mine").__name__ == "mine"
 
