@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,6 +56,26 @@ def test_it_is_found(fault: type[Dense], law: str, words: str) -> None:
     theirs = stranger(fault)
     found = kit.try_law(kit.select([law])[0], Subject(theirs, theirs.Config()))
     assert found.verdict == "failed" and words in found.detail, found
+
+
+def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (q @ k.mT).softmax(-1) @ v
+
+
+def test_what_a_core_claims_of_rotary_positions_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = adapt(core, "mine")
+    law, subject = kit.select(["rotary"])[0], Subject(theirs, theirs.Config())
+    assert subject.card.capabilities.rotary
+    found = kit.try_law(law, subject)
+    assert (found.verdict, found.detail) == ("held", "") and found.cases > 1
+    monkeypatch.setattr(theirs, "project", without_positions(theirs))
+    found = kit.try_law(law, subject)
+    assert found.verdict == "failed" and "queries and keys turned by the kit" in found.detail
+
+
+def without_positions(theirs: Any) -> Any:
+    project = theirs.project
+    return lambda self, x, context, *rest: project(self, x, replace(context, position=None), *rest)
 
 
 def minus_infinity(q: Tensor, k: Tensor, v: Tensor, mask: Any = None) -> Tensor:
