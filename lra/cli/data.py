@@ -37,7 +37,14 @@ def command() -> None:
     help="Protocol: a name or a TOML file.",
 )
 @flags.data
-@click.option("--examples", type=click.IntRange(min=0), default=2, show_default=True)
+@click.option(
+    "--examples",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Examples of the test split to print of each task.",
+)
 def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples: int) -> None:
     """Prepare data as a run would, and print what is in it."""
     from lra.core.scales import load_scale

@@ -33,7 +33,7 @@ MANY = 3
 )
 @click.option("--case", "text", metavar="TEXT", help="The only input to try, e.g. 'n=5 causal'.")
 @click.option("--full", is_flag=True, help="Longer inputs, and laws that take minutes.")
-@flags.settings
+@flags.settings("; of your own class also cross=false")
 @flags.device
 @flags.store
 @flags.jobs
@@ -67,7 +67,9 @@ def command(
     from lra.store import Store
 
     if not impls:
-        raise UsageError("verify needs a mechanism; e.g. --impl performer (see: lra list impls)")
+        raise UsageError(
+            "verify needs a mechanism; e.g. --impl performer (see: python -m lra list impls)"
+        )
     if text is not None and not checks:
         raise UsageError("--case needs the law to try it with; e.g. --check causality")
     spec = VerifySpec(
