@@ -104,6 +104,7 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
             "forward(x, mask=None), (B, N, D) in and out"
         )
     sizes, config = stranger.sizes, stranger.config(adapter.config)
+    defaults = cast(MaskedConfig, config())
     card = AttentionCard(
         title=name,
         paper="",
@@ -111,8 +112,8 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
         time="nothing",
         memory="nothing",
         linear=False,
-        capabilities=_capabilities(adapter, stranger),
-        assumed=tuple(_assumed(adapter, stranger, cast(MaskedConfig, config()))),
+        capabilities=_capabilities(adapter, stranger, defaults),
+        assumed=tuple(_assumed(adapter, stranger, defaults)),
     )
     members: dict[str, Any] = {
         "__doc__": inspect.getdoc(found) or name,
@@ -150,8 +151,33 @@ def _given(adapter: Adapter, stranger: Stranger) -> Iterator[str]:
     yield from (name for role, name in stranger.asks.items() if role in roles)
 
 
-def _capabilities(adapter: Adapter, stranger: Stranger) -> Capabilities:
-    return msgspec.structs.replace(adapter.capabilities(stranger), **stranger.claims)
+def _capabilities(adapter: Adapter, stranger: Stranger, config: MaskedConfig) -> Capabilities:
+    claims = _claims(adapter, stranger, config)
+    return msgspec.structs.replace(adapter.capabilities(stranger), **claims)
+
+
+def _claims(adapter: Adapter, stranger: Stranger, config: MaskedConfig) -> dict[str, Any]:
+    """What is claimed in place of what its signatures offer: a person's word comes last."""
+    denied = adapter.capabilities(stranger).cross and not config.cross
+    return {**stranger.claims, **({"cross": False} if denied else {})}
+
+
+def configured(layer: type[Layer], config: MechanismConfig) -> type[Layer]:
+    """Return the layer with a card of what it claims so configured; one written for our contract
+    claims the same in all its configurations."""
+    adapter = getattr(layer, "adapter", None)
+    if adapter is None:
+        return layer
+    can = _capabilities(adapter, layer.stranger, cast(MaskedConfig, config))  # type: ignore[attr-defined]
+    if can == layer.card.capabilities:
+        return layer
+    members = {
+        "__module__": layer.__module__,
+        "card": msgspec.structs.replace(
+            layer.card, capabilities=can, assumed=assumed(layer, config)
+        ),
+    }
+    return type(layer.__name__, (layer,), members)
 
 
 def assumed(layer: type[Layer], config: MechanismConfig) -> tuple[str, ...]:
@@ -165,10 +191,10 @@ def assumed(layer: type[Layer], config: MechanismConfig) -> tuple[str, ...]:
 
 def _assumed(adapter: Adapter, stranger: Stranger, config: MaskedConfig) -> Iterator[str]:
     yield adapter.words
-    sizes, asks, claims = stranger.sizes, stranger.asks, stranger.claims
+    sizes, asks, claims = stranger.sizes, stranger.asks, _claims(adapter, stranger, config)
     if sizes:
         yield "built with " + ", ".join(f"{name} = {role}" for role, name in sizes.items())
-    unused = set() if _capabilities(adapter, stranger).cross else {"source_mask"}
+    unused = set() if _capabilities(adapter, stranger, config).cross else {"source_mask"}
     if adapter.layer is AdaptedModule and not by_pairs(stranger):
         unused.add("pairs_mask")
     for role, whom in _MASKS.items():

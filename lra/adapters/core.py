@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attention_impls.contract import Attention, Context, Dims, MechanismConfig, causal_mask
 from lra.adapters.answers import answer
-from lra.adapters.masks import MaskedConfig, nothing_padded, pairs
+from lra.adapters.masks import MaskedConfig, nothing_padded, pairs, refuse_unmasked
 from lra.adapters.stranger import Directions, Stranger, by_pairs
 from lra.core.cards import Capabilities
 
@@ -32,6 +32,12 @@ class AdaptedCore(Attention):
         # What others call the width is here that of one head.
         dims = replace(self.dims, width=self.dims.head_width)
         return self.stranger.build(dims, self.config, layer_index=self.layer_index, causal=causal)
+
+    def _refuse(
+        self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
+    ) -> None:
+        refuse_unmasked(self, context)
+        super()._refuse(x_BND, context, source_BMD, state)
 
     def attend(
         self,

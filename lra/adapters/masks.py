@@ -10,7 +10,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from attention_impls.contract import MechanismConfig
+from attention_impls.contract import Context, Layer, MechanismConfig
+from lra.core.errors import UnsupportedError
 
 MaskForm = Literal["", "keep", "ignore", "additive"]
 """keep: True means attend. ignore: True means do not. additive: 0, or the least finite number.
@@ -18,7 +19,7 @@ Empty: as the parameter's name suggests."""
 
 
 class MaskedConfig(MechanismConfig, frozen=True):
-    """How somebody's attention gets its masks."""
+    """How somebody's attention gets its masks, and whether it gets another sequence."""
 
     mask_form: MaskForm = ""
     """What its masks mean."""
@@ -26,6 +27,8 @@ class MaskedConfig(MechanismConfig, frozen=True):
     """Whether a mask of keys is (B, 1, 1, M), as for a product of heads; else (B, M)."""
     always_mask: bool = False
     """Whether it gets a mask where nothing is padded."""
+    cross: bool = True
+    """Whether it claims another sequence, where its signature takes one."""
 
 
 def formed(keep: Tensor, form: MaskForm, dtype: torch.dtype) -> Tensor:
@@ -44,6 +47,16 @@ def pairs(keep_BM: Tensor | None, causal_NM: Tensor | None) -> Tensor | None:
         return causal_NM
     keep_B11M = keep_BM[:, None, None, :]
     return keep_B11M if causal_NM is None else keep_B11M & causal_NM
+
+
+def refuse_unmasked(layer: Layer, context: Context) -> None:
+    """Raise `UnsupportedError`, with what to do, where there is padding and no mask for it."""
+    padded = context.query_mask_BN is not None or context.key_mask_BM is not None
+    if padded and layer.card.capabilities.padding == "none":
+        raise UnsupportedError(
+            f"{layer.name} cannot mask padding; give it an argument `mask`, "
+            "or choose tasks whose rows have one length: image, pathfinder"
+        )
 
 
 def nothing_padded(x_BND: Tensor) -> Tensor:

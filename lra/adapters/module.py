@@ -22,7 +22,7 @@ from attention_impls.contract import (
     zero_padding,
 )
 from lra.adapters.answers import answer
-from lra.adapters.masks import MaskedConfig, nothing_padded
+from lra.adapters.masks import MaskedConfig, nothing_padded, refuse_unmasked
 from lra.adapters.stranger import Directions, Stranger, by_pairs
 from lra.core.cards import Capabilities
 from lra.core.errors import UsageError
@@ -60,6 +60,12 @@ class AdaptedModule(Layer):
         longest = self.dims.max_length + -self.dims.max_length % self.config.pad_to
         dims = replace(self.dims, max_length=longest)
         return self.stranger.build(dims, self.config, layer_index=self.layer_index, causal=causal)
+
+    def _refuse(
+        self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
+    ) -> None:
+        refuse_unmasked(self, context)
+        super()._refuse(x_BND, context, source_BMD, state)
 
     def forward(
         self,

@@ -124,13 +124,19 @@ class Stranger:
         return [n for n, p in self.call.items() if p.default is empty and n not in given]
 
     def config(self, base: type[MechanismConfig]) -> type[MechanismConfig]:
-        """Return its settings: the adapter's, and whatever of the constructor is no size."""
+        """Return its settings: the adapter's, and whatever of the constructor is no size. What both
+        call the same has the constructor's default, if it is of the adapter's kind."""
         own = {**dict(_settable(self.constructor, self.sizes)), **self.settings}
         adapters = get_type_hints(base, include_extras=True)
+        defaults = msgspec.structs.asdict(base())
         fields = [
-            (name, adapters.get(name, Any), msgspec.field(default_factory=partial(copy, value)))
+            (
+                name,
+                adapters.get(name, _kind(value)),
+                msgspec.field(default_factory=partial(copy, value)),
+            )
             for name, value in own.items()
-            if name not in adapters or name in self.settings
+            if name not in adapters or name in self.settings or _alike(value, defaults.get(name))
         ]
         made = msgspec.defstruct(
             f"{type(self).__name__}Config",
@@ -159,9 +165,19 @@ class Stranger:
             if parameter.default is parameter.empty and arguments.get(name) is None:
                 raise UsageError(
                     f"{self.name} is built with '{name}', which has no default; "
-                    f"give it: --set {name}=VALUE"
+                    f"give it: --set {name}=VALUE{self._advice(parameter)}"
                 )
         return self.make(arguments)
+
+    def _advice(self, parameter: inspect.Parameter) -> str:
+        """Return by which names a size is known, where a whole number may be one."""
+        if parameter.annotation not in (int, "int", parameter.empty):
+            return ""
+        return "".join(
+            f"; call it {' or '.join(SIZES[role][:2])} if it is the {words}"
+            for role, words in (("width", "width"), ("heads", "number of heads"))
+            if role not in self.sizes
+        )
 
     def make(self, arguments: dict[str, Any]) -> nn.Module:
         """Call the constructor; a function needs none."""
@@ -210,6 +226,18 @@ def _settable(
             yield name, None
         elif isinstance(parameter.default, PLAIN):
             yield name, parameter.default
+
+
+def _kind(default: Any) -> Any:
+    """Return the type of a setting, told by its default: a number is no text. A flag may turn out
+    to take a number too; what has no default takes anything."""
+    if isinstance(default, bool):
+        return bool | int | float
+    return int | float | None if isinstance(default, int | float) else Any
+
+
+def _alike(value: Any, default: Any) -> bool:
+    return type(value) is type(default)
 
 
 class Function(nn.Module):

@@ -44,7 +44,8 @@ def command() -> None:
     type=click.IntRange(min=0),
     default=2,
     show_default=True,
-    help="Of the test rows, of as many labels as there are.",
+    metavar="N",
+    help="Examples of the test split to print of each task, of as many labels as there are.",
 )
 def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples: int) -> None:
     """Prepare data as a run would, and print what is in it."""

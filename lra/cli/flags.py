@@ -108,20 +108,23 @@ def store(command: _Command) -> _Command:
 def scale(command: _Command) -> _Command:
     """Add `--scale`."""
     return click.option(
-        "--scale", type=Names("scale"), metavar="NAME", help="Protocol: a name or a TOML file."
+        "--scale",
+        type=Names("scale"),
+        metavar="NAME",
+        help="Protocol of the trainings: a name or a TOML file. Default: the suite's own.",
     )(command)
 
 
-def settings(command: _Command) -> _Command:
-    """Add `--set`."""
+def settings(also: str = "") -> Callable[[_Command], _Command]:
+    """Return what adds `--set`, with the words for what the verb takes beside mechanisms' own."""
     return click.option(
         "--set",
         "settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Override a field: features=64, performer.features=64; where a model is trained also "
-        "training.steps=200, model.layers=1.",
-    )(command)
+        help="A mechanism's setting: features=64, or performer.features=64 for one of several"
+        f"{also}.",
+    )
 
 
 def device(command: _Command) -> _Command:

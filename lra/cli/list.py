@@ -9,6 +9,13 @@ import click
 
 from lra.cli import flags
 
+LEGEND = """\
+time: growth with n queries, m keys and the width d; the other letters are the mechanism's settings
+causal: strict (no output feels a later input), values-only (later inputs may choose which keys), no
+padding: content (it changes nothing), length (how much there is may), none (takes no padded rows)
+decode: step by step, exact (as in one pass), approximate, none"""
+"""What stands in the columns of `lra list impls`, as `lra.core.cards` has it."""
+
 KINDS = ("impls", "tasks", "positions", "suites", "scales")
 
 
@@ -39,6 +46,8 @@ def command(what: str, verbose: bool, as_json: bool) -> None:
         }.get(what, ("name", "title"))
         table = [[_text(row.get(column, "")) for column in columns] for row in rows]
         click.echo(tabulate(table, headers=columns, tablefmt="simple"))
+        if what == "impls":
+            click.echo(f"\n{LEGEND}")
 
 
 def _files(what: str) -> list[dict[str, Any]]:

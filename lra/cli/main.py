@@ -32,7 +32,9 @@ class _Verbs(click.Group):
         return command
 
 
-@click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(lra.__version__, prog_name="lra")
 def lra_command() -> None:
     """Measure attention: quality, speed and memory of mechanisms on long sequences.

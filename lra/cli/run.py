@@ -45,7 +45,7 @@ FAILED_CELLS = 4
     help="Runs of each training: initialisation, order and draws, never data.",
 )
 @flags.device
-@flags.settings
+@flags.settings("; training.steps=200, model.layers=1")
 @flags.data
 @flags.store
 @click.option(
@@ -103,7 +103,9 @@ def command(
     from lra.engine.plan import RunSpec, check_sources
 
     if not impls:
-        raise UsageError("run needs a mechanism; e.g. --impl performer (see: lra list impls)")
+        raise UsageError(
+            "run needs a mechanism; e.g. --impl performer (see: python -m lra list impls)"
+        )
     data = flags.pairs(sources, "--data")
     check_sources(data)
     if offline:

@@ -32,8 +32,22 @@ PATIENCE = 120.0
     type=click.Choice(["bidirectional", "causal"]),
     help="Default: bidirectional where the mechanism can.",
 )
-@click.option("--heads", type=click.IntRange(min=1), default=4, show_default=True, metavar="N")
-@click.option("--head-width", type=click.IntRange(min=1), default=16, show_default=True)
+@click.option(
+    "--heads",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Heads of the layer; the weights of each are drawn.",
+)
+@click.option(
+    "--head-width",
+    type=click.IntRange(min=1),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Width of a query or key in one head.",
+)
 @click.option(
     "--scale",
     type=flags.Names("scale"),
@@ -42,7 +56,7 @@ PATIENCE = 120.0
     metavar="NAME",
     help="Whose settings of mechanisms hold; of picture, windows and blocks that show at 64.",
 )
-@flags.settings
+@flags.settings()
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -69,7 +83,7 @@ def command(
     """Draw which positions read which, and the weights that an untrained layer gives them.
 
     What has no attention weights gets its dependence drawn, measured by gradients. The record is
-    kept; `lra report` shows all of a store's pictures.
+    kept; `python -m lra report` shows all of a store's pictures.
 
     \b
     python -m lra show --impl longformer,bigbird
@@ -85,7 +99,9 @@ def command(
     from lra.store import Store
 
     if not impls:
-        raise UsageError("show needs a mechanism; e.g. --impl longformer (see: lra list impls)")
+        raise UsageError(
+            "show needs a mechanism; e.g. --impl longformer (see: python -m lra list impls)"
+        )
     spec = ShowSpec(
         mechanisms=impls,
         length=length,

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 BROKEN_CLAIMS, FAILED_CELLS = 1, 4
 
+MANY = 3
+"""So many laws that end alike are one row."""
+
 
 @click.command("verify", short_help="Prove what mechanisms claim.")
 @flags.impl
@@ -30,7 +33,7 @@ BROKEN_CLAIMS, FAILED_CELLS = 1, 4
 )
 @click.option("--case", "text", metavar="TEXT", help="The only input to try, e.g. 'n=5 causal'.")
 @click.option("--full", is_flag=True, help="Longer inputs, and laws that take minutes.")
-@flags.settings
+@flags.settings("; of your own class also cross=false")
 @flags.device
 @flags.store
 @flags.jobs
@@ -64,7 +67,9 @@ def command(
     from lra.store import Store
 
     if not impls:
-        raise UsageError("verify needs a mechanism; e.g. --impl performer (see: lra list impls)")
+        raise UsageError(
+            "verify needs a mechanism; e.g. --impl performer (see: python -m lra list impls)"
+        )
     if text is not None and not checks:
         raise UsageError("--case needs the law to try it with; e.g. --check causality")
     spec = VerifySpec(
@@ -113,22 +118,38 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
         for words in _read_as(record):
             click.echo(f"  {words}")
     shown = [f for f in record.findings if not quiet or f.verdict == "failed"]
+    groups = [[f] for f in shown] if job.cell.laws else _folded(shown)  # type: ignore[union-attr]
     rows = [
         (
-            finding.verdict.upper() if finding.verdict == "failed" else finding.verdict,
-            finding.law,
-            finding.detail or finding.says,
-            finding.cases or "",
+            first.verdict.upper() if first.verdict == "failed" else first.verdict,
+            f"{first.law} and {len(others)} more" if others else first.law,
+            first.detail or first.says,
+            sum(finding.cases for finding in (first, *others)) or "",
         )
-        for finding in shown
+        for first, *others in groups
     ]
     if rows:
         click.echo(tabulate(rows, headers=("", "law", "", "cases"), tablefmt="plain"))
-    for finding in shown:
-        if finding.verdict == "failed" and finding.case is not None:
-            click.echo(f"  again: {_again(job, finding, settings, full=full)}")
+    for first, *_ in groups:
+        if first.verdict == "failed" and first.case is not None:
+            click.echo(f"  again: {_again(job, first, settings, full=full)}")
     if shown or not quiet:
         click.echo()
+
+
+def _folded(findings: list[Finding]) -> list[list[Finding]]:
+    """Put findings that say the same together, at the place of the first, where they are many."""
+    alike: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        alike.setdefault((finding.verdict, finding.detail), []).append(finding)
+    groups = []
+    for finding in findings:
+        same = alike[finding.verdict, finding.detail]
+        if not finding.detail or len(same) < MANY:
+            groups.append([finding])
+        elif finding is same[0]:
+            groups.append(same)
+    return groups
 
 
 def _read_as(record: Record) -> list[str]:

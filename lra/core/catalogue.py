@@ -35,6 +35,14 @@ _ROOTS: dict[Kind, str] = {
 _ENTRY_POINTS: dict[Kind, str] = {"mechanism": "lra.attention", "task": "lra.task"}
 
 
+FILES = "lra_file_"
+"""How the names of modules begin that are imported by the path of their file."""
+
+
+class MisnamedError(UsageError):
+    """A module can be imported, and has nothing of the name that was asked for."""
+
+
 class Target(msgspec.Struct, frozen=True):
     """Where one named thing lives."""
 
@@ -155,7 +163,8 @@ def expand(kind: Kind, patterns: Iterable[str]) -> list[Target]:
 def load(target: Target) -> Callable[..., Any]:
     """Import the target's module and return its class, or the function that was named.
 
-    Raises `UsageError` when it is not there, `LraError` when the module fails to import because
+    Raises `MisnamedError` when a module has no such name and `UsageError` when it has not the one
+    class that is looked for, `LraError` when the module fails to import because
     something it needs is not installed.
     """
     try:
@@ -169,8 +178,20 @@ def load(target: Target) -> Callable[..., Any]:
         return _only_class(module, target)
     found = getattr(module, target.attribute, None)
     if not callable(found):
-        raise UsageError(f"{target.module} has no class '{target.attribute}'; check the spelling")
+        where = Path(target.module).name
+        raise MisnamedError(f"{where}: {nearest('class', target.attribute, _members(module))}")
     return found  # type: ignore[no-any-return]
+
+
+def _members(module: ModuleType) -> list[str]:
+    """Return the names of what could have been meant: defined in a module, or below it."""
+    return [
+        name
+        for name, member in vars(module).items()
+        if callable(member)
+        and not name.startswith("_")
+        and str(getattr(member, "__module__", "")).startswith(module.__name__)
+    ]
 
 
 def _ours(kind: Kind) -> dict[str, str]:
@@ -221,7 +242,7 @@ def _import(target: Target) -> ModuleType:
         return importlib.import_module(target.module)
     path = Path(target.module)
     # Registered like any module, for those who look their own names up (annotations, pickles).
-    name = f"lra_file_{value_hash(str(path))}.{path.stem}"
+    name = f"{FILES}{value_hash(str(path))}.{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"cannot read '{path}' as Python; check the file")

@@ -8,6 +8,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LISTED = 40
+"""Most names that an error lists."""
+
 
 class LraError(Exception):
     """A failure that the user can mend; the command line prints its text as one line."""
@@ -32,11 +35,16 @@ class StoreError(LraError):
 
 
 def nearest(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """Return the error for an unknown `name`, with the closest known one or the whole list.
+    """Return the error for an unknown `name`, with the closest known one, or all if few.
 
     `kind` is the singular noun to print ("mechanism", "task", "scale", ...).
     """
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean '{close[0]}'?" if close else f"choose from: {', '.join(names)}"
+    if close:
+        hint = f"did you mean '{close[0]}'?"
+    elif len(names) > LISTED:
+        hint = f"none of the {len(names)} there is like it; check the spelling"
+    else:
+        hint = f"choose from: {', '.join(names) or 'none'}"
     return UsageError(f"unknown {kind} '{name}'; {hint}")

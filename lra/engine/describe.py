@@ -83,8 +83,13 @@ class Describer:
         """What gave no answer in time; nobody waits for it again."""
 
     def describe(self, target: Target) -> Description:
-        """Return what a module declares; one that cannot be imported says why."""
+        """Return what a module declares; one that cannot be imported says why.
+
+        Raises `UsageError` for a name that somebody gave and the module has not.
+        """
         found = self.ask(Request(target))
+        if found.misnamed and not target.by_name:
+            raise UsageError(f"{target.kind} '{target.name}': {found.unavailable}")
         card = None
         if found.card is not None:
             card = cast(Card, msgspec.convert(found.card, CARDS[target.kind]))

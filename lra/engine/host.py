@@ -23,7 +23,9 @@ def machine(device: Literal["cpu", "cuda"] = "cpu") -> Machine:
         return Machine(processor=processor(), cores=cores_allowed())
     cards = gpus()
     if not cards:
-        raise UsageError("--device cuda: no GPU is visible here; leave it out, or see: lra doctor")
+        raise UsageError(
+            "--device cuda: no GPU is visible here; leave it out, or see: python -m lra doctor"
+        )
     return Machine(
         processor=cards[0]["name"],
         cores=cores_allowed(),

@@ -7,21 +7,17 @@ importing just the modules asked for, each once.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import sys
-import traceback
-from collections.abc import Iterable
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from lra.core import catalogue
 from lra.core.cards import AttentionCard, PositionCard, TaskCard
-from lra.core.catalogue import Kind, Target
+from lra.core.catalogue import Kind, MisnamedError, Target
 from lra.core.errors import LraError
+from lra.core.places import place
 from lra.engine.tails import one_line, strip_paths
 
 CARDS: dict[Kind, type[msgspec.Struct]] = {
@@ -51,6 +47,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Why a value does not fit."""
     unavailable: str | None = None
     """Why the module cannot be imported."""
+    misnamed: bool = False
+    """Whether it can, and has not the name asked for."""
 
 
 def answer(request: Request) -> Answer:
@@ -58,10 +56,12 @@ def answer(request: Request) -> Answer:
     try:
         return _answer(request)
     except LraError as error:
-        return Answer(unavailable=_words(error))
+        return Answer(unavailable=_words(error), misnamed=isinstance(error, MisnamedError))
     except (Exception, SystemExit) as error:
         words = f"{type(error).__name__}: {_words(error)}"
-        return Answer(unavailable=words + _place(error, request.target))
+        # A syntax error's own words end with its place.
+        inside = "" if isinstance(error, SyntaxError) else place(error, request.target.module)
+        return Answer(unavailable=words + inside)
 
 
 def _answer(request: Request) -> Answer:
@@ -103,37 +103,6 @@ def _canonical(config: Any) -> dict[str, Any]:
 
 def _words(error: BaseException) -> str:
     return strip_paths(one_line(error))
-
-
-def _place(error: BaseException, target: Target) -> str:
-    """Where in the module, its siblings or its package it went wrong; empty if it was elsewhere."""
-    # A syntax error's own words end with its place.
-    if isinstance(error, SyntaxError):
-        return ""
-    homes = _homes(target)
-    frames = [
-        f" ({Path(frame.f_code.co_filename).name}, line {line})"
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if any(_lies_in(Path(frame.f_code.co_filename), home) for home in homes)
-    ]
-    return frames[-1] if frames else ""
-
-
-def _homes(target: Target) -> list[Path]:
-    """The folder of a file, the folders of a package, or the one file of a module."""
-    if target.module.endswith(".py"):
-        return [target.file.parent]
-    places: Iterable[str | None] = []
-    with suppress(ImportError, ValueError):
-        spec = importlib.util.find_spec(target.module.partition(".")[0])
-        if spec is not None:
-            places = spec.submodule_search_locations or [spec.origin]
-    return [Path(place) for place in places if place is not None]
-
-
-def _lies_in(file: Path, home: Path) -> bool:
-    """Whether a file is at home there; an environment in somebody's folder is not."""
-    return file.is_relative_to(home) and "site-packages" not in file.relative_to(home).parts
 
 
 def main() -> None:

@@ -12,14 +12,16 @@ import time
 import traceback
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from pathlib import Path
 from types import ModuleType
 
 import msgspec
 import torch
 
+from lra.core import catalogue
+from lra.core.catalogue import Kind
 from lra.core.cells import Cell
 from lra.core.errors import LraError, UnsupportedError
+from lra.core.places import place
 from lra.core.records import Failure
 from lra.engine.jobs import Job, Message, Outcome, Progress, Report, Stopped
 from lra.engine.tails import one_line
@@ -41,7 +43,7 @@ def main(connection: Connection) -> None:
     except Interrupted:
         last = Stopped()
     except BaseException as error:
-        last = _failed(error, phase.name)
+        last = _failed(error, phase.name, job)
     connection.send_bytes(msgspec.msgpack.encode(last))
 
 
@@ -86,8 +88,8 @@ class _Phase:
             self._connection.send_bytes(msgspec.msgpack.encode(progress))
 
 
-def _failed(error: BaseException, phase: str) -> Outcome:
-    message = one_line(error) + ("" if isinstance(error, LraError) else _place(error))
+def _failed(error: BaseException, phase: str, job: Job) -> Outcome:
+    message = one_line(error) + ("" if isinstance(error, LraError) else _place(error, job))
     failure = Failure(type=type(error).__name__, message=message, phase=phase)
     if isinstance(error, UnsupportedError):
         return Outcome(status="unsupported", failure=failure)
@@ -101,10 +103,15 @@ def _failed(error: BaseException, phase: str) -> Outcome:
     return Outcome(status="error", failure=failure)
 
 
-def _place(error: BaseException) -> str:
-    """Where an exception was raised, by the file's bare name: ` (mine.py, line 12)`."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+def _place(error: BaseException, job: Job) -> str:
+    """Where an exception came up: in the code of somebody else's mechanism or task, if it passed
+    there, else where it was raised."""
+    references: dict[Kind, str] = {"mechanism": job.mechanism, "task": job.task}
+    for kind, reference in references.items():
+        target = catalogue.find(kind, reference) if reference else None
+        if target and not target.ours and (inside := place(error, target.module)):
+            return inside
+    return place(error)
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -15,6 +15,7 @@ import torch
 
 from lra.core.errors import LraError, UnsupportedError, UsageError
 from lra.core.findings import Case, Finding, Verdict
+from lra.core.places import place
 from lra.verify.fitting import misfit
 from lra.verify.isolation import isolated
 from lra.verify.law import Broken, Law, Reported, Untried
@@ -148,19 +149,26 @@ def _tried(law: Law, subject: Subject, cases: Iterable[Case] | None = None) -> F
         return _failed(law, count, case, str(error), ending="error")
     except Exception as error:
         detail = f"{type(error).__name__}: {error}"
-        return _failed(law, count, case, detail, ending="error")
+        inside = "" if subject.is_ours else place(error, subject.home)
+        return _failed(law, count, case, detail, ending="error", inside=inside)
     if not count:
         return Finding(law=law.name, verdict="skipped", detail="nothing to try it on")
     return Finding(law=law.name, verdict="held", cases=count)
 
 
-def _failed(law: Law, count: int, case: Case | None, detail: str, ending: str = "") -> Finding:
-    line = " ".join(detail.split())
+_WRAPPED = re.compile(r"\binner\.(bidirectional|causal)\.")
+"""What an adapter puts before the names of somebody's own parameters."""
+
+
+def _failed(
+    law: Law, count: int, case: Case | None, detail: str, ending: str = "", inside: str = ""
+) -> Finding:
+    line = _WRAPPED.sub("", " ".join(detail.split()))
     return Finding(
         law=law.name,
         verdict="failed",
         cases=count + 1,
-        detail=line if len(line) <= 300 else line[:299] + "…",
+        detail=(line if len(line) <= 300 else line[:299] + "…") + inside,
         case=case,
         ending=ending,  # type: ignore[arg-type]
     )

@@ -82,10 +82,17 @@ def difference(found: Tensor, wanted: Tensor) -> float:
 def same(found: Tensor, wanted: Tensor, what: str, tolerance: float) -> None:
     """Raise `Broken` where two tensors differ by more than the tolerance, or are not numbers."""
     if bool(wanted.isnan().any()) and bool(found.isnan().any()):
-        raise Broken(f"{what}: both are not numbers, and cannot be compared")
+        raise Broken(f"{what}: NaN, and so is what it is compared with")
     gap = difference(found, wanted)
     if gap > tolerance:
-        raise Broken(f"{what}: differs by {gap:.1e}, allowed {tolerance:.0e}")
+        allowed = f"{tolerance:.0e}" if tolerance else "nothing"
+        raise Broken(f"{what}: differs by {gap:.1e}, allowed {allowed}")
+
+
+def ordinal(number: int) -> str:
+    """Return `1st`, `2nd`, `3rd`, `4th`, `11th`, ..."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10)
+    return f"{number}{ending or 'th'}"
 
 
 def finite(tensors: Iterable[tuple[str, Tensor]]) -> None:

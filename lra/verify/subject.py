@@ -5,6 +5,7 @@ B batch   N queries   M keys   D model width   H heads   K width of a query or k
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -77,6 +78,13 @@ class Subject:
     def is_ours(self) -> bool:
         """Whether it was written for this contract, and not adapted to it."""
         return not self.card.assumed
+
+    @property
+    def home(self) -> str:
+        """Where somebody's own code is defined: a module's name, or the path of a file."""
+        name = self.mechanism.__module__
+        file = str(getattr(sys.modules.get(name), "__file__", ""))
+        return file if name.startswith(catalogue.FILES) else name
 
     def allowed(self, tolerance: float) -> float:
         """Return the tolerance of a comparison between two results of the mechanism itself."""

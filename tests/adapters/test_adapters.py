@@ -13,11 +13,13 @@ import torch
 import zoo
 import zoo_configured
 from adapted import KEEP_BM, KEEP_BN, B, D, H, M, N, built, exact, inputs, of_plain
+from msgspec.structs import replace
 from torch import Tensor, nn
 
 from attention_impls.contract import Context, Dims
-from lra.adapters.adapt import adapt, assumed
+from lra.adapters.adapt import adapt, assumed, configured, load
 from lra.adapters.roles import IGNORED
+from lra.core.catalogue import find
 from lra.core.errors import UnsupportedError
 
 
@@ -114,6 +116,30 @@ def test_it_reads_another_sequence(what: Any, causal: bool, masked: bool) -> Non
 def test_one_mask_for_two_sequences_is_no_attention_to_another() -> None:
     with pytest.raises(UnsupportedError, match="cannot attend to another sequence"):
         built(zoo.OneMaskForTwo)(inputs(), Context(), source_BMD=inputs(M))
+
+
+@pytest.mark.parametrize("what", sorted(CROSS, key=ALL.index))
+def test_another_sequence_can_be_denied(what: Any) -> None:
+    mechanism = adapt(what, "mine")
+    denied = configured(mechanism, config := mechanism.Config(cross=False))
+    assert denied.card.capabilities == replace(mechanism.card.capabilities, cross=False)
+    assert "taken to claim cross = False" in denied.card.assumed == assumed(denied, config)
+    layer = denied(Dims(width=D, qkv_width=D, heads=H, max_length=16), config)
+    assert layer.name == type(layer).__name__ == "mine"
+    with pytest.raises(UnsupportedError, match="cannot attend to another sequence"):
+        layer(inputs(3), Context(), source_BMD=inputs(M))
+
+
+@pytest.mark.parametrize("cross", [False, True])
+def test_what_no_signature_offers_is_not_claimed_by_a_setting(cross: bool) -> None:
+    mechanism = adapt(zoo.Keeps, "mine")
+    assert configured(mechanism, mechanism.Config(cross=cross)) is mechanism
+    assert assumed(mechanism, mechanism.Config(cross=cross)) == mechanism.card.assumed
+
+
+def test_a_layer_of_ours_claims_the_same_in_all_configurations() -> None:
+    ours = load(find("mechanism", "performer"))
+    assert configured(ours, ours.Config()) is ours
 
 
 @pytest.mark.parametrize("what", [zoo.BuiltCausal, zoo.Registered, zoo.Recurrent])

@@ -33,6 +33,31 @@ def test_a_constructor_is_given_its_sizes_and_the_settings() -> None:
         built(zoo.Configurable)
 
 
+WIDTH = "; call it dim or embed_dim if it is the width"
+HEADS = "; call it heads or num_heads if it is the number of heads"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "advice"),
+    [
+        ("channels: int, n_groups: int", WIDTH + HEADS),
+        ("channels", WIDTH + HEADS),
+        ("dim, n_groups: int", HEADS),
+        ("channels: int, heads", WIDTH),
+        ("dim, heads, rank: int", ""),
+        ("kind: str", ""),
+    ],
+)
+def test_a_size_of_no_known_name_is_told_which_names_are_read(parameters: str, advice: str) -> None:
+    where: dict[str, Any] = {"nn": nn}
+    exec(f"class Mine(nn.Module):\n def __init__(self, {parameters}): pass\n"
+         " def forward(self, x): return x", where)  # fmt: skip
+    with pytest.raises(UsageError) as refused:
+        built(where["Mine"])
+    assert str(refused.value).partition("=VALUE")[2] == advice
+    assert len(str(refused.value)) < 200
+
+
 def test_a_layer_has_the_name_of_what_it_is_around() -> None:
     assert adapt(zoo.Keeps, "mine").__name__ == "mine"
 
@@ -78,6 +103,53 @@ def test_the_model_decides_both_dropouts() -> None:
     for rate in (0.0, 0.3):
         layer: Any = mechanism(Dims(width=D, qkv_width=D, heads=H, max_length=16, dropout=rate))
         assert layer.inner.bidirectional.drops == (rate, rate)
+
+
+class Defaults(nn.Module):
+    def __init__(
+        self, needed, rate: float = 0.1, rank: int = 4, flag: bool = False, kind: str = "a",
+        nothing: Any = None,
+    ):  # fmt: skip
+        super().__init__()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+@pytest.mark.parametrize(
+    ("field", "taken", "refused"),
+    [
+        ("rate", [0.5, 2, None], ["abc", True, [1]]),
+        ("rank", [8, 0.25, None], ["abc", True]),
+        ("flag", [True, 2, 0.5], ["yes", []]),
+        ("kind", ["b", 1, None], []),
+        ("needed", ["b", 1, True, [1]], []),
+        ("nothing", ["b", 1, True, [1]], []),
+    ],
+)
+def test_a_setting_is_what_its_default_is(field: str, taken: list[Any], refused: list[Any]) -> None:
+    kind = adapt(Defaults, "mine").Config
+    assert msgspec.convert(msgspec.to_builtins(kind()), kind) == kind()
+    for value in taken:
+        assert getattr(msgspec.convert({field: value}, kind), field) == value
+    for value in refused:
+        with pytest.raises(msgspec.ValidationError, match=rf"Expected .* - at `\$.{field}`"):
+            msgspec.convert({field: value}, kind)
+
+
+class SaysCross(nn.Module):
+    def __init__(self, cross: bool = False):
+        super().__init__()
+        self.cross = cross
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return v
+
+
+def test_a_name_that_a_constructor_shares_with_the_adapter_keeps_its_default() -> None:
+    layer: Any = built(SaysCross)
+    assert layer.inner.bidirectional.cross is layer.config.cross is False
+    assert built(SaysCross, cross=True).inner.bidirectional.cross is True  # type: ignore[union-attr]
 
 
 class HandsOn(zoo_configured.Local):

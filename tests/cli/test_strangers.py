@@ -49,6 +49,31 @@ class Turned(Keeps):
 """
 
 
+SELF_ONLY = """
+from torch import nn
+from zoo import softmax, triangle
+
+class Mine(nn.Module):
+    def forward(self, q, k, v, mask=None):
+        n = q.shape[2]
+        keep = triangle(n).mT | triangle(n)
+        return softmax(q, k, v, keep if mask is None else keep & mask[:, None, None, :])
+"""
+
+
+CRASHES = """
+from torch import nn
+
+class Mine(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.inner = nn.Linear(dim + 1, dim)
+
+    def forward(self, x, mask=None):
+        return self.inner(x)
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     shutil.copy(ZOO, tmp_path)
@@ -118,7 +143,10 @@ def test_a_run_trains_strangers_and_goes_on_past_bad_ones(lra, folder: Path) -> 
     }
     for name in ("Keeps", "Configurable"):
         assert ends[name, "quality"] == ends[name, "efficiency"] == ("ok", "")
-    unable = "BuiltCausal cannot mask padding; give rows of equal length"
+    unable = (
+        "BuiltCausal cannot mask padding; give it an argument `mask`, "
+        "or choose tasks whose rows have one length: image, pathfinder"
+    )
     assert ends["BuiltCausal", "quality"] == ("unsupported", unable)
     assert ends["BuiltCausal", "efficiency"] == ("ok", "")
     for kind in ("quality", "efficiency"):
@@ -146,6 +174,45 @@ def test_a_setting_that_is_needed_is_asked_for(lra, folder: Path) -> None:
     assert ran.returncode == 0, ran.stdout
     ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "powr=2.0")
     assert ran.returncode == 2 and "did you mean 'power'" in ran.stderr
+    ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "bend=abc")
+    (line,) = ran.stderr.splitlines()
+    assert ran.returncode == 2 and "got `str` - at `$.bend`; fix the value" in line
+
+
+@pytest.mark.parametrize("verb", [["verify"], ["run", *TINY], ["show"]])
+def test_a_wrong_name_in_a_file_is_one_line(lra, folder: Path, verb: list[str]) -> None:
+    ran = lra(*verb, "--impl", "zoo.py:Keps,identity")
+    (line,) = ran.stderr.splitlines()
+    assert line == "lra: mechanism 'Keps': zoo.py: unknown class 'Keps'; did you mean 'Keeps'?"
+    assert ran.returncode == 2 and not ran.stdout and not (folder / "results").exists()
+
+
+def test_a_wrong_name_in_a_package_is_one_line(lra) -> None:
+    ran = lra("verify", "--impl", "torch.nn:MultiHeadAtention")
+    (line,) = ran.stderr.splitlines()
+    assert line.endswith(
+        "torch.nn: unknown class 'MultiHeadAtention'; did you mean 'MultiheadAttention'?"
+    )
+
+
+def test_a_crash_names_the_line_in_the_users_own_file(lra, folder: Path) -> None:
+    (folder / "mine.py").write_text(CRASHES)
+    ran = lra("verify", "--impl", "mine.py", "--check", "output")
+    assert "cannot be multiplied (1x8 and 9x8) (mine.py, line 10)" in ran.stdout, ran.stdout
+    ran = lra("run", "--impl", "mine.py", *TINY, "--json")
+    ends = [r["failure"]["message"] for r in json.loads(ran.stdout) if r["failure"]]
+    assert len(ends) == 2 and all(end.endswith(" (mine.py, line 10)") for end in ends), ends
+
+
+def test_another_sequence_can_be_denied_on_the_command_line(lra, folder: Path) -> None:
+    (folder / "mine.py").write_text(SELF_ONLY)
+    asked = ("verify", "--impl", "mine.py", "--check", "cross,padding_content,refusal")
+    ran = lra(*asked)
+    assert ran.returncode == 1 and re.search("FAILED +cross", ran.stdout), ran.stdout
+    ran = lra(*asked, "--set", "cross=false")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "mine: 1 not claimed, 2 held" in ran.stdout
+    assert "taken to claim cross = False" in ran.stdout
 
 
 def test_the_command_itself_imports_nobody(environment: dict[str, str], folder: Path) -> None:
@@ -176,7 +243,7 @@ def test_an_installed_entry_point_is_a_name(lra, folder: Path) -> None:
     installed.mkdir()
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
     (installed / "entry_points.txt").write_text(
-        "[lra.attention]\ntheirs = zoo:Keeps\nworse = raising:Nobody\n"
+        "[lra.attention]\ntheirs = zoo:Keeps\nworse = raising:Nobody\ngone = zoo:Keps\n"
     )
     ran = lra("verify", "--impl", "theirs", "--check", "output,padding_content")
     assert ran.returncode == 0 and ran.stdout.startswith("theirs: 2 held"), ran.stdout + ran.stderr
@@ -185,6 +252,7 @@ def test_an_installed_entry_point_is_a_name(lra, folder: Path) -> None:
     rows = {row["name"]: row for row in json.loads(listed.stdout)}
     assert rows["theirs"]["padding"] == "length" and rows["theirs"]["assumed"]
     assert rows["worse"]["title"].startswith("unavailable: ValueError: no such thing")
+    assert "did you mean 'Keeps'" in rows["gone"]["title"], "its author's mistake is a row"
     assert lra("list", "impls").returncode == 0
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import get_args
 
+import click
 import pytest
 
 from lra.cli.flags import pairs, seconds
+from lra.cli.main import VERBS, run_command_line
+from lra.core.cards import Causal, Decode, Padding
 from lra.core.errors import UsageError
 
 USAGE = 2
@@ -16,7 +21,7 @@ USAGE = 2
 MISTAKES = {
     "verb": (["rnu"], "unknown verb 'rnu'; did you mean 'run'?"),
     "flag": (["run", "--imlp", "performer"], "No such option '--imlp'"),
-    "no mechanism": (["run"], "run needs a mechanism; e.g. --impl performer"),
+    "no mechanism": (["run"], "--impl performer (see: python -m lra list impls)"),
     "mechanism": (["run", "--impl", "perfomer"], "did you mean 'performer'?"),
     "task": (["run", "--impl", "full", "--task", "listop"], "did you mean 'listops'?"),
     "suite": (["run", "--impl", "full", "--suite", "mimi"], "did you mean 'mini'?"),
@@ -34,7 +39,8 @@ MISTAKES = {
     "time": (["run", "--impl", "full", "--budget", "soon"], "write e.g. 90s, 9m or 2h"),
     "endless time": (["run", "--impl", "full", "--timeout", "nan"], "--timeout 'nan' has no end"),
     "store": (["report", "--store", "nowhere"], "no store at 'nowhere'"),
-    "class": (["run", "--impl", "os:Full"], "no class 'Full'"),
+    "class": (["run", "--impl", "os:Full"], "os: unknown class 'Full'; choose from: PathLike, "),
+    "class of many": (["run", "--impl", "torch.nn:Qqqq"], "there is like it; check the spelling"),
     "file": (["run", "--impl", "mine.py:Mine"], "no file 'mine.py'"),
 }
 
@@ -67,6 +73,41 @@ def test_help_needs_no_torch_nor_numpy() -> None:
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("verb", "says", "never"),
+    [
+        ("run", ["training.steps=200", "Default: the suite's own"], []),
+        ("verify", ["features=64", "cross=false"], ["training.", "model."]),
+        ("show", ["features=64", "Heads of the layer", "in one head"], ["training.", "model."]),
+    ],
+)
+def test_help_speaks_of_what_a_verb_has(
+    verb: str, says: list[str], never: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line([verb, "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert all(words in told for words in says) and not any(words in told for words in never)
+
+
+def test_every_flag_has_a_word_of_help() -> None:
+    for verb in VERBS:
+        command = import_module(f"lra.cli.{verb}").command
+        for one in (command, *getattr(command, "commands", {}).values()):
+            flags = [param for param in one.params if isinstance(param, click.Option)]
+            assert not [flag.name for flag in flags if not flag.help], verb
+
+
+def test_a_list_of_mechanisms_says_what_its_words_mean(lra) -> None:
+    told = lra("list", "impls").stdout.split("\n\n")[1]
+    assert [line.partition(":")[0] for line in told.splitlines()] == [
+        "time", "causal", "padding", "decode"
+    ]  # fmt: skip
+    assert max(map(len, told.splitlines())) <= 100
+    for kind in (Causal, Padding, Decode):
+        assert all(word in told for word in get_args(kind))
+    assert "padding:" not in lra("list", "tasks").stdout
 
 
 def test_pairs() -> None:

@@ -37,6 +37,19 @@ class Mine(Identity):
         {how}
 """
 
+FAILS_ALIKE = """
+from torch.nn import Module
+
+class Mine(Module):
+    def __init__(self, dim):
+        super().__init__()
+
+    def forward(self, x):
+        if x.shape[1] > 1:
+            raise ValueError("too long")
+        return x
+"""
+
 DRAWS = """
 from torch.nn import Dropout, Module
 
@@ -153,6 +166,21 @@ def test_a_whole_check_is_a_record_and_a_section_of_the_report(lra, tmp_path: Pa
     assert lra("report").returncode == 0
     text = (tmp_path / "reports/default/report.md").read_text()
     assert "Claimed and proved" in text
+
+
+def test_laws_that_end_alike_are_one_row_and_one_command(lra, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FAILS_ALIKE)
+    ran = lra("verify", "--impl", "mine.py")
+    rows = ran.stdout.splitlines()
+    (failed,) = (row for row in rows if row.startswith("FAILED"))
+    assert sum(row.startswith("  again: ") for row in rows) == 1
+    found = json.loads(lra("verify", "--impl", "mine.py", "--json").stdout)[0]["findings"]
+    count = sum(finding["verdict"] == "failed" for finding in found)
+    first = next(finding for finding in found if finding["verdict"] == "failed")
+    assert f" {first['law']} and {count - 1} more " in failed and first["detail"] in failed
+    # Laws that are asked for by name have a row each.
+    ran = lra("verify", "--impl", "mine.py", "--check", "output,batch,strides")
+    assert ran.stdout.count("FAILED") == ran.stdout.count("again: ") == 3 and count > 3
 
 
 def test_a_check_that_the_kernel_may_have_ended_is_tried_again(lra, tmp_path: Path) -> None:

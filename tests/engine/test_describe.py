@@ -171,7 +171,6 @@ def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path: Path, plugin: 
         ("def (:", "SyntaxError"),
         ("class Plugin: pass", "AttributeError"),
         ("class Plugin: card = 3", "ValidationError"),
-        ("class Other: pass", "has no class 'Plugin'"),
         (PLUGIN.replace("rate: float = 0.5", "rate: float"), "TypeError: Missing required"),
     ],
 )
@@ -191,6 +190,13 @@ def test_a_plugin_that_cannot_be_imported_says_why_and_harms_nobody(
     # Mended, it is available: a failure is not kept.
     bad.write_text(PLUGIN)
     assert describer.describe(target(bad)).unavailable is None
+
+
+def test_a_name_that_a_module_has_not_is_refused(describer: Describer, plugin: Path) -> None:
+    plugin.write_text(PLUGIN.replace("class Plugin", "class Plugins"))
+    words = r"^task 'Plugin': plugin.py: unknown class 'Plugin'; did you mean 'Plugins'\?$"
+    with pytest.raises(UsageError, match=words):
+        describer.describe(target(plugin))
 
 
 def test_somebodys_installed_package_is_never_imported_here(

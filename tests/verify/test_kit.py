@@ -82,7 +82,7 @@ def test_whatever_a_mechanism_does_is_a_row_and_the_next_law_is_tried(
 def test_a_failure_comes_with_the_smallest_input_that_shows_it() -> None:
     found = findings(LooksAheadByOne, "causality")["causality"]
     assert found.case == Case(n=2, causal=True, batch=1, heads=1)
-    assert "outputs up to 0 when later inputs" in found.detail
+    assert "outputs up to position 0 when later inputs" in found.detail
     assert found.says == "no output feels a later input, nor how many there are"
 
 
@@ -162,7 +162,7 @@ def test_what_is_not_a_number_agrees_with_nothing() -> None:
 
     found = findings(NotANumber, "output", "padding_content", "batch", "causality", "strides")
     assert {finding.verdict for finding in found.values()} == {"failed"}
-    assert "both are not numbers" in found["batch"].detail
+    assert "NaN, and so is what it is compared with" in found["batch"].detail
 
 
 def test_what_hangs_where_nothing_is_claimed_hides_no_failure() -> None:

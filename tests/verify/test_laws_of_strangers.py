@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from lra.adapters.adapt import adapt
 from lra.verify import kit
+from lra.verify.law import ordinal
 from lra.verify.subject import Subject
 from verify.faults.dense import Dense
 from verify.faults.strangers import stranger
@@ -46,13 +49,103 @@ class LeaksAtBorders(Dense):
     [
         (FewerQueriesOnly, "cross", "more queries than keys"),
         (GradientStoppedWhenLong, "gradcheck", "finite differences"),
-        (LeaksAtBorders, "causality", "outputs up to 19 when later inputs"),
+        (LeaksAtBorders, "causality", "outputs up to position 19 when later inputs"),
     ],
 )
 def test_it_is_found(fault: type[Dense], law: str, words: str) -> None:
     theirs = stranger(fault)
     found = kit.try_law(kit.select([law])[0], Subject(theirs, theirs.Config()))
     assert found.verdict == "failed" and words in found.detail, found
+
+
+def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (q @ k.mT).softmax(-1) @ v
+
+
+def test_what_a_core_claims_of_rotary_positions_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = adapt(core, "mine")
+    law, subject = kit.select(["rotary"])[0], Subject(theirs, theirs.Config())
+    assert subject.card.capabilities.rotary
+    found = kit.try_law(law, subject)
+    assert (found.verdict, found.detail) == ("held", "") and found.cases > 1
+    monkeypatch.setattr(theirs, "project", without_positions(theirs))
+    found = kit.try_law(law, subject)
+    assert found.verdict == "failed" and "queries and keys turned by the kit" in found.detail
+
+
+def without_positions(theirs: Any) -> Any:
+    project = theirs.project
+    return lambda self, x, context, *rest: project(self, x, replace(context, position=None), *rest)
+
+
+def minus_infinity(q: Tensor, k: Tensor, v: Tensor, mask: Any = None) -> Tensor:
+    """Gives NaN where nothing is permitted."""
+    logits = q @ k.mT
+    if mask is not None:
+        logits = logits.masked_fill(~mask[:, None, None, :], -torch.inf)
+    return (logits.softmax(-1) @ v).nan_to_num()
+
+
+def overflowing(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    weights = (q @ k.mT).exp()
+    return weights / weights.sum(-1, keepdim=True) @ v
+
+
+def divided_by_nothing(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return v / (v - v)
+
+
+class Unused(nn.Module):
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.part = nn.Linear(dim, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+class Counts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen += 1.0
+        return x
+
+
+@pytest.mark.parametrize(
+    ("what", "law", "words"),
+    [
+        (
+            minus_infinity,
+            "empty_rows",
+            "the backward pass of the layer meets a NaN, "
+            "the 2nd gradient that BmmBackward0 returns",
+        ),
+        (
+            overflowing,
+            "extremes",
+            "the output with queries and keys multiplied by 100 is not finite",
+        ),
+        (divided_by_nothing, "extremes", "the output is not finite"),
+        (Unused, "gradient_flow", "parameter part.weight never gets a gradient"),
+        (Counts, "draws", "seen after a training pass: differs by 1.0e+00, allowed nothing"),
+    ],
+)
+def test_what_is_said_needs_no_knowledge_of_our_code(what: Any, law: str, words: str) -> None:
+    theirs = adapt(what, "mine")
+    found = kit.try_law(kit.select([law])[0], Subject(theirs, theirs.Config()))
+    assert (found.verdict, found.detail) == ("failed", words)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (13, "13th"),
+     (21, "21st"), (102, "102nd"), (111, "111th")],
+)  # fmt: skip
+def test_ordinals(number: int, words: str) -> None:
+    assert ordinal(number) == words
 
 
 @pytest.mark.parametrize("law", ["memory_growth", "time_growth"])

@@ -6,19 +6,21 @@ import msgspec
 import torch
 
 from attention_impls.contract import Layer, MechanismConfig
-from lra.adapters.adapt import load
+from lra.adapters.adapt import configured, load
 from lra.core import catalogue
 from lra.core.errors import LraError, UsageError
 from lra.core.protocol import Mechanism
 
 
 def load_mechanism(mechanism: Mechanism, reference: str) -> tuple[type[Layer], MechanismConfig]:
-    """Return the class behind a mechanism and its configuration."""
+    """Return the class behind a mechanism, claiming what it claims so configured, and its
+    configuration."""
     layer = load(catalogue.find("mechanism", reference or mechanism.name))
     try:
-        return layer, msgspec.convert(mechanism.config, layer.Config)
+        config = msgspec.convert(mechanism.config, layer.Config)
     except msgspec.ValidationError as error:
         raise UsageError(f"mechanism '{mechanism.name}': {error}; fix its settings") from error
+    return configured(layer, config), config
 
 
 def device(name: str) -> torch.device:

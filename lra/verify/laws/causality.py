@@ -46,11 +46,11 @@ def _check(subject: Subject, case: Case) -> None:
             other = x_BND.clone()
             other[:, last + 1 :] *= growth
             found = layer(other, context).y_BND[:, stays]
-            what = f"outputs up to {last} when later inputs are multiplied by {growth:g}"
+            what = f"outputs up to position {last} when later inputs are multiplied by {growth:g}"
             same(found, y_BND[:, stays], what, subject.allowed(TOLERANCE))
         if case.mask == "none" and last in closely:
             found = layer(x_BND[:, stays], context).y_BND
-            what = f"outputs up to {last} when the input ends there"
+            what = f"outputs up to position {last} when the input ends there"
             same(found, y_BND[:, stays], what, subject.allowed(TOLERANCE))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import product
 
@@ -9,9 +10,11 @@ import torch
 
 from attention_impls.contract import causal_mask
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, finite
+from lra.verify.law import Broken, Law, finite, ordinal
 from lra.verify.requests import crossings, requests
 from lra.verify.subject import Subject, attend
+
+_NAN = re.compile(r"Function '(?P<step>\w+)' returned nan values in its (?P<place>\d+)th output")
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -83,8 +86,16 @@ def _backward(what: str, out: torch.Tensor, leaves: dict[str, torch.Tensor]) -> 
     except RuntimeError as error:
         if "nan" not in str(error):
             raise
-        raise Broken(f"the backward pass of {what} meets a NaN: {error}") from error
+        raise Broken(f"the backward pass of {what} meets a NaN{_in(error)}") from error
     finite((f"gradient of {name}", x.grad) for name, x in leaves.items() if x.grad is not None)
+
+
+def _in(error: RuntimeError) -> str:
+    """Return where, in plain words: torch counts from 0 and writes `2th output`."""
+    found = _NAN.search(str(error))
+    if found is None:
+        return f": {error}"
+    return f", the {ordinal(int(found['place']) + 1)} gradient that {found['step']} returns"
 
 
 LAW = Law(

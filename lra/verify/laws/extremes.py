@@ -11,8 +11,12 @@ from lra.verify.law import Law, always, finite
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
 
-SIZES = (1e-8, 1e4)
-"""Of the logits."""
+SCALES = (1.0, 1e-4, 1e2)
+"""Of queries and keys: logits are multiplied by the square. What is not finite in plain numbers
+says so first."""
+
+HUGE = 40.0
+"""Of one key."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -26,32 +30,39 @@ def check(subject: Subject, case: Case) -> None:
     context = subject.context(case, layer)
     heads = subject.heads(case, layer, context) if subject.is_attention else None
     if heads is None or heads.q_BHNK is None or heads.k_BGMK is None:
-        for size in SIZES:
-            x_BND, _ = subject.inputs(case, dtype=torch.float32, scale=size**0.5)
-            _finite(layer(x_BND, context).y_BND, {"the input": x_BND}, size)
+        for scale in SCALES:
+            x_BND, _ = subject.inputs(case, dtype=torch.float32, scale=scale)
+            under = _under("the input", scale)
+            _finite(layer(x_BND, context).y_BND, {"the input": x_BND}, under)
         return
     q, k, v = heads.q_BHNK, heads.k_BGMK, heads.v_BGMV
-    for size in SIZES:
-        root = size**0.5
-        big_q, big_k = (x.detach().mul(root).requires_grad_() for x in (q, k))
+    for scale in SCALES:
+        big_q, big_k = (x.detach().mul(scale).requires_grad_() for x in (q, k))
         out = attend(layer, heads._replace(q_BHNK=big_q, k_BGMK=big_k), context)
-        _finite(out, {"the queries": big_q, "the keys": big_k, "the values": v}, size)
+        leaves = {"the queries": big_q, "the keys": big_k, "the values": v}
+        _finite(out, leaves, _under("queries and keys", scale))
     for place in sorted({0, case.n // 2, case.n - 1}):
         one = k.detach().clone()
-        one[:, :, place] *= 40.0
+        one[:, :, place] *= HUGE
         one.requires_grad_()
         out = attend(layer, heads._replace(k_BGMK=one), context)
-        _finite(out, {"the queries": q, "the keys": one, "the values": v}, 40.0)
+        leaves = {"the queries": q, "the keys": one, "the values": v}
+        _finite(out, leaves, _under("one key", HUGE))
 
 
-def _finite(out: torch.Tensor, leaves: dict[str, torch.Tensor], size: float) -> None:
-    finite([(f"the output at size {size:g}", out)])
+def _under(what: str, scale: float) -> str:
+    """Return what was done to the plain numbers, in words."""
+    return "" if scale == 1.0 else f" with {what} multiplied by {scale:g}"
+
+
+def _finite(out: torch.Tensor, leaves: dict[str, torch.Tensor], under: str) -> None:
+    finite([(f"the output{under}", out)])
     if out.requires_grad:
         reached = torch.autograd.grad(
             out.square().sum(), list(leaves.values()), allow_unused=True, materialize_grads=True
         )
         finite(
-            (f"gradient of {n} at size {size:g}", g) for n, g in zip(leaves, reached, strict=True)
+            (f"gradient of {name}{under}", grad) for name, grad in zip(leaves, reached, strict=True)
         )
 
 

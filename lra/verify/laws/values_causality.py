@@ -33,7 +33,7 @@ def check(subject: Subject, case: Case) -> None:
             other[:, :, last + 1 :] *= growth
             found = attend(layer, heads._replace(v_BGMV=other), context)
             stays = slice(0, last + 1)
-            what = f"outputs up to {last} when later values are multiplied by {growth:g}"
+            what = f"outputs up to position {last} when later values are multiplied by {growth:g}"
             same(found[:, :, stays], out_BHNV[:, :, stays], what, subject.allowed(TOLERANCE))
 
 

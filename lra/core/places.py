@@ -1,0 +1,45 @@
+"""Where in somebody's code an exception came up, by the file's bare name."""
+
+from __future__ import annotations
+
+import importlib.util
+import traceback
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+_OURS = Path(__file__).resolve().parents[1]
+
+
+def place(error: BaseException, module: str = "") -> str:
+    """Return ` (mine.py, line 12)`: the innermost frame in a module, its siblings or its package;
+    empty where none is there.
+
+    `module` is dotted, or the path of a Python file; without one every frame counts.
+    """
+    homes = _homes(module)
+    frames = [
+        f" ({Path(frame.f_code.co_filename).name}, line {line})"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not module or any(_lies_in(Path(frame.f_code.co_filename), home) for home in homes)
+    ]
+    return frames[-1] if frames else ""
+
+
+def _homes(module: str) -> list[Path]:
+    """The folder of a file, the folders of a package, or the one file of a module."""
+    if module.endswith(".py"):
+        return [Path(module).parent]
+    places: Iterable[str | None] = []
+    with suppress(ImportError, ValueError):
+        spec = importlib.util.find_spec(module.partition(".")[0])
+        if spec is not None:
+            places = spec.submodule_search_locations or [spec.origin]
+    return [Path(place) for place in places if place is not None]
+
+
+def _lies_in(file: Path, home: Path) -> bool:
+    """Whether a file is at home there; an environment in somebody's folder is not, nor are we."""
+    if file.is_relative_to(_OURS) and not home.is_relative_to(_OURS):
+        return False
+    return file.is_relative_to(home) and "site-packages" not in file.relative_to(home).parts
