@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import importlib
 import signal
-import sys
 import time
-import traceback
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from types import ModuleType
@@ -17,14 +15,10 @@ from types import ModuleType
 import msgspec
 import torch
 
-from lra.core import catalogue
-from lra.core.catalogue import Kind
 from lra.core.cells import Cell
-from lra.core.errors import LraError, UnsupportedError
-from lra.core.places import place
-from lra.core.records import Failure
+from lra.core.errors import LraError
+from lra.engine.failures import failed
 from lra.engine.jobs import Job, Message, Outcome, Progress, Report, Stopped
-from lra.engine.tails import one_line
 from lra.training.outcome import Interrupted
 
 REPORT_EVERY = 0.2
@@ -43,7 +37,7 @@ def main(connection: Connection) -> None:
     except Interrupted:
         last = Stopped()
     except BaseException as error:
-        last = _failed(error, phase.name, job)
+        last = failed(error, phase.name, job)
     connection.send_bytes(msgspec.msgpack.encode(last))
 
 
@@ -86,36 +80,3 @@ class _Phase:
         # Nobody listens any more: the run is about to end this process.
         with suppress(OSError):
             self._connection.send_bytes(msgspec.msgpack.encode(progress))
-
-
-def _failed(error: BaseException, phase: str, job: Job) -> Outcome:
-    message = one_line(error) + ("" if isinstance(error, LraError) else _place(error, job))
-    failure = Failure(type=type(error).__name__, message=message, phase=phase)
-    if isinstance(error, UnsupportedError):
-        return Outcome(status="unsupported", failure=failure)
-    # The tail of the record: all that this process wrote to its standard error.
-    traceback.print_exception(error, file=sys.stderr)
-    if _is_out_of_memory(error):
-        return Outcome(status="oom", failure=failure)
-    if isinstance(error, SystemExit):
-        message = f"the worker called sys.exit({error.code!r}) before it had a result"
-        return Outcome(status="error", failure=msgspec.structs.replace(failure, message=message))
-    return Outcome(status="error", failure=failure)
-
-
-def _place(error: BaseException, job: Job) -> str:
-    """Where an exception came up: in the code of somebody else's mechanism or task, if it passed
-    there, else where it was raised."""
-    references: dict[Kind, str] = {"mechanism": job.mechanism, "task": job.task}
-    for kind, reference in references.items():
-        target = catalogue.find(kind, reference) if reference else None
-        if target and not target.ours and (inside := place(error, target.module)):
-            return inside
-    return place(error)
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
-        return True
-    # torch has no class of its own for a CPU that is out of memory.
-    return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)

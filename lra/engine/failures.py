@@ -1,0 +1,55 @@
+"""What a worker says of a cell that raised: the status, the reason in one line, the traceback.
+
+Beside the worker and not in it, for a measurement's hash covers the worker: words are no
+measurement.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+import msgspec
+import torch
+
+from lra.core import catalogue
+from lra.core.catalogue import Kind
+from lra.core.errors import LraError, UnsupportedError
+from lra.core.places import place
+from lra.core.records import Failure
+from lra.engine.jobs import Job, Outcome
+from lra.engine.tails import one_line
+
+
+def failed(error: BaseException, phase: str, job: Job) -> Outcome:
+    """Return how a cell ended that raised; print the traceback, unless it is only unsupported."""
+    message = one_line(error) + ("" if isinstance(error, LraError) else _place(error, job))
+    failure = Failure(type=type(error).__name__, message=message, phase=phase)
+    if isinstance(error, UnsupportedError):
+        return Outcome(status="unsupported", failure=failure)
+    # The tail of the record: all that this process wrote to its standard error.
+    traceback.print_exception(error, file=sys.stderr)
+    if _is_out_of_memory(error):
+        return Outcome(status="oom", failure=failure)
+    if isinstance(error, SystemExit):
+        message = f"the worker called sys.exit({error.code!r}) before it had a result"
+        return Outcome(status="error", failure=msgspec.structs.replace(failure, message=message))
+    return Outcome(status="error", failure=failure)
+
+
+def _place(error: BaseException, job: Job) -> str:
+    """Where an exception came up: in the code of somebody else's mechanism or task, if it passed
+    there, else where it was raised."""
+    references: dict[Kind, str] = {"mechanism": job.mechanism, "task": job.task}
+    for kind, reference in references.items():
+        target = catalogue.find(kind, reference) if reference else None
+        if target and not target.ours and (inside := place(error, target.module)):
+            return inside
+    return place(error)
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    # torch has no class of its own for a CPU that is out of memory.
+    return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
