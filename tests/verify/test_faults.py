@@ -68,6 +68,7 @@ CAUGHT: dict[type[Dense], tuple[str, str]] = {
     numbers.PowersOverflow: ("extremes", "extremes"),
     numbers.SoftplusByHand: ("extremes", "extremes"),
     numbers.BoundedOnAverage: ("extremes", "extremes"),
+    numbers.GateByHand: ("extremes", NOT_CAUGHT),
     numbers.ContiguousTakenForGranted: ("strides", "strides"),
     numbers.ContiguousInputTakenForGranted: ("strides", NOT_CAUGHT),
     numbers.GradientStopped: ("gradcheck", "gradcheck"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any
 
 import torch
 
@@ -18,6 +20,9 @@ says so first."""
 HUGE = 40.0
 """Of one key."""
 
+GROWTHS = (1e1, 1e2, 1e3)
+"""Of whatever else goes with the heads, such as the logits of a sort."""
+
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Every request, in float32."""
@@ -25,7 +30,8 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Scale queries and keys, or the inputs of what has none; one key is huge by itself."""
+    """Scale queries and keys, or the inputs of what has none; one key is huge by itself; and what
+    else there is beside them."""
     layer = subject.build(case, dtype=torch.float32)
     context = subject.context(case, layer)
     heads = subject.heads(case, layer, context) if subject.is_attention else None
@@ -48,6 +54,18 @@ def check(subject: Subject, case: Case) -> None:
         out = attend(layer, heads._replace(k_BGMK=one), context)
         leaves = {"the queries": q, "the keys": one, "the values": v}
         _finite(out, leaves, _under("one key", HUGE))
+    for name, growth in product(_numbers(heads.extra), GROWTHS):
+        grown = heads.extra[name].mul(growth).requires_grad_()
+        out = attend(layer, heads._replace(extra={**heads.extra, name: grown}), context)
+        leaves = {"the values": v, f"'{name}'": grown}
+        _finite(out, leaves, _under(f"'{name}'", growth))
+
+
+def _numbers(extra: Mapping[str, Any]) -> list[str]:
+    """Return the names of tensors that could have a gradient."""
+    return [
+        name for name, x in extra.items() if isinstance(x, torch.Tensor) and x.is_floating_point()
+    ]
 
 
 def _under(what: str, scale: float) -> str:

@@ -84,6 +84,34 @@ class BoundedOnAverage(NoMaximum):
         return 10 * F.normalize(q, dim=-1) @ (k / mean).mT
 
 
+class GateByHand(Dense):
+    """A gate on what each position reads, from a tensor of its own (which a core has not), is
+    exp(x) / (1 + exp(x))."""
+
+    card = card(softmax="never")
+
+    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
+        super().__init__(dims, config, **rest)
+        self.gate = nn.Linear(dims.width, dims.heads)
+
+    def project(self, x: Tensor, context: Context, source: Tensor | None, state: Any) -> Heads:
+        heads = super().project(x, context, source, state)
+        return heads._replace(extra={"gates": self.gate(x).mT.unsqueeze(-1)})
+
+    def attend(  # type: ignore[override]
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        context: Context,
+        state: Any = None,
+        *,
+        gates: Tensor | None = None,
+    ) -> tuple[Tensor, Any]:
+        out, state = super().attend(q, k, v, context, state)
+        return out if gates is None else out * gates.exp() / (1 + gates.exp()), state
+
+
 class LogarithmOfTheLength(Dense):
     """Logits are divided by the logarithm of the length, which is zero at one position."""
 
