@@ -90,13 +90,9 @@ class GateByHand(Dense):
 
     card = card(softmax="never")
 
-    def __init__(self, dims: Dims, config: MechanismConfig | None = None, **rest: Any) -> None:
-        super().__init__(dims, config, **rest)
-        self.gate = nn.Linear(dims.width, dims.heads)
-
     def project(self, x: Tensor, context: Context, source: Tensor | None, state: Any) -> Heads:
         heads = super().project(x, context, source, state)
-        return heads._replace(extra={"gates": self.gate(x).mT.unsqueeze(-1)})
+        return heads._replace(extra={"gates": x.mean(-1)[:, None, :, None]})
 
     def attend(  # type: ignore[override]
         self,
