@@ -12,7 +12,7 @@ from lra.report.efficiency import EfficiencyTables
 from lra.report.quality import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
-from lra.report.settings import trained_and_timed
+from lra.report.settings import in_words, trained_and_timed
 from lra.report.table import Cell, Row, Table
 from lra.report.words import NO_VALUE, NOT_RUN, STATUS, count, listing
 
@@ -184,7 +184,7 @@ def _settings(selection: Selection, quality: Sequence[QualityTable]) -> list[str
     """Which of the asked mechanisms were trained with other settings than they were timed with."""
     asked = {row.variant for one in quality for row in _subjects(one.table)}
     found = trained_and_timed(selection.entries)
-    return [text for (_, label), text in found.items() if label in asked]
+    return in_words({key: one for key, one in found.items() if key[1] in asked}, names_only=True)
 
 
 def _not_ok(selection: Selection) -> list[str]:

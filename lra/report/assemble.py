@@ -17,7 +17,7 @@ from lra.report.protocol import parameter_table, protocol_table
 from lra.report.provenance import footer, measuring, not_ok_table, provenance_table, subtitle
 from lra.report.quality import QualityTable, quality_tables
 from lra.report.select import Selection
-from lra.report.settings import trained_and_timed
+from lra.report.settings import in_words, trained_and_timed
 from lra.report.style import Looks, looks
 from lra.report.table import Report, Section, Table
 
@@ -89,7 +89,7 @@ def _quality(quality: Sequence[QualityTable], selection: Selection, known: Looks
 def _costs(costs: Sequence[EfficiencyTables], selection: Selection, known: Looks) -> list[Section]:
     if not costs:
         return [Section("latency", "Latency and memory", ("None was measured in this run.",))]
-    settings, sections = trained_and_timed(selection.entries), []
+    differences, sections = trained_and_timed(selection.entries), []
     for number, one in enumerate(costs, start=1):
         which = "" if len(costs) == 1 else f" {number}"
         parts: list[tuple[Literal["latency", "memory"], dict[str, Table]]] = [
@@ -97,7 +97,7 @@ def _costs(costs: Sequence[EfficiencyTables], selection: Selection, known: Looks
             ("memory", one.memory),
         ]
         labels = {row.variant for table in one.latency.values() for row in table.rows}
-        notes = [text for (_, label), text in settings.items() if label in labels]
+        notes = in_words({key: two for key, two in differences.items() if key[1] in labels})
         for metric, tables in parts:
             sections.append(
                 Section(
@@ -117,8 +117,8 @@ def _tradeoff(
     selection: Selection,
     known: Looks,
 ) -> list[Section]:
-    settings = trained_and_timed(selection.entries)
-    figures = _there(tradeoff_figure(one, costs, settings, known) for one in quality)
+    differences = trained_and_timed(selection.entries)
+    figures = _there(tradeoff_figure(one, costs, differences, known) for one in quality)
     return [Section("tradeoff", "Quality against speed", figures=figures)] if figures else []
 
 

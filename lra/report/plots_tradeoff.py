@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lra.report.efficiency import EfficiencyTables
 from lra.report.labels import Box, beside_circles
 from lra.report.quality import QualityTable
 from lra.report.rows import EXACT
+from lra.report.settings import Differences, in_words
 from lra.report.style import INK, MUTED, Looks, draw
 from lra.report.table import Figure, cut_note, short_names
 from lra.report.tradeoff import Circle, Tradeoff, tradeoff
@@ -28,12 +29,12 @@ _ROOMY = 10
 def tradeoff_figure(
     quality: QualityTable,
     costs: Sequence[EfficiencyTables],
-    settings: Mapping[tuple[str, str], str],
+    differences: Differences,
     looks: Looks,
 ) -> Figure | None:
     """Return accuracy against speed of training; None with fewer than two mechanisms to place.
 
-    `settings` says of a scale and a label how training and timing differ.
+    `differences` are those between the settings of training and of timing.
     """
     found = tradeoff(quality, costs)
     if found is None:
@@ -56,7 +57,7 @@ def tradeoff_figure(
         caption=" ".join(
             [
                 f"{over[0].upper()}{over[1:]}; {_READING}",
-                *_marks(found, settings, quality.columns[0].cell.scale),
+                *_marks(found, differences, quality.columns[0].cell.scale),
             ]
         )
         + cut_note([circle.row for circle in found.circles]),
@@ -70,9 +71,9 @@ _READING = (
 )
 
 
-def _marks(found: Tradeoff, settings: Mapping[tuple[str, str], str], scale: str) -> list[str]:
-    placed = dict.fromkeys(circle.row.variant for circle in found.circles)
-    marks = [settings[scale, label] for label in placed if (scale, label) in settings]
+def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
+    placed = {(scale, circle.row.variant) for circle in found.circles}
+    marks = in_words({key: two for key, two in differences.items() if key in placed})
     if any(circle.elsewhere for circle in found.circles):
         marks.append(
             "Dashed outline: timed on another machine class or build, placed by its ratios of "

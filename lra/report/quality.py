@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import mean, stdev
 
 import msgspec
@@ -15,7 +15,7 @@ from lra.report.columns import Column, columns_of, mean_columns
 from lra.report.entries import Entry
 from lra.report.rows import NO_MIXING, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
-from lra.report.settings import trained_and_timed
+from lra.report.settings import Differences, in_words, trained_and_timed
 from lra.report.table import Cell, Row, Table, sorted_groups
 from lra.report.words import NO_VALUE, NOT_RUN, count, listing, percent, visible
 
@@ -61,7 +61,7 @@ def _table(
     group: list[Entry],
     simple: list[Entry],
     columns: list[Column],
-    settings: Mapping[tuple[str, str], str],
+    differences: Differences,
 ) -> QualityTable:
     measured = {(e.protocol, e.origin, e.label) for e in group if e.value is not None}
     averaged = mean_columns(columns, Counter(protocol for protocol, _, _ in measured))
@@ -96,7 +96,7 @@ def _table(
         notes=(
             *_notes(columns, averaged, several, bold=any(best.values())),
             *reference_notes(rows),
-            *(text for key, text in settings.items() if key in trained),
+            *in_words({key: two for key, two in differences.items() if key in trained}),
         ),
     )
     return QualityTable(table, tuple(columns), tuple(column.task for column in averaged))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from lra.report.entries import Entry, Origin
-from lra.report.words import differing, flat, in_force
+from lra.report.words import differing, flat, in_force, listing
 
 _SWITCHES: dict[str, Any] = {
     "mask_form": "",
     "mask_per_head": False,
     "always_mask": False,
+    "cross": True,
     "pad_to": 1,
     "options": {},
 }
@@ -41,8 +42,23 @@ def chosen(config: Mapping[str, Any]) -> dict[str, str]:
     return {key: text for key, text in flat(said).items() if key}
 
 
-def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:
-    """Return how the settings of training and of timing differ, by scale and label.
+_ONE_BY_ONE = 3
+"""So many mechanisms get a sentence each."""
+
+
+class Settings(NamedTuple):
+    """Of one mechanism: those in which its training and its timing differ."""
+
+    trained: str
+    timed: str
+
+
+Differences = Mapping[tuple[str, str], Settings]
+"""By scale and label."""
+
+
+def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], Settings]:
+    """Return how the settings of training and of timing differ.
 
     A scale fits a mechanism to its lengths (few features for short sequences); times and sizes
     are those of the paper's settings unless they are asked for. Settings that were not timed stand
@@ -55,7 +71,7 @@ def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:
             trained[entry.scale, entry.label] = entry
         elif entry.kind == "efficiency":
             timed[entry.origin][entry.mechanism][entry.label] = entry.config
-    sentences, labels = {}, {label for _, label in trained}
+    found, labels = {}, {label for _, label in trained}
     for (scale, label), entry in sorted(trained.items()):
         config = entry.config
         beside = timed["run"][entry.mechanism] or timed["reference"][entry.mechanism]
@@ -63,7 +79,31 @@ def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:
         other = beside.get(label, free[0] if len(free) == len(beside) == 1 else config)
         here, there = differing([flat(json.loads(c)) for c in (config, other)])
         if here != there:
-            sentences[scale, label] = (
-                f"{label} was trained at scale {scale} with {here}, and timed with {there}."
+            found[scale, label] = Settings(here, there)
+    return found
+
+
+def in_words(found: Differences, *, names_only: bool = False) -> list[str]:
+    """Say how settings differ: of a few mechanisms one by one, of many in a sentence per scale."""
+    if len(found) <= _ONE_BY_ONE:
+        return [
+            f"{label} was trained at scale {scale} with {one.trained}, and timed with {one.timed}."
+            for (scale, label), one in found.items()
+        ]
+    scales: dict[str, dict[str, Settings]] = defaultdict(dict)
+    for (scale, label), one in found.items():
+        scales[scale][label] = one
+    told = []
+    for scale, own in scales.items():
+        if names_only:
+            told.append(
+                f"Trained at scale {scale} with other settings than they were timed with, which "
+                f"the tables name: {listing([*own])}."
             )
-    return sentences
+        else:
+            parts = [f"{label} with {one.trained} ({one.timed})" for label, one in own.items()]
+            told.append(
+                f"Trained at scale {scale} with settings for its lengths, and timed with those in "
+                f"brackets: {'; '.join(parts)}."
+            )
+    return told

@@ -10,7 +10,7 @@ from lra.adapters.masks import MaskedConfig
 from lra.adapters.module import ModuleConfig
 from lra.report.assemble import assemble
 from lra.report.select import join
-from lra.report.settings import chosen, trained_and_timed
+from lra.report.settings import chosen, in_words, trained_and_timed
 
 from .sample import efficiency, mechanism, quality
 
@@ -53,8 +53,9 @@ def test_settings_that_were_not_timed_stand_beside_those_that_were() -> None:
     few = mechanism("performer", features=32, redraw=0)
     selection = join(run, [quality(few, "text", 0.7)])
     name = "performer (features=64, redraw=0)"
-    told = trained_and_timed(selection.entries)["mini", name]
-    assert "redraw=0" in told and "timed with redraw=1000" in told
+    differences = trained_and_timed(selection.entries)
+    (told,) = in_words({key: two for key, two in differences.items() if key[1] == name})
+    assert told == f"{name} was trained at scale mini with redraw=0, and timed with redraw=1000."
     sections = {section.id: section for section in assemble(selection, "test")[0].sections}
     figure = sections["tradeoff"].figures[0]
     assert name in figure.alt
@@ -68,10 +69,31 @@ def test_another_scale_needs_no_other_name() -> None:
 
 
 def test_only_mechanisms_whose_settings_differ_are_named() -> None:
-    assert trained_and_timed(join(RUN, []).entries) == {("mini", "performer"): SENTENCE}
+    found = trained_and_timed(join(RUN, []).entries)
+    assert found == {("mini", "performer"): ("features=32", "features=256")}
+    assert in_words(found) == [SENTENCE]
     alike = [quality(MANY, "text"), efficiency(MANY, 1024, "train", 0.02, 50e6)]
     assert trained_and_timed(join(alike, []).entries) == {}
     assert trained_and_timed(join(RUN[:1], []).entries) == {}
+
+
+def test_many_mechanisms_are_one_sentence() -> None:
+    run = [
+        record
+        for name in ("a", "b", "c", "d")
+        for record in (
+            quality(mechanism(name, size=1), "text"),
+            efficiency(mechanism(name, size=9), 1024, "train", 0.02, 50e6),
+        )
+    ]
+    differences = trained_and_timed(join(run, []).entries)
+    (full,) = in_words(differences)
+    assert full.endswith(
+        ": a with size=1 (size=9); b with size=1 (size=9); c with size=1 (size=9);"
+        " d with size=1 (size=9)."
+    )
+    (names,) = in_words(differences, names_only=True)
+    assert names.endswith(": a, b, c and d.") and names in assemble(join(run, []), "t")[0].answer
 
 
 def test_the_report_says_so_wherever_both_meet() -> None:
@@ -91,8 +113,7 @@ def test_a_setting_that_a_later_version_added_is_no_difference_where_it_is_none(
     assert trained_and_timed(join(alike, []).entries) == {}
     told = [quality(earlier, "text"), efficiency(other, 1024, "train", 0.02, 50e6)]
     assert trained_and_timed(join(told, []).entries) == {
-        ("mini", "performer"): "performer was trained at scale mini with features=32, and timed "
-        "with features=64."
+        ("mini", "performer"): ("features=32", "features=64")
     }
     newer = quality(later, "text", 0.8, started="2026-11-21T10:00:00Z")
     selection = join([quality(earlier, "text", 0.7), newer], [])
