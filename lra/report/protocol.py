@@ -105,8 +105,8 @@ def parameter_table(quality: QualityTable, selection: Selection) -> Table:
     return Table(
         id=quality.table.id.replace("quality", "parameters"),
         title="Trainable parameters",
-        caption=f"Of the whole model. With its distance from {EXACT} where that is above "
-        f"{_UNEQUAL:.0%}; {NO_MIXING} needs fewer by its nature.",
+        caption=f"Of the whole model, used or not: {NO_MIXING} has projections to queries and "
+        f"keys too. With its distance from {EXACT} where that is above {_UNEQUAL:.0%}.",
         corner="mechanism",
         columns=tuple(visible(column.title) for column in quality.columns),
         rows=tuple(rows),
