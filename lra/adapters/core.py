@@ -13,8 +13,9 @@ from torch import Tensor
 
 from attention_impls.contract import Attention, Context, Dims, MechanismConfig, causal_mask
 from lra.adapters.answers import answer
+from lra.adapters.directions import Directions
 from lra.adapters.masks import MaskedConfig, nothing_padded, pairs, refuse_unmasked
-from lra.adapters.stranger import Directions, Stranger, by_pairs
+from lra.adapters.stranger import Stranger, by_pairs
 from lra.core.cards import Capabilities
 
 

@@ -22,8 +22,9 @@ from attention_impls.contract import (
     zero_padding,
 )
 from lra.adapters.answers import answer
+from lra.adapters.directions import Directions
 from lra.adapters.masks import MaskedConfig, nothing_padded, refuse_unmasked
-from lra.adapters.stranger import Directions, Stranger, by_pairs
+from lra.adapters.stranger import Stranger, by_pairs
 from lra.core.cards import Capabilities
 from lra.core.errors import UsageError
 from lra.core.protocol import Positive

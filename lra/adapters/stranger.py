@@ -6,7 +6,7 @@ D model width   H heads
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -20,13 +20,11 @@ from torch import Tensor, nn
 from attention_impls.contract import Dims, MechanismConfig
 from lra.adapters.masks import MaskedConfig, MaskForm, formed
 from lra.adapters.roles import CALL, IGNORED, SIZES, parameters, parameters_of, roles
+from lra.adapters.settings import fits, kind, settable
 from lra.core.errors import UsageError
 
 GIVEN = {"batch_first": True}
 """Arguments of a constructor that are always these: examples come first."""
-
-PLAIN = (bool, int, float, str, list, dict, type(None))
-"""What a default must be to become a setting."""
 
 
 @dataclass(frozen=True)
@@ -125,18 +123,18 @@ class Stranger:
 
     def config(self, base: type[MechanismConfig]) -> type[MechanismConfig]:
         """Return its settings: the adapter's, and whatever of the constructor is no size. What both
-        call the same has the constructor's default, if it is of the adapter's kind."""
-        own = {**dict(_settable(self.constructor, self.sizes)), **self.settings}
+        call the same has the constructor's default, where that means something to the adapter."""
+        taken = {*self.sizes.values(), *GIVEN}
+        own = {**dict(settable(self.constructor, taken)), **self.settings}
         adapters = get_type_hints(base, include_extras=True)
-        defaults = msgspec.structs.asdict(base())
         fields = [
             (
                 name,
-                adapters.get(name, _kind(value)),
+                adapters[name] if name in adapters else kind(value, self.constructor.get(name)),
                 msgspec.field(default_factory=partial(copy, value)),
             )
             for name, value in own.items()
-            if name not in adapters or name in self.settings or _alike(value, defaults.get(name))
+            if name not in adapters or name in self.settings or fits(value, adapters[name])
         ]
         made = msgspec.defstruct(
             f"{type(self).__name__}Config",
@@ -156,7 +154,9 @@ class Stranger:
         """
         arguments = {name: value for name, value in GIVEN.items() if name in self.constructor}
         for name, value in msgspec.structs.asdict(config).items():
-            if name in self.constructor and value != self.constructor[name].default:
+            if name not in self.constructor or self._means_otherwise(name, config):
+                continue
+            if value != self.constructor[name].default:
                 arguments[name] = value
         values = _size_values(dims, layer_index=layer_index, causal=causal)
         arguments = _filled(arguments, values)
@@ -168,6 +168,14 @@ class Stranger:
                     f"give it: --set {name}=VALUE{self._advice(parameter)}"
                 )
         return self.make(arguments)
+
+    def _means_otherwise(self, name: str, config: MechanismConfig) -> bool:
+        """Whether the constructor calls something else as an adapter calls its switch: its default
+        would mean nothing there."""
+        switches = get_type_hints(type(config).__bases__[0], include_extras=True)
+        default = self.constructor[name].default
+        empty = default is inspect.Parameter.empty
+        return name in switches and not empty and not fits(default, switches[name])
 
     def _advice(self, parameter: inspect.Parameter) -> str:
         """Return by which names a size is known, where a whole number may be one."""
@@ -216,30 +224,6 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
     return values[value[1:]] if isinstance(value, str) and value[1:] in values else value
 
 
-def _settable(
-    constructor: Mapping[str, inspect.Parameter], sizes: Mapping[str, str]
-) -> Iterator[tuple[str, Any]]:
-    for name, parameter in constructor.items():
-        if name in sizes.values() or name in GIVEN:
-            continue
-        if parameter.default is parameter.empty:
-            yield name, None
-        elif isinstance(parameter.default, PLAIN):
-            yield name, parameter.default
-
-
-def _kind(default: Any) -> Any:
-    """Return the type of a setting, told by its default: a number is no text. A flag may turn out
-    to take a number too; what has no default takes anything."""
-    if isinstance(default, bool):
-        return bool | int | float
-    return int | float | None if isinstance(default, int | float) else Any
-
-
-def _alike(value: Any, default: Any) -> bool:
-    return type(value) is type(default)
-
-
 class Function(nn.Module):
     """A function as a module."""
 
@@ -250,35 +234,3 @@ class Function(nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call it."""
         return self._function(*args, **kwargs)
-
-
-class Directions(nn.Module):
-    """Somebody's module; where it is causal by construction there are two, of one set of
-    parameters."""
-
-    def __init__(self, build: Callable[[bool], nn.Module], *, two: bool) -> None:
-        super().__init__()
-        generator = torch.get_rng_state()
-        self.bidirectional = build(False)
-        self.causal: nn.Module | None = None
-        if two:
-            after = torch.get_rng_state()
-            torch.set_rng_state(generator)
-            self.causal = build(True)
-            torch.set_rng_state(after)
-            _tie(self.causal, self.bidirectional)
-
-    def of(self, causal: bool) -> nn.Module:
-        """Return the module of a direction."""
-        return self.causal if causal and self.causal is not None else self.bidirectional
-
-
-def _tie(module: nn.Module, to: nn.Module) -> None:
-    """Give a module the parameters of another where names and shapes agree."""
-    theirs = dict(to.named_parameters(remove_duplicate=False))
-    for name, parameter in list(module.named_parameters(remove_duplicate=False)):
-        other = theirs.get(name)
-        if other is not None and other.shape == parameter.shape:
-            owner, _, leaf = name.rpartition(".")
-            # Not registered behind its back: recurrent modules keep a list of their own.
-            setattr(module.get_submodule(owner), leaf, other)

@@ -25,7 +25,7 @@ from attention_impls.contract import (
     Position,
     zero_padding,
 )
-from lra.adapters.stranger import Directions
+from lra.adapters.directions import Directions
 from lra.core import catalogue
 from lra.core.cards import AttentionCard
 from lra.core.findings import Case

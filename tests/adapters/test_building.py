@@ -108,7 +108,8 @@ def test_the_model_decides_both_dropouts() -> None:
 class Defaults(nn.Module):
     def __init__(
         self, needed, rate: float = 0.1, rank: int = 4, flag: bool = False, kind: str = "a",
-        nothing: Any = None,
+        nothing: Any = None, window: int | list[int] = 8, scale: float | str = 1.0,
+        most: int | None = 3,
     ):  # fmt: skip
         super().__init__()
 
@@ -121,7 +122,10 @@ class Defaults(nn.Module):
     [
         ("rate", [0.5, 2, None], ["abc", True, [1]]),
         ("rank", [8, 0.25, None], ["abc", True]),
-        ("flag", [True, 2, 0.5], ["yes", []]),
+        ("flag", [True, 2, 0.5, None], ["yes", []]),
+        ("most", [5, None], ["abc"]),
+        ("window", [4, [4, 4], "auto"], []),
+        ("scale", [0.5, "auto"], []),
         ("kind", ["b", 1, None], []),
         ("needed", ["b", 1, True, [1]], []),
         ("nothing", ["b", 1, True, [1]], []),
@@ -144,6 +148,21 @@ class SaysCross(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return v
+
+
+class SaysOtherwise(nn.Module):
+    def __init__(self, mask_form: str = "causal", pad_to: int = 0) -> None:
+        super().__init__()
+        self.said = mask_form, pad_to
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+def test_a_default_that_means_nothing_to_the_adapter_is_the_constructors_alone() -> None:
+    layer: Any = built(SaysOtherwise)
+    assert (layer.config.mask_form, layer.config.pad_to) == ("", 1)
+    assert layer.inner.bidirectional.said == ("causal", 0)
 
 
 def test_a_name_that_a_constructor_shares_with_the_adapter_keeps_its_default() -> None:

@@ -1,0 +1,40 @@
+"""Somebody's module in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+
+class Directions(nn.Module):
+    """Somebody's module; where it is causal by construction there are two, of one set of
+    parameters."""
+
+    def __init__(self, build: Callable[[bool], nn.Module], *, two: bool) -> None:
+        super().__init__()
+        generator = torch.get_rng_state()
+        self.bidirectional = build(False)
+        self.causal: nn.Module | None = None
+        if two:
+            after = torch.get_rng_state()
+            torch.set_rng_state(generator)
+            self.causal = build(True)
+            torch.set_rng_state(after)
+            _tie(self.causal, self.bidirectional)
+
+    def of(self, causal: bool) -> nn.Module:
+        """Return the module of a direction."""
+        return self.causal if causal and self.causal is not None else self.bidirectional
+
+
+def _tie(module: nn.Module, to: nn.Module) -> None:
+    """Give a module the parameters of another where names and shapes agree."""
+    theirs = dict(to.named_parameters(remove_duplicate=False))
+    for name, parameter in list(module.named_parameters(remove_duplicate=False)):
+        other = theirs.get(name)
+        if other is not None and other.shape == parameter.shape:
+            owner, _, leaf = name.rpartition(".")
+            # Not registered behind its back: recurrent modules keep a list of their own.
+            setattr(module.get_submodule(owner), leaf, other)
