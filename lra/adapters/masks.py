@@ -55,7 +55,7 @@ def refuse_unmasked(layer: Layer, context: Context) -> None:
     if padded and layer.card.capabilities.padding == "none":
         raise UnsupportedError(
             f"{layer.name} cannot mask padding; give it an argument `mask`, "
-            "or choose tasks whose rows have one length: image, pathfinder"
+            "or choose tasks whose rows have one length, such as image"
         )
 
 

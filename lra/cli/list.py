@@ -10,8 +10,8 @@ import click
 from lra.cli import flags
 
 LEGEND = """\
-time: growth with n queries, m keys and the width d; the other letters are the mechanism's settings
-causal: strict (no output feels a later input), values-only (later inputs may choose which keys), no
+time: growth with n queries, m keys and the width d; other letters are settings of the mechanism
+causal: strict (no output feels a later input), values-only (later inputs may choose keys), or no
 padding: content (it changes nothing), length (how much there is may), none (takes no padded rows)
 decode: step by step, exact (as in one pass), approximate, none"""
 """What stands in the columns of `lra list impls`, as `lra.core.cards` has it."""

@@ -130,6 +130,9 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
     ]
     if rows:
         click.echo(tabulate(rows, headers=("", "law", "", "cases"), tablefmt="plain"))
+    for first, *others in groups:
+        if others:
+            click.echo(f"  like {first.law}: {', '.join(finding.law for finding in others)}")
     for first, *_ in groups:
         if first.verdict == "failed" and first.case is not None:
             click.echo(f"  again: {_again(job, first, settings, full=full)}")
@@ -138,14 +141,17 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
 
 
 def _folded(findings: list[Finding]) -> list[list[Finding]]:
-    """Put findings that say the same together, at the place of the first, where they are many."""
+    """Put findings that end alike together, at the place of the first, where they are many.
+
+    What holds unclaimed stands alone: it is pointed out.
+    """
     alike: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         alike.setdefault((finding.verdict, finding.detail), []).append(finding)
     groups = []
     for finding in findings:
         same = alike[finding.verdict, finding.detail]
-        if not finding.detail or len(same) < MANY:
+        if not finding.detail or finding.verdict == "unclaimed" or len(same) < MANY:
             groups.append([finding])
         elif finding is same[0]:
             groups.append(same)

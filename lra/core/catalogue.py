@@ -22,7 +22,7 @@ from typing import Any, Literal
 import msgspec
 
 from lra.core import peers
-from lra.core.errors import LraError, UsageError, nearest
+from lra.core.errors import LraError, UsageError, close, nearest
 from lra.core.hashing import value_hash
 
 Kind = Literal["mechanism", "position", "task"]
@@ -178,20 +178,19 @@ def load(target: Target) -> Callable[..., Any]:
         return _only_class(module, target)
     found = getattr(module, target.attribute, None)
     if not callable(found):
-        where = Path(target.module).name
-        raise MisnamedError(f"{where}: {nearest('class', target.attribute, _members(module))}")
+        raise MisnamedError(f"{Path(target.module).name}: {_nearest(module, target.attribute)}")
     return found  # type: ignore[no-any-return]
 
 
-def _members(module: ModuleType) -> list[str]:
-    """Return the names of what could have been meant: defined in a module, or below it."""
-    return [
-        name
-        for name, member in vars(module).items()
-        if callable(member)
-        and not name.startswith("_")
-        and str(getattr(member, "__module__", "")).startswith(module.__name__)
-    ]
+def _nearest(module: ModuleType, name: str) -> UsageError:
+    """Return what to say of a name that a module has not: the closest of all that it offers, or a
+    list of what it or a module below it defines."""
+    offered = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
+    if close(name, offered):
+        return nearest("class or function", name, offered)
+    homes = {key: str(getattr(vars(module)[key], "__module__", "")) for key in offered}
+    own = [key for key, home in homes.items() if home.startswith(module.__name__)]
+    return nearest("class or function", name, own)
 
 
 def _ours(kind: Kind) -> dict[str, str]:

@@ -34,15 +34,20 @@ class StoreError(LraError):
     """The record store cannot be read, written or locked."""
 
 
+def close(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known name that is most like this one, if any is."""
+    return difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+
+
 def nearest(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """Return the error for an unknown `name`, with the closest known one, or all if few.
 
     `kind` is the singular noun to print ("mechanism", "task", "scale", ...).
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    if close:
-        hint = f"did you mean '{close[0]}'?"
+    found = close(name, names)
+    if found:
+        hint = f"did you mean '{found[0]}'?"
     elif len(names) > LISTED:
         hint = f"none of the {len(names)} there is like it; check the spelling"
     else:

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-_OURS = Path(__file__).resolve().parents[1]
+_ROOT = Path(__file__).resolve().parents[2]
+_OURS = tuple(_ROOT / room for room in ("attention_impls", "lra", "tasks"))
 
 
 def place(error: BaseException, module: str = "") -> str:
@@ -27,19 +28,22 @@ def place(error: BaseException, module: str = "") -> str:
 
 
 def _homes(module: str) -> list[Path]:
-    """The folder of a file, the folders of a package, or the one file of a module."""
+    """The folder of a file, the folders of a package, or the one file of a module, as all that is
+    ours is."""
     if module.endswith(".py"):
         return [Path(module).parent]
+    top = module.partition(".")[0]
+    ours = top in {room.name for room in _OURS}
     places: Iterable[str | None] = []
     with suppress(ImportError, ValueError):
-        spec = importlib.util.find_spec(module.partition(".")[0])
+        spec = importlib.util.find_spec(module if ours else top)
         if spec is not None:
-            places = spec.submodule_search_locations or [spec.origin]
+            places = (not ours and spec.submodule_search_locations) or [spec.origin]
     return [Path(place) for place in places if place is not None]
 
 
 def _lies_in(file: Path, home: Path) -> bool:
     """Whether a file is at home there; an environment in somebody's folder is not, nor are we."""
-    if file.is_relative_to(_OURS) and not home.is_relative_to(_OURS):
+    if file != home and any(file.is_relative_to(room) for room in _OURS):
         return False
     return file.is_relative_to(home) and "site-packages" not in file.relative_to(home).parts

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 import traceback
+from contextlib import suppress
 
 import msgspec
 import torch
 
 from lra.core import catalogue
 from lra.core.catalogue import Kind
-from lra.core.errors import LraError, UnsupportedError
+from lra.core.errors import LraError, UnsupportedError, UsageError
 from lra.core.places import place
 from lra.core.records import Failure
 from lra.engine.jobs import Job, Outcome
@@ -23,12 +24,13 @@ from lra.engine.tails import one_line
 
 def failed(error: BaseException, phase: str, job: Job) -> Outcome:
     """Return how a cell ended that raised; print the traceback, unless it is only unsupported."""
-    message = one_line(error) + ("" if isinstance(error, LraError) else _place(error, job))
-    failure = Failure(type=type(error).__name__, message=message, phase=phase)
+    short = Failure(type=type(error).__name__, message=one_line(error), phase=phase)
     if isinstance(error, UnsupportedError):
-        return Outcome(status="unsupported", failure=failure)
+        return Outcome(status="unsupported", failure=short)
     # The tail of the record: all that this process wrote to its standard error.
     traceback.print_exception(error, file=sys.stderr)
+    words = short.message + ("" if isinstance(error, LraError) else _place(error, job))
+    failure = msgspec.structs.replace(short, message=words)
     if _is_out_of_memory(error):
         return Outcome(status="oom", failure=failure)
     if isinstance(error, SystemExit):
@@ -42,9 +44,11 @@ def _place(error: BaseException, job: Job) -> str:
     there, else where it was raised."""
     references: dict[Kind, str] = {"mechanism": job.mechanism, "task": job.task}
     for kind, reference in references.items():
-        target = catalogue.find(kind, reference) if reference else None
-        if target and not target.ours and (inside := place(error, target.module)):
-            return inside
+        # A file that is gone by now must not hide what went wrong.
+        with suppress(UsageError):
+            target = catalogue.find(kind, reference) if reference else None
+            if target and not target.ours and (inside := place(error, target.module)):
+                return inside
     return place(error)
 
 

@@ -216,9 +216,11 @@ class Subject:
             position=position(case.position, layer.dims, self.device),
         )
 
-    def heads(self, case: Case, layer: Layer, context: Context) -> Heads:
-        """Return queries, keys and values as leaves of their own, projected from a case's input."""
-        x_BND, source_BMD = self.inputs(case, dtype=next(layer.parameters()).dtype)
+    def heads(self, case: Case, layer: Layer, context: Context, scale: float = 1.0) -> Heads:
+        """Return queries, keys and values as leaves of their own, projected from a case's input
+        times `scale`."""
+        dtype = next(layer.parameters()).dtype
+        x_BND, source_BMD = self.inputs(case, dtype=dtype, scale=scale)
         x_BND = zero_padding(x_BND, context.query_mask_BN)
         if source_BMD is not None:
             source_BMD = zero_padding(source_BMD, context.key_mask_BM)

@@ -182,3 +182,13 @@ def test_a_slot_of_the_least_share_is_divided_and_has_gradients(dtype: torch.dty
     (dsort,) = torch.autograd.grad(both.square().sum(), sort)
     # However little it is, the only real position is all of the slot.
     assert dsort.isfinite().all() and (dsort * sort).abs().amax().item() < 1e-4
+
+
+def test_a_slot_below_the_least_share_is_as_it_is_and_moves_nothing() -> None:
+    x = torch.tensor([2.0, 0.0]).view(1, 1, 2, 1, 1)
+    sort = torch.tensor([[FLOOR / 2, 1.0], [1.0, FLOOR / 2]]).view(1, 1, 2, 2)
+    shares = (sort @ torch.tensor([[[[1.0], [0.0]]]])).requires_grad_()
+    both = with_sorted(x, sort, shares)
+    assert both[0, 0, 0, 1, 0] == 2.0 * FLOOR / 2
+    (dshares,) = torch.autograd.grad((both * 1e20).sum(), shares)
+    assert dshares[0, 0, 0, 0] == 0.0 and dshares[0, 0, 1, 0] != 0.0

@@ -145,7 +145,7 @@ def test_a_run_trains_strangers_and_goes_on_past_bad_ones(lra, folder: Path) -> 
         assert ends[name, "quality"] == ends[name, "efficiency"] == ("ok", "")
     unable = (
         "BuiltCausal cannot mask padding; give it an argument `mask`, "
-        "or choose tasks whose rows have one length: image, pathfinder"
+        "or choose tasks whose rows have one length, such as image"
     )
     assert ends["BuiltCausal", "quality"] == ("unsupported", unable)
     assert ends["BuiltCausal", "efficiency"] == ("ok", "")
@@ -183,7 +183,10 @@ def test_a_setting_that_is_needed_is_asked_for(lra, folder: Path) -> None:
 def test_a_wrong_name_in_a_file_is_one_line(lra, folder: Path, verb: list[str]) -> None:
     ran = lra(*verb, "--impl", "zoo.py:Keps,identity")
     (line,) = ran.stderr.splitlines()
-    assert line == "lra: mechanism 'Keps': zoo.py: unknown class 'Keps'; did you mean 'Keeps'?"
+    assert (
+        line
+        == "lra: mechanism 'Keps': zoo.py: unknown class or function 'Keps'; did you mean 'Keeps'?"
+    )
     assert ran.returncode == 2 and not ran.stdout and not (folder / "results").exists()
 
 
@@ -191,7 +194,7 @@ def test_a_wrong_name_in_a_package_is_one_line(lra) -> None:
     ran = lra("verify", "--impl", "torch.nn:MultiHeadAtention")
     (line,) = ran.stderr.splitlines()
     assert line.endswith(
-        "torch.nn: unknown class 'MultiHeadAtention'; did you mean 'MultiheadAttention'?"
+        "torch.nn: unknown class or function 'MultiHeadAtention'; did you mean 'MultiheadAttention'?"
     )
 
 

@@ -178,6 +178,10 @@ def test_laws_that_end_alike_are_one_row_and_one_command(lra, tmp_path: Path) ->
     count = sum(finding["verdict"] == "failed" for finding in found)
     first = next(finding for finding in found if finding["verdict"] == "failed")
     assert f" {first['law']} and {count - 1} more " in failed and first["detail"] in failed
+    (others,) = (row for row in rows if row.startswith(f"  like {first['law']}: "))
+    for finding in found:
+        if finding["verdict"] == "failed" and finding != first:
+            assert finding["law"] in others
     # Laws that are asked for by name have a row each.
     ran = lra("verify", "--impl", "mine.py", "--check", "output,batch,strides")
     assert ran.stdout.count("FAILED") == ran.stdout.count("again: ") == 3 and count > 3

@@ -194,9 +194,28 @@ def test_a_plugin_that_cannot_be_imported_says_why_and_harms_nobody(
 
 def test_a_name_that_a_module_has_not_is_refused(describer: Describer, plugin: Path) -> None:
     plugin.write_text(PLUGIN.replace("class Plugin", "class Plugins"))
-    words = r"^task 'Plugin': plugin.py: unknown class 'Plugin'; did you mean 'Plugins'\?$"
+    words = (
+        r"^task 'Plugin': plugin.py: unknown class or function 'Plugin'; did you mean 'Plugins'\?$"
+    )
     with pytest.raises(UsageError, match=words):
         describer.describe(target(plugin))
+
+
+def test_the_nearest_name_may_come_from_elsewhere_and_a_list_has_the_modules_own(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from torch.nn import MultiheadAttention\n\n\ndef my_attention(q, k, v):\n    return v\n"
+    )
+    for name, words in {
+        "MultiheadAtention": "did you mean 'MultiheadAttention'?",
+        "my_atention": "did you mean 'my_attention'?",
+        "Zzz": "choose from: my_attention",
+    }.items():
+        with pytest.raises(UsageError) as error:
+            catalogue.load(catalogue.find("mechanism", f"{file}:{name}"))
+        assert str(error.value) == f"mine.py: unknown class or function '{name}'; {words}"
 
 
 def test_somebodys_installed_package_is_never_imported_here(

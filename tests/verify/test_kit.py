@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from attention_impls.contract import Context, Dims, MechanismConfig
+from attention_impls.contract import Context, Dims, Heads, MechanismConfig
 from lra.core.cards import Capabilities
 from lra.core.errors import UsageError
 from lra.core.findings import Case, Finding, parse
@@ -185,6 +185,34 @@ def test_what_hangs_where_nothing_is_claimed_hides_no_failure() -> None:
         "",
     )
     assert (found["batch"].verdict, found["strides"].verdict) == ("failed", "held")
+
+
+class Decays(Dense):
+    """What each position reads fades by rates in (0, 1), which are made with the heads."""
+
+    card = card(softmax="never")
+
+    def project(self, x: Tensor, context: Context, source: Tensor | None, state: Any) -> Heads:
+        heads = super().project(x, context, source, state)
+        return heads._replace(extra={"rates": x.mean(-1)[:, None, :, None].sigmoid()})
+
+    def attend(  # type: ignore[override]
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        context: Context,
+        state: Any = None,
+        *,
+        rates: Tensor,
+    ) -> tuple[Tensor, Any]:
+        out, state = super().attend(q, k, v, context, state)
+        return out * rates.cumprod(2), state
+
+
+def test_what_goes_with_the_heads_is_no_larger_than_an_input_makes_it() -> None:
+    (law,) = kit.select(["extremes"])
+    assert kit.try_law(law, Subject(Decays, Decays.Config())).verdict == "held"
 
 
 def test_one_bad_length_leaves_the_other_laws_to_be_tried() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import product
 from typing import Any
 
 import torch
@@ -21,7 +20,7 @@ HUGE = 40.0
 """Of one key."""
 
 GROWTHS = (1e1, 1e2, 1e3)
-"""Of whatever else goes with the heads, such as the logits of a sort."""
+"""Of the input that whatever else goes with the heads is made of, such as the logits of a sort."""
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -54,11 +53,12 @@ def check(subject: Subject, case: Case) -> None:
         out = attend(layer, heads._replace(k_BGMK=one), context)
         leaves = {"the queries": q, "the keys": one, "the values": v}
         _finite(out, leaves, _under("one key", HUGE))
-    for name, growth in product(_numbers(heads.extra), GROWTHS):
-        grown = heads.extra[name].mul(growth).requires_grad_()
-        out = attend(layer, heads._replace(extra={**heads.extra, name: grown}), context)
-        leaves = {"the values": v, f"'{name}'": grown}
-        _finite(out, leaves, _under(f"'{name}'", growth))
+    for growth in GROWTHS if _numbers(heads.extra) else ():
+        extra = subject.heads(case, layer, context, scale=growth).extra
+        grown = {name: extra[name].requires_grad_() for name in _numbers(extra)}
+        out = attend(layer, heads._replace(extra={**extra, **grown}), context)
+        leaves = {"the values": v, **{f"'{name}'": x for name, x in grown.items()}}
+        _finite(out, leaves, f" with {' and '.join(grown)} of {growth:g} times the input")
 
 
 def _numbers(extra: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,57 @@
+"""What a worker says of a cell that raised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from engine_jobs import TOYS, timing
+
+from lra.core.errors import LraError, UnsupportedError
+from lra.engine.failures import failed
+from lra.engine.jobs import Job, Outcome
+
+
+def ended(error: BaseException, job: Job) -> Outcome:
+    try:
+        raise error
+    except BaseException as raised:
+        return failed(raised, "train", job)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (ValueError("boom"), "error"),
+        (MemoryError("boom"), "oom"),
+        (UnsupportedError("boom"), "unsupported"),
+        (LraError("boom"), "error"),
+    ],
+)
+def test_an_exception_is_a_status_with_its_words(
+    tmp_path: Path, error: BaseException, status: str
+) -> None:
+    outcome = ended(error, timing("Toy", tmp_path))
+    assert outcome.status == status and outcome.failure is not None
+    own_words = isinstance(error, LraError)
+    assert outcome.failure.message.startswith("boom" if own_words else "boom (test_failures.py, ")
+    assert (outcome.failure.type, outcome.failure.phase) == (type(error).__name__, "train")
+
+
+@pytest.mark.parametrize("gone", ["gone.py:Toy", "no_such_module_here:Toy", "nothing-of-this-name"])
+def test_what_cannot_be_found_any_more_hides_no_error(tmp_path: Path, gone: str) -> None:
+    job = timing("Toy", tmp_path)
+    job = Job(cell=job.cell, mechanism=gone, cache=job.cache)
+    outcome = ended(ValueError("boom"), job)
+    assert outcome.failure is not None
+    assert outcome.failure.message.startswith("boom (test_failures.py, line ")
+
+
+def test_the_line_of_whoever_wrote_the_mechanism_comes_first(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(f"import runpy\n\nrunpy.run_path({str(TOYS)!r})['Toy'](None)\n")
+    job = Job(cell=timing("Toy", tmp_path).cell, mechanism=f"{file}:Mine", cache=str(tmp_path))
+    with pytest.raises(Exception) as caught:
+        exec(compile(file.read_text(), str(file), "exec"))
+    outcome = failed(caught.value, "build", job)
+    assert outcome.failure is not None and outcome.failure.message.endswith(" (mine.py, line 3)")
