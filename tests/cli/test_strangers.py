@@ -194,7 +194,7 @@ def test_a_wrong_name_in_a_package_is_one_line(lra) -> None:
     ran = lra("verify", "--impl", "torch.nn:MultiHeadAtention")
     (line,) = ran.stderr.splitlines()
     assert line.endswith(
-        "torch.nn: unknown class or function 'MultiHeadAtention'; did you mean 'MultiheadAttention'?"
+        "unknown class or function 'MultiHeadAtention'; did you mean 'MultiheadAttention'?"
     )
 
 

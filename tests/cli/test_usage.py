@@ -39,10 +39,7 @@ MISTAKES = {
     "time": (["run", "--impl", "full", "--budget", "soon"], "write e.g. 90s, 9m or 2h"),
     "endless time": (["run", "--impl", "full", "--timeout", "nan"], "--timeout 'nan' has no end"),
     "store": (["report", "--store", "nowhere"], "no store at 'nowhere'"),
-    "class": (
-        ["run", "--impl", "os:Full"],
-        "os: unknown class or function 'Full'; choose from: PathLike, ",
-    ),
+    "class": (["run", "--impl", "os:Qqqq"], "class or function 'Qqqq'; choose from: PathLike, "),
     "class of many": (["run", "--impl", "torch.nn:Qqqq"], "there is like it; check the spelling"),
     "file": (["run", "--impl", "mine.py:Mine"], "no file 'mine.py'"),
 }
