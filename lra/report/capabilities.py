@@ -8,13 +8,12 @@ from lra.core.cells import VerifyCell
 from lra.core.findings import Finding
 from lra.core.peers import PREFIX
 from lra.core.records import Record
+from lra.report.configs import in_force, labelled
 from lra.report.table import Cell, Row, Section, Table
 from lra.report.words import (
     count,
     ending,
     flat,
-    in_force,
-    labelled,
     listing,
     machine_words,
     visible,

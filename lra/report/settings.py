@@ -1,46 +1,15 @@
-"""Settings in words: which of them say something, and where training and timing differ in them."""
+"""Mechanisms that were trained with other settings than they were timed with, in words."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from lra.report.configs import told_apart
 from lra.report.entries import Entry, Origin
-from lra.report.words import differing, flat, in_force, listing
-
-_SWITCHES: dict[str, Any] = {
-    "mask_form": "",
-    "mask_per_head": False,
-    "always_mask": False,
-    "cross": True,
-    "pad_to": 1,
-    "options": {},
-}
-"""How an adapter calls somebody's class, when nobody chose otherwise."""
-_CONFIGURED: dict[str, Any] = {
-    **_SWITCHES,
-    "mask_form": "additive",
-    "mask_per_head": True,
-}
-"""The same where the class is built from a configuration object."""
-
-
-def chosen(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return a configuration as text, without what is none and without an adapter's switches that
-    stand at their defaults.
-
-    Records hold every default filled in and not which they were, so those of the adapters are
-    repeated here.
-    """
-    default: dict[str, Any] = {}
-    if config.keys() >= {"mask_form", "mask_per_head", "always_mask"}:
-        kinds = [_CONFIGURED, _SWITCHES] if "options" in config else [_SWITCHES]
-        default = max(kinds, key=lambda kind: sum(config[k] == kind.get(k) for k in config))
-    said = {key: v for key, v in in_force(config).items() if v != default.get(key)}
-    return {key: text for key, text in flat(said).items() if key}
-
+from lra.report.words import listing
 
 _ONE_BY_ONE = 3
 """So many mechanisms get a sentence each."""
@@ -77,7 +46,7 @@ def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], Setting
         beside = timed["run"][entry.mechanism] or timed["reference"][entry.mechanism]
         free = [one for name, one in beside.items() if name not in labels]
         other = beside.get(label, free[0] if len(free) == len(beside) == 1 else config)
-        here, there = differing([flat(json.loads(c)) for c in (config, other)])
+        here, there = told_apart([json.loads(c) for c in (config, other)])
         if here != there:
             found[scale, label] = Settings(here, there)
     return found

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from lra.core.protocol import Machine, Mechanism
+from lra.core.protocol import Machine
 from lra.core.records import Failure, Status
 
 STATUS: dict[Status, str] = {
@@ -133,11 +133,6 @@ def flat(value: Any) -> dict[str, str]:
     return found
 
 
-def in_force(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration without what is none, which records of an earlier version lack."""
-    return {key: value for key, value in config.items() if plain(value) != plain(None)}
-
-
 def plain(value: Any) -> str:
     """Return a setting as text: `none`, `yes`, `0.002`, `(0.9, 0.98)`."""
     if value is None or value in ((), [], {}):
@@ -161,13 +156,3 @@ def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
         ", ".join(f"{key.rpartition('.')[2]}={one[key]}" for key in varying if key in one)
         for one in settings
     ]
-
-
-def labelled(mechanisms: Sequence[Mechanism]) -> list[str]:
-    """Return each one's name, with its settings where several of that name differ."""
-    labels = []
-    for one in mechanisms:
-        twins = [flat(other.config) for other in mechanisms if other.name == one.name]
-        own = differing(twins)[twins.index(flat(one.config))]
-        labels.append(visible(f"{one.name} ({own})" if own else one.name))
-    return labels

@@ -16,12 +16,13 @@ def check(name: str, started: str, verdicts: dict[str, Any], **fields: Any) -> R
     source = fields.pop("source", "a")
     method = fields.pop("method", {})
     status = fields.pop("status", "ok")
+    config = fields.pop("config", {})
     cell = VerifyCell(
         machine=HERE,
         torch="2.13.0",
         threads=1,
         measure_hash="m",
-        mechanism=mechanism(name, source),
+        mechanism=mechanism(name, source, **config),
         form=fields.pop("form", "short"),
         **fields,
     )

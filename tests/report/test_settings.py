@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
-import pytest
-
-from lra.adapters.hugging_face import OPTIONS, HuggingFaceConfig
-from lra.adapters.masks import MaskedConfig
-from lra.adapters.module import ModuleConfig
 from lra.report.assemble import assemble
 from lra.report.select import join
-from lra.report.settings import chosen, in_words, trained_and_timed
+from lra.report.settings import in_words, trained_and_timed
 
 from .sample import efficiency, mechanism, quality
 
@@ -121,30 +115,3 @@ def test_a_setting_that_a_later_version_added_is_no_difference_where_it_is_none(
     chosen = mechanism("performer", features=32, parity="lra2021")
     labels = {kept.label for kept in join([newer, quality(chosen, "text")], []).kept}
     assert labels == {"performer (parity=none)", "performer (parity=lra2021)"}
-
-
-_CONFIGURED: dict[str, object] = {OPTIONS: {}}
-ADAPTERS = [
-    msgspec.to_builtins(MaskedConfig()),
-    msgspec.to_builtins(ModuleConfig()),
-    {**msgspec.to_builtins(ModuleConfig()), **_CONFIGURED},
-    {**msgspec.to_builtins(HuggingFaceConfig()), **_CONFIGURED},
-]
-
-
-@pytest.mark.parametrize("defaults", ADAPTERS)
-def test_switches_of_adapters_are_said_only_where_they_were_chosen(
-    defaults: dict[str, object],
-) -> None:
-    assert chosen(defaults) == {}
-    assert chosen({**defaults, "temperature": 0.5}) == {"temperature": "0.5"}
-    assert chosen({**defaults, "mask_form": "ignore"}) == {"mask_form": "ignore"}
-    assert chosen({**defaults, "always_mask": True}) == {"always_mask": "yes"}
-    if OPTIONS in defaults:
-        assert chosen({**defaults, OPTIONS: {"layers": 2}}) == {"options.layers": "2"}
-
-
-def test_settings_of_ours_are_all_said() -> None:
-    assert chosen({"pad_to": 1, "window": 8}) == {"pad_to": "1", "window": "8"}
-    assert chosen({"parity": "none", "kv_heads": None, "rank": 0}) == {"rank": "0"}
-    assert chosen({}) == {}
