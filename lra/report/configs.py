@@ -18,15 +18,11 @@ _SWITCHES: dict[str, Any] = {
 }
 """How an adapter calls somebody's class, when nobody chose otherwise. Records hold every default
 filled in and not which they were, so they are repeated here."""
-_CONFIGURED: dict[str, Any] = {
-    **_SWITCHES,
-    "mask_form": "additive",
-    "mask_per_head": True,
-}
-"""The same where the class is built from a configuration object as Hugging Face's are."""
-_BY_KIND = tuple(key for key in _SWITCHES if _SWITCHES[key] != _CONFIGURED[key])
-"""What stands at a default or not according to the kind of adapter, where there are options: of
-these there are two kinds, which a record does not tell apart."""
+_BY_KIND = ("mask_form", "mask_per_head")
+"""Those of which classes that are built from options have either the defaults above or others,
+according to the kind of adapter, which a record does not tell."""
+_CONFIGURED = ("additive", True)
+"""Those others."""
 
 
 def in_force(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,7 +30,7 @@ def in_force(config: Mapping[str, Any]) -> dict[str, Any]:
     their defaults: records of an earlier version lack them. Configurations that differ stay so.
     """
     default: dict[str, Any] = {}
-    if config.keys() >= {"mask_form", "mask_per_head", "always_mask"}:
+    if _is_adapted(config):
         kept = _BY_KIND if "options" in config else ()
         default = {key: value for key, value in _SWITCHES.items() if key not in kept}
     return {
@@ -45,13 +41,22 @@ def in_force(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def chosen(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return as text what of a configuration is in force, and which kind's defaults are not."""
-    default: dict[str, Any] = {}
-    if "options" in config and config.keys() >= {"mask_form", "mask_per_head", "always_mask"}:
-        kinds = [_CONFIGURED, _SWITCHES]
-        default = max(kinds, key=lambda kind: sum(config[k] == kind.get(k) for k in config))
-    said = {key: v for key, v in in_force(config).items() if v != default.get(key)}
+    """Return as text what of a configuration is in force and was chosen.
+
+    With options, how masks are given is left out where it is the default of one kind of adapter;
+    else all of it is said, as it is unknown which part was chosen.
+    """
+    said = in_force(config)
+    if "options" in config and _is_adapted(config):
+        masks = tuple(config[key] for key in _BY_KIND)
+        if masks in (_CONFIGURED, tuple(_SWITCHES[key] for key in _BY_KIND)):
+            said = {key: value for key, value in said.items() if key not in _BY_KIND}
     return flat(said)
+
+
+def _is_adapted(config: Mapping[str, Any]) -> bool:
+    """Whether it is of somebody's class, called through an adapter."""
+    return config.keys() >= {"mask_form", "mask_per_head", "always_mask"}
 
 
 def told_apart(configs: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -37,10 +37,26 @@ def test_switches_of_adapters_are_said_only_where_they_were_chosen(
 ) -> None:
     assert chosen(defaults) == {}
     assert chosen({**defaults, "temperature": 0.5}) == {"temperature": "0.5"}
-    assert chosen({**defaults, "mask_form": "ignore"}) == {"mask_form": "ignore"}
+    assert chosen({**defaults, "mask_form": "ignore"})["mask_form"] == "ignore"
     assert chosen({**defaults, "always_mask": True}) == {"always_mask": "yes"}
     if OPTIONS in defaults:
         assert chosen({**defaults, OPTIONS: {"layers": 2}}) == {"options.layers": "2"}
+
+
+def test_how_masks_are_given_is_said_in_full_where_no_kind_of_adapter_has_it_so() -> None:
+    for defaults in ADAPTERS[2:]:
+        reformer = {**defaults, "mask_form": "keep", "mask_per_head": False, "pad_to": 8}
+        options = {**reformer, "always_mask": True, OPTIONS: {"length": 8}}
+        assert chosen(options) == {
+            "mask_form": "keep",
+            "mask_per_head": "no",
+            "always_mask": "yes",
+            "pad_to": "8",
+            "options.length": "8",
+        }
+        half = {**defaults, "mask_form": "additive", "mask_per_head": False}
+        assert chosen(half) == {"mask_form": "additive", "mask_per_head": "no"}
+    assert chosen({**ADAPTERS[1], "mask_form": "keep"}) == {"mask_form": "keep"}
 
 
 def test_settings_of_ours_are_all_said() -> None:
