@@ -14,6 +14,7 @@ from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
 from lra.report.settings import in_words, trained_and_timed
 from lra.report.table import Cell, Row, Table
+from lra.report.unlike import Unlike
 from lra.report.words import NO_VALUE, NOT_RUN, STATUS, count, listing
 
 _FIGURES = 10
@@ -29,8 +30,7 @@ def answer(
     """Return the sentences to read first; at least one."""
     sentences: list[str] = []
     for one in quality:
-        sentences += _quality(one, name_scale=len(quality) > 1)
-    sentences += [one.sentence for one in selection.unlike]
+        sentences += _quality(one, selection.unlike, name_scale=len(quality) > 1)
     for cost in costs:
         if not cost.reference_only:
             sentences += _costs(cost)
@@ -47,12 +47,15 @@ def _subjects(table: Table) -> list[Row]:
     return asked or [row for row in own if row.mechanism == EXACT] or own
 
 
-def _quality(quality: QualityTable, *, name_scale: bool) -> list[str]:
+def _quality(quality: QualityTable, unlike: Sequence[Unlike], *, name_scale: bool) -> list[str]:
     table, subjects = quality.table, _subjects(quality.table)
     if len(subjects) * len(quality.columns) > _FIGURES:
         sentences = [_best(quality, subjects)]
     else:
         sentences = [_per_task(quality, row) for row in subjects]
+    for one in unlike:
+        titles = [column.title for column in quality.columns if column.protocol in one.protocols]
+        sentences += [one.sentence(titles)] if titles else []
     return [f"{table.title}:", *sentences] if name_scale else sentences
 
 

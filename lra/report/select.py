@@ -52,7 +52,7 @@ class Selection(msgspec.Struct, frozen=True):
     unrelated: int
     """Reference records left out because nothing in the run shares their protocol."""
     unlike: tuple[Unlike, ...] = ()
-    """Tasks of the run for which the reference has only other protocols."""
+    """Protocols of the run for whose tasks the reference has only other protocols."""
 
 
 def join(

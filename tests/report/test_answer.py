@@ -11,7 +11,7 @@ from lra.report.quality import quality_tables
 from lra.report.select import join
 from lra.report.words import TIMES
 
-from .sample import THERE, TRAINING, baseline, efficiency, quality
+from .sample import THERE, TRAINING, baseline, data, efficiency, quality
 
 
 def _answer(records: list[Record], reference: list[Record] | None = None) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ def test_reference_rows_of_other_settings_are_missed_in_a_sentence() -> None:
     reference = [quality(name, "text", 0.9) for name in ("sdpa", "identity")]
     reference.append(quality("sdpa", "image", 0.9))
     why = (
-        "Reference rows are not shown on image and text: they were trained with other settings "
+        "Reference rows are not shown on text and image: they were trained with other settings "
         "(training.steps)"
     )
     assert _answer(run, reference)[1:] == (
@@ -127,6 +127,47 @@ def test_reference_rows_of_other_settings_are_missed_in_a_sentence() -> None:
     assert _answer([*run, *own], reference)[1:] == (f"{why}.",)
     assert len(_answer([quality("a", "text", 0.7)], reference)) == 1
     assert len(_answer(run, [quality("sdpa", "text", scale="small")])) == 1
+
+
+def test_reference_rows_are_missed_in_the_columns_and_at_the_scale_that_lack_them() -> None:
+    fewer = msgspec.structs.replace(TRAINING, steps=200)
+    run = [quality("a", "text", 0.6, training=fewer), quality("a", "text", 0.7)]
+    reference = [quality("sdpa", "text", 0.9)]
+    why = (
+        "Reference rows are not shown on text (steps=200): they were trained with other settings "
+        "(training.steps); add --baselines to train exact attention and no mixing with these."
+    )
+    own, told = _answer(run, reference)
+    assert "70.0 % on text (steps=300) (sdpa 90.0 %)" in own and told == why
+    run = [quality("a", "text"), quality("a", "text", scale="small", training=fewer)]
+    run.append(quality("a", "image", scale="tiny"))
+    told = _answer(run, [*reference, quality("sdpa", "text", scale="small")])
+    assert [t.partition(" on text: ")[0] for t in told] == [
+        "Test accuracy at scale mini:",
+        "a: 50.0 % on text (sdpa 90.0 %).",
+        "Test accuracy at scale small:",
+        "a: 50.0 % on text.",
+        "Reference rows are not shown",
+        "Test accuracy at scale tiny:",
+        "a: 50.0 % on image.",
+    ]
+
+
+def test_of_several_reference_protocols_the_closest_is_told() -> None:
+    here = msgspec.structs.replace(TRAINING, steps=200)
+    far = msgspec.structs.replace(TRAINING, batch=64, warmup=50)
+    for reference in ([TRAINING, far], [far, TRAINING]):
+        other = [quality("sdpa", "text", training=training) for training in reference]
+        (told,) = _answer([quality("a", "text", training=here)], other)[1:]
+        assert "(training.steps);" in told
+
+
+def test_the_hash_of_data_is_told_only_where_nothing_else_differs() -> None:
+    fewer = msgspec.structs.replace(TRAINING, steps=200)
+    reference = [quality("sdpa", "text", data_spec=data("text", hash="0" * 20))]
+    for training, named in ((fewer, "(training.steps);"), (TRAINING, "(data.hash);")):
+        (told,) = _answer([quality("a", "text", training=training)], reference)[1:]
+        assert named in told
 
 
 def test_the_cheapest_of_many_are_at_the_longest_length_that_has_a_ratio() -> None:
