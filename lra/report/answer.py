@@ -123,11 +123,11 @@ def _unranked(quality: QualityTable, rows: Sequence[Row]) -> str:
     """Which mechanisms are not compared, and what they lack; of many only how many they are."""
     if len(rows) > _SENTENCES:
         return f" {len(rows)} of them lack some of these and are not compared."
-    tasks = quality.mean_of or tuple(column.task for column in quality.columns)
+    needed = quality.averaged or quality.columns
     parts = []
     for row in rows:
         places = zip(quality.columns, row.cells, strict=False)
-        lacking = [c.title for c, cell in places if c.task in tasks and cell.value is None]
+        lacking = [c.title for c, cell in places if c in needed and cell.value is None]
         parts.append(f"{row.label} (no figure on {listing(lacking)})")
     return f" Not compared: {listing(parts)}." if parts else ""
 

@@ -92,6 +92,24 @@ def test_only_mechanisms_with_all_tasks_are_compared_and_the_others_named() -> N
     )
 
 
+def test_of_a_task_only_the_column_in_the_mean_is_lacking() -> None:
+    fewer = msgspec.structs.replace(TRAINING, steps=200)
+    run = [quality(n, t, 0.5) for n in ("a", "b", "c") for t in ("listops", "text")]
+    run += [quality("d", "text", 0.9), quality("e", "listops", training=fewer)]
+    run += [quality(n, "pathx", 0.5) for n in ("a", "b")]
+    (told, *_) = _answer(run)
+    assert told.endswith(
+        " Not compared: d (no figure on listops (steps=300)) and e (no figure on listops "
+        "(steps=300) and text)."
+    )
+
+
+def test_of_one_column_all_without_a_figure_are_not_compared() -> None:
+    run = [quality(f"x{n}", "text", 0.5) for n in range(10)]
+    told = _answer([*run, quality("y", "text", status="oom")])[0]
+    assert told.endswith(" Not compared: y (no figure on text).")
+
+
 def test_an_anchor_without_a_figure_gives_way_to_the_reference_task_by_task() -> None:
     run = [quality("a", task, 0.7) for task in ("text", "image")] + [
         quality("identity", "text", 0.1)
@@ -108,6 +126,14 @@ def test_the_fastest_is_said_to_be_so_only_of_those_that_came_so_far() -> None:
     records += [_timed(name, 0.2, 50e6) for name in ("a", "sdpa")]
     assert _answer(records)[0].startswith(
         "For a training step of the layer at length 2048, which 1 of 4 mechanisms reached, fastest:"
+    )
+
+
+def test_a_mechanism_reached_a_length_with_its_time_alone() -> None:
+    records = [efficiency(name, 2048, "train", 0.1, None) for name in ("a", "b", "c")]
+    records += [_timed(name, 0.2, 50e6) for name in ("d", "sdpa")]
+    assert _answer(records)[0].startswith(
+        "For a training step of the layer at length 2048, fastest: a"
     )
 
 
