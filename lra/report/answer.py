@@ -187,7 +187,7 @@ def _settings(selection: Selection, quality: Sequence[QualityTable]) -> list[str
     """Which of the asked mechanisms were trained with other settings than they were timed with."""
     asked = {row.variant for one in quality for row in _subjects(one.table)}
     found = trained_and_timed(selection.entries)
-    return in_words({key: one for key, one in found.items() if key[1] in asked}, names_only=True)
+    return in_words(found, {key for key in found if key[1] in asked}, names_only=True)
 
 
 def _not_ok(selection: Selection) -> list[str]:

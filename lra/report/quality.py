@@ -101,7 +101,7 @@ def _table(
         notes=(
             *_notes(columns, averaged, several, bold=any(best.values())),
             *reference_notes(rows),
-            *in_words({key: two for key, two in differences.items() if key in trained}),
+            *in_words(differences, trained),
         ),
     )
     return QualityTable(table, tuple(columns), tuple(averaged))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from lra.report.configs import told_apart
@@ -12,7 +12,7 @@ from lra.report.entries import Entry, Origin
 from lra.report.words import listing
 
 _ONE_BY_ONE = 3
-"""So many mechanisms get a sentence each."""
+"""So many mechanisms of a scale get a sentence each."""
 
 
 class Settings(NamedTuple):
@@ -52,27 +52,33 @@ def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], Setting
     return found
 
 
-def in_words(found: Differences, *, names_only: bool = False) -> list[str]:
-    """Say how settings differ: of a few mechanisms one by one, of many in a sentence per scale."""
-    if len(found) <= _ONE_BY_ONE:
-        return [
-            f"{label} was trained at scale {scale} with {one.trained}, and timed with {one.timed}."
-            for (scale, label), one in found.items()
-        ]
+def in_words(
+    found: Differences, shown: Collection[tuple[str, str]], *, names_only: bool = False
+) -> list[str]:
+    """Say how settings of those `shown`, by scale and label, differ: at a scale where few of all
+    `found` do one by one, else in a sentence; with `names_only` that one leaves out the settings.
+    """
     scales: dict[str, dict[str, Settings]] = defaultdict(dict)
     for (scale, label), one in found.items():
         scales[scale][label] = one
     told = []
-    for scale, own in scales.items():
-        if names_only:
+    for scale, everywhere in scales.items():
+        own = {label: one for label, one in everywhere.items() if (scale, label) in shown}
+        if len(everywhere) <= _ONE_BY_ONE:
+            told += [
+                f"{label} was trained at scale {scale} with {one.trained}, and timed with "
+                f"{one.timed}."
+                for label, one in own.items()
+            ]
+        elif own and names_only:
             told.append(
-                f"Trained at scale {scale} with other settings than they were timed with, which "
-                f"the tables name: {listing([*own])}."
+                f"Trained at scale {scale} and timed with other settings, which the tables name: "
+                f"{listing([*own])}."
             )
-        else:
+        elif own:
             parts = [f"{label} with {one.trained} ({one.timed})" for label, one in own.items()]
             told.append(
-                f"Trained at scale {scale} with settings for its lengths, and timed with those in "
-                f"brackets: {'; '.join(parts)}."
+                f"Trained at scale {scale}, and timed with the settings in brackets: "
+                f"{'; '.join(parts)}."
             )
     return told
