@@ -81,7 +81,8 @@ def listing(parts: Sequence[str]) -> str:
 def shortened(texts: Sequence[str], most: int) -> list[str]:
     """Return each text in at most `most` characters, the middle left out; no two become alike.
 
-    Where no such cut tells them apart they are numbered.
+    Where no such cut tells them apart they are numbered. That needs a `most` of 8 and fewer than
+    1000 texts: below, two may become alike or one too long.
     """
     for head in sorted(range(most), key=lambda head: abs(head - most // 3)):
         cuts = [_cut(text, most, head) for text in texts]
