@@ -14,6 +14,7 @@ from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
 from lra.report.settings import in_words, trained_and_timed
 from lra.report.table import Cell, Row, Table
+from lra.report.unlike import Unlike
 from lra.report.words import NO_VALUE, NOT_RUN, STATUS, count, listing
 
 _FIGURES = 10
@@ -29,8 +30,7 @@ def answer(
     """Return the sentences to read first; at least one."""
     sentences: list[str] = []
     for one in quality:
-        sentences += _quality(one, name_scale=len(quality) > 1)
-    sentences += [one.sentence for one in selection.unlike]
+        sentences += _quality(one, selection.unlike, name_scale=len(quality) > 1)
     for cost in costs:
         if not cost.reference_only:
             sentences += _costs(cost)
@@ -47,12 +47,15 @@ def _subjects(table: Table) -> list[Row]:
     return asked or [row for row in own if row.mechanism == EXACT] or own
 
 
-def _quality(quality: QualityTable, *, name_scale: bool) -> list[str]:
+def _quality(quality: QualityTable, unlike: Sequence[Unlike], *, name_scale: bool) -> list[str]:
     table, subjects = quality.table, _subjects(quality.table)
     if len(subjects) * len(quality.columns) > _FIGURES:
         sentences = [_best(quality, subjects)]
     else:
         sentences = [_per_task(quality, row) for row in subjects]
+    for one in unlike:
+        titles = [column.title for column in quality.columns if column.protocol in one.protocols]
+        sentences += [one.sentence(titles)] if titles else []
     return [f"{table.title}:", *sentences] if name_scale else sentences
 
 
@@ -120,11 +123,11 @@ def _unranked(quality: QualityTable, rows: Sequence[Row]) -> str:
     """Which mechanisms are not compared, and what they lack; of many only how many they are."""
     if len(rows) > _SENTENCES:
         return f" {len(rows)} of them lack some of these and are not compared."
-    tasks = quality.mean_of or tuple(column.task for column in quality.columns)
+    needed = quality.averaged or quality.columns
     parts = []
     for row in rows:
         places = zip(quality.columns, row.cells, strict=False)
-        lacking = [c.title for c, cell in places if c.task in tasks and cell.value is None]
+        lacking = [c.title for c, cell in places if c in needed and cell.value is None]
         parts.append(f"{row.label} (no figure on {listing(lacking)})")
     return f" Not compared: {listing(parts)}." if parts else ""
 
@@ -184,7 +187,7 @@ def _settings(selection: Selection, quality: Sequence[QualityTable]) -> list[str
     """Which of the asked mechanisms were trained with other settings than they were timed with."""
     asked = {row.variant for one in quality for row in _subjects(one.table)}
     found = trained_and_timed(selection.entries)
-    return in_words({key: one for key, one in found.items() if key[1] in asked}, names_only=True)
+    return in_words(found, {key for key in found if key[1] in asked}, names_only=True)
 
 
 def _not_ok(selection: Selection) -> list[str]:

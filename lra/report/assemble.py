@@ -97,7 +97,7 @@ def _costs(costs: Sequence[EfficiencyTables], selection: Selection, known: Looks
             ("memory", one.memory),
         ]
         labels = {row.variant for table in one.latency.values() for row in table.rows}
-        notes = in_words({key: two for key, two in differences.items() if key[1] in labels})
+        notes = in_words(differences, {key for key in differences if key[1] in labels})
         for metric, tables in parts:
             sections.append(
                 Section(

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from lra.core.cells import VerifyCell
 from lra.core.findings import Finding
 from lra.core.peers import PREFIX
 from lra.core.records import Record
+from lra.report.configs import in_force, labelled
 from lra.report.table import Cell, Row, Section, Table
 from lra.report.words import (
     count,
     ending,
     flat,
-    in_force,
-    labelled,
     listing,
     machine_words,
     visible,
@@ -38,8 +39,10 @@ BROKEN = "claimed, broken"
 _NOTES = {"skipped": "claimed, not tried", "unclaimed": "holds unclaimed"}
 """Beside a capability, by the verdict on its law."""
 
-OURS = "no: not claimed, and refused. The last column counts claimed laws that held."
+OURS = "The last column counts claimed laws that held."
 _MEANINGS = (
+    "no: neither claimed nor seen to hold. holds unclaimed: held in every case tried, though not "
+    "claimed.",
     "causal: strict, no output feels a later input; values only, none feels a later value, but "
     "later inputs may sway who attends to whom.",
     "cross: queries may read another sequence. decode: exact, position by position gives what all "
@@ -50,7 +53,7 @@ _MEANINGS = (
 )
 PUBLIC = (
     "Called through an adapter. What a signature offers counts as claimed: a causal flag, a mask, "
-    "another sequence."
+    f"another sequence. {OURS}"
 )
 
 
@@ -63,17 +66,20 @@ def capabilities(own: Iterable[Record], reference: Iterable[Record] = ()) -> Sec
     labels = {record.id: label for record, label in zip(found, named, strict=True)}
     notes = {record.id: "reference" for record in committed}
     peers = [record for record in found if _cell(record).mechanism.name.startswith(PREFIX)]
-    tables = (
+    made = (
         _table([r for r in found if r not in peers], labels, notes),
         _table(peers, labels, {**notes, **_packages(peers)}, PUBLIC, "peers"),
         _broken(found, labels),
     )
+    tables = [table for table in made if table is not None]
+    # Whichever stands first explains the words of all: a report may have strangers alone.
+    tables[0] = msgspec.structs.replace(tables[0], notes=_MEANINGS)
     text = (
         "Each mechanism was asked, law by law, for what its card claims; see python -m lra "
-        "verify. What is not claimed is refused.",
+        "verify. In use, what is not claimed is refused; the check tries it where it can.",
         f"Tried on {_builds(found)}.",
     )
-    return Section("capabilities", "Capabilities", text, tuple(t for t in tables if t is not None))
+    return Section("capabilities", "Capabilities", text, tuple(tables))
 
 
 def _packages(records: Iterable[Record]) -> dict[str, str]:
@@ -149,7 +155,6 @@ def _table(
         corner="mechanism",
         columns=(*COLUMNS, "laws held"),
         rows=tuple(rows),
-        notes=_MEANINGS if id == "capabilities" else (),
         numeric=False,
     )
 

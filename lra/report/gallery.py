@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from lra.core.cells import ShowCell
 from lra.core.hashing import value_hash
 from lra.core.records import Record
+from lra.report.configs import in_force, labelled
 from lra.report.picture import Picture
 from lra.report.plots_pattern import pattern_figure
 from lra.report.table import Cell, Row, Section, Table
-from lra.report.words import NO_VALUE, ending, in_force, labelled, percent, visible
+from lra.report.words import NO_VALUE, ending, percent, visible
 
 
 def gallery(records: Iterable[Record]) -> Section | None:

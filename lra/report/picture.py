@@ -6,7 +6,7 @@ import msgspec
 
 from lra.core.cells import ShowCell
 from lra.core.pattern import Pattern
-from lra.report.settings import chosen
+from lra.report.configs import chosen
 from lra.report.words import TIMES, count, figures, percent
 
 

@@ -73,7 +73,7 @@ _READING = (
 
 def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
     placed = {(scale, circle.row.variant) for circle in found.circles}
-    marks = in_words({key: two for key, two in differences.items() if key in placed})
+    marks = in_words(differences, placed)
     if any(circle.elsewhere for circle in found.circles):
         marks.append(
             "Dashed outline: timed on another machine class or build, placed by its ratios of "

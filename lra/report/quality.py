@@ -25,8 +25,13 @@ class QualityTable(msgspec.Struct, frozen=True):
 
     table: Table
     columns: tuple[Column, ...]
-    mean_of: tuple[str, ...]
-    """Tasks that the last column averages; empty if there is no such column."""
+    averaged: tuple[Column, ...]
+    """Those that the last column averages; empty if there is no such column."""
+
+    @property
+    def mean_of(self) -> tuple[str, ...]:
+        """Their tasks."""
+        return tuple(column.task for column in self.averaged)
 
 
 _SOURCES = {"generated": "Generated data", "file": "Data from files", "hub": "Data from a hub"}
@@ -96,10 +101,10 @@ def _table(
         notes=(
             *_notes(columns, averaged, several, bold=any(best.values())),
             *reference_notes(rows),
-            *in_words({key: two for key, two in differences.items() if key in trained}),
+            *in_words(differences, trained),
         ),
     )
-    return QualityTable(table, tuple(columns), tuple(column.task for column in averaged))
+    return QualityTable(table, tuple(columns), tuple(averaged))
 
 
 def _of(own: Iterable[Entry], column: Column) -> list[Entry]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -18,6 +18,7 @@ from lra.core.cells import (
 )
 from lra.core.hashing import value_hash
 from lra.core.records import Record
+from lra.report.configs import in_force, told_apart
 from lra.report.disturbed import disturbed
 from lra.report.entries import (
     Entry,
@@ -30,7 +31,7 @@ from lra.report.entries import (
 )
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.unlike import Unlike, unlike
-from lra.report.words import differing, flat, in_force, visible
+from lra.report.words import visible
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -51,7 +52,7 @@ class Selection(msgspec.Struct, frozen=True):
     unrelated: int
     """Reference records left out because nothing in the run shares their protocol."""
     unlike: tuple[Unlike, ...] = ()
-    """Tasks of the run for which the reference has only other protocols."""
+    """Protocols of the run for whose tasks the reference has only other protocols."""
 
 
 def join(
@@ -190,7 +191,7 @@ def _lineage(cell: MeasuredCell) -> Hashable:
 
 def _labels(records: Iterable[Record]) -> dict[tuple[str, str, str], str]:
     """Name each variant: the mechanism, and its settings where a scale has several of it."""
-    configs: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
+    configs: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     by_kind: dict[tuple[str, str], set[str]] = defaultdict(set)
     named = set()
     for record in records:
@@ -198,13 +199,13 @@ def _labels(records: Iterable[Record]) -> dict[tuple[str, str, str], str]:
         kind, name, config = _named(cell)
         named.add((kind, name, config))
         if not isinstance(cell, BaselineCell):
-            configs[name][config] = flat(cell.mechanism.config)
+            configs[name][config] = cell.mechanism.config
             by_kind[kind, name].add(config)
     several = {name for (_, name), found in by_kind.items() if len(found) > 1}
     settings = {}
     for name in several:
         ordered = sorted(configs[name])
-        differences = differing([configs[name][config] for config in ordered])
+        differences = told_apart([configs[name][config] for config in ordered])
         settings.update({(name, c): d for c, d in zip(ordered, differences, strict=True)})
     return {
         (kind, name, config): visible(

@@ -1,49 +1,18 @@
-"""Settings in words: which of them say something, and where training and timing differ in them."""
+"""Mechanisms that were trained with other settings than they were timed with, in words."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
+from lra.report.configs import told_apart
 from lra.report.entries import Entry, Origin
-from lra.report.words import differing, flat, in_force, listing
-
-_SWITCHES: dict[str, Any] = {
-    "mask_form": "",
-    "mask_per_head": False,
-    "always_mask": False,
-    "cross": True,
-    "pad_to": 1,
-    "options": {},
-}
-"""How an adapter calls somebody's class, when nobody chose otherwise."""
-_CONFIGURED: dict[str, Any] = {
-    **_SWITCHES,
-    "mask_form": "additive",
-    "mask_per_head": True,
-}
-"""The same where the class is built from a configuration object."""
-
-
-def chosen(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return a configuration as text, without what is none and without an adapter's switches that
-    stand at their defaults.
-
-    Records hold every default filled in and not which they were, so those of the adapters are
-    repeated here.
-    """
-    default: dict[str, Any] = {}
-    if config.keys() >= {"mask_form", "mask_per_head", "always_mask"}:
-        kinds = [_CONFIGURED, _SWITCHES] if "options" in config else [_SWITCHES]
-        default = max(kinds, key=lambda kind: sum(config[k] == kind.get(k) for k in config))
-    said = {key: v for key, v in in_force(config).items() if v != default.get(key)}
-    return {key: text for key, text in flat(said).items() if key}
-
+from lra.report.words import listing
 
 _ONE_BY_ONE = 3
-"""So many mechanisms get a sentence each."""
+"""So many mechanisms of a scale get a sentence each."""
 
 
 class Settings(NamedTuple):
@@ -77,33 +46,39 @@ def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], Setting
         beside = timed["run"][entry.mechanism] or timed["reference"][entry.mechanism]
         free = [one for name, one in beside.items() if name not in labels]
         other = beside.get(label, free[0] if len(free) == len(beside) == 1 else config)
-        here, there = differing([flat(json.loads(c)) for c in (config, other)])
+        here, there = told_apart([json.loads(c) for c in (config, other)])
         if here != there:
             found[scale, label] = Settings(here, there)
     return found
 
 
-def in_words(found: Differences, *, names_only: bool = False) -> list[str]:
-    """Say how settings differ: of a few mechanisms one by one, of many in a sentence per scale."""
-    if len(found) <= _ONE_BY_ONE:
-        return [
-            f"{label} was trained at scale {scale} with {one.trained}, and timed with {one.timed}."
-            for (scale, label), one in found.items()
-        ]
+def in_words(
+    found: Differences, shown: Collection[tuple[str, str]], *, names_only: bool = False
+) -> list[str]:
+    """Say how settings of those `shown`, by scale and label, differ: at a scale where few of all
+    `found` do one by one, else in a sentence; with `names_only` that one leaves out the settings.
+    """
     scales: dict[str, dict[str, Settings]] = defaultdict(dict)
     for (scale, label), one in found.items():
         scales[scale][label] = one
     told = []
-    for scale, own in scales.items():
-        if names_only:
+    for scale, everywhere in scales.items():
+        own = {label: one for label, one in everywhere.items() if (scale, label) in shown}
+        if len(everywhere) <= _ONE_BY_ONE:
+            told += [
+                f"{label} was trained at scale {scale} with {one.trained}, and timed with "
+                f"{one.timed}."
+                for label, one in own.items()
+            ]
+        elif own and names_only:
             told.append(
-                f"Trained at scale {scale} with other settings than they were timed with, which "
-                f"the tables name: {listing([*own])}."
+                f"Trained at scale {scale} and timed with other settings, which the tables name: "
+                f"{listing([*own])}."
             )
-        else:
+        elif own:
             parts = [f"{label} with {one.trained} ({one.timed})" for label, one in own.items()]
             told.append(
-                f"Trained at scale {scale} with settings for its lengths, and timed with those in "
-                f"brackets: {'; '.join(parts)}."
+                f"Trained at scale {scale}, and timed with the settings in brackets: "
+                f"{'; '.join(parts)}."
             )
     return told

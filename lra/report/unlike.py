@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -13,20 +13,18 @@ from lra.report.words import flat, listing, visible
 
 
 class Unlike(msgspec.Struct, frozen=True):
-    """Tasks of a scale that the reference has too, trained otherwise."""
+    """Protocols of the run whose tasks the reference has too, trained otherwise."""
 
-    scale: str
-    tasks: tuple[str, ...]
+    protocols: frozenset[str]
     settings: tuple[str, ...]
     """Names of the settings that differ: `training.steps`."""
     anchored: bool
     """Whether the run has trained exact attention and no mixing itself."""
 
-    @property
-    def sentence(self) -> str:
-        """What to tell."""
+    def sentence(self, titles: Sequence[str]) -> str:
+        """Return what to tell under a table in which columns of these titles have the protocols."""
         told = (
-            f"Reference rows are not shown on {listing([visible(task) for task in self.tasks])}: "
+            f"Reference rows are not shown on {listing([visible(title) for title in titles])}: "
             f"they were trained with other settings ({', '.join(self.settings)})"
         )
         add = "; add --baselines to train exact attention and no mixing with these"
@@ -51,16 +49,16 @@ def unlike(
         cells[protocol] = cell
         names[protocol].add(cell.mechanism.name)
     wanted = frozenset(anchors)
-    found: dict[tuple[str, tuple[str, ...], bool], set[str]] = defaultdict(set)
+    found: dict[tuple[tuple[str, ...], bool], set[str]] = defaultdict(set)
     for protocol, cell in cells.items():
         others = there.get(_place(cell), {})
         if others and protocol not in others:
             differences = [_differing(cell, other) for other in others.values()]
             closest = min(differences, key=lambda keys: (len(keys), keys))
-            found[cell.scale, closest, wanted <= names[protocol]].add(cell.data.task)
+            found[closest, wanted <= names[protocol]].add(protocol)
     return tuple(
-        Unlike(scale, tuple(sorted(tasks)), settings, anchored)
-        for (scale, settings, anchored), tasks in sorted(found.items())
+        Unlike(frozenset(protocols), settings, anchored)
+        for (settings, anchored), protocols in sorted(found.items(), key=lambda item: item[0])
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from lra.core.protocol import Machine, Mechanism
+from lra.core.protocol import Machine
 from lra.core.records import Failure, Status
 
 STATUS: dict[Status, str] = {
@@ -81,7 +81,8 @@ def listing(parts: Sequence[str]) -> str:
 def shortened(texts: Sequence[str], most: int) -> list[str]:
     """Return each text in at most `most` characters, the middle left out; no two become alike.
 
-    Where no such cut tells them apart they are numbered.
+    Where no such cut tells them apart they are numbered. That needs a `most` of 8 and fewer than
+    1000 texts: below, two may become alike or one too long.
     """
     for head in sorted(range(most), key=lambda head: abs(head - most // 3)):
         cuts = [_cut(text, most, head) for text in texts]
@@ -133,11 +134,6 @@ def flat(value: Any) -> dict[str, str]:
     return found
 
 
-def in_force(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration without what is none, which records of an earlier version lack."""
-    return {key: value for key, value in config.items() if plain(value) != plain(None)}
-
-
 def plain(value: Any) -> str:
     """Return a setting as text: `none`, `yes`, `0.002`, `(0.9, 0.98)`."""
     if value is None or value in ((), [], {}):
@@ -161,13 +157,3 @@ def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
         ", ".join(f"{key.rpartition('.')[2]}={one[key]}" for key in varying if key in one)
         for one in settings
     ]
-
-
-def labelled(mechanisms: Sequence[Mechanism]) -> list[str]:
-    """Return each one's name, with its settings where several of that name differ."""
-    labels = []
-    for one in mechanisms:
-        twins = [flat(other.config) for other in mechanisms if other.name == one.name]
-        own = differing(twins)[twins.index(flat(one.config))]
-        labels.append(visible(f"{one.name} ({own})" if own else one.name))
-    return labels

@@ -11,7 +11,7 @@ from lra.report.quality import quality_tables
 from lra.report.select import join
 from lra.report.words import TIMES
 
-from .sample import THERE, TRAINING, baseline, efficiency, quality
+from .sample import THERE, TRAINING, baseline, data, efficiency, quality
 
 
 def _answer(records: list[Record], reference: list[Record] | None = None) -> tuple[str, ...]:
@@ -92,6 +92,24 @@ def test_only_mechanisms_with_all_tasks_are_compared_and_the_others_named() -> N
     )
 
 
+def test_of_a_task_only_the_column_in_the_mean_is_lacking() -> None:
+    fewer = msgspec.structs.replace(TRAINING, steps=200)
+    run = [quality(n, t, 0.5) for n in ("a", "b", "c") for t in ("listops", "text")]
+    run += [quality("d", "text", 0.9), quality("e", "listops", training=fewer)]
+    run += [quality(n, "pathx", 0.5) for n in ("a", "b")]
+    (told, *_) = _answer(run)
+    assert told.endswith(
+        " Not compared: d (no figure on listops (steps=300)) and e (no figure on listops "
+        "(steps=300) and text)."
+    )
+
+
+def test_of_one_column_all_without_a_figure_are_not_compared() -> None:
+    run = [quality(f"x{n}", "text", 0.5) for n in range(10)]
+    told = _answer([*run, quality("y", "text", status="oom")])[0]
+    assert told.endswith(" Not compared: y (no figure on text).")
+
+
 def test_an_anchor_without_a_figure_gives_way_to_the_reference_task_by_task() -> None:
     run = [quality("a", task, 0.7) for task in ("text", "image")] + [
         quality("identity", "text", 0.1)
@@ -111,13 +129,21 @@ def test_the_fastest_is_said_to_be_so_only_of_those_that_came_so_far() -> None:
     )
 
 
+def test_a_mechanism_reached_a_length_with_its_time_alone() -> None:
+    records = [efficiency(name, 2048, "train", 0.1, None) for name in ("a", "b", "c")]
+    records += [_timed(name, 0.2, 50e6) for name in ("d", "sdpa")]
+    assert _answer(records)[0].startswith(
+        "For a training step of the layer at length 2048, fastest: a"
+    )
+
+
 def test_reference_rows_of_other_settings_are_missed_in_a_sentence() -> None:
     fewer = msgspec.structs.replace(TRAINING, steps=200)
     run = [quality("a", task, 0.7, training=fewer) for task in ("text", "image")]
     reference = [quality(name, "text", 0.9) for name in ("sdpa", "identity")]
     reference.append(quality("sdpa", "image", 0.9))
     why = (
-        "Reference rows are not shown on image and text: they were trained with other settings "
+        "Reference rows are not shown on text and image: they were trained with other settings "
         "(training.steps)"
     )
     assert _answer(run, reference)[1:] == (
@@ -127,6 +153,47 @@ def test_reference_rows_of_other_settings_are_missed_in_a_sentence() -> None:
     assert _answer([*run, *own], reference)[1:] == (f"{why}.",)
     assert len(_answer([quality("a", "text", 0.7)], reference)) == 1
     assert len(_answer(run, [quality("sdpa", "text", scale="small")])) == 1
+
+
+def test_reference_rows_are_missed_in_the_columns_and_at_the_scale_that_lack_them() -> None:
+    fewer = msgspec.structs.replace(TRAINING, steps=200)
+    run = [quality("a", "text", 0.6, training=fewer), quality("a", "text", 0.7)]
+    reference = [quality("sdpa", "text", 0.9)]
+    why = (
+        "Reference rows are not shown on text (steps=200): they were trained with other settings "
+        "(training.steps); add --baselines to train exact attention and no mixing with these."
+    )
+    own, told = _answer(run, reference)
+    assert "70.0 % on text (steps=300) (sdpa 90.0 %)" in own and told == why
+    run = [quality("a", "text"), quality("a", "text", scale="small", training=fewer)]
+    run.append(quality("a", "image", scale="tiny"))
+    told = _answer(run, [*reference, quality("sdpa", "text", scale="small")])
+    assert [t.partition(" on text: ")[0] for t in told] == [
+        "Test accuracy at scale mini:",
+        "a: 50.0 % on text (sdpa 90.0 %).",
+        "Test accuracy at scale small:",
+        "a: 50.0 % on text.",
+        "Reference rows are not shown",
+        "Test accuracy at scale tiny:",
+        "a: 50.0 % on image.",
+    ]
+
+
+def test_of_several_reference_protocols_the_closest_is_told() -> None:
+    here = msgspec.structs.replace(TRAINING, steps=200)
+    far = msgspec.structs.replace(TRAINING, batch=64, warmup=50)
+    for reference in ([TRAINING, far], [far, TRAINING]):
+        other = [quality("sdpa", "text", training=training) for training in reference]
+        (told,) = _answer([quality("a", "text", training=here)], other)[1:]
+        assert "(training.steps);" in told
+
+
+def test_the_hash_of_data_is_told_only_where_nothing_else_differs() -> None:
+    fewer = msgspec.structs.replace(TRAINING, steps=200)
+    reference = [quality("sdpa", "text", data_spec=data("text", hash="0" * 20))]
+    for training, named in ((fewer, "(training.steps);"), (TRAINING, "(data.hash);")):
+        (told,) = _answer([quality("a", "text", training=training)], reference)[1:]
+        assert named in told
 
 
 def test_the_cheapest_of_many_are_at_the_longest_length_that_has_a_ratio() -> None:

@@ -16,12 +16,13 @@ def check(name: str, started: str, verdicts: dict[str, Any], **fields: Any) -> R
     source = fields.pop("source", "a")
     method = fields.pop("method", {})
     status = fields.pop("status", "ok")
+    config = fields.pop("config", {})
     cell = VerifyCell(
         machine=HERE,
         torch="2.13.0",
         threads=1,
         measure_hash="m",
-        mechanism=mechanism(name, source),
+        mechanism=mechanism(name, source, **config),
         form=fields.pop("form", "short"),
         **fields,
     )
@@ -97,3 +98,17 @@ def test_peers_stand_apart_with_their_release() -> None:
     assert section is not None
     assert [t.id for t in section.tables] == ["capabilities", "peers", "broken-claims"]
     assert section.tables[1].rows[0].note == "x-package 1.2"
+
+
+def test_the_first_table_says_what_the_words_of_all_mean() -> None:
+    ours, peer = (check(name, "2026", {"bias": "unclaimed"}) for name in ("x", "peer:x"))
+    for records in ([ours], [ours, peer], [peer]):
+        section = capabilities(records)
+        assert section is not None
+        first, *others = [" ".join(table.notes) for table in section.tables]
+        assert "no: neither claimed nor seen to hold" in first
+        assert "holds unclaimed: held in every case tried, though not claimed" in first
+        assert "padding: content" in first
+        assert not any(others)
+        assert all("counts claimed laws that held" in table.caption for table in section.tables)
+        assert "In use, what is not claimed is refused; the check tries it" in section.text[0]

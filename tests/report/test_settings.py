@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
-import pytest
-
-from lra.adapters.hugging_face import OPTIONS, HuggingFaceConfig
-from lra.adapters.masks import MaskedConfig
-from lra.adapters.module import ModuleConfig
+from lra.core.records import Record
 from lra.report.assemble import assemble
 from lra.report.select import join
-from lra.report.settings import chosen, in_words, trained_and_timed
+from lra.report.settings import in_words, trained_and_timed
 
 from .sample import efficiency, mechanism, quality
 
@@ -54,7 +49,7 @@ def test_settings_that_were_not_timed_stand_beside_those_that_were() -> None:
     selection = join(run, [quality(few, "text", 0.7)])
     name = "performer (features=64, redraw=0)"
     differences = trained_and_timed(selection.entries)
-    (told,) = in_words({key: two for key, two in differences.items() if key[1] == name})
+    (told,) = in_words(differences, {("mini", name)})
     assert told == f"{name} was trained at scale mini with redraw=0, and timed with redraw=1000."
     sections = {section.id: section for section in assemble(selection, "test")[0].sections}
     figure = sections["tradeoff"].figures[0]
@@ -71,29 +66,53 @@ def test_another_scale_needs_no_other_name() -> None:
 def test_only_mechanisms_whose_settings_differ_are_named() -> None:
     found = trained_and_timed(join(RUN, []).entries)
     assert found == {("mini", "performer"): ("features=32", "features=256")}
-    assert in_words(found) == [SENTENCE]
+    assert in_words(found, found.keys()) == [SENTENCE]
     alike = [quality(MANY, "text"), efficiency(MANY, 1024, "train", 0.02, 50e6)]
     assert trained_and_timed(join(alike, []).entries) == {}
     assert trained_and_timed(join(RUN[:1], []).entries) == {}
 
 
-def test_many_mechanisms_are_one_sentence() -> None:
-    run = [
+def _sized(names: str, scale: str = "mini") -> list[Record]:
+    return [
         record
-        for name in ("a", "b", "c", "d")
+        for name in names
         for record in (
-            quality(mechanism(name, size=1), "text"),
+            quality(mechanism(name, size=1), "text", scale=scale),
             efficiency(mechanism(name, size=9), 1024, "train", 0.02, 50e6),
         )
     ]
-    differences = trained_and_timed(join(run, []).entries)
-    (full,) = in_words(differences)
-    assert full.endswith(
-        ": a with size=1 (size=9); b with size=1 (size=9); c with size=1 (size=9);"
-        " d with size=1 (size=9)."
+
+
+def test_many_mechanisms_are_one_sentence() -> None:
+    selection = join(_sized("abcd"), [])
+    differences = trained_and_timed(selection.entries)
+    assert in_words(differences, differences.keys()) == [
+        "Trained at scale mini, and timed with the settings in brackets: a with size=1 (size=9); "
+        "b with size=1 (size=9); c with size=1 (size=9); d with size=1 (size=9)."
+    ]
+    (names,) = in_words(differences, differences.keys(), names_only=True)
+    assert names in assemble(selection, "t")[0].answer
+    assert names == (
+        "Trained at scale mini and timed with other settings, which the tables name: a, b, c and d."
     )
-    (names,) = in_words(differences, names_only=True)
-    assert names.endswith(": a, b, c and d.") and names in assemble(join(run, []), "t")[0].answer
+
+
+def test_each_scale_has_one_form_whatever_is_shown_of_it() -> None:
+    differences = trained_and_timed(join([*_sized("abcd"), *_sized("ab", "small")], []).entries)
+    shown = {(scale, "a") for scale in ("mini", "small")}
+    small = "a was trained at scale small with size=1, and timed with size=9."
+    assert in_words(differences, shown) == [
+        "Trained at scale mini, and timed with the settings in brackets: a with size=1 (size=9).",
+        small,
+    ]
+    assert in_words(differences, shown, names_only=True) == [
+        "Trained at scale mini and timed with other settings, which the tables name: a.",
+        small,
+    ]
+    assert in_words(differences, ()) == []
+    scales = [*_sized("ab"), *_sized("ab", "small")]
+    told = assemble(join(scales, []), "test")[0].answer
+    assert sum("was trained at scale" in sentence for sentence in told) == 4
 
 
 def test_the_report_says_so_wherever_both_meet() -> None:
@@ -121,30 +140,3 @@ def test_a_setting_that_a_later_version_added_is_no_difference_where_it_is_none(
     chosen = mechanism("performer", features=32, parity="lra2021")
     labels = {kept.label for kept in join([newer, quality(chosen, "text")], []).kept}
     assert labels == {"performer (parity=none)", "performer (parity=lra2021)"}
-
-
-_CONFIGURED: dict[str, object] = {OPTIONS: {}}
-ADAPTERS = [
-    msgspec.to_builtins(MaskedConfig()),
-    msgspec.to_builtins(ModuleConfig()),
-    {**msgspec.to_builtins(ModuleConfig()), **_CONFIGURED},
-    {**msgspec.to_builtins(HuggingFaceConfig()), **_CONFIGURED},
-]
-
-
-@pytest.mark.parametrize("defaults", ADAPTERS)
-def test_switches_of_adapters_are_said_only_where_they_were_chosen(
-    defaults: dict[str, object],
-) -> None:
-    assert chosen(defaults) == {}
-    assert chosen({**defaults, "temperature": 0.5}) == {"temperature": "0.5"}
-    assert chosen({**defaults, "mask_form": "ignore"}) == {"mask_form": "ignore"}
-    assert chosen({**defaults, "always_mask": True}) == {"always_mask": "yes"}
-    if OPTIONS in defaults:
-        assert chosen({**defaults, OPTIONS: {"layers": 2}}) == {"options.layers": "2"}
-
-
-def test_settings_of_ours_are_all_said() -> None:
-    assert chosen({"pad_to": 1, "window": 8}) == {"pad_to": "1", "window": "8"}
-    assert chosen({"parity": "none", "kv_heads": None, "rank": 0}) == {"rank": "0"}
-    assert chosen({}) == {}

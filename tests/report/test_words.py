@@ -113,3 +113,9 @@ def test_what_is_cut_short_stays_different() -> None:
     for texts in (ends, middles, hidden):
         assert max(map(len, shortened(texts, 12))) <= 12
     assert shortened(["exactly so"], 10) == ["exactly so"]
+
+
+def test_nearly_a_thousand_texts_stay_different_in_as_few_letters_as_promised() -> None:
+    texts = ["a" * 30 + f"{n:03}" + "b" * 30 for n in range(999)]
+    cuts = shortened(texts, 8)
+    assert len(set(cuts)) == len(texts) and max(map(len, cuts)) == 8
