@@ -97,6 +97,11 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
             note=peer.note,
         )
     unmet = stranger.unmet(set(_given(adapter, stranger)))
+    if not stranger.call and not inspect.isclass(found):
+        raise UsageError(
+            f"{name} has no signature that can be read (it is written in C?); wrap it in a "
+            "function of q, k, v"
+        )
     if not stranger.first or unmet:
         asks = ", ".join(unmet) or "nothing that could be the input"
         raise UsageError(
@@ -205,10 +210,18 @@ def _assumed(adapter: Adapter, stranger: Stranger, config: MaskedConfig) -> Iter
             yield f"{asks[role]}{shape}: {whom}; {meaning}"
     if "causal" in sizes:
         yield f"two instances with the same parameters, {sizes['causal']} false and true"
+    elif "causal" in asks and not by_pairs(stranger):
+        yield f"{asks['causal']}: True = no position reads a later one"
+    if "need_weights" in stranger.call:
+        yield "called with need_weights = False"
+    if adapter.layer is AdaptedModule and "key_mask" in asks:
+        yield "outputs of padded positions are set to zero here, whatever it returns there"
     if stranger.note:
         yield stranger.note
-    if claims:
-        yield "taken to claim " + ", ".join(f"{key} = {value}" for key, value in claims.items())
+    for claim, value in claims.items():
+        yield (
+            f"taken not to claim {claim}" if value is False else f"taken to claim {claim} = {value}"
+        )
 
 
 _MASKS = {

@@ -134,8 +134,10 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
         if others:
             click.echo(f"  like {first.law}: {', '.join(finding.law for finding in others)}")
     for first, *_ in groups:
-        if first.verdict == "failed" and first.case is not None:
+        if first.verdict == "failed":
             click.echo(f"  again: {_again(job, first, settings, full=full)}")
+    if any(f.law == "cross" and f.verdict == "failed" for f in shown) and _can_deny(job):
+        click.echo("  attends to its own sequence alone? --set cross=false says so")
     if shown or not quiet:
         click.echo()
 
@@ -166,12 +168,18 @@ def _read_as(record: Record) -> list[str]:
     return [*([package] if package else []), *words, *untried]
 
 
+def _can_deny(job: Job) -> bool:
+    """Whether it is somebody's class, taken to attend to another sequence."""
+    return job.cell.mechanism.config.get("cross") is True  # type: ignore[union-attr]
+
+
 def _again(job: Job, finding: Finding, settings: dict[str, str], *, full: bool) -> str:
     """The command that shows one failure again."""
     from lra.engine.host import default_device
 
     words = ["python", "-m", "lra", "verify", "--impl", job.mechanism, "--check", finding.law]
-    words += ["--case", str(finding.case), *(["--full"] if full else [])]
+    words += [] if finding.case is None else ["--case", str(finding.case)]
+    words += ["--full"] if full else []
     own = job.cell.mechanism  # type: ignore[union-attr]
     for key, value in settings.items():
         head, dot, _ = key.partition(".")

@@ -129,9 +129,12 @@ class Subject:
         except Exception as error:
             # For the laws to find, in evaluation.
             return f"not tried in training: it ends there in {type(error).__name__}"
-        if torch.equal(first, second) and torch.equal(before, torch.get_rng_state()):
+        alike = torch.equal(first.nan_to_num(), second.nan_to_num())
+        if alike and torch.equal(before, torch.get_rng_state()):
             return ""
-        return "not tried in training: it draws there; set its dropout to 0 with --set"
+        rates = [name for name in self.config.__struct_fields__ if "drop" in name]
+        advice = f"; --set {rates[0]}=0 may end that" if rates else ""
+        return f"not tried in training: it draws there{advice}"
 
     def width(self, case: Case) -> int:
         """Return the model's width; somebody's own module gets the usual one, of all heads."""

@@ -123,11 +123,24 @@ def test_another_sequence_can_be_denied(what: Any) -> None:
     mechanism = adapt(what, "mine")
     denied = configured(mechanism, config := mechanism.Config(cross=False))
     assert denied.card.capabilities == replace(mechanism.card.capabilities, cross=False)
-    assert "taken to claim cross = False" in denied.card.assumed == assumed(denied, config)
+    assert "taken not to claim cross" in denied.card.assumed == assumed(denied, config)
     layer = denied(Dims(width=D, qkv_width=D, heads=H, max_length=16), config)
     assert layer.name == type(layer).__name__ == "mine"
     with pytest.raises(UnsupportedError, match="cannot attend to another sequence"):
         layer(inputs(3), Context(), source_BMD=inputs(M))
+
+
+def test_what_is_read_into_a_call_is_said() -> None:
+    said = adapt(nn.MultiheadAttention, "mine").card.assumed
+    assert "called with need_weights = False" in said
+    assert any(words.startswith("outputs of padded positions are set to zero") for words in said)
+
+    def core(q: Tensor, k: Tensor, v: Tensor, is_causal: bool = False) -> Tensor:
+        return v
+
+    said = adapt(core, "mine").card.assumed
+    assert "is_causal: True = no position reads a later one" in said
+    assert not any("padded" in words or "need_weights" in words for words in said)
 
 
 @pytest.mark.parametrize("cross", [False, True])

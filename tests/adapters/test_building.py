@@ -208,7 +208,7 @@ class InC(nn.Module):
         (TooMuch, "mine cannot be called: it asks for grid; wrap it"),
         (Nothing, "mine cannot be called: it asks for nothing that could be the input"),
         (InC, "mine cannot be called"),
-        (F.scaled_dot_product_attention, "mine cannot be called"),
+        (F.scaled_dot_product_attention, "mine has no signature that can be read"),
         (TwoOrNone, "mine takes a config, and its module names 0 classes of one; annotate"),
     ],
 )

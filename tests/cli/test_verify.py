@@ -64,6 +64,14 @@ class Quiet(Module):
 class Draws(Quiet):
     def __init__(self, dim, odd_rate=0.1):
         super().__init__(dim, odd_rate)
+
+class Drops(Quiet):
+    def __init__(self, dim, rows_dropped=0.1):
+        super().__init__(dim, rows_dropped)
+
+class NoNumbers(Module):
+    def forward(self, x):
+        return x * float("nan")
 """
 
 
@@ -106,10 +114,12 @@ def test_the_command_that_shows_it_has_the_settings(lra, tmp_path: Path) -> None
 
 def test_somebodys_own_that_draws_in_training_says_what_was_not_tried(lra, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(DRAWS)
-    ran = lra("verify", "--impl", "mine.py:Quiet,mine.py:Draws", "--check", "batch")
-    quiet, draws = ran.stdout.strip().split("\n\n")
-    assert "not tried in training: it draws there; set its dropout to 0 with --set" in draws
-    assert "not tried" not in quiet
+    names = ",".join(f"mine.py:{name}" for name in ("Quiet", "Draws", "Drops", "NoNumbers"))
+    ran = lra("verify", "--impl", names, "--check", "batch")
+    quiet, draws, drops, no_numbers = ran.stdout.strip().split("\n\n")
+    assert "  not tried in training: it draws there\n" in draws
+    assert "it draws there; --set rows_dropped=0 may end that\n" in drops
+    assert "not tried" not in quiet + no_numbers
 
 
 def test_what_cannot_be_imported_is_a_row_and_the_others_go_on(lra, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from lra.verify.subject import Subject, attend
 def cases(subject: Subject) -> Iterator[Case]:
     """Every unpadded request."""
     if not subject.is_attention:
-        raise Untried("it has no keys that a query could leave out")
+        raise Untried("which keys and values a query reads cannot be seen from outside")
     return requests(subject, positions=("none",), batch=1)
 
 
