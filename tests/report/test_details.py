@@ -36,7 +36,7 @@ def test_every_cell_that_is_not_ok_is_listed_with_its_reason() -> None:
     assert _lines(table) == [
         ["b", "train at 512", "OOM", "timing", "asked for 4.3 GB, 2 GB allowed"],
         ["a", "image, seed 2", "crash (SIGSEGV)", "training", "the worker died"],
-        ["c (reference)", "train at 512", "skipped (pruned)", "n/a", "oom at 1024"],
+        ["c (reference)", "train at 512", "skipped: a shorter length failed", "n/a", "oom at 1024"],
     ]
 
 
