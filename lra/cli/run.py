@@ -239,7 +239,8 @@ def _show(found: list[Record], store: Store, *, left: int, as_json: bool) -> Non
     if as_json:
         click.echo(msgspec.json.encode(found, order="sorted"))
         return
-    echo_findings(findings(found, reference(), store.records()))
+    if found or not left:
+        echo_findings(findings(found, reference(), store.records()))
     if left:
         click.echo(f"{count(left, 'cell')} left; run the same command again to continue")
     click.echo(f"records: {store.path}")

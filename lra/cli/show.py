@@ -10,6 +10,7 @@ import click
 from lra.cli import flags
 
 if TYPE_CHECKING:
+    from lra.core.cells import ShowCell
     from lra.report.picture import Picture
 
 FAILED_CELLS = 4
@@ -116,6 +117,7 @@ def command(
     planned = plan_show(spec)
     place = Store(store)
     target = _target(out or Path("reports") / place.path.resolve().name / "show", len(planned))
+    plain = ShowSpec(mechanisms=impls, length=length, direction=direction, cache=spec.cache)
     found = recorded(planned, place, slots=jobs, quiet=quiet, timeout=PATIENCE)
     for record in found:
         assert isinstance(record.cell, ShowCell)
@@ -126,7 +128,7 @@ def command(
             continue
         shown = Picture(name, record.cell, record.pattern)
         click.echo(f"{name}: {shown.pairs}; {shown.values}")
-        click.echo(f"  {_write(shown, target)}")
+        click.echo(f"  {_write(shown, target, is_plain=spec == plain)}")
     return FAILED_CELLS if any(record.status in FAILED for record in found) else 0
 
 
@@ -148,14 +150,16 @@ def _target(out: Path, number: int) -> Path:
     return out
 
 
-def _write(shown: Picture, target: Path) -> Path:
+def _write(shown: Picture, target: Path, *, is_plain: bool) -> Path:
+    """Write the picture to a file, or under a name of its own in a folder; returns the file."""
     from lra.core.errors import LraError
     from lra.report.plots_pattern import pattern_png, pattern_svg
 
     path = target
     if target.suffix not in FORMATS:
         causal = "-causal" if shown.cell.direction == "causal" else ""
-        path = target / f"{shown.label}-{shown.cell.length}{causal}.svg"
+        asked = "" if is_plain else f"-{_told(shown.cell)}"
+        path = target / f"{shown.label}-{shown.cell.length}{causal}{asked}.svg"
     drawn = (
         pattern_png(shown) if path.suffix == ".png" else pattern_svg(shown, headed=True).encode()
     )
@@ -164,3 +168,11 @@ def _write(shown: Picture, target: Path) -> Path:
     except OSError as error:
         raise LraError(f"cannot write '{path}': {error.strerror}; choose another --out") from error
     return path
+
+
+def _told(cell: ShowCell) -> str:
+    """Eight characters that tell settings, sizes and inputs apart, the same on every machine."""
+    from lra.core.hashing import value_hash
+
+    asked = (cell.mechanism.config, cell.width, cell.heads, cell.head_width, cell.input)
+    return value_hash(asked)[:8]

@@ -261,7 +261,8 @@ def by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:
 
 
 def check_sources(sources: dict[str, str]) -> None:
-    """Refuse `--data` for a path that does not exist."""
+    """Refuse `--data` for a task that does not exist, and for a path that does not."""
     for task, source in sources.items():
+        catalogue.find("task", task)
         if not source.startswith("hub:") and not Path(source).expanduser().exists():
             raise UsageError(f"--data {task}={source}: no such file or folder; check the path")

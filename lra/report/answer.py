@@ -204,7 +204,7 @@ def _not_ok(selection: Selection) -> list[str]:
 def _busy(selection: Selection) -> list[str]:
     """How many of the run's timings were taken on a busy machine."""
     own = [kept.record for kept in selection.kept if kept.origin == "run"]
-    timed = [record for record in own if isinstance(record.cell, EfficiencyCell)]
+    timed = [r for r in own if isinstance(r.cell, EfficiencyCell) and r.status == "ok"]
     found = sum(("run", record.id) in selection.busy for record in timed)
     if not found:
         return []

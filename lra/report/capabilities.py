@@ -36,13 +36,12 @@ COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
 """Capabilities, each with the laws that prove it, strongest first, and what that is called."""
 
 BROKEN = "claimed, broken"
-_NOTES = {"skipped": "claimed, not tried", "unclaimed": "holds unclaimed"}
+_NOTES = {"skipped": "claimed, not tried", "unclaimed": "holds, though not claimed"}
 """Beside a capability, by the verdict on its law."""
 
 OURS = "The last column counts claimed laws that held."
 _MEANINGS = (
-    "no: neither claimed nor seen to hold. holds unclaimed: held in every case tried, though not "
-    "claimed.",
+    "no: neither claimed nor seen to hold. holds, though not claimed: it held in every case tried.",
     "causal: strict, no output feels a later input; values only, none feels a later value, but "
     "later inputs may sway who attends to whom.",
     "cross: queries may read another sequence. decode: exact, position by position gives what all "
@@ -173,7 +172,7 @@ def _proved(by_law: dict[str, Finding], laws: Sequence[tuple[str, str]]) -> Cell
                 for stronger, above in laws[:place]:
                     if verdicts.get(stronger) in _NOTES:
                         notes.append(f"{above} {_NOTES[verdicts[stronger]]}")
-                return Cell(level, ", ".join(notes))
+                return Cell(level, "; ".join(notes))
     return Cell("no")
 
 

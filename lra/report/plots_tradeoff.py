@@ -79,6 +79,12 @@ def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
             "Dashed outline: timed on another machine class or build, placed by its ratios of "
             f"time and memory to {EXACT} there."
         )
+    disturbed = [circle.row.title for circle in found.circles if circle.disturbed]
+    if disturbed:
+        marks.append(
+            "Timed on a busy machine (! in the table), so the speed is not to be trusted: "
+            f"{listing(disturbed)}."
+        )
     if found.missing:
         marks.append(f"Without a place for want of a figure: {listing(found.missing)}.")
     return marks

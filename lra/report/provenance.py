@@ -65,9 +65,13 @@ def provenance_table(selection: Selection) -> Table:
         )
         for line, (_, group) in zip(lines, sources, strict=True)
     ]
-    if selection.superseded:
-        older = count(selection.superseded, "older record is", "older records are")
-        notes.append(f"{older} left out: a newer one answers the same question.")
+    for whose, number in (
+        ("of this run", selection.superseded),
+        ("of the reference", selection.superseded_reference),
+    ):
+        if number:
+            older, verb = count(number, "older record"), "is" if number == 1 else "are"
+            notes.append(f"{older} {whose} {verb} left out: a newer one answers the same question.")
     if selection.unrelated:
         other = count(selection.unrelated, "reference record is", "reference records are")
         notes.append(f"{other} left out: no cell of the run shares the protocol.")

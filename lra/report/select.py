@@ -48,7 +48,9 @@ class Selection(msgspec.Struct, frozen=True):
     busy: frozenset[tuple[Origin, str]]
     """Origins and ids of timings taken while the machine was busy."""
     superseded: int
-    """Records left out because a newer one answers the same question."""
+    """Records of the run left out because a newer one answers the same question."""
+    superseded_reference: int
+    """Reference records left out for the same reason."""
     unrelated: int
     """Reference records left out because nothing in the run shares their protocol."""
     unlike: tuple[Unlike, ...] = ()
@@ -101,7 +103,8 @@ def join(
         reference_checks=_of(VerifyCell, reference, rows, checks),
         shown=(*shown, *_of(ShowCell, reference, measured_here, shown)),
         busy=frozenset((origin, id) for origin, part in judged for id in disturbed(part)),
-        superseded=len(own) + len(candidates) - len(run) - len(other),
+        superseded=len(own) - len(run),
+        superseded_reference=len(candidates) - len(other),
         unrelated=len(other) - len(fitting),
         unlike=unlike(_trained(cells), _trained(map(measured, other)), {EXACT, NO_MIXING}),
     )

@@ -25,6 +25,8 @@ class Circle(msgspec.Struct, frozen=True):
     """Bytes, at the peak of a training step."""
     elsewhere: bool
     """Measured on another machine class or build, brought here by its ratios to exact attention."""
+    disturbed: bool = False
+    """A time that places it was taken while the machine was busy."""
 
 
 class Tradeoff(msgspec.Struct, frozen=True):
@@ -108,7 +110,8 @@ def _circle(
     """Place a mechanism by its own figures here, or by its ratios elsewhere."""
     own = _cells(here, row, origins, trained, length)
     if own and own[0].value and own[1].value:
-        return Circle(row, accuracy, own[0].value, own[1].value, elsewhere=False)
+        busy = _is_marked(own[0].text)
+        return Circle(row, accuracy, own[0].value, own[1].value, elsewhere=False, disturbed=busy)
     anchor = here.latency["train"].row(EXACT, "run")
     exact = _cells(here, anchor, ("run",), trained, length) if anchor else None
     if exact is None or not exact[0].value or not exact[1].value:
@@ -119,8 +122,14 @@ def _circle(
         cells = _cells(other, row, origins, trained, length)
         if cells and cells[0].ratio and cells[1].ratio:
             seconds, memory = cells[0].ratio * exact[0].value, cells[1].ratio * exact[1].value
-            return Circle(row, accuracy, seconds, memory, elsewhere=True)
+            busy = _is_marked(cells[0].note) or _is_marked(exact[0].text)
+            return Circle(row, accuracy, seconds, memory, elsewhere=True, disturbed=busy)
     return None
+
+
+def _is_marked(text: str) -> bool:
+    """Whether a time or a ratio says that the machine was busy."""
+    return text.startswith("!")
 
 
 def _cells(

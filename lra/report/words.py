@@ -22,6 +22,11 @@ STATUS: dict[Status, str] = {
     "unsupported": "unsupported",
     "skipped": "skipped",
 }
+_WHY = {
+    "Pruned": "a shorter length failed",
+    "NoResult": "no result",
+}
+"""Types of failures that are our own names and no exception's or signal's."""
 NOT_RUN = "not run"
 NO_VALUE = "n/a"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -108,7 +113,9 @@ def visible(text: str) -> str:
 
 def ending(status: Status, failure: Failure | None) -> str:
     """Return how a cell ended, as it stands in a table: `OOM`, `crash (SIGSEGV)`."""
-    if failure is not None and status in ("crash", "error", "skipped"):
+    if failure is not None and failure.type in _WHY:
+        return f"{STATUS[status]}: {_WHY[failure.type]}"
+    if failure is not None and status in ("crash", "error"):
         return f"{STATUS[status]} ({visible(failure.type)})"
     return STATUS[status]
 

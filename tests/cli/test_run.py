@@ -228,6 +228,13 @@ def test_a_rerun_out_of_budget_leaves_cells_with_records(
     assert "without a record" not in ran.stderr
 
 
+def test_a_run_cut_before_its_first_record_says_only_that_cells_are_left(lra_here) -> None:
+    ran = lra_here("run", "--impl", "linear", *TINY, "--budget", "0.1s")
+    assert ran.returncode == 0, ran.stderr
+    assert "5 cells left; run the same command again to continue" in ran.stdout
+    assert "no record to report" not in ran.stdout
+
+
 def test_a_budget_stops_cleanly(lra, tmp_path: Path) -> None:
     ran = lra("run", "--impl", "full", *TINY, "--set", "training.steps=1000000", "--budget", "12s")
     assert ran.returncode == 0, ran.stderr

@@ -57,10 +57,29 @@ def test_a_given_input_and_your_own_file(lra, tmp_path: Path) -> None:
     ran = lra("show", "--impl", "mine.py", "--input", "x.npy", "--direction", "causal")
     assert ran.returncode == 0, ran.stderr
     assert "mine: 55.0 % of 10" in ran.stdout
-    assert (tmp_path / "reports/default/show/mine-10-causal.svg").is_file()
+    (path,) = (tmp_path / "reports/default/show").iterdir()
+    assert re.fullmatch(r"mine-10-causal-[0-9a-f]{8}\.svg", path.name)
+    assert f"/{path.name}" in ran.stdout
     (record,) = Store(tmp_path / STORE).records()
     assert record.cell.input and (record.cell.length, record.cell.width) == (10, 8)
     assert "x.npy" not in next((tmp_path / STORE).glob("*.json")).read_text()
+
+
+def test_another_setting_size_or_input_is_another_file(lra_here, tmp_path: Path) -> None:
+    for seed in (0, 1):
+        numbers = np.random.default_rng(seed).normal(size=(16, 64))
+        np.save(tmp_path / f"{seed}.npy", numbers)
+    for more in (
+        ("--length", "16"),
+        ("--length", "16", "--set", "block=2"),
+        ("--length", "16", "--set", "block=8"),
+        ("--length", "16", "--heads", "2"),
+        ("--input", "0.npy"),
+        ("--input", "1.npy"),
+    ):
+        assert lra_here("show", "--impl", "bigbird", *more, "--quiet").returncode == 0
+    names = {path.name for path in (tmp_path / "reports/default/show").iterdir()}
+    assert len(names) == 6 and "bigbird-16.svg" in names
 
 
 def test_what_cannot_be_drawn_is_a_line_and_the_others_go_on(lra, tmp_path: Path) -> None:

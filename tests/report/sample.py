@@ -62,7 +62,7 @@ def failure(status: Status) -> Failure | None:
         "diverged": Failure(type="diverged", message="loss is nan at step 120", phase="training"),
         "error": Failure(type="ValueError", message="bad | value", phase="set-up"),
         "unsupported": Failure(type="UnsupportedError", message="longer than its maximum length"),
-        "skipped": Failure(type="pruned", message="oom at 1024"),
+        "skipped": Failure(type="Pruned", message="oom at 1024"),
     }
     return reasons.get(status)
 

@@ -60,6 +60,14 @@ def test_an_ending_is_told_in_words() -> None:
     assert told == ("performer: diverged on text.", "1 of 1 cell is not ok: 1 diverged.")
 
 
+def test_what_never_had_a_time_is_told_without_an_internal_word() -> None:
+    records = [efficiency("performer", n, "train", status="skipped") for n in (512, 1024)]
+    assert _answer(records)[0] == (
+        "There is no time of a training step of the performer layer "
+        "(skipped: a shorter length failed)."
+    )
+
+
 def test_many_mechanisms_are_told_by_the_best() -> None:
     shares = {"a": 0.5, "b": 0.8, "c": 0.7, "d": 0.6, "sdpa": 0.9}
     tasks = ("text", "image", "listops")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from lra.core.cells import VerifyCell
 from lra.core.findings import Finding
 from lra.core.records import Failure, Record
 from lra.report.capabilities import capabilities
+from lra.report.render import render
 
 from .sample import HERE, PROVENANCE, mechanism
 
@@ -45,7 +47,8 @@ def cells(*records: Record) -> dict[str, dict[str, str]]:
     assert section is not None
     return {
         row.label: {
-            c: f"{x.text} {x.note}".strip() for c, x in zip(t.columns, row.cells, strict=True)
+            c: x.text + f" ({x.note})" * bool(x.note)
+            for c, x in zip(t.columns, row.cells, strict=True)
         }
         for t in section.tables
         if t.id in ("capabilities", "peers")
@@ -56,7 +59,7 @@ def cells(*records: Record) -> dict[str, dict[str, str]]:
 def test_an_old_full_check_does_not_hide_what_newer_sources_break() -> None:
     old = check("x", "2020", {"causality": "held"}, form="full")
     new = check("x", "2026", {"causality": "failed"}, source="b")
-    assert cells(old, new)["x"]["causal"] == "strict claimed, broken"
+    assert cells(old, new)["x"]["causal"] == "strict (claimed, broken)"
     assert cells(new, old)["x"]["laws held"] == "0 of 1"
     later = check("x", "2026", {"causality": "held", "batch": "held"})
     assert cells(old, later)["x"]["laws held"] == "1 of 1", "of one source the full form counts"
@@ -64,21 +67,28 @@ def test_an_old_full_check_does_not_hide_what_newer_sources_break() -> None:
 
 def test_a_broken_claim_comes_before_what_holds_unclaimed() -> None:
     verdicts = {"padding_count": "unclaimed", "padding_content": "failed"}
-    assert cells(check("x", "2026", verdicts))["x"]["padding"] == "length claimed, broken"
+    assert cells(check("x", "2026", verdicts))["x"]["padding"] == "length (claimed, broken)"
     verdicts = {"padding_content": "held", "empty_rows": "failed"}
-    assert cells(check("x", "2026", verdicts))["x"]["padding"] == "empty rows claimed, broken"
+    assert cells(check("x", "2026", verdicts))["x"]["padding"] == "empty rows (claimed, broken)"
 
 
 def test_what_holds_unclaimed_stands_beside_the_claim_that_holds() -> None:
     verdicts = {"padding_count": "unclaimed", "padding_content": "held"}
-    assert cells(check("x", "2026", verdicts))["x"]["padding"] == "length content holds unclaimed"
+    shown = cells(check("x", "2026", verdicts))["x"]["padding"]
+    assert shown == "length (content holds, though not claimed)"
     verdicts = {"causality": "unclaimed", "values_causality": "held"}
-    assert (
-        cells(check("x", "2026", verdicts))["x"]["causal"] == "values only strict holds unclaimed"
-    )
+    shown = cells(check("x", "2026", verdicts))["x"]["causal"]
+    assert shown == "values only (strict holds, though not claimed)"
     verdicts = {"padding_count": "unclaimed", "padding_content": "skipped"}
     shown = cells(check("x", "2026", verdicts))["x"]["padding"]
-    assert shown == "length claimed, not tried, content holds unclaimed"
+    assert shown == "length (claimed, not tried; content holds, though not claimed)"
+
+
+def test_what_is_said_beside_a_word_stands_in_brackets_on_the_page(tmp_path: Path) -> None:
+    verdicts = {"padding_count": "unclaimed", "padding_content": "held"}
+    render([check("x", "2026", verdicts)], [], tmp_path, title="t")
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "length <small>(content holds, though not claimed)</small>" in page
 
 
 def test_a_full_check_that_crashed_does_not_hide_a_short_one_after_it() -> None:
@@ -107,7 +117,7 @@ def test_the_first_table_says_what_the_words_of_all_mean() -> None:
         assert section is not None
         first, *others = [" ".join(table.notes) for table in section.tables]
         assert "no: neither claimed nor seen to hold" in first
-        assert "holds unclaimed: held in every case tried, though not claimed" in first
+        assert "holds, though not claimed: it held in every case tried" in first
         assert "padding: content" in first
         assert not any(others)
         assert all("counts claimed laws that held" in table.caption for table in section.tables)

@@ -36,7 +36,7 @@ def test_every_cell_that_is_not_ok_is_listed_with_its_reason() -> None:
     assert _lines(table) == [
         ["b", "train at 512", "OOM", "timing", "asked for 4.3 GB, 2 GB allowed"],
         ["a", "image, seed 2", "crash (SIGSEGV)", "training", "the worker died"],
-        ["c (reference)", "train at 512", "skipped (pruned)", "n/a", "oom at 1024"],
+        ["c (reference)", "train at 512", "skipped: a shorter length failed", "n/a", "oom at 1024"],
     ]
 
 
@@ -98,10 +98,12 @@ def test_provenance_has_a_row_per_machine_version_and_commit() -> None:
 
 def test_provenance_counts_what_was_left_out() -> None:
     new = quality("performer", "text", started="2026-11-25T00:00:00Z", measure="m2")
-    selection = join([quality("performer", "text"), new], [quality("sdpa", "image")])
+    images = [quality("sdpa", "image", measure=f"m{n}", started=f"2026-11-2{n}") for n in range(3)]
+    selection = join([quality("performer", "text"), new], images)
     notes = provenance_table(selection).notes
     assert notes == (
-        "1 older record is left out: a newer one answers the same question.",
+        "1 older record of this run is left out: a newer one answers the same question.",
+        "2 older records of the reference are left out: a newer one answers the same question.",
         "1 reference record is left out: no cell of the run shares the protocol.",
     )
 

@@ -58,6 +58,16 @@ def test_a_disturbed_time_is_marked_and_never_bold_and_its_memory_counts() -> No
     assert any("busy during 1 of 7 timings" in text for text in answer(selection, [], [tables]))
 
 
+def test_only_timings_that_have_a_time_are_counted() -> None:
+    ended = slowed(BUSY, 13e-3, 13e-3)
+    cut = msgspec.structs.replace(slowed(ENDED_BUSY, 13e-3, 13e-3), status="timeout")
+    skipped = efficiency("performer", 2048, status="skipped")
+    selection = join([*QUIET, ended, cut, skipped], [])
+    assert ("run", cut.id) in selection.busy
+    (sentence,) = (s for s in answer(selection, [], []) if "busy" in s)
+    assert "during 1 of 7 timings" in sentence
+
+
 def test_a_quiet_reference_twin_hides_nothing() -> None:
     """A cell measured again has the id of the committed one."""
     quiet = msgspec.structs.replace(BUSY, started_at="2020-01-01T00:00:00+00:00", metrics={

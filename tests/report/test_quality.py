@@ -52,7 +52,7 @@ def test_seeds_are_averaged_with_their_standard_deviation_and_number() -> None:
         ("diverged", "diverged"),
         ("error", "error (ValueError)"),
         ("unsupported", "unsupported"),
-        ("skipped", "skipped (pruned)"),
+        ("skipped", "skipped: a shorter length failed"),
     ],
 )
 def test_an_ending_stands_in_words_where_the_figure_would_be(status: Status, text: str) -> None:

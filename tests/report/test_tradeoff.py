@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from lra.core.records import Record
+from lra.core.records import Metric, Record
 from lra.report.efficiency import efficiency_tables
+from lra.report.plots_tradeoff import tradeoff_figure
 from lra.report.quality import quality_tables
 from lra.report.select import join
+from lra.report.style import looks
 from lra.report.tradeoff import Tradeoff, tradeoff
 
 from .sample import THERE, efficiency, mechanism, quality
@@ -88,6 +91,38 @@ def test_the_length_is_the_longest_that_most_reached() -> None:
     found = _place(run)
     assert found is not None
     assert found.length == "512"
+
+
+def test_the_caption_names_what_a_busy_machine_placed() -> None:
+    def caption(*timed: Record) -> str:
+        selection = join([quality(n, "text") for n in ("a", "b", "sdpa")] + list(timed), [])
+        quality_table, costs = quality_tables(selection)[0], efficiency_tables(selection)
+        known = looks((e.mechanism, e.label) for e in selection.entries if e.mechanism)
+        figure = tradeoff_figure(quality_table, costs, {}, known)
+        assert figure is not None
+        return figure.caption
+
+    quiet = [_timed(name, 0.01, 1e6) for name in ("a", "b", "sdpa")]
+    assert "busy" not in caption(*quiet)
+    control = Metric(value=9e-3, unit="s")
+    slow = {**quiet[0].metrics, "control_after": control}
+    busy = msgspec.structs.replace(quiet[0], metrics=slow)
+    told = caption(busy, *quiet[1:])
+    assert "Timed on a busy machine (! in the table), so the speed is not to be trusted: a." in told
+
+
+def test_a_ratio_to_a_disturbed_time_is_disturbed() -> None:
+    control = Metric(value=9e-3, unit="s")
+    exact = _timed("sdpa", 0.04, 100e6)
+    exact = msgspec.structs.replace(exact, metrics={**exact.metrics, "control_after": control})
+    there = [
+        quality("linear", "text", 0.6, machine=THERE),
+        _timed("linear", 0.001, 2e6, machine=THERE),
+        _timed("sdpa", 0.002, 10e6, machine=THERE),
+    ]
+    found = _place([quality("sdpa", "text", 0.9), exact], there)
+    assert found is not None
+    assert [circle.disturbed for circle in found.circles] == [True, True]
 
 
 def test_one_mechanism_alone_is_no_figure() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lra.core.protocol import Machine
+from lra.core.records import Failure
 from lra.report.words import (
     differing,
     ending,
@@ -64,6 +65,9 @@ def test_endings_name_what_is_known() -> None:
     assert ending("crash", failure("crash")) == "crash (SIGSEGV)"
     assert ending("crash", None) == "crash"
     assert ending("oom", failure("oom")) == "OOM"
+    assert ending("skipped", failure("skipped")) == "skipped: a shorter length failed"
+    assert ending("error", Failure(type="NoResult", message="")) == "error: no result"
+    assert ending("error", Failure(type="ValueError", message="")) == "error (ValueError)"
 
 
 def test_listing() -> None:
