@@ -12,14 +12,7 @@ from lra.core.peers import PREFIX
 from lra.core.records import Record
 from lra.report.configs import in_force, labelled
 from lra.report.table import Cell, Row, Section, Table
-from lra.report.words import (
-    count,
-    ending,
-    flat,
-    listing,
-    machine_words,
-    visible,
-)
+from lra.report.words import count, ending, flat, listing, machine_words, visible
 
 COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
     "causal": (("causality", "strict"), ("values_causality", "values only")),
