@@ -43,13 +43,19 @@ def sort(wanted_BHUW: Tensor, filled_BU: Tensor, iterations: int, causal: bool) 
     return wanted_BHUW.exp() if iterations else wanted_BHUW.softmax(-1)
 
 
-def with_sorted(x_BHUSK: Tensor, sort_BHUW: Tensor, shares_BHUS: Tensor | None) -> Tensor:
+def with_sorted(
+    x_BHUSK: Tensor,
+    sort_BHUW: Tensor,
+    shares_BHUS: Tensor | None = None,
+    real_BUS: Tensor | None = None,
+) -> Tensor:
     """Return [x; S x], (B, U, H, X, K): each block, and behind it the mix sorted towards it.
 
-    Each slot of the mix is divided by its share, where given and above the floor. The mix is made
-    in the precision of the sort.
+    Positions that are not `real`, where given, are zero in both. Each slot of the mix is divided by
+    its share, where given, and zero where that is not above the floor. The mix is made in the
+    precision of the sort.
     """
-    both_BUHXK: Tensor = _WithSorted.apply(x_BHUSK, sort_BHUW, shares_BHUS)  # type: ignore[no-untyped-call]
+    both_BUHXK: Tensor = _WithSorted.apply(x_BHUSK, sort_BHUW, shares_BHUS, real_BUS)  # type: ignore[no-untyped-call]
     return both_BUHXK
 
 
@@ -61,11 +67,22 @@ class _WithSorted(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x_BHUSK: Tensor, sort_BHUW: Tensor, shares_BHUS: Tensor | None) -> Tensor:
+    def forward(
+        ctx: Any,
+        x_BHUSK: Tensor,
+        sort_BHUW: Tensor,
+        shares_BHUS: Tensor | None,
+        real_BUS: Tensor | None,
+    ) -> Tensor:
         batch, heads, count, size, width = x_BHUSK.shape
         both_BUHXK = x_BHUSK.new_empty(batch, count, heads, 2 * size, width)
         own_BUHSK, mix_BUHSK = both_BUHXK.chunk(2, dim=3)
-        own_BUHSK.copy_(x_BHUSK.transpose(1, 2))
+        x_BUHSK = x_BHUSK.transpose(1, 2)
+        if real_BUS is None:
+            own_BUHSK.copy_(x_BUHSK)
+        else:
+            # One pass; filling a copy takes five times as long.
+            write(own_BUHSK, torch.mul, x_BUHSK, real_BUS[:, :, None, :, None].to(x_BUHSK))
         with torch.autocast(x_BHUSK.device.type, enabled=False):
             for head in range(heads):
                 sort_BUW = sort_BHUW[:, head]
@@ -81,14 +98,14 @@ class _WithSorted(torch.autograd.Function):
                     found_BUSK.mul_(_inverse(shares_BHUS[:, head]).unsqueeze(-1))
                 if own_BWF.dtype != sort_BUW.dtype:
                     mix_BUSK.copy_(found_BUSK)
-        ctx.save_for_backward(both_BUHXK, sort_BHUW, shares_BHUS)
+        ctx.save_for_backward(both_BUHXK, sort_BHUW, shares_BHUS, real_BUS)
         return both_BUHXK
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, upstream_BUHXK: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def backward(ctx: Any, upstream_BUHXK: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:
         """Return the gradients, in full precision wherever it is called."""
-        both_BUHXK, sort_BHUW, shares_BHUS = ctx.saved_tensors
+        both_BUHXK, sort_BHUW, shares_BHUS, real_BUS = ctx.saved_tensors
         own_BUHSK, mix_BUHSK = both_BUHXK.chunk(2, dim=3)
         down_BUHSK, up_BUHSK = upstream_BUHXK.chunk(2, dim=3)
         batch, count, heads, size, width = own_BUHSK.shape
@@ -103,18 +120,19 @@ class _WithSorted(torch.autograd.Function):
                 if shares_BHUS is not None and dshares_BHUS is not None:
                     shares_BUS = shares_BHUS[:, head]
                     up_BUSK = up_BUSK * _inverse(shares_BUS).unsqueeze(-1)
-                    along_BUS = (up_BUSK * mix_BUHSK[:, :, head]).sum(-1)
-                    dshares_BHUS[:, head] = -along_BUS.masked_fill(shares_BUS <= FLOOR, 0.0)
+                    dshares_BHUS[:, head] = -(up_BUSK * mix_BUHSK[:, :, head]).sum(-1)
                 up_BUF, own_BWF = up_BUSK.flatten(2), own_BUHSK[:, :, head].flatten(2)
                 dsort_BHUW[:, head] = torch.bmm(up_BUF, own_BWF.to(up_BUF.dtype).mT)
                 back_BUSK = torch.bmm(sort_BUW.mT, up_BUF).view_as(up_BUSK)
                 dx_BUSHK[..., head, :] = back_BUSK + down_BUHSK[:, :, head]
-        return dx_BUSHK.permute(0, 3, 1, 2, 4), dsort_BHUW, dshares_BHUS
+        if real_BUS is not None:
+            dx_BUSHK.mul_(real_BUS[..., None, None])
+        return dx_BUSHK.permute(0, 3, 1, 2, 4), dsort_BHUW, dshares_BHUS, None
 
 
 def _inverse(shares: Tensor) -> Tensor:
-    """Return the inverse of each share; a slot without one is left as it is."""
-    return shares.masked_fill(shares <= FLOOR, 1.0).reciprocal()
+    """Return the inverse of each share, and zero for one that is not above the floor."""
+    return shares.reciprocal().masked_fill(shares <= FLOOR, 0.0)
 
 
 def dense_sort(wanted: Tensor, filled_BU: Tensor, iterations: int, *, causal: bool) -> Tensor:

@@ -23,7 +23,6 @@ from attention_impls.contract import (
     causal_mask,
     zero_padding,
 )
-from attention_impls.dense._fused import fused_softmax
 from attention_impls.learned._sorting import FLOOR, dense_sort, sort, with_sorted
 from attention_impls.learned._summed import summed_attention, summed_oracle
 from lra.core.cards import AttentionCard, Capabilities
@@ -122,9 +121,9 @@ class Sinkhorn(Attention):
         if self.config.parity == "lra2021":
             return super().project(x_BND, context, source_BMD, state)
         count = -(-x_BND.shape[1] // self.config.block)
-        # A block wants by what it holds as a source, as the other blocks see it.
-        key_mask_BN = context.key_mask_BM
-        x_BND = zero_padding(x_BND, context.query_mask_BN if key_mask_BN is None else key_mask_BN)
+        # A block wants by what it holds as a source, as the other blocks see it. Padding is zero.
+        if context.key_mask_BM is not context.query_mask_BN:
+            x_BND = zero_padding(x_BND, context.key_mask_BM)
         with torch.autocast(x_BND.device.type, enabled=False):
             precise = torch.promote_types(self.sort_hidden.weight.dtype, torch.float32)
             x_BUSD = self._blocks(x_BND.to(precise).unsqueeze(1)).squeeze(1)
@@ -157,7 +156,7 @@ class Sinkhorn(Attention):
     ) -> tuple[Tensor, Any]:
         """Return softmax over both blocks' keys, (B, H, N, V)."""
         self._refuse_parity(context)
-        batch, heads, n, _ = q_BHNK.shape
+        batch, _, n, _ = q_BHNK.shape
         if not n:
             return v_BHNV, None
         dropout = self.dims.dropout if self.training else 0.0
@@ -166,36 +165,28 @@ class Sinkhorn(Attention):
             out = summed_attention(q_BHNK, k_BHNK, v_BHNV, context, size=size, dropout=dropout)
             return out, None
         size, count = self.config.block, wanted.shape[2]
-        real_B1N1 = q_BHNK.new_ones(1, 1, n, 1, dtype=torch.bool)
-        if context.key_mask_BM is not None:
-            real_B1N1 = context.key_mask_BM[:, None, :, None]
-            k_BHNK, v_BHNV = (x.masked_fill(~real_B1N1, 0.0) for x in (k_BHNK, v_BHNV))
-        real_BUS = self._blocks(real_B1N1).squeeze(1).squeeze(-1)
+        key_mask_BM = context.key_mask_BM
+        real_BN = q_BHNK.new_ones(1, n, dtype=torch.bool) if key_mask_BM is None else key_mask_BM
+        real_BUS = self._blocks(real_BN[:, None, :, None]).squeeze(1).squeeze(-1)
         sort_BHUW = sort(wanted, real_BUS.any(-1), self.config.iterations, context.causal)
 
-        q_BHUSK, k_BHUSK, v_BHUSV = (self._blocks(x) for x in (q_BHNK, k_BHNK, v_BHNV))
-        whole = context.key_mask_BM is None and count * size == n
-        shares_BHUS = None
-        if not whole or context.causal:
+        shares_BHUS, permitted = None, None
+        if key_mask_BM is not None or context.causal or count * size > n:
             with torch.autocast(q_BHNK.device.type, enabled=False):
                 shares_BHUS = sort_BHUW @ real_BUS.to(sort_BHUW)[:, None]
-        k_BUHXK, v_BUHXV = (with_sorted(x, sort_BHUW, shares_BHUS) for x in (k_BHUSK, v_BHUSV))
-        permitted = None
-        if shares_BHUS is not None:
-            own = real_BUS[:, :, None, None, :]
-            if context.causal:
-                own = own & causal_mask(size, size, own.device)
-            own = own.expand(batch, -1, heads, size, -1)
-            sorted_BUH1S = (shares_BHUS > FLOOR).transpose(1, 2).unsqueeze(3)
-            permitted = torch.cat([own, sorted_BUH1S.expand_as(own)], dim=-1).flatten(0, 1)
+            permitted = self._permitted(real_BUS, shares_BHUS, context.causal)
+        real = None if key_mask_BM is None else real_BUS
+        q_BHUSK, k_BHUSK, v_BHUSV = (self._blocks(x) for x in (q_BHNK, k_BHNK, v_BHNV))
+        k_BUHXK, v_BUHXV = (
+            with_sorted(x, sort_BHUW, shares_BHUS, real) for x in (k_BHUSK, v_BHUSV)
+        )
         # Blocks stand as a batch of their own, so that heads stay as the projections have them.
-        out = fused_softmax(
+        out = F.scaled_dot_product_attention(
             q_BHUSK.transpose(1, 2).flatten(0, 1),
             k_BUHXK.flatten(0, 1),
             v_BUHXV.flatten(0, 1),
-            permitted,
-            None,
-            dropout=dropout,
+            attn_mask=permitted,
+            dropout_p=dropout,
         )
         out_BHNV = out.view(batch, count, *out.shape[1:]).transpose(1, 2).flatten(2, 3)
         return out_BHNV[:, :, :n], None
@@ -262,6 +253,22 @@ class Sinkhorn(Attention):
                 "sinkhorn: the sums of parity='lra2021' hold later positions, so they cannot be "
                 "causal; leave parity out"
             )
+
+    def _permitted(self, real_BUS: Tensor, shares_BHUS: Tensor, causal: bool) -> Tensor:
+        """Return which of the X = 2 S keys each query sees, (B U, H, S or 1, X).
+
+        A query that sees none is given what it would see if all were real: values that are zero.
+        So its output is zero, and no pass over the outputs has to make it so.
+        """
+        batch, heads, _, size = shares_BHUS.shape
+        earlier_SS = real_BUS.new_ones(1, size)
+        if causal:
+            earlier_SS = causal_mask(size, size, real_BUS.device)
+        own = (real_BUS[:, :, None, None, :] & earlier_SS).expand(batch, -1, heads, -1, -1)
+        sorted_BUHSX = (shares_BHUS > FLOOR).transpose(1, 2).unsqueeze(3).expand_as(own)
+        permitted = torch.cat([own, sorted_BUHSX], dim=-1)
+        if_real = torch.cat([earlier_SS, torch.ones_like(earlier_SS)], dim=-1)
+        return (permitted | (if_real & ~permitted.any(-1, keepdim=True))).flatten(0, 1)
 
     def _blocks(self, x_BHNK: Tensor) -> Tensor:
         """(B, H, N, K) to (B, H, U, S, K), zero behind the last position."""

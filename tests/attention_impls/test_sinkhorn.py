@@ -184,11 +184,27 @@ def test_a_slot_of_the_least_share_is_divided_and_has_gradients(dtype: torch.dty
     assert dsort.isfinite().all() and (dsort * sort).abs().amax().item() < 1e-4
 
 
-def test_a_slot_below_the_least_share_is_as_it_is_and_moves_nothing() -> None:
+def test_what_is_not_real_is_in_neither_part_and_gets_no_gradient() -> None:
+    x = torch.randn(2, 3, 4, 5, 6, dtype=torch.float64).requires_grad_()
+    real = torch.rand(2, 4, 5) > 0.4
+    sort = torch.rand(2, 3, 4, 4, dtype=torch.float64)
+    zeroed = x * real[:, None, :, :, None]
+    both, written_out = (
+        with_sorted(x, sort, real_BUS=real),
+        torch.cat([zeroed, torch.einsum("bhuw,bhwsk->bhusk", sort, zeroed)], dim=3),
+    )
+    torch.testing.assert_close(both.transpose(1, 2), written_out)
+    upstream = torch.randn_like(both)
+    (found,) = torch.autograd.grad(both, x, upstream)
+    (expected,) = torch.autograd.grad(written_out, x, upstream.transpose(1, 2))
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_slot_below_the_least_share_is_nothing_and_moves_nothing() -> None:
     x = torch.tensor([2.0, 0.0]).view(1, 1, 2, 1, 1)
     sort = torch.tensor([[FLOOR / 2, 1.0], [1.0, FLOOR / 2]]).view(1, 1, 2, 2)
     shares = (sort @ torch.tensor([[[[1.0], [0.0]]]])).requires_grad_()
     both = with_sorted(x, sort, shares)
-    assert both[0, 0, 0, 1, 0] == 2.0 * FLOOR / 2
+    assert both[0, 0, 0, 1, 0] == 0.0 and both[0, 1, 0, 1, 0] == 2.0
     (dshares,) = torch.autograd.grad((both * 1e20).sum(), shares)
     assert dshares[0, 0, 0, 0] == 0.0 and dshares[0, 0, 1, 0] != 0.0
