@@ -123,7 +123,7 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
         (
             first.verdict.upper() if first.verdict == "failed" else first.verdict,
             f"{first.law} and {len(others)} more" if others else first.law,
-            first.detail or first.says,
+            _words(first),
             sum(finding.cases for finding in (first, *others)) or "",
         )
         for first, *others in groups
@@ -140,6 +140,13 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
         click.echo("  attends to its own sequence alone? --set cross=false says so")
     if shown or not quiet:
         click.echo()
+
+
+def _words(finding: Finding) -> str:
+    """The law, or what came of it; of what is not claimed, whether that is for a reason."""
+    if finding.verdict != "not claimed" or finding.detail:
+        return finding.detail or finding.says
+    return f"{finding.says}: {'tried, and not so' if finding.cases else 'not tried'}"
 
 
 def _folded(findings: list[Finding]) -> list[list[Finding]]:
