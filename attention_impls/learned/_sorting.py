@@ -1,12 +1,13 @@
 """How the Sinkhorn Transformer makes a sort of what its blocks want, and puts it beside them.
 
-B batch   H heads   P = B H   U blocks   W blocks as sources   S positions in a block   K head width
-X = 2 S positions in both blocks
+B batch   H heads   P examples or heads taken at once   U blocks   W blocks as sources
+N positions   S positions in a block   K head width   X = 2 S positions in both blocks
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -44,23 +45,24 @@ def sort(wanted_BHUW: Tensor, filled_BU: Tensor, iterations: int, causal: bool) 
 
 
 def with_sorted(
-    x_BHUSK: Tensor,
+    x_BHNK: Tensor,
+    size: int,
     sort_BHUW: Tensor,
     shares_BHUS: Tensor | None = None,
     real_BUS: Tensor | None = None,
 ) -> Tensor:
     """Return [x; S x], (B, U, H, X, K): each block, and behind it the mix sorted towards it.
 
-    Positions that are not `real`, where given, are zero in both. Each slot of the mix is divided by
-    its share, where given, and zero where that is not above the floor. The mix is made in the
-    precision of the sort.
+    A last block that is short is zero behind its end; positions that are not `real`, where given,
+    are zero in both. Each slot of the mix is divided by its share, where given, and zero where that
+    is not above the floor. The mix is made in the precision of the sort.
     """
-    both_BUHXK: Tensor = _WithSorted.apply(x_BHUSK, sort_BHUW, shares_BHUS, real_BUS)  # type: ignore[no-untyped-call]
+    both_BUHXK: Tensor = _WithSorted.apply(x_BHNK, size, sort_BHUW, shares_BHUS, real_BUS)  # type: ignore[no-untyped-call]
     return both_BUHXK
 
 
 class _WithSorted(torch.autograd.Function):
-    """One array, written in place head by head; the gradient reads x and S x out of it again.
+    """One array, written in place part by part; the gradient reads x and S x out of it again.
 
     The gradient of a share holds its inverse once. By way of `reciprocal` it would hold the square,
     which has no place in float32 next to the floor.
@@ -69,65 +71,90 @@ class _WithSorted(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        x_BHUSK: Tensor,
+        x_BHNK: Tensor,
+        size: int,
         sort_BHUW: Tensor,
         shares_BHUS: Tensor | None,
         real_BUS: Tensor | None,
     ) -> Tensor:
-        batch, heads, count, size, width = x_BHUSK.shape
-        both_BUHXK = x_BHUSK.new_empty(batch, count, heads, 2 * size, width)
-        own_BUHSK, mix_BUHSK = both_BUHXK.chunk(2, dim=3)
-        x_BUHSK = x_BHUSK.transpose(1, 2)
-        if real_BUS is None:
-            own_BUHSK.copy_(x_BUHSK)
-        else:
-            # One pass; filling a copy takes five times as long.
-            write(own_BUHSK, torch.mul, x_BUHSK, real_BUS[:, :, None, :, None].to(x_BUHSK))
-        with torch.autocast(x_BHUSK.device.type, enabled=False):
-            for head in range(heads):
-                sort_BUW = sort_BHUW[:, head]
-                own_BWF = own_BUHSK[:, :, head].flatten(2)
-                mix_BUSK = mix_BUHSK[:, :, head]
-                if own_BWF.dtype == sort_BUW.dtype:
-                    found_BUF = write(mix_BUSK.flatten(2), torch.bmm, sort_BUW, own_BWF)
+        batch, heads, n, width = x_BHNK.shape
+        count = sort_BHUW.shape[2]
+        both_BUHXK = x_BHNK.new_empty(batch, count, heads, 2 * size, width)
+        own_BHUSK, mix_BHUSK = both_BUHXK.transpose(1, 2).chunk(2, dim=3)
+        _write_blocks(own_BHUSK, x_BHNK, real_BUS)
+        with torch.autocast(x_BHNK.device.type, enabled=False):
+            for at in _parts(batch, heads):
+                sort_PUW, own_PWF, mix_PUSK = sort_BHUW[at], own_BHUSK[at].flatten(2), mix_BHUSK[at]
+                if own_PWF.dtype == sort_PUW.dtype:
+                    found_PUF = write(mix_PUSK.flatten(2), torch.bmm, sort_PUW, own_PWF)
                 else:
-                    found_BUF = torch.bmm(sort_BUW, own_BWF.to(sort_BUW.dtype))
-                found_BUSK = found_BUF.view_as(mix_BUSK)
+                    found_PUF = torch.bmm(sort_PUW, own_PWF.to(sort_PUW.dtype))
+                found_PUSK = found_PUF.view_as(mix_PUSK)
                 # Before it is rounded: a small share of the values is nothing in float16.
                 if shares_BHUS is not None:
-                    found_BUSK.mul_(_inverse(shares_BHUS[:, head]).unsqueeze(-1))
-                if own_BWF.dtype != sort_BUW.dtype:
-                    mix_BUSK.copy_(found_BUSK)
+                    found_PUSK.mul_(_inverse(shares_BHUS[at]).unsqueeze(-1))
+                if own_PWF.dtype != sort_PUW.dtype:
+                    mix_PUSK.copy_(found_PUSK)
+        ctx.n = n
         ctx.save_for_backward(both_BUHXK, sort_BHUW, shares_BHUS, real_BUS)
         return both_BUHXK
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, upstream_BUHXK: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:
+    def backward(ctx: Any, upstream_BUHXK: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients, in full precision wherever it is called."""
         both_BUHXK, sort_BHUW, shares_BHUS, real_BUS = ctx.saved_tensors
-        own_BUHSK, mix_BUHSK = both_BUHXK.chunk(2, dim=3)
-        down_BUHSK, up_BUHSK = upstream_BUHXK.chunk(2, dim=3)
-        batch, count, heads, size, width = own_BUHSK.shape
+        own_BHUSK, mix_BHUSK = both_BUHXK.transpose(1, 2).chunk(2, dim=3)
+        down_BHUSK, up_BHUSK = upstream_BUHXK.transpose(1, 2).chunk(2, dim=3)
+        batch, heads, count, size, width = own_BHUSK.shape
         # As projections have it: positions, then heads.
-        dx_BUSHK = own_BUHSK.new_empty(batch, count, size, heads, width)
+        dx_BUSHK = own_BHUSK.new_empty(batch, count, size, heads, width)
+        dx_BHUSK = dx_BUSHK.permute(0, 3, 1, 2, 4)
         dsort_BHUW = torch.empty_like(sort_BHUW)
         dshares_BHUS = None if shares_BHUS is None else torch.empty_like(shares_BHUS)
         with torch.autocast(upstream_BUHXK.device.type, enabled=False):
-            for head in range(heads):
-                sort_BUW = sort_BHUW[:, head]
-                up_BUSK = up_BUHSK[:, :, head].to(sort_BUW.dtype)
+            for at in _parts(batch, heads):
+                sort_PUW = sort_BHUW[at]
+                up_PUSK = up_BHUSK[at].to(sort_PUW.dtype)
                 if shares_BHUS is not None and dshares_BHUS is not None:
-                    shares_BUS = shares_BHUS[:, head]
-                    up_BUSK = up_BUSK * _inverse(shares_BUS).unsqueeze(-1)
-                    dshares_BHUS[:, head] = -(up_BUSK * mix_BUHSK[:, :, head]).sum(-1)
-                up_BUF, own_BWF = up_BUSK.flatten(2), own_BUHSK[:, :, head].flatten(2)
-                dsort_BHUW[:, head] = torch.bmm(up_BUF, own_BWF.to(up_BUF.dtype).mT)
-                back_BUSK = torch.bmm(sort_BUW.mT, up_BUF).view_as(up_BUSK)
-                dx_BUSHK[..., head, :] = back_BUSK + down_BUHSK[:, :, head]
+                    up_PUSK = up_PUSK * _inverse(shares_BHUS[at]).unsqueeze(-1)
+                    dshares_BHUS[at] = -(up_PUSK * mix_BHUSK[at]).sum(-1)
+                up_PUF, own_PWF = up_PUSK.flatten(2), own_BHUSK[at].flatten(2)
+                dsort_BHUW[at] = torch.bmm(up_PUF, own_PWF.to(up_PUF.dtype).mT)
+                back_PUSK = torch.bmm(sort_PUW.mT, up_PUF).view_as(up_PUSK)
+                write(dx_BHUSK[at], torch.add, back_PUSK, down_BHUSK[at])
         if real_BUS is not None:
             dx_BUSHK.mul_(real_BUS[..., None, None])
-        return dx_BUSHK.permute(0, 3, 1, 2, 4), dsort_BHUW, dshares_BHUS, None
+        return dx_BHUSK.flatten(2, 3)[:, :, : ctx.n], None, dsort_BHUW, dshares_BHUS, None
+
+
+def _write_blocks(own_BHUSK: Tensor, x_BHNK: Tensor, real_BUS: Tensor | None) -> None:
+    """Write positions into blocks, zero where they are not real and behind the last."""
+    n, size = x_BHNK.shape[2], own_BHUSK.shape[3]
+    whole, rest = divmod(n, size)
+    pieces = [
+        (slice(whole), slice(size), torch.unflatten(x_BHNK[:, :, : n - rest], 2, (whole, size)))
+    ]
+    if rest:
+        own_BHUSK[:, :, whole, rest:] = 0.0
+        pieces.append((slice(whole, None), slice(rest), x_BHNK[:, :, None, n - rest :]))
+    for blocks, slots, x_BHUSK in pieces:
+        target_BHUSK = own_BHUSK[:, :, blocks, slots]
+        if real_BUS is None:
+            target_BHUSK.copy_(x_BHUSK)
+        else:
+            # One pass; filling a copy takes five times as long.
+            real_B1US1 = real_BUS[:, None, blocks, slots, None].to(x_BHUSK)
+            write(target_BHUSK, torch.mul, x_BHUSK, real_B1US1)
+
+
+def _parts(batch: int, heads: int) -> Iterator[tuple[int | slice, ...]]:
+    """Yield what a batched product takes at once: all heads of an example, or all examples of a
+    head, whichever are fewer calls."""
+    if batch < heads:
+        yield from ((example,) for example in range(batch))
+    else:
+        yield from ((slice(None), head) for head in range(heads))
 
 
 def _inverse(shares: Tensor) -> Tensor:

@@ -176,13 +176,12 @@ class Sinkhorn(Attention):
                 shares_BHUS = sort_BHUW @ real_BUS.to(sort_BHUW)[:, None]
             permitted = self._permitted(real_BUS, shares_BHUS, context.causal)
         real = None if key_mask_BM is None else real_BUS
-        q_BHUSK, k_BHUSK, v_BHUSV = (self._blocks(x) for x in (q_BHNK, k_BHNK, v_BHNV))
         k_BUHXK, v_BUHXV = (
-            with_sorted(x, sort_BHUW, shares_BHUS, real) for x in (k_BHUSK, v_BHUSV)
+            with_sorted(x, size, sort_BHUW, shares_BHUS, real) for x in (k_BHNK, v_BHNV)
         )
         # Blocks stand as a batch of their own, so that heads stay as the projections have them.
         out = F.scaled_dot_product_attention(
-            q_BHUSK.transpose(1, 2).flatten(0, 1),
+            self._blocks(q_BHNK).transpose(1, 2).flatten(0, 1),
             k_BUHXK.flatten(0, 1),
             v_BUHXV.flatten(0, 1),
             attn_mask=permitted,
