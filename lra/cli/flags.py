@@ -105,6 +105,45 @@ def store(command: _Command) -> _Command:
     )(command)
 
 
+def suite(default: str) -> Callable[[_Command], _Command]:
+    """Return what adds `--suite`."""
+    return click.option(
+        "--suite",
+        type=Names("suite"),
+        default=default,
+        show_default=True,
+        metavar="NAME",
+        help="Selection of cells: a name or a TOML file.",
+    )
+
+
+def carried_out(command: _Command) -> _Command:
+    """Add what says how cells are carried out: `--rerun` to `--json`."""
+    for option in (
+        as_json,
+        click.option("--quiet", is_flag=True, help="Print only results and what went wrong."),
+        click.option(
+            "--dry-run", is_flag=True, help="Print the cells, about how long they take, and stop."
+        ),
+        click.option("--timeout", metavar="TIME", help="Longest time for one cell."),
+        click.option(
+            "--budget",
+            metavar="TIME",
+            help="Stop cleanly after e.g. 90s, 9m, 2h; a rerun continues.",
+        ),
+        click.option(
+            "--rerun",
+            type=click.Choice(["missing", "failed", "disturbed", "all"]),
+            default="missing",
+            show_default=True,
+            help="Which cells to run; a record makes a cell not missing. disturbed: timings taken "
+            "while the machine was busy.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def scale(command: _Command) -> _Command:
     """Add `--scale`."""
     return click.option(

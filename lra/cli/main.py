@@ -12,7 +12,7 @@ import click
 import lra
 from lra.core.errors import LraError, nearest
 
-VERBS = ("run", "verify", "report", "list", "show", "data", "doctor")
+VERBS = ("run", "sweep", "verify", "report", "list", "show", "data", "doctor")
 """In the order of a user's day; a verb's name is its file's name."""
 
 INTERRUPTED = 130

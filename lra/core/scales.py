@@ -9,16 +9,20 @@ from __future__ import annotations
 import math
 import tomllib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from lra.core.cells import Direction, Dtype, Level, Mode
 from lra.core.errors import UsageError, nearest
-from lra.core.protocol import Frozen, ModelSpec, Positive, Rows, Rules, TrainSpec
+from lra.core.protocol import Above0, Frozen, ModelSpec, Positive, Rows, Rules, TrainSpec
 
 _FOLDER = Path(__file__).resolve().parents[1]
 _Value = TypeVar("_Value", bound=msgspec.Struct)
+_Item = TypeVar("_Item")
+
+Axis = Annotated[tuple[_Item, ...], msgspec.Meta(min_length=1)]
+"""What cells differ in: one value at least."""
 
 
 class TaskScale(Frozen, frozen=True, kw_only=True):
@@ -81,21 +85,23 @@ class QualityBlock(Frozen, frozen=True, kw_only=True):
 
 
 class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
-    """Measure time and memory over lengths."""
+    """Measure time and memory: every combination of the axes is a cell."""
 
     scale: str
     """Names the protocol in the record; the sizes stand in this block."""
-    lengths: tuple[Positive, ...]
-    modes: tuple[Mode, ...]
-    level: Level = "layer"
-    directions: tuple[Direction, ...] = ("bidirectional",)
-    batch: Positive = 1
-    heads: Positive
-    head_width: Positive
-    dtype: Dtype = "float32"
+    lengths: Axis[Positive]
+    modes: Axis[Mode]
+    levels: Axis[Level] = ("layer",)
+    directions: Axis[Direction] = ("bidirectional",)
+    batches: Axis[Positive] = (1,)
+    heads: Axis[Positive]
+    head_widths: Axis[Positive]
+    dtypes: Axis[Dtype] = ("float32",)
     beside: tuple[str, ...] = ("identity", "sdpa")
     """Mechanisms measured in the same run: the floor, and the one to beat."""
-    seconds: float = 1.0
+    replicates: Positive = 1
+    """Processes for each cell, one round over all cells after the other."""
+    seconds: Above0 = 1.0
     """Time budget of each timing pass."""
 
 

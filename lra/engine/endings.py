@@ -62,7 +62,7 @@ def pruned(cell: Cell, failed: Iterable[Record]) -> Outcome | None:
             record.status in ("oom", "timeout")
             and isinstance(twin, EfficiencyCell)
             and twin.length < cell.length
-            and msgspec.structs.replace(cell, length=twin.length) == twin
+            and msgspec.structs.replace(cell, length=twin.length, replicate=twin.replicate) == twin
         ):
             message = f"not tried: {record.status} already at length {twin.length}"
             return Outcome(status="skipped", failure=Failure(type="Pruned", message=message))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -36,7 +36,7 @@ class Job(Frozen, frozen=True, kw_only=True):
         """A few words for a progress line."""
         cell = self.cell
         if isinstance(cell, EfficiencyCell):
-            return f"{cell.mechanism.name} {cell.mode} {cell.length}"
+            return " ".join((cell.mechanism.name, cell.mode, str(cell.length), *_unusual(cell)))
         if isinstance(cell, QualityCell):
             return f"{cell.mechanism.name} {cell.data.task}"
         if isinstance(cell, VerifyCell):
@@ -49,6 +49,20 @@ class Job(Frozen, frozen=True, kw_only=True):
     def alone(self) -> bool:
         """Whether nothing else of ours may run beside it."""
         return isinstance(self.cell, EfficiencyCell)
+
+
+def _unusual(cell: EfficiencyCell) -> Iterator[str]:
+    """What sets a cell apart from most: whatever is not as its field says by itself."""
+    told = {
+        "level": cell.level,
+        "direction": cell.direction,
+        "dtype": cell.dtype,
+        "batch": f"batch {cell.batch}",
+        "replicate": f"replicate {cell.replicate}",
+    }
+    for field in msgspec.structs.fields(cell):
+        if field.name in told and getattr(cell, field.name) != field.default:
+            yield told[field.name]
 
 
 class Progress(Frozen, frozen=True, tag="progress", kw_only=True):

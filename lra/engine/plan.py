@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from lra.core import catalogue
 from lra.core.catalogue import Target
@@ -172,29 +173,20 @@ class _Planner:
 
     def _efficiency(self, block: EfficiencyBlock) -> Iterator[Job]:
         targets, scale = self._with(True, block.beside), load_scale(block.scale)
-        for length in sorted(block.lengths):
-            for direction in block.directions:
-                for mode in block.modes:
-                    for target in targets:
-                        cell = EfficiencyCell(
-                            scale=scale.name,
-                            machine=self.machine,
-                            torch=self.torch,
-                            threads=self.machine.cores,
-                            measure_hash=measure_hash("efficiency", "measure/efficiency.py"),
-                            mechanism=self._mechanism(target),
-                            length=length,
-                            mode=mode,
-                            level=block.level,
-                            batch=block.batch,
-                            heads=block.heads,
-                            head_width=block.head_width,
-                            dtype=block.dtype,
-                            direction=direction,
-                            device=self.spec.device,
-                            seconds=block.seconds,
-                        )
-                        yield self._job(cell, mechanism=target)
+        for place in places(block):
+            for target in targets:
+                cell = EfficiencyCell(
+                    scale=scale.name,
+                    machine=self.machine,
+                    torch=self.torch,
+                    threads=self.machine.cores,
+                    measure_hash=measure_hash("efficiency", "measure/efficiency.py"),
+                    mechanism=self._mechanism(target),
+                    device=self.spec.device,
+                    seconds=block.seconds,
+                    **place,
+                )
+                yield self._job(cell, mechanism=target)
 
     def _with(self, wanted: bool, beside: Iterable[str]) -> list[Target]:
         """The asked-for mechanisms, preceded by those measured beside them."""
@@ -227,6 +219,28 @@ class _Planner:
             source=None if task is None else self.sources.get(task.name),
             cache=self.spec.cache,
         )
+
+
+def places(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
+    """Yield every combination of a block's axes, by the names of a cell's fields.
+
+    Rounds of replicates come one after the other, so that a slow spell of the machine does not
+    fall on one cell; in a round short inputs come first, so that what ends at some length is known
+    before longer ones are due.
+    """
+    axes = {
+        "replicate": range(block.replicates),
+        "length": sorted(block.lengths),
+        "direction": block.directions,
+        "mode": block.modes,
+        "level": block.levels,
+        "batch": block.batches,
+        "heads": block.heads,
+        "head_width": block.head_widths,
+        "dtype": block.dtypes,
+    }
+    for values in product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))
 
 
 def _load_scale(reference: str) -> Scale:

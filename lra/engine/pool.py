@@ -75,7 +75,8 @@ class Pool:
     """Runs jobs on worker slots; the caller holds the store open for writing.
 
     `timeout` is for each cell, in seconds. Jobs start in the order given; a timing cell waits until
-    nothing of ours runs beside it.
+    nothing of ours runs beside it, and with `prune` is skipped where its shorter twin ran out of
+    memory or time.
     """
 
     def __init__(
@@ -87,9 +88,10 @@ class Pool:
         timeout: float | None = None,
         budget: Budget | None = None,
         watcher: Watcher | None = None,
+        prune: bool = True,
     ) -> None:
         self.store, self.server, self.slots = store, server, slots
-        self.timeout, self.budget = timeout, budget
+        self.timeout, self.budget, self.prune = timeout, budget, prune
         self.watcher = watcher or Watcher()
         self.left: list[Job] = []
         """Jobs without a record when `run` ends: out of budget, or stopped."""
@@ -129,7 +131,7 @@ class Pool:
         """Fill free slots in the order of the jobs; yields records of cells not worth starting."""
         while waiting and len(self._running) < self.slots:
             job = waiting[0]
-            why = pruned(job.cell, self._failed)
+            why = pruned(job.cell, self._failed) if self.prune else None
             if why is not None:
                 waiting.popleft()
                 yield self._save(job, why, started_at=_utc(), seconds=0.0)

@@ -73,6 +73,16 @@ def quantity(value: float, unit: Literal["s", "B"], most: int = 3) -> str:
     return f"{figures(value / size, most=most)} {symbol}"
 
 
+def duration(seconds: float) -> str:
+    """Return a time that somebody waits: `40 s`, `3 min`, `2 h 10 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """Return `3 cells`, `1 cell`."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"

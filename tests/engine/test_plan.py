@@ -48,8 +48,8 @@ seeds = 2
 scale = "mini"
 lengths = [64, 32]
 modes = ["forward", "train"]
-heads = 2
-head_width = 8
+heads = [2]
+head_widths = [8]
 """
 
 

@@ -1,0 +1,104 @@
+"""The axes of a sweep as flags: comma lists, repeats, ranges of lengths that double."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar, get_args
+
+import click
+
+from lra.core.cells import Direction, Dtype, Level, Mode
+from lra.core.errors import UsageError, nearest
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+MOST = 2**31
+"""Largest number of a kind that fits any machine."""
+
+WORDS = {
+    "mode": ("modes", get_args(Mode), "What is timed."),
+    "level": ("levels", get_args(Level), "How much of a model is timed."),
+    "direction": ("directions", get_args(Direction), "Who may attend to whom."),
+    "dtype": ("dtypes", get_args(Dtype), "Type of parameters and inputs."),
+}
+"""Axes of words: the suite's key, the words, and what they are."""
+
+NUMBERS = {
+    "length": ("lengths", "256..8192", "Positions; a..b doubles."),
+    "batch": ("batches", "1,4", "Examples in a call."),
+    "heads": ("heads", "4,8", "Heads of a layer."),
+    "head-width": ("head_widths", "32,64", "Width of a head."),
+}
+"""Axes of numbers: the suite's key, an example, and what they are."""
+
+
+def axes(command: _Command) -> _Command:
+    """Add a flag for each axis; the command gets what was given, flag by flag, as `**axes`."""
+    for flag, (_, words, says) in reversed(WORDS.items()):
+        text = f"{says} Of: {', '.join(words)}."
+        command = _option(flag, f"{flag.upper()}[,...]", text)(command)
+    for flag, (_, example, says) in reversed(NUMBERS.items()):
+        command = _option(flag, "N[,N...]", f"{says} E.g. {example}.")(command)
+    return command
+
+
+def overrides(given: dict[str, tuple[str, ...]]) -> dict[str, tuple[Any, ...]]:
+    """Return what flags put in place of a suite's axes, by the suite's keys.
+
+    Raises `UsageError` for what is no number, no word of the axis, or too large for any machine.
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    for name, entries in given.items():
+        flag = name.replace("_", "-")
+        if not entries:
+            continue
+        if flag in WORDS:
+            key, known, _ = WORDS[flag]
+            found[key] = choices(entries, flag, known)
+        else:
+            key, example, _ = NUMBERS[flag]
+            found[key] = numbers(entries, flag, example)
+    return found
+
+
+def numbers(entries: Sequence[str], flag: str, example: str) -> tuple[int, ...]:
+    """Read `256,512` and `256..4096`, which doubles; each number once, in the order given."""
+    found: list[int] = []
+    for part in _parts(entries, flag):
+        first, dots, last = part.partition("..")
+        try:
+            low = int(first)
+            high = int(last) if dots else low
+        except ValueError as error:
+            raise UsageError(f"--{flag} '{part}' is no number; write e.g. {example}") from error
+        if not 1 <= low <= high <= MOST:
+            raise UsageError(
+                f"--{flag} '{part}': give numbers from 1 to {MOST:,}, the smaller first"
+            )
+        while low <= high:
+            found.append(low)
+            low *= 2
+    return tuple(dict.fromkeys(found))
+
+
+def choices(entries: Sequence[str], flag: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Read words of an axis, wildcards among them; each word once."""
+    found: list[str] = []
+    for part in _parts(entries, flag):
+        fitting = [word for word in known if fnmatchcase(word, part)]
+        if not fitting:
+            raise nearest(flag, part, known)
+        found += fitting
+    return tuple(dict.fromkeys(found))
+
+
+def _parts(entries: Sequence[str], flag: str) -> list[str]:
+    parts = [part.strip() for entry in entries for part in entry.split(",") if part.strip()]
+    if not parts:
+        raise UsageError(f"--{flag} '{','.join(entries)}' names nothing; give one value at least")
+    return parts
+
+
+def _option(flag: str, metavar: str, text: str) -> Callable[[_Command], _Command]:
+    return click.option(f"--{flag}", multiple=True, metavar=metavar, help=text)

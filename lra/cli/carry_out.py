@@ -1,0 +1,155 @@
+"""Carrying out a plan: run what is missing, render, and say what was found."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from lra.core.records import Record
+    from lra.engine.jobs import Job
+    from lra.engine.plan import RunSpec
+    from lra.store import Store
+
+FAILED_CELLS = 4
+
+
+def carry_out(
+    spec: RunSpec,
+    *,
+    store: Path,
+    rerun: Literal["missing", "failed", "disturbed", "all"],
+    budget: float | None,
+    timeout: float | None,
+    slots: int | None,
+    dry_run: bool,
+    quiet: bool,
+    as_json: bool,
+    prune: bool = True,
+) -> int:
+    """Run the cells of a plan that are due and return the exit code.
+
+    `prune` skips what is longer than a cell that ran out of memory or time.
+    """
+    from lra.cli.progress import watcher
+    from lra.core.records import FAILED
+    from lra.engine.budget import Budget
+    from lra.engine.plan import plan
+    from lra.engine.pool import Pool
+    from lra.engine.server import ForkServer
+    from lra.report.disturbed import disturbed
+    from lra.report.words import count
+    from lra.store import Store
+
+    clock = Budget(budget) if budget else None
+    with ForkServer() as server:
+        jobs = plan(spec)
+        place = Store(store)
+        busy = disturbed(place.records()) if rerun == "disturbed" else set()
+        missing = [job for job in jobs if _due(job, place, rerun, busy)]
+        if dry_run:
+            _foretell(jobs, missing, place)
+            return 0
+        with place.writing():
+            missing = [job for job in missing if _due(job, place, rerun, busy)]
+            if not quiet:
+                click.echo(_headline(spec, jobs, missing), err=True)
+            with closing(watcher(len(missing), quiet=quiet)) as watch:
+                pool = Pool(
+                    place,
+                    server,
+                    slots=slots or _slots(jobs),
+                    timeout=timeout,
+                    budget=clock,
+                    watcher=watch,
+                    prune=prune,
+                )
+                for _ in pool.run(missing):
+                    pass
+    found = [record for job in jobs if (record := place.load(job.cell.id)) is not None]
+    _show(found, place, left=len(pool.left), as_json=as_json)
+    left = {job.cell.id for job in pool.left}
+    unread = sum(job.cell.id not in left and place.load(job.cell.id) is None for job in jobs)
+    if unread:
+        click.echo(f"{count(unread, 'cell')} ended without a record that can be read", err=True)
+    failed = [record for record in found if record.status in FAILED]
+    if failed and not as_json:
+        click.echo(f"{count(len(failed), 'cell')} failed; --rerun failed runs them again", err=True)
+    return FAILED_CELLS if failed or unread else 0
+
+
+def _foretell(jobs: list[Job], missing: list[Job], store: Store) -> None:
+    """Print the cells, which of them are due, and how long these may take."""
+    from lra.cli.report import reference
+    from lra.engine.estimate import Estimate
+    from lra.report.words import count, duration
+
+    due = {job.cell.id for job in missing}
+    for job in jobs:
+        click.echo(f"{job.cell.id}  {'due' if job.cell.id in due else 'done':<4}  {job.label}")
+    estimate = Estimate([*store.records(), *reference()])
+    told = [estimate.seconds(job.cell) for job in missing]
+    known = [seconds for seconds in told if seconds is not None]
+    words = f"{count(len(missing), 'cell')} due"
+    if known:
+        words += f", about {duration(sum(known) / _slots(missing))} by earlier records"
+    if len(known) < len(told):
+        words += f"; {len(told) - len(known)} of them unlike any earlier record"
+    click.echo(words, err=True)
+
+
+def _due(job: Job, store: Store, rerun: str, busy: Collection[str]) -> bool:
+    from lra.core.records import FAILED
+
+    record = store.load(job.cell.id)
+    if record is None or rerun == "all":
+        return True
+    if rerun == "disturbed":
+        return record.id in busy
+    pruned = record.failure is not None and record.failure.type == "Pruned"
+    return rerun == "failed" and (record.status in FAILED or pruned)
+
+
+def _slots(jobs: list[Job]) -> int:
+    """As many workers as the cores allow with the threads of the one that computes with most."""
+    from lra.core.cells import EfficiencyCell
+
+    side_by_side = [job.cell for job in jobs if not isinstance(job.cell, EfficiencyCell)]
+    return min((c.machine.cores // c.threads for c in side_by_side), default=1) or 1
+
+
+def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:
+    from lra.engine.host import machine
+    from lra.report.words import count
+
+    kind = machine(spec.device)
+    done = len(jobs) - len(missing)
+    return (
+        f"device {spec.device}: {kind.processor}, {kind.cores} cores; suite {spec.suite.name}; "
+        f"{count(len(missing), 'cell')} to run" + (f", {done} already in the store" if done else "")
+    )
+
+
+def _show(found: list[Record], store: Store, *, left: int, as_json: bool) -> None:
+    """Render the report of the whole store, and print what a person wants to read of this run."""
+    import msgspec
+
+    from lra.cli.report import echo_findings, reference, render_store
+    from lra.report.render import findings
+    from lra.report.words import count
+
+    rendered = render_store(store)
+    if as_json:
+        click.echo(msgspec.json.encode(found, order="sorted"))
+        return
+    if found or not left:
+        echo_findings(findings(found, reference(), store.records()))
+    if left:
+        click.echo(f"{count(left, 'cell')} left; run the same command again to continue")
+    click.echo(f"records: {store.path}")
+    click.echo(f"report:  {rendered.page}")

@@ -1,0 +1,93 @@
+"""`lra sweep`: time and memory over lengths and other axes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from lra.cli import axes, flags
+
+
+@click.command("sweep", short_help="Time and memory over lengths and other axes.")
+@flags.impl
+@flags.suite("sweep")
+@axes.axes
+@click.option(
+    "--replicates",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes for each cell, in rounds over all of them. Default: the suite's.",
+)
+@click.option(
+    "--no-prune",
+    is_flag=True,
+    help="Try lengths beyond one that ran out of memory or time, too.",
+)
+@flags.device
+@flags.settings()
+@flags.store
+@flags.carried_out
+def command(
+    impls: tuple[str, ...],
+    suite: str,
+    replicates: int | None,
+    no_prune: bool,
+    device: Literal["cpu", "cuda"] | None,
+    settings: tuple[str, ...],
+    store: Path,
+    rerun: Literal["missing", "failed", "disturbed", "all"],
+    budget: str | None,
+    timeout: str | None,
+    dry_run: bool,
+    quiet: bool,
+    as_json: bool,
+    **given: tuple[str, ...],
+) -> int:
+    """Measure mechanisms beside exact attention and no mixing, at every combination of the axes.
+
+    A flag takes the place of the suite's own values; every cell has a process of its own.
+
+    \b
+    python -m lra sweep --impl performer,linear --length 256..16384
+    python -m lra sweep --impl all --mode train --batch 1,8 --dtype bfloat16
+    """
+    import msgspec
+
+    from lra.cli.carry_out import carry_out
+    from lra.core.errors import UsageError
+    from lra.core.scales import load_suite
+    from lra.engine.host import cache_folder, default_device
+    from lra.engine.plan import RunSpec
+
+    if not impls:
+        raise UsageError(
+            "sweep needs a mechanism; e.g. --impl performer (see: python -m lra list impls)"
+        )
+    asked: dict[str, Any] = dict(axes.overrides(given))
+    if replicates is not None:
+        asked["replicates"] = replicates
+    whole = load_suite(suite)
+    if not whole.efficiency:
+        raise UsageError(f"suite '{whole.name}' measures no time; give it an [[efficiency]] block")
+    blocks = tuple(msgspec.structs.replace(block, **asked) for block in whole.efficiency)
+    spec = RunSpec(
+        suite=msgspec.structs.replace(whole, quality=(), efficiency=blocks),
+        mechanisms=impls,
+        settings=flags.pairs(settings, "--set"),
+        device=device or default_device(),
+        cache=str(cache_folder()),
+    )
+    return carry_out(
+        spec,
+        store=store,
+        rerun=rerun,
+        budget=flags.seconds(budget, "--budget"),
+        timeout=flags.seconds(timeout, "--timeout"),
+        slots=None,
+        dry_run=dry_run,
+        quiet=quiet,
+        as_json=as_json,
+        prune=not no_prune,
+    )

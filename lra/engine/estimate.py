@@ -1,0 +1,55 @@
+"""How long cells may take, by earlier records of their like. Never imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lra.core.cells import Cell, EfficiencyCell, QualityCell
+from lra.core.records import Record
+
+GROWTH = 2.0
+"""Exponent by which a longer input is taken to cost more, that of attention; a shorter one is taken
+to cost as much, since most of a short cell is what it costs at any length."""
+
+
+class Estimate:
+    """Looks cells up among records."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self._by_kind: dict[object, list[Record]] = {}
+        for record in records:
+            if record.status == "ok":
+                self._by_kind.setdefault(_kind(record.cell), []).append(record)
+
+    def seconds(self, cell: Cell) -> float | None:
+        """Return about how long a cell takes, by the record nearest to it; None where no record is
+        like it."""
+        alike = self._by_kind.get(_kind(cell), [])
+        if not alike:
+            return None
+        size = _size(cell)
+        nearest = min(alike, key=lambda r: (abs(_size(r.cell) - size), r.started_at))
+        ratio = size / _size(nearest.cell)
+        if isinstance(cell, EfficiencyCell):
+            ratio = max(1.0, ratio) ** GROWTH
+        return nearest.seconds * ratio
+
+
+def _kind(cell: Cell) -> object:
+    """What cells share that cost alike but for their size."""
+    kind = cell.__struct_config__.tag
+    mechanism = cell.mechanism.name if hasattr(cell, "mechanism") else ""
+    if isinstance(cell, EfficiencyCell):
+        return kind, mechanism, cell.mode, cell.level, cell.device
+    if isinstance(cell, QualityCell):
+        return kind, mechanism, cell.data.task, cell.scale, cell.device
+    return kind, mechanism
+
+
+def _size(cell: Cell) -> float:
+    """What a cell's time is taken to grow with: positions measured, or steps trained."""
+    if isinstance(cell, EfficiencyCell):
+        return float(cell.length * cell.batch)
+    if isinstance(cell, QualityCell):
+        return float(cell.training.steps)
+    return 1.0

@@ -1,0 +1,94 @@
+"""The sweep: every combination of the axes is a cell, and flags take the place of the suite's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lra.cli import axes
+from lra.core.cells import EfficiencyCell
+from lra.core.errors import UsageError
+from lra.store import Store
+
+SMALL = ("--heads", "2", "--head-width", "8", "--store", "store")
+USAGE = 2
+
+
+def test_every_combination_of_the_axes_is_a_cell_beside_floor_and_exact(
+    lra, tmp_path: Path
+) -> None:
+    (tmp_path / "short.toml").write_text(
+        'title = "short"\n[[efficiency]]\nscale = "mini"\nlengths = [16]\nmodes = ["forward"]\n'
+        "heads = [1]\nhead_widths = [4]\nseconds = 0.02\n"
+    )
+    asked = ("sweep", "--impl", "linear", "--suite", "short.toml", *SMALL)
+    ran = lra(*asked, "--length", "16..32", "--mode", "forward,train", "--batch", "2")
+    assert ran.returncode == 0, ran.stderr
+    records = Store(tmp_path / "store").records()
+    assert {record.status for record in records} == {"ok"}
+    cells = [record.cell for record in records if isinstance(record.cell, EfficiencyCell)]
+    assert sorted((c.mechanism.name, c.length, c.mode) for c in cells) == sorted(
+        (name, length, mode)
+        for name in ("identity", "linear", "sdpa")
+        for length in (16, 32)
+        for mode in ("forward", "train")
+    )
+    assert {(c.batch, c.heads, c.head_width, c.seconds) for c in cells} == {(2, 2, 8, 0.02)}
+    assert "| linear" in (tmp_path / "reports/store/report.md").read_text(encoding="utf-8")
+
+
+def test_dry_run_prints_cells_and_about_how_long_they_take(lra, tmp_path: Path) -> None:
+    ran = lra("sweep", "--impl", "linear", "--length", "1024,999", "--mode", "train", "--dry-run")
+    assert ran.returncode == 0, ran.stderr
+    labels = [line.split(maxsplit=2)[2] for line in ran.stdout.splitlines()]
+    names = ("identity", "sdpa", "linear")
+    assert labels == [f"{name} train {length}" for length in (999, 1024) for name in names]
+    assert ran.stderr.startswith("6 cells due, about ")
+    assert not (tmp_path / "results").exists()
+
+
+def test_replicates_come_in_rounds(lra) -> None:
+    ran = lra(
+        "sweep", "--impl", "identity", "--length", "16,32", "--mode", "train", "--dry-run",
+        "--replicates", "2", "--level", "layer",
+    )  # fmt: skip
+    labels = [line.split(maxsplit=3)[3] for line in ran.stdout.splitlines()]
+    assert labels[::2] == ["train 16", "train 32", "train 16 replicate 1", "train 32 replicate 1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "sweep needs a mechanism"),
+        (("--impl", "lineer"), "unknown mechanism 'lineer'; did you mean 'linear'?"),
+        (("--impl", "linear", "--length", "0"), "--length '0': give numbers from 1"),
+        (("--impl", "linear", "--length", "512..256"), "the smaller first"),
+        (("--impl", "linear", "--length", "long"), "--length 'long' is no number"),
+        (("--impl", "linear", "--batch", ","), "--batch ',' names nothing"),
+        (("--impl", "linear", "--mode", "trian"), "unknown mode 'trian'; did you mean 'train'?"),
+        (("--impl", "linear", "--dtype", "float8"), "unknown dtype 'float8'"),
+        (("--impl", "linear", "--suite", "quality.toml"), "measures no time"),
+        (("--impl", "linear", "--suite", "typo.toml"), "`length`"),
+        (("--impl", "linear", "--suite", "none.toml"), "lengths"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(
+    arguments: tuple[str, ...], told: str, lra_here, tmp_path: Path
+) -> None:
+    (tmp_path / "quality.toml").write_text('title = ""\n')
+    block = 'title = ""\n[[efficiency]]\nscale = "mini"\nmodes = ["train"]\n'
+    (tmp_path / "typo.toml").write_text(f"{block}heads = [1]\nhead_widths = [4]\nlength = [16]\n")
+    (tmp_path / "none.toml").write_text(f"{block}heads = [1]\nhead_widths = [4]\nlengths = []\n")
+    ran = lra_here("sweep", *arguments)
+    assert ran.returncode == USAGE
+    (line,) = ran.stderr.splitlines()
+    assert told in line
+
+
+def test_numbers_are_read_once_each_and_ranges_double() -> None:
+    assert axes.numbers(["256..2048", "1000,512"], "length", "") == (256, 512, 1024, 2048, 1000)
+    assert axes.numbers(["3..13"], "length", "") == (3, 6, 12)
+    assert axes.choices(["*"], "mode", ("forward", "train")) == ("forward", "train")
+    with pytest.raises(UsageError, match="smaller first"):
+        axes.numbers([f"1..{axes.MOST + 1}"], "length", "")

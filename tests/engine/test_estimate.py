@@ -1,0 +1,44 @@
+"""How long cells may take, by records of their like."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from lra.core.cells import EfficiencyCell
+from lra.core.protocol import Machine, Mechanism
+from lra.core.records import Record
+from lra.engine.estimate import Estimate
+
+CELL = EfficiencyCell(
+    machine=Machine(processor="none", cores=1),
+    torch="",
+    threads=1,
+    measure_hash="",
+    scale="mini",
+    mechanism=Mechanism(name="linear", hash=""),
+    length=1024,
+    mode="train",
+    heads=1,
+    head_width=4,
+)
+
+
+def record(length: int, seconds: float, **changes: object) -> Record:
+    cell = msgspec.structs.replace(CELL, length=length)
+    made = Record(id=cell.id, cell=cell, status="ok", started_at="", seconds=seconds)
+    return msgspec.structs.replace(made, **changes)
+
+
+def test_the_nearest_record_tells_and_longer_inputs_cost_more() -> None:
+    estimate = Estimate([record(256, 1.0), record(1024, 3.0), record(1024, 99.0, status="oom")])
+    assert estimate.seconds(CELL) == pytest.approx(3.0)
+    assert estimate.seconds(msgspec.structs.replace(CELL, length=4096)) == pytest.approx(48.0)
+    # A short cell is mostly what a cell costs at any length.
+    assert estimate.seconds(msgspec.structs.replace(CELL, length=16)) == pytest.approx(1.0)
+
+
+def test_nothing_is_said_of_what_no_record_is_like() -> None:
+    estimate = Estimate([record(1024, 3.0)])
+    for changes in ({"mode": "forward"}, {"level": "attention"}, {"device": "cuda"}):
+        assert estimate.seconds(msgspec.structs.replace(CELL, **changes)) is None
