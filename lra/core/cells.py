@@ -18,8 +18,8 @@ from lra.core.protocol import (
     TrainSpec,
 )
 
-Mode = Literal["forward", "train"]
-Level = Literal["attention", "layer"]
+Mode = Literal["forward", "train", "decode"]
+Level = Literal["attention", "layer", "model"]
 Direction = Literal["bidirectional", "causal"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 
@@ -62,7 +62,7 @@ class BaselineCell(_Measured, frozen=True, tag="baseline", kw_only=True):
 
 
 class EfficiencyCell(_Measured, frozen=True, tag="efficiency", kw_only=True):
-    """Time and memory of one mechanism at one length."""
+    """What one call of a mechanism costs at one length."""
 
     mechanism: Mechanism
     length: Positive
@@ -74,6 +74,9 @@ class EfficiencyCell(_Measured, frozen=True, tag="efficiency", kw_only=True):
     dtype: Dtype = "float32"
     direction: Direction = "bidirectional"
     device: Literal["cpu", "cuda"] = "cpu"
+    task: str = ""
+    """Whose model is timed at level `model`; empty at others."""
+    model: ModelSpec | None = None
     replicate: int = 0
     seconds: float = 1.0
     """Time budget of the timing pass."""

@@ -88,7 +88,8 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     """Measure time and memory: every combination of the axes is a cell."""
 
     scale: str
-    """Names the protocol in the record; the sizes stand in this block."""
+    """Names the protocol in the record, and says what a model is; a layer's sizes stand in this
+    block."""
     lengths: Axis[Positive]
     modes: Axis[Mode]
     levels: Axis[Level] = ("layer",)
@@ -97,6 +98,8 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     heads: Axis[Positive]
     head_widths: Axis[Positive]
     dtypes: Axis[Dtype] = ("float32",)
+    task: str = "text"
+    """Whose model is timed at level `model`, with the sizes that the scale gives it."""
     beside: tuple[str, ...] = ("identity", "sdpa")
     """Mechanisms measured in the same run: the floor, and the one to beat."""
     replicates: Positive = 1

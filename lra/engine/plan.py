@@ -7,6 +7,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from lra.core import catalogue
 from lra.core.catalogue import Target
 from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
@@ -174,6 +176,8 @@ class _Planner:
     def _efficiency(self, block: EfficiencyBlock) -> Iterator[Job]:
         targets, scale = self._with(True, block.beside), load_scale(block.scale)
         for place in places(block):
+            if place["level"] == "model":
+                place |= self._whole(block, scale, causal=place["direction"] == "causal")
             for target in targets:
                 cell = EfficiencyCell(
                     scale=scale.name,
@@ -181,12 +185,20 @@ class _Planner:
                     torch=self.torch,
                     threads=self.machine.cores,
                     measure_hash=measure_hash("efficiency", "measure/efficiency.py"),
-                    mechanism=self._mechanism(target),
+                    mechanism=self._mechanism(target, scale if place["level"] == "model" else None),
                     device=self.spec.device,
                     seconds=block.seconds,
                     **place,
                 )
                 yield self._job(cell, mechanism=target)
+
+    def _whole(self, block: EfficiencyBlock, scale: Scale, *, causal: bool) -> dict[str, Any]:
+        """What a cell of level `model` says beside its place on the axes; sizes are the scale's."""
+        task = catalogue.find("task", block.task).name
+        model = self.settings.override("model", scale.model_spec(task))
+        model = msgspec.structs.replace(model, causal=causal)
+        sizes = {"heads": model.heads, "head_width": model.qkv_width // model.heads}
+        return {"task": task, "model": model, **sizes}
 
     def _with(self, wanted: bool, beside: Iterable[str]) -> list[Target]:
         """The asked-for mechanisms, preceded by those measured beside them."""
@@ -194,7 +206,7 @@ class _Planner:
         return list({target.name: target for target in (*extra, *self.mechanisms)}.values())
 
     def _mechanism(self, target: Target, scale: Scale | None = None) -> Mechanism:
-        """With the hyper-parameters of a scale; in speed and memory sweeps with the paper's."""
+        """With the hyper-parameters of a scale; a layer by itself is timed with the paper's."""
         description = self.describer.describe(target)
         config = self.settings.configure(
             target,
@@ -240,7 +252,12 @@ def places(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
         "dtype": block.dtypes,
     }
     for values in product(*axes.values()):
-        yield dict(zip(axes, values, strict=True))
+        place = dict(zip(axes, values, strict=True))
+        if place["mode"] != "decode":
+            yield place
+        elif place["level"] == "layer":
+            # Decoding is causal by its nature.
+            yield place | {"direction": "causal"}
 
 
 def _load_scale(reference: str) -> Scale:

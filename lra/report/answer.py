@@ -21,7 +21,11 @@ _FIGURES = 10
 """With more accuracies than this the answer names the best mechanisms instead of each."""
 _SENTENCES = 3
 """With more mechanisms than this it names the cheapest instead of each."""
-_STEPS = {"train": "a training step", "forward": "a forward pass"}
+_STEPS = {
+    "train": "a training step",
+    "forward": "a forward pass",
+    "decode": "a decoding step",
+}
 
 
 def answer(
@@ -160,7 +164,10 @@ def _cost(row: Row, latency: Table, memory: Table, what: str) -> str:
     if time.ratio is None:
         needs = f" and {room.text} {memory.title.rpartition(' ')[2]}" if room.value else ""
         return f"{start} {time.text} {symbol}{needs}; {EXACT} has no time there."
-    needs = f" and {room.note} its memory" if room.ratio is not None else f"; memory {room.text}"
+    if room.ratio is not None:
+        return f"{start} {time.note} the time of {EXACT} and {room.note} its memory."
+    needs = f" and {room.text} {memory.title.rpartition(' ')[2]}" if room.value else ""
+    needs = needs or f"; memory {room.text}"
     return f"{start} {time.note} the time of {EXACT}{needs}."
 
 

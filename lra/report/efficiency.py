@@ -15,7 +15,7 @@ from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
 from lra.report.words import TIMES, count, listing, quantity, scale_of
 
-_CALLS = {"forward": "forward pass", "train": "training step"}
+_CALLS = {"forward": "forward pass", "train": "training step", "decode": "decoding step"}
 _MEMORY = {
     "peak_resident_bytes": "Peak resident memory above its level before the call",
     "peak_allocated_bytes": "Peak memory in live tensors above its level before the call",
@@ -54,7 +54,7 @@ def call_words(mode: str) -> str:
 
 def _key(e: Entry) -> tuple[object, ...]:
     where = (e.device, e.machine, e.threads, e.torch, e.measure_hash)
-    return (e.scale, e.level, e.direction, e.batch, e.heads, e.head_width, e.dtype, *where)
+    return (e.scale, e.level, e.task, e.direction, e.batch, e.heads, e.head_width, e.dtype, *where)
 
 
 def _tables(
@@ -63,7 +63,9 @@ def _tables(
     first = group[0]
     memory = PEAK_MEMORY[first.device]
     modes = sorted({e.mode for e in group}, key=lambda mode: (mode not in _CALLS, mode))
-    what = "the attention alone" if first.level == "attention" else f"one {first.level}"
+    what = {"attention": "the attention alone", "model": f"a model of {first.task}"}.get(
+        first.level, f"one {first.level}"
+    )
     setting = (
         f"{first.machine}, {count(first.threads, 'thread')}, torch {first.torch}: "
         f"{what}, {first.direction}, batch {first.batch}, "

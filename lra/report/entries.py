@@ -210,6 +210,7 @@ def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:
         return replace(entry, protocol=value_hash(cell.data))
     return replace(
         entry,
+        task=cell.task,
         mode=cell.mode,
         level=cell.level,
         direction=cell.direction,

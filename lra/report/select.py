@@ -167,7 +167,8 @@ def _question(cell: MeasuredCell) -> Hashable:
     if isinstance(cell, BaselineCell):
         return _data_question(cell)
     sizes = (cell.batch, cell.heads, cell.head_width, cell.dtype, cell.device)
-    return ("efficiency", cell.scale, cell.level, cell.direction, *sizes, cell.mode, cell.length)
+    what = (cell.scale, cell.level, cell.task, cell.direction)
+    return ("efficiency", *what, *sizes, cell.mode, cell.length)
 
 
 def _data_question(cell: QualityCell | BaselineCell) -> Hashable:
@@ -188,7 +189,8 @@ def _lineage(cell: MeasuredCell) -> Hashable:
     if isinstance(cell, EfficiencyCell):
         place = (cell.machine.name, cell.threads, cell.torch)
         sizes = (cell.batch, cell.heads, cell.head_width, cell.dtype, cell.device)
-        return (_variant(cell), place, cell.scale, cell.level, cell.direction, *sizes)
+        what = (cell.scale, cell.level, cell.task, cell.direction)
+        return (_variant(cell), place, *what, *sizes)
     return (_question(cell), _variant(cell))
 
 

@@ -169,3 +169,34 @@ def test_a_tilde_in_a_data_path_is_the_home(
     check_sources({"text": "~/reviews"})
     with pytest.raises(UsageError, match="no such file or folder"):
         check_sources({"text": "~/nowhere"})
+
+
+def test_a_model_has_the_scales_sizes_and_settings_and_decoding_is_causal(spec: RunSpec) -> None:
+    (block,) = spec.suite.efficiency
+    scale = spec.suite.quality[0].scale
+    block = msgspec.structs.replace(
+        block, scale=scale, lengths=(64,), modes=("train", "decode"), levels=("layer", "model"),
+        directions=("bidirectional", "causal"), heads=(1, 2), batches=(1, 8),
+    )  # fmt: skip
+    suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(block,))
+    cells = [job.cell for job in plan(changed(spec, suite=suite))]
+    ours = [
+        cell
+        for cell in cells
+        if isinstance(cell, EfficiencyCell) and cell.mechanism.name == "performer"
+    ]
+    whole = [cell for cell in ours if cell.level == "model"]
+    assert {cell.model is not None and cell.model.causal for cell in whole} == {False, True}
+    assert all(cell.model is None and cell.task == "" for cell in ours if cell not in whole)
+    # One size, whatever the axes say: that of the scale's model of the task.
+    for cell in whole:
+        assert cell.model is not None and cell.task == "text"
+        assert cell.heads * cell.head_width == cell.model.qkv_width
+        assert cell.model.causal == (cell.direction == "causal")
+    assert len(whole) == 2 * 2, "two directions and two batches"
+    assert {cell.mechanism.config["features"] for cell in whole} == {16}
+    assert {cell.direction for cell in ours if cell.mode == "decode"} == {"causal"}
+    block = msgspec.structs.replace(block, modes=("decode",), levels=("model",))
+    suite = msgspec.structs.replace(suite, efficiency=(block,))
+    with pytest.raises(UsageError, match="level layer"):
+        plan(changed(spec, suite=suite))

@@ -288,7 +288,7 @@ def test_a_second_ctrl_c_does_not_wait(
 ) -> None:
     class Impatient(Watcher):
         def progress(self, job: Job, progress: Progress) -> None:
-            if progress.phase == "memory":
+            if progress.phase == "first call":
                 os.kill(os.getpid(), signal.SIGINT)
                 os.kill(os.getpid(), signal.SIGINT)
 

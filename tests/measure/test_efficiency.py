@@ -14,7 +14,8 @@ from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
 from lra.core.protocol import Machine, Mechanism
 from lra.measure import control
-from lra.measure.efficiency import build_layer, measure_efficiency, prepare_call
+from lra.measure.calls import build_layer, prepare_call
+from lra.measure.efficiency import measure_efficiency
 from lra.measure.latency import FLOOR, HostStopwatch
 
 CPU = torch.device("cpu")
@@ -105,7 +106,7 @@ def cell(**changes: Any) -> EfficiencyCell:
 
 def call_once(kind: type[Layer], wanted: EfficiencyCell) -> Layer:
     layer = build_layer(wanted, kind, kind.Config())
-    call, _ = prepare_call(wanted, layer, wanted.length, CPU)
+    call, _ = prepare_call(wanted, layer, CPU)
     call()
     return layer
 
@@ -120,10 +121,15 @@ def test_all_metrics_and_the_method_are_there() -> None:
     phases: list[str] = []
     found = measure_efficiency(cell(), Mean, Mean.Config(), report=phases.append)
     assert set(found.metrics) == {
+        "first_call",
         "latency",
         "peak_resident_bytes",
         "peak_allocated_bytes",
         "peak_reserved_bytes",
+        "peak_tensor_bytes",
+        "operations",
+        "energy",
+        "idle_power",
         "control_before",
         "control_after",
     }
@@ -132,8 +138,13 @@ def test_all_metrics_and_the_method_are_there() -> None:
     assert found.parameters == 4 * (8 * 8 + 8)
     assert "no_grad" in found.method["timed_region"]
     assert found.method["threads"] == torch.get_num_threads()
-    # Memory before time, each in a pass of its own, the control around both.
-    assert phases == ["build", "control", "memory", "time", "control"]
+    energy = found.metrics["energy"]
+    assert energy.value is None and "CPU" in str(energy.why_null)
+    # Memory before time, each in a pass of its own, the control around time alone; what disturbs
+    # others comes last.
+    assert phases == [
+        "build", "first call", "memory", "control", "time", "control", "energy", "operations",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -154,7 +165,7 @@ def test_train_fills_gradients_and_clears_them_between() -> None:
     wanted = cell(mode="train")
     layer = build_layer(wanted, Mean, Mean.Config())
     assert isinstance(layer, Mean)
-    call, between = prepare_call(wanted, layer, 24, CPU)
+    call, between = prepare_call(wanted, layer, CPU)
     call()
     *_, training, with_gradients = layer.seen[-1]
     assert training and with_gradients
@@ -171,7 +182,7 @@ def test_train_at_the_level_of_attention_goes_down_to_queries_keys_and_values() 
     wanted = cell(mode="train", level="attention")
     layer = build_layer(wanted, Mean, Mean.Config())
     assert isinstance(layer, Mean)
-    call, between = prepare_call(wanted, layer, 24, CPU)
+    call, between = prepare_call(wanted, layer, CPU)
     call()
     inputs = layer.seen[-1][:3]
     assert all(tensor.grad is not None for tensor in inputs)
@@ -185,7 +196,7 @@ def test_parameters_that_layers_share_are_counted_and_cleared_with_the_layer() -
     assert isinstance(layer, Shared)
     weight = layer.table[0].weight
     assert weight.dtype is torch.bfloat16
-    call, between = prepare_call(wanted, layer, 24, CPU)
+    call, between = prepare_call(wanted, layer, CPU)
     call()
     assert weight.grad is not None
     between()
@@ -195,9 +206,9 @@ def test_parameters_that_layers_share_are_counted_and_cleared_with_the_layer() -
 
 def test_a_direction_that_the_card_does_not_claim_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="mean cannot be causal"):
-        build_layer(cell(direction="causal"), Mean, Mean.Config())
+        measure_efficiency(cell(direction="causal"), Mean, Mean.Config())
     with pytest.raises(UnsupportedError, match="causal only"):
-        build_layer(cell(), CausalOnly, CausalOnly.Config())
+        measure_efficiency(cell(), CausalOnly, CausalOnly.Config())
     causal = call_once(CausalOnly, cell(direction="causal"))
     assert isinstance(causal, CausalOnly) and causal.seen[0][3].causal
 

@@ -1,11 +1,16 @@
-"""Measures time and memory of a mechanism."""
+"""Measures what a call of a mechanism costs."""
 
 from __future__ import annotations
 
+from typing import cast
+
+from attention_impls.contract import Position
+from lra.core import catalogue
 from lra.core.cells import EfficiencyCell
 from lra.engine.jobs import Job, Outcome, Progress, Report
 from lra.engine.work.mechanism import device, load_mechanism
-from lra.measure.efficiency import measure_efficiency
+from lra.measure.efficiency import Around, measure_efficiency
+from tasks.contract import Task
 
 
 def run(cell: EfficiencyCell, job: Job, report: Report) -> Outcome:
@@ -13,7 +18,7 @@ def run(cell: EfficiencyCell, job: Job, report: Report) -> Outcome:
     device(cell.device)
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
     measured = measure_efficiency(
-        cell, mechanism, config, report=lambda phase: report(Progress(phase=phase))
+        cell, mechanism, config, _around(cell), report=lambda phase: report(Progress(phase=phase))
     )
     return Outcome(
         status="ok",
@@ -21,3 +26,12 @@ def run(cell: EfficiencyCell, job: Job, report: Report) -> Outcome:
         parameters=measured.parameters,
         method=measured.method,
     )
+
+
+def _around(cell: EfficiencyCell) -> Around | None:
+    """What a whole model needs beside its mechanism."""
+    if cell.model is None:
+        return None
+    position = catalogue.load(catalogue.find("position", cell.model.position))
+    task = catalogue.load(catalogue.find("task", cell.task))
+    return Around(cast(type[Position], position), cast(type[Task], task).card)

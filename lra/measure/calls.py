@@ -1,0 +1,94 @@
+"""What is timed: a layer or its attention alone, as one call, and what comes between two of them.
+
+B batch, N length, D width, H heads, K head width
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from attention_impls.contract import Attention, Context, Dims, Layer, MechanismConfig
+from lra.core.cells import EfficiencyCell
+from lra.core.errors import UnsupportedError
+
+
+def refuse_direction(cell: EfficiencyCell, mechanism: type[Layer]) -> None:
+    """Raise `UnsupportedError` for a direction that the mechanism has not."""
+    if cell.direction == "causal" and mechanism.card.capabilities.causal == "no":
+        raise UnsupportedError(f"{cell.mechanism.name} cannot be causal; leave that direction out")
+    if cell.direction == "bidirectional" and not mechanism.card.capabilities.bidirectional:
+        raise UnsupportedError(f"{cell.mechanism.name} is causal only; leave that direction out")
+
+
+def build_layer(cell: EfficiencyCell, mechanism: type[Layer], config: MechanismConfig) -> Layer:
+    """Return the layer of a cell on the CPU, in the cell's type and mode."""
+    width = cell.heads * cell.head_width
+    # Decoding goes one position beyond the context that it is measured at.
+    longest = cell.length + (cell.mode == "decode")
+    dims = Dims(width=width, qkv_width=width, heads=cell.heads, max_length=longest)
+    torch.manual_seed(0)
+    shared: nn.Module | None = mechanism.build_shared(dims, config)
+    layer = mechanism(dims, config, shared=shared, seed=0)
+    if shared is not None:
+        # As a model does: moved, counted and cleared with the layer, once.
+        layer.add_module("shared_by_all", shared)
+    return layer.to(getattr(torch, cell.dtype)).train(cell.mode == "train")
+
+
+def prepare_call(
+    cell: EfficiencyCell, layer: Layer, device: torch.device
+) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return the call to measure and what must run between two of them; inputs are made here."""
+    forward, inputs = _forward(cell, layer, device)
+    generator = torch.Generator().manual_seed(1)
+    # The output has the shape of the last input: of x, or of the values.
+    upstream = normal(inputs[-1].shape, cell, device, generator)
+    if cell.mode == "forward":
+
+        def infer() -> Tensor:
+            with torch.no_grad():
+                return forward()
+
+        return infer, lambda: None
+
+    for tensor in inputs:
+        tensor.requires_grad_()
+    leaves = [*inputs, *layer.parameters()]
+
+    def clear() -> None:
+        for leaf in leaves:
+            leaf.grad = None
+
+    def train() -> None:
+        torch.autograd.backward(forward(), upstream)
+
+    return train, clear
+
+
+def _forward(
+    cell: EfficiencyCell, layer: Layer, device: torch.device
+) -> tuple[Callable[[], Tensor], list[Tensor]]:
+    """The forward pass at the cell's level, and its inputs."""
+    context = Context(causal=cell.direction == "causal")
+    generator = torch.Generator().manual_seed(0)
+    if cell.level == "layer":
+        x_BND = normal((cell.batch, cell.length, layer.dims.width), cell, device, generator)
+        return lambda: layer(x_BND, context).y_BND, [x_BND]
+    if not isinstance(layer, Attention):
+        raise UnsupportedError(
+            f"{cell.mechanism.name} has no queries and keys of its own; measure it at level layer"
+        )
+    shape = (cell.batch, cell.heads, cell.length, cell.head_width)
+    q_BHNK, k_BHNK, v_BHNV = (normal(shape, cell, device, generator) for _ in range(3))
+    attend = layer.attend
+    return lambda: attend(q_BHNK, k_BHNK, v_BHNV, context)[0], [q_BHNK, k_BHNK, v_BHNV]
+
+
+def normal(
+    shape: tuple[int, ...], cell: EfficiencyCell, device: torch.device, generator: torch.Generator
+) -> Tensor:
+    """N(0, 1): other values, zeros above all, change a processor's power and with it its clock."""
+    return torch.randn(shape, generator=generator).to(device, getattr(torch, cell.dtype))

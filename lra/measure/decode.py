@@ -1,0 +1,84 @@
+"""Decoding: a prompt taken in at once, then one position more, with the state that is kept for it.
+
+B batch, N length of the prompt, D width
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_impls.contract import Context, Layer
+from lra.core.cells import EfficiencyCell
+from lra.core.errors import UnsupportedError
+from lra.core.records import Metric
+from lra.measure.calls import normal
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """What is timed of a layer that decodes, and what was found on the way."""
+
+    prefill: Callable[[], object]
+    """Takes in the whole prompt, from an empty state."""
+    step: Callable[[], object]
+    """Takes in one position more, always the same, from the state after the prompt."""
+    state_bytes: int
+    error: float
+    """Largest difference of that step from the parallel form, over the largest output."""
+
+    def metrics(self) -> dict[str, Metric]:
+        """Return what is no time."""
+        return {
+            "state_bytes": Metric(value=float(self.state_bytes), unit="B", better="lower"),
+            "decode_error": Metric(value=self.error, unit="ratio", better="lower"),
+        }
+
+
+@torch.no_grad()
+def prepare_decode(cell: EfficiencyCell, layer: Layer, device: torch.device) -> Decoding:
+    """Return what to time; raises `UnsupportedError` for what keeps no state."""
+    if cell.level != "layer":
+        raise UnsupportedError("decoding is measured at level layer; leave the other levels out")
+    if layer.card.capabilities.decode == "none":
+        raise UnsupportedError(f"{cell.mechanism.name} does not decode; leave that mode out")
+    generator = torch.Generator().manual_seed(0)
+    shape = (cell.batch, cell.length + 1, layer.dims.width)
+    x_BND, context = normal(shape, cell, device, generator), Context(causal=True)
+    prompt_BND, last_B1D = x_BND[:, : cell.length], x_BND[:, cell.length :]
+
+    def prefill() -> Any:
+        with torch.no_grad():
+            empty = layer.init_state(
+                cell.batch, length=cell.length + 1, device=device, dtype=x_BND.dtype
+            )
+            return layer(prompt_BND, context, state=empty).state
+
+    state = prefill()
+
+    def step() -> Tensor:
+        with torch.no_grad():
+            y_B1D: Tensor = layer(last_B1D, context, state=state).y_BND
+            return y_B1D
+
+    wanted = layer(x_BND, context).y_BND[:, cell.length :].float()
+    scale = wanted.abs().amax().clamp(min=torch.finfo(torch.float32).tiny)
+    return Decoding(
+        prefill=prefill,
+        step=step,
+        state_bytes=sum(tensor.nbytes for tensor in _tensors(state)),
+        error=float((step().float() - wanted).abs().amax() / scale),
+    )
+
+
+def _tensors(state: Any) -> Iterator[Tensor]:
+    """The tensors of a state, however it nests them."""
+    if isinstance(state, Tensor):
+        yield state
+    elif isinstance(state, (tuple, list)):
+        for part in state:
+            yield from _tensors(part)

@@ -1,0 +1,54 @@
+"""Counted operations of a call: those of matrix products, convolutions and fused attention.
+
+An addition and a multiplication are two operations. What is done element by element (softmax, sums,
+masks) is left out, as it is from the peak rates that machines are sold by; so are Fourier
+transforms and recurrent kernels of libraries, which hold no product that torch can see.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import (
+    FlopCounterMode,
+    sdpa_backward_flop_count,
+    sdpa_flop_count,
+)
+
+_Shape = Sequence[int]
+
+
+def count_operations(
+    call: Callable[[], object], *, between: Callable[[], object] = lambda: None
+) -> int:
+    """Return how many operations one call counts; `between` runs before it, uncounted."""
+    between()
+    with FlopCounterMode(display=False, custom_mapping=_UNKNOWN_TO_TORCH) as counter:
+        call()
+    return int(counter.get_total_flops())
+
+
+def _fused(q: _Shape, k: _Shape, v: _Shape, *_: Any, **__: Any) -> int:
+    return int(sdpa_flop_count(q, k, v))  # type: ignore[no-untyped-call]
+
+
+def _fused_backward(dout: _Shape, q: _Shape, k: _Shape, v: _Shape, *_: Any, **__: Any) -> int:
+    return int(sdpa_backward_flop_count(dout, q, k, v))  # type: ignore[no-untyped-call]
+
+
+def _added_product(_: _Shape, a: _Shape, b: _Shape, *__: Any, **___: Any) -> int:
+    """2 N K M for each pair of matrices; a and b are (..., N, K) and (..., K, M)."""
+    return 2 * math.prod(a) * b[-1]
+
+
+_ATEN = torch.ops.aten
+_UNKNOWN_TO_TORCH: dict[Any, Any] = {
+    _ATEN._scaled_dot_product_flash_attention_for_cpu: _fused,
+    _ATEN._scaled_dot_product_flash_attention_for_cpu_backward: _fused_backward,
+    _ATEN.baddbmm_: _added_product,
+    _ATEN.addmm_: _added_product,
+}
+"""What torch's own counter passes over: fused attention on a CPU, and products in place."""

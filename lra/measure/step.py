@@ -1,0 +1,75 @@
+"""A whole model's call: a forward pass, or a training step with its optimiser.
+
+B examples, N tokens
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from attention_impls.contract import Layer, MechanismConfig, Position
+from lra.core.cards import TaskCard
+from lra.core.cells import EfficiencyCell
+from lra.core.errors import UnsupportedError
+from lra.models.build import build_model
+
+
+def build(
+    cell: EfficiencyCell,
+    mechanism: type[Layer],
+    config: MechanismConfig,
+    position: type[Position],
+    task: TaskCard,
+) -> nn.Module:
+    """Return the model of a cell's task around a mechanism, on the CPU, in the cell's type."""
+    assert cell.model is not None, "the planner gives a model to every cell of this level"
+    if cell.mode == "decode":
+        raise UnsupportedError("decoding is measured at level layer; leave the other levels out")
+    model = build_model(
+        cell.model,
+        mechanism=mechanism,
+        config=config,
+        position=position,
+        vocabulary=task.vocabulary,
+        classes=task.classes,
+        inputs=task.inputs,
+        length=cell.length,
+    )
+    return model.to(getattr(torch, cell.dtype)).train(cell.mode == "train")
+
+
+def prepare_step(
+    cell: EfficiencyCell, model: nn.Module, task: TaskCard, device: torch.device
+) -> Callable[[], object]:
+    """Return a forward pass, or a training step: loss, gradients and AdamW.
+
+    Tokens are random, all real and as long as the cell says: what is shorter is padded to as much.
+    """
+    generator = torch.Generator().manual_seed(0)
+    shape = (cell.batch * task.inputs, cell.length)
+    tokens_SN = torch.randint(1, task.vocabulary, shape, generator=generator).to(device)
+    labels_B = torch.randint(task.classes, (cell.batch,), generator=generator).to(device)
+    if cell.mode == "forward":
+
+        def infer() -> Tensor:
+            with torch.no_grad():
+                logits_BC: Tensor = model(tokens_SN, None)
+                return logits_BC
+
+        return infer
+
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    # A rate so small that the weights, and with them the work, stay what they are.
+    optimiser = torch.optim.AdamW(parameters, lr=1e-8, fused=True)
+
+    def step() -> None:
+        optimiser.zero_grad()
+        loss = F.cross_entropy(model(tokens_SN, None).float(), labels_B)
+        torch.autograd.backward(loss)
+        optimiser.step()
+
+    return step

@@ -1,0 +1,41 @@
+"""Counted operations against products worked out by hand."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from lra.measure.operations import count_operations
+
+N, M, K = 5, 7, 3
+
+
+def test_products_of_every_kind() -> None:
+    a, b = torch.randn(2, N, K), torch.randn(2, K, M)
+    out, bias = torch.empty(2, N, M), torch.randn(M)
+    assert count_operations(lambda: a[0] @ b[0]) == 2 * N * K * M
+    assert count_operations(lambda: torch.bmm(a, b, out=out)) == 2 * 2 * N * K * M
+    assert count_operations(lambda: out.baddbmm_(a, b)) == 2 * 2 * N * K * M
+    assert count_operations(lambda: out[0].addmm_(a[0], b[0])) == 2 * N * K * M
+    assert count_operations(lambda: torch.einsum("bnk,bkm->bnm", a, b)) == 2 * 2 * N * K * M
+    assert count_operations(lambda: F.linear(a, b[0].mT, bias)) == 2 * 2 * N * K * M
+    assert count_operations(lambda: a.softmax(-1)) == 0
+
+
+def test_fused_attention_is_counted_forward_and_backward() -> None:
+    q, k, v = (torch.randn(2, 4, n, 8, requires_grad=True) for n in (N, M, M))
+    product = 2 * 2 * 4 * N * M * 8
+
+    def call() -> None:
+        torch.autograd.backward(F.scaled_dot_product_attention(q, k, v).sum())
+
+    with torch.no_grad():
+        forward = count_operations(lambda: F.scaled_dot_product_attention(q, k, v))
+    assert forward == 2 * product
+    # Backward: weights once more, then the gradients of v, of the weights, of q and of k.
+    assert count_operations(call) == 2 * product + 5 * product
+
+
+def test_between_is_not_counted() -> None:
+    x = torch.randn(N, N)
+    assert count_operations(lambda: None, between=lambda: x @ x) == 0

@@ -1,0 +1,80 @@
+"""A whole model's call: what it is made of, and that timing it changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from attention_impls.baseline.identity import Identity
+from attention_impls.dense.sdpa import Sdpa
+from attention_impls.positions.sinusoidal import Sinusoidal
+from lra.core.cells import EfficiencyCell
+from lra.core.errors import UnsupportedError
+from lra.core.protocol import Machine, Mechanism, ModelSpec
+from lra.measure.efficiency import Around, measure_efficiency
+from lra.measure.step import build, prepare_step
+from tasks.retrieval import Retrieval
+from tasks.text import Text
+
+CPU = torch.device("cpu")
+MODEL = ModelSpec(layers=2, width=8, qkv_width=8, heads=2, mlp_width=16)
+
+
+def cell(**changes: Any) -> EfficiencyCell:
+    return EfficiencyCell(
+        **{
+            "scale": "toy",
+            "machine": Machine(processor="toy", cores=1),
+            "torch": "0",
+            "threads": 1,
+            "measure_hash": "0",
+            "mechanism": Mechanism(name="toy", hash="0"),
+            "length": 24,
+            "mode": "train",
+            "level": "model",
+            "task": "text",
+            "model": MODEL,
+            "batch": 3,
+            "heads": 2,
+            "head_width": 4,
+            "seconds": 0.0,
+            **changes,
+        }
+    )
+
+
+def test_a_training_step_moves_every_parameter_and_hardly() -> None:
+    model = build(cell(), Sdpa, Sdpa.Config(), Sinusoidal, Text.card)
+    before = {name: value.clone() for name, value in model.named_parameters()}
+    step = prepare_step(cell(), model, Text.card, CPU)
+    step()
+    for name, value in model.named_parameters():
+        assert value.grad is not None, name
+        torch.testing.assert_close(value.detach(), before[name], rtol=0.0, atol=1e-7)
+    assert model.training
+
+
+def test_a_forward_pass_has_no_gradients_and_pairs_have_two_sequences() -> None:
+    wanted = cell(mode="forward")
+    model = build(wanted, Sdpa, Sdpa.Config(), Sinusoidal, Retrieval.card)
+    logits = prepare_step(wanted, model, Retrieval.card, CPU)()
+    assert isinstance(logits, torch.Tensor)
+    assert tuple(logits.shape) == (3, 2) and not logits.requires_grad
+    assert not model.training
+
+
+def test_the_cell_counts_the_whole_model() -> None:
+    around = Around(Sinusoidal, Text.card)
+    found = measure_efficiency(cell(), Identity, Identity.Config(), around)
+    assert found.parameters > 257 * 8
+    assert "AdamW" in found.method["timed_region"]
+    alone = measure_efficiency(cell(level="layer", model=None), Identity, Identity.Config())
+    more, less = found.metrics["operations"].value, alone.metrics["operations"].value
+    assert more is not None and less is not None and more > 2 * less
+
+
+def test_a_model_does_not_decode() -> None:
+    with pytest.raises(UnsupportedError, match="level layer"):
+        build(cell(mode="decode"), Sdpa, Sdpa.Config(), Sinusoidal, Text.card)
