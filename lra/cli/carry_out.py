@@ -117,9 +117,7 @@ def _due(job: Job, store: Store, rerun: str, busy: Collection[str]) -> bool:
 
 def _slots(jobs: list[Job]) -> int:
     """As many workers as the cores allow with the threads of the one that computes with most."""
-    from lra.core.cells import EfficiencyCell
-
-    side_by_side = [job.cell for job in jobs if not isinstance(job.cell, EfficiencyCell)]
+    side_by_side = [job.cell for job in jobs if not job.alone]
     return min((c.machine.cores // c.threads for c in side_by_side), default=1) or 1
 
 

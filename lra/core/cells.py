@@ -82,6 +82,13 @@ class EfficiencyCell(_Measured, frozen=True, tag="efficiency", kw_only=True):
     """Time budget of the timing pass."""
 
 
+class CeilingCell(_Cell, frozen=True, tag="ceiling", kw_only=True):
+    """What the machine can do at best: a large matrix product and a large copy."""
+
+    dtype: Dtype = "float32"
+    device: Literal["cpu", "cuda"] = "cpu"
+
+
 class VerifyCell(_Cell, frozen=True, tag="verify", kw_only=True):
     """What one mechanism claims, tried law by law."""
 
@@ -109,4 +116,4 @@ class ShowCell(_Cell, frozen=True, tag="show", kw_only=True):
 
 
 MeasuredCell = QualityCell | BaselineCell | EfficiencyCell
-Cell = MeasuredCell | VerifyCell | ShowCell
+Cell = MeasuredCell | CeilingCell | VerifyCell | ShowCell

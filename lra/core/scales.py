@@ -102,6 +102,8 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     """Whose model is timed at level `model`, with the sizes that the scale gives it."""
     beside: tuple[str, ...] = ("identity", "sdpa")
     """Mechanisms measured in the same run: the floor, and the one to beat."""
+    ceilings: bool = False
+    """Whether to measure what the machine can do at best, too."""
     replicates: Positive = 1
     """Processes for each cell, one round over all cells after the other."""
     seconds: Above0 = 1.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from lra.core.cells import Cell, EfficiencyCell, QualityCell, ShowCell, VerifyCell
+from lra.core.cells import CeilingCell, Cell, EfficiencyCell, QualityCell, ShowCell, VerifyCell
 from lra.core.findings import Finding
 from lra.core.pattern import Pattern
 from lra.core.protocol import Frozen, Rows
@@ -43,12 +43,14 @@ class Job(Frozen, frozen=True, kw_only=True):
             return f"verify {cell.mechanism.name}"
         if isinstance(cell, ShowCell):
             return f"show {cell.mechanism.name}"
+        if isinstance(cell, CeilingCell):
+            return f"ceilings {cell.dtype}"
         return f"baselines {cell.data.task}"
 
     @property
     def alone(self) -> bool:
         """Whether nothing else of ours may run beside it."""
-        return isinstance(self.cell, EfficiencyCell)
+        return isinstance(self.cell, EfficiencyCell | CeilingCell)
 
 
 def _unusual(cell: EfficiencyCell) -> Iterator[str]:

@@ -11,7 +11,7 @@ import msgspec
 
 from lra.core import catalogue
 from lra.core.catalogue import Target
-from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
+from lra.core.cells import BaselineCell, CeilingCell, Cell, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.protocol import DataSpec, Frozen, Mechanism, Rules
 from lra.core.scales import EfficiencyBlock, QualityBlock, Scale, Suite, load_scale
@@ -175,6 +175,16 @@ class _Planner:
 
     def _efficiency(self, block: EfficiencyBlock) -> Iterator[Job]:
         targets, scale = self._with(True, block.beside), load_scale(block.scale)
+        for dtype in block.dtypes if block.ceilings else ():
+            ceiling = CeilingCell(
+                machine=self.machine,
+                torch=self.torch,
+                threads=self.machine.cores,
+                measure_hash=measure_hash("ceiling", "measure/ceilings.py"),
+                dtype=dtype,
+                device=self.spec.device,
+            )
+            yield self._job(ceiling)
         for place in places(block):
             if place["level"] == "model":
                 place |= self._whole(block, scale, causal=place["direction"] == "causal")
@@ -218,7 +228,7 @@ class _Planner:
 
     def _job(
         self,
-        cell: QualityCell | BaselineCell | EfficiencyCell,
+        cell: Cell,
         *,
         mechanism: Target | None = None,
         task: Target | None = None,
@@ -238,8 +248,11 @@ def places(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
 
     Rounds of replicates come one after the other, so that a slow spell of the machine does not
     fall on one cell; in a round short inputs come first, so that what ends at some length is known
-    before longer ones are due.
+    before longer ones are due. Decoding is timed at level `layer` alone; raises `UsageError` where
+    nothing else is asked for, at other levels.
     """
+    if set(block.modes) == {"decode"} and "layer" not in block.levels:
+        raise UsageError("decoding is measured at level layer; add it to the levels")
     axes = {
         "replicate": range(block.replicates),
         "length": sorted(block.lengths),

@@ -68,6 +68,18 @@ def prepare_call(
     return train, clear
 
 
+def minimum_bytes(cell: EfficiencyCell, layer: Layer) -> int:
+    """Return the bytes that any such call has to move: inputs, parameters and outputs once each,
+    and in training the gradients of all of them. Parameters count where the projections do.
+    """
+    positions = cell.batch * cell.length * cell.heads * cell.head_width
+    inputs = positions * (3 if cell.level == "attention" else 1)
+    parameters = sum(p.numel() for p in layer.parameters()) if cell.level == "layer" else 0
+    once = inputs + parameters + positions
+    size: int = getattr(torch, cell.dtype).itemsize
+    return once * (2 if cell.mode == "train" else 1) * size
+
+
 def _forward(
     cell: EfficiencyCell, layer: Layer, device: torch.device
 ) -> tuple[Callable[[], Tensor], list[Tensor]]:

@@ -28,12 +28,15 @@ class Decoding:
     step: Callable[[], object]
     """Takes in one position more, always the same, from the state after the prompt."""
     state_bytes: int
+    parameter_bytes: int
     error: float
     """Largest difference of that step from the parallel form, over the largest output."""
 
     def metrics(self) -> dict[str, Metric]:
         """Return what is no time."""
+        moved = self.state_bytes + self.parameter_bytes
         return {
+            "minimum_bytes": Metric(value=float(moved), unit="B", better="lower"),
             "state_bytes": Metric(value=float(self.state_bytes), unit="B", better="lower"),
             "decode_error": Metric(value=self.error, unit="ratio", better="lower"),
         }
@@ -71,6 +74,7 @@ def prepare_decode(cell: EfficiencyCell, layer: Layer, device: torch.device) -> 
         prefill=prefill,
         step=step,
         state_bytes=sum(tensor.nbytes for tensor in _tensors(state)),
+        parameter_bytes=sum(p.nbytes for p in layer.parameters()),
         error=float((step().float() - wanted).abs().amax() / scale),
     )
 

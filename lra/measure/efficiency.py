@@ -124,6 +124,8 @@ def measure_efficiency(
             "inputs": "N(0, 1) or random tokens, made off the clock",
             "garbage_collection": "before, never inside",
             "compile": "eager",
+            "declared_time": mechanism.card.time,
+            "declared_memory": mechanism.card.memory,
             "threads": torch.get_num_threads(),
             **({"board_before": state_before, "board_after": state_after} if state_before else {}),
         },
@@ -147,7 +149,8 @@ def _build(
         decoding = prepare_decode(cell, layer, device)
         return _Subject(decoding.step, layer, prefill=decoding.prefill, found=decoding.metrics())
     call, between = calls.prepare_call(cell, layer, device)
-    return _Subject(call, layer, between)
+    moved = Metric(value=float(calls.minimum_bytes(cell, layer)), unit="B", better="lower")
+    return _Subject(call, layer, between, found={"minimum_bytes": moved})
 
 
 def _region(cell: EfficiencyCell) -> str:

@@ -43,8 +43,9 @@ def test_dry_run_prints_cells_and_about_how_long_they_take(lra, tmp_path: Path) 
     assert ran.returncode == 0, ran.stderr
     labels = [line.split(maxsplit=2)[2] for line in ran.stdout.splitlines()]
     names = ("identity", "sdpa", "linear")
+    assert labels.pop(0) == "ceilings float32"
     assert labels == [f"{name} train {length}" for length in (999, 1024) for name in names]
-    assert ran.stderr.startswith("6 cells due, about ")
+    assert ran.stderr.startswith("7 cells due, about ")
     assert not (tmp_path / "results").exists()
 
 
@@ -53,7 +54,7 @@ def test_replicates_come_in_rounds(lra) -> None:
         "sweep", "--impl", "identity", "--length", "16,32", "--mode", "train", "--dry-run",
         "--replicates", "2", "--level", "layer",
     )  # fmt: skip
-    labels = [line.split(maxsplit=3)[3] for line in ran.stdout.splitlines()]
+    labels = [line.split(maxsplit=3)[3] for line in ran.stdout.splitlines()[1:]]
     assert labels[::2] == ["train 16", "train 32", "train 16 replicate 1", "train 32 replicate 1"]
 
 

@@ -128,6 +128,7 @@ def test_all_metrics_and_the_method_are_there() -> None:
         "peak_reserved_bytes",
         "peak_tensor_bytes",
         "operations",
+        "minimum_bytes",
         "energy",
         "idle_power",
         "control_before",
@@ -138,6 +139,10 @@ def test_all_metrics_and_the_method_are_there() -> None:
     assert found.parameters == 4 * (8 * 8 + 8)
     assert "no_grad" in found.method["timed_region"]
     assert found.method["threads"] == torch.get_num_threads()
+    # x and y, 2 x 24 x 8 each, and the four projections with biases, in float32.
+    assert found.metrics["minimum_bytes"].value == 4 * (2 * 2 * 24 * 8 + 4 * (8 * 8 + 8))
+    trained = measure_efficiency(cell(mode="train", level="attention"), Mean, Mean.Config())
+    assert trained.metrics["minimum_bytes"].value == 2 * 4 * (4 * 2 * 24 * 8)
     energy = found.metrics["energy"]
     assert energy.value is None and "CPU" in str(energy.why_null)
     # Memory before time, each in a pass of its own, the control around time alone; what disturbs
