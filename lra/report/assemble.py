@@ -108,6 +108,13 @@ def _costs(costs: Sequence[EfficiencyTables], selection: Selection, known: Looks
                     _there([cost_figure(one, metric, known)]),
                 )
             )
+        for id, title, text, found in (
+            ("limit", "Share of the machine's limit", (), one.limit),
+            ("decoding", "Decoding", one.exactness, one.decoding),
+        ):
+            if found:
+                place = f"{id}{which.replace(' ', '-')}"
+                sections.append(Section(place, f"{title}{which}", text, found))
     return sections
 
 

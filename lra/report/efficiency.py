@@ -10,16 +10,28 @@ import msgspec
 from lra.report.costs import LOOSE, Costs, costs
 from lra.report.disturbed import BUSY
 from lra.report.entries import PEAK_MEMORY, Entry, Origin
+from lra.report.limit import Ceilings, limit_table
 from lra.report.rows import ANCHORS, EXACT, NO_MIXING, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
 from lra.report.words import TIMES, count, listing, quantity, scale_of
 
 _CALLS = {"forward": "forward pass", "train": "training step", "decode": "decoding step"}
-_MEMORY = {
-    "peak_resident_bytes": "Peak resident memory above its level before the call",
-    "peak_allocated_bytes": "Peak memory in live tensors above its level before the call",
+_QUANTITIES = {
+    "latency": ("Time of a {call}", "Median"),
+    "prefill": ("Time to take in the prompt", "Median"),
+    "peak_resident_bytes": (
+        "Peak memory of a {call}",
+        "Peak resident memory above its level before the call",
+    ),
+    "peak_allocated_bytes": (
+        "Peak memory of a {call}",
+        "Peak memory in live tensors above its level before the call",
+    ),
+    "state_bytes": ("State kept after the prompt", "Bytes of its tensors"),
 }
+"""Title and what is quoted, by metric."""
+_TIMES = ("latency", "prefill")
 
 
 class EfficiencyTables(msgspec.Struct, frozen=True):
@@ -34,6 +46,12 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     latency: dict[str, Table]
     """By mode."""
     memory: dict[str, Table]
+    limit: tuple[Table, ...]
+    """What share of the machine's limit is reached, a table for each mode."""
+    decoding: tuple[Table, ...]
+    """Prompt and state, where decoding was measured."""
+    exactness: tuple[str, ...]
+    """How far decoding is from the parallel form, in a sentence."""
 
 
 def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
@@ -44,7 +62,11 @@ def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
     measured = [e for e in selection.entries if e.kind == "efficiency"]
     groups = [group for _, group in sorted_groups(measured, _key)]
     groups.sort(key=lambda group: all(e.origin == "reference" for e in group))
-    return [_tables(number, group, selection.busy) for number, group in enumerate(groups, start=1)]
+    ceilings = Ceilings(selection.ceilings)
+    return [
+        _tables(number, group, selection.busy, ceilings)
+        for number, group in enumerate(groups, start=1)
+    ]
 
 
 def call_words(mode: str) -> str:
@@ -58,7 +80,10 @@ def _key(e: Entry) -> tuple[object, ...]:
 
 
 def _tables(
-    number: int, group: list[Entry], busy: Collection[tuple[Origin, str]]
+    number: int,
+    group: list[Entry],
+    busy: Collection[tuple[Origin, str]],
+    ceilings: Ceilings,
 ) -> EfficiencyTables:
     first = group[0]
     memory = PEAK_MEMORY[first.device]
@@ -74,7 +99,7 @@ def _tables(
 
     def by_mode(metric: str, noun: str) -> dict[str, Table]:
         # A busy machine slows a call down; it does not make it larger.
-        slowed = busy if metric == "latency" else ()
+        slowed = busy if metric in _TIMES else ()
         return {
             mode: _table(f"{noun}-{mode}-{number}", metric, mode, group, slowed) for mode in modes
         }
@@ -87,6 +112,35 @@ def _tables(
         reference_only=all(e.origin == "reference" for e in group),
         latency=by_mode("latency", "latency"),
         memory=by_mode(memory, "memory"),
+        limit=tuple(
+            table
+            for mode in modes
+            if (
+                table := limit_table(
+                    f"limit-{mode}-{number}",
+                    call_words(mode),
+                    [e for e in group if e.mode == mode],
+                    ceilings,
+                )
+            )
+        ),
+        decoding=tuple(
+            _table(f"{noun}-{number}", metric, "decode", group, busy if metric in _TIMES else ())
+            for metric, noun in (("prefill", "prefill"), ("state_bytes", "state"))
+            if "decode" in modes
+        ),
+        exactness=_exactness(group),
+    )
+
+
+def _exactness(group: Sequence[Entry]) -> tuple[str, ...]:
+    found = [(e.value, e) for e in group if e.metric == "decode_error" and e.value is not None]
+    if not found:
+        return ()
+    worst, entry = max(found, key=lambda pair: pair[0])
+    return (
+        "In the same processes a step was compared with the parallel form: it differs by at most "
+        f"{worst:.0e} of the largest output ({entry.label} after {entry.length} positions).",
     )
 
 
@@ -101,15 +155,14 @@ def _table(
     entries = [e for e in group if e.mode == mode]
     measured = [e for e in entries if e.metric == metric]
     lengths = sorted({e.length for e in entries})
-    timed = metric == "latency"
+    timed = metric in _TIMES
     rows, known = shown(measured), costs(measured, busy)
     size, symbol = scale_of(known.known(), "s" if timed else "B")
     best = {length: known.fastest(length) if timed else None for length in lengths}
-    subject = "Time" if timed else "Peak memory"
-    quoted = "Median" if timed else _MEMORY[metric]
+    subject, quoted = _QUANTITIES[metric]
     return Table(
         id=id,
-        title=f"{subject} of a {call_words(mode)}, in {symbol}",
+        title=f"{subject.format(call=call_words(mode))}, in {symbol}",
         caption=f"{quoted}, by sequence length, with its ratio to {EXACT} on the same machine.",
         corner="mechanism",
         columns=tuple(str(length) for length in lengths),
@@ -167,7 +220,8 @@ def _missing(
     words = [f"{n} ({cost.word})" for n, cost in gone if cost.value is None]
     if words and any(e.origin == "run" for e in entries):
         notes.append(f"n/a: no ratio, for {EXACT} has no figure at {listing(words)}.")
-    if metric != "latency":
-        null = {(e.metric, e.reason) for e in entries if e.word == "not measured"}
+    if metric.startswith("peak_"):
+        sizes = [e for e in entries if e.metric.startswith("peak_")]
+        null = {(e.metric, e.reason) for e in sizes if e.word == "not measured"}
         notes += [f"{name}: not measured ({reason})." for name, reason in sorted(null)]
     return notes

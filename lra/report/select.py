@@ -10,6 +10,7 @@ import msgspec
 
 from lra.core.cells import (
     BaselineCell,
+    CeilingCell,
     EfficiencyCell,
     MeasuredCell,
     QualityCell,
@@ -47,6 +48,8 @@ class Selection(msgspec.Struct, frozen=True):
     """The run's pictures, and committed ones of mechanisms that it measured and did not picture."""
     busy: frozenset[tuple[Origin, str]]
     """Origins and ids of timings taken while the machine was busy."""
+    ceilings: tuple[Record, ...]
+    """What machines can do at best."""
     superseded: int
     """Records of the run left out because a newer one answers the same question."""
     superseded_reference: int
@@ -71,6 +74,7 @@ def join(
     A reference row needs the run's data, model and training (quality), data (simple baselines)
     or sizes, mode and length (efficiency). Any order of the records gives the same selection.
     """
+    ceilings = [r for r in (*reference, *records) if isinstance(r.cell, CeilingCell)]
     checks = [record for record in records if isinstance(record.cell, VerifyCell)]
     shown = [record for record in records if isinstance(record.cell, ShowCell)]
     records = [record for record in records if isinstance(record.cell, MeasuredCell)]
@@ -103,6 +107,7 @@ def join(
         reference_checks=_of(VerifyCell, reference, rows, checks),
         shown=(*shown, *_of(ShowCell, reference, measured_here, shown)),
         busy=frozenset((origin, id) for origin, part in judged for id in disturbed(part)),
+        ceilings=tuple(ceilings),
         superseded=len(own) - len(run),
         superseded_reference=len(candidates) - len(other),
         unrelated=len(other) - len(fitting),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
-from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell, ShowCell
+from lra.core.cells import BaselineCell, CeilingCell, EfficiencyCell, QualityCell, ShowCell
 from lra.core.pattern import pack
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import CurvePoint, Failure, Metric, Provenance, Record, Status
@@ -194,6 +195,28 @@ def efficiency(
     return _record(
         cell, "ok", started, metrics=metrics, method={"timer": "perf_counter_ns", "warm_up": 3}
     )
+
+
+def ceiling(
+    product: float = 1e11,
+    copy: float = 1e10,
+    *,
+    machine: Machine = HERE,
+    started: str = "2026-11-20T11:00:00Z",
+    **fields: Any,
+) -> Record:
+    cell = CeilingCell(machine=machine, torch="2.13.0", threads=2, measure_hash="c1", **fields)
+    metrics = {
+        "product_rate": Metric(value=product, unit="1/s", better="higher"),
+        "copy_rate": Metric(value=copy, unit="B/s", better="higher"),
+    }
+    return _record(cell, "ok", started, metrics=metrics)
+
+
+def with_metrics(record: Record, **values: float) -> Record:
+    """The record with further figures; their units are not looked at."""
+    more = {name: Metric(value=value, unit="count") for name, value in values.items()}
+    return msgspec.structs.replace(record, metrics={**record.metrics, **more})
 
 
 def shown(

@@ -1,0 +1,79 @@
+"""The share of the machine's limit, and the tables of decoding."""
+
+from __future__ import annotations
+
+import pytest
+
+from lra.core.records import Record
+from lra.report.efficiency import EfficiencyTables, efficiency_tables
+from lra.report.select import join
+from lra.report.table import Cell
+
+from .sample import GPU, THERE, ceiling, efficiency, with_metrics
+
+
+def _tables(*records: Record, reference: list[Record] | None = None) -> EfficiencyTables:
+    (tables,) = efficiency_tables(join(list(records), reference or []))
+    return tables
+
+
+def _counted(name: str, length: int, operations: float, moved: float, **more: object) -> Record:
+    made = efficiency(name, length, **more)  # type: ignore[arg-type]
+    return with_metrics(made, operations=operations, minimum_bytes=moved)
+
+
+def test_the_share_is_the_least_time_over_the_median_and_says_which_limit() -> None:
+    # 1e11 operations and 1e10 bytes a second; a call takes 10 ms.
+    (table,) = _tables(
+        ceiling(),
+        _counted("linear", 512, operations=5e8, moved=2e7),
+        _counted("linear", 1024, operations=5e8, moved=9e7),
+        _counted("sdpa", 512, operations=1e9, moved=0.0),
+        efficiency("sdpa", 1024, status="oom"),
+        efficiency("identity", 512),
+    ).limit
+    cells = {row.label: row.cells for row in table.rows}
+    assert cells["linear"][0].value == pytest.approx(0.5)
+    assert (cells["linear"][0].text, cells["linear"][0].note) == ("50", "operations")
+    assert (cells["linear"][1].text, cells["linear"][1].note) == ("90", "bytes")
+    assert cells["sdpa"][0].value == pytest.approx(1.0)
+    assert cells["sdpa"][1] == Cell("OOM")
+    assert cells["identity"] == (Cell("not counted"), Cell("not run"))
+    assert "100 billion operations" in table.notes[0] and "10 GB" in table.notes[0]
+
+
+def test_a_ceiling_holds_for_its_machine_and_dtype_alone_and_the_newest_counts() -> None:
+    timed = _counted("linear", 512, operations=5e8, moved=0.0)
+    for other in (ceiling(machine=THERE), ceiling(machine=GPU), ceiling(dtype="bfloat16")):
+        assert _tables(other, timed).limit == ()
+    newer = ceiling(product=2e11, started="2026-11-21T00:00:00Z")
+    (table,) = _tables(newer, timed, reference=[ceiling()]).limit
+    assert table.rows[0].cells[0].value == pytest.approx(0.25)
+
+
+def test_decoding_has_prompt_and_state_and_how_exact_it_is() -> None:
+    def decoded(name: str, length: int, state: float, error: float) -> Record:
+        made = efficiency(name, length, "decode", 1e-4, direction="causal")
+        return with_metrics(made, prefill=0.02, state_bytes=state, decode_error=error)
+
+    tables = _tables(
+        decoded("linear", 512, 4e3, 2e-7),
+        decoded("linear", 1024, 4e3, 4e-7),
+        decoded("sdpa", 512, 1e6, 1e-8),
+        decoded("sdpa", 1024, 2e6, 3e-8),
+    )
+    prompt, state = tables.decoding
+    assert prompt.title == "Time to take in the prompt, in ms"
+    assert prompt.rows[0].cells[0].text == "20.0"
+    assert state.title.startswith("State kept after the prompt, in ")
+    linear, exact = state.rows
+    assert [cell.ratio for cell in linear.cells] == pytest.approx([0.004, 0.002])
+    assert [cell.value for cell in exact.cells] == [1e6, 2e6]
+    (sentence,) = tables.exactness
+    assert "4e-07" in sentence and "(linear after 1024 positions)" in sentence
+    assert tables.latency["decode"].title == "Time of a decoding step, in µs"
+
+
+def test_without_decoding_and_without_ceilings_there_is_neither() -> None:
+    tables = _tables(efficiency("linear", 512))
+    assert tables.limit == () and tables.decoding == () and tables.exactness == ()
