@@ -15,16 +15,21 @@ from lra.report.rows import row, shown
 from lra.report.table import Cell, Table
 from lra.report.words import NOT_RUN, figures, machine_words
 
+_ABOVE = (
+    "Above 100: the machine was slower when its limits were measured than when the call was timed; "
+    "sweep again with --rerun all on a quiet machine."
+)
+
 Place = tuple[str, int, str, str, str]
 """Machine, threads, torch, dtype, device: what a ceiling holds for."""
 
 
 class Ceilings:
-    """The rates of each place, the newest record of it."""
+    """The highest rates seen at each place: whatever disturbs a machine makes it slower."""
 
     def __init__(self, records: Iterable[Record]) -> None:
         self._rates: dict[Place, tuple[float, float]] = {}
-        for record in sorted(records, key=lambda r: (r.started_at, r.id)):
+        for record in records:
             cell = record.cell
             if not isinstance(cell, CeilingCell) or record.status != "ok":
                 continue
@@ -32,7 +37,9 @@ class Ceilings:
             copy = record.metrics["copy_rate"].value
             if product and copy:
                 place = (machine_words(cell.machine), cell.threads, cell.torch)
-                self._rates[*place, cell.dtype, cell.device] = (product, copy)
+                key = (*place, cell.dtype, cell.device)
+                known = self._rates.get(key, (0.0, 0.0))
+                self._rates[key] = (max(product, known[0]), max(copy, known[1]))
 
     def of(self, entry: Entry) -> tuple[float, float] | None:
         """Return operations and bytes a second where an entry was measured; None if unknown."""
@@ -57,6 +64,7 @@ def limit_table(id: str, call: str, entries: Sequence[Entry], ceilings: Ceilings
         cells = [_cell(by_length.get(length), counted, rates) for length in lengths]
         rows.append(row(own, cells))
     product, copy = rates
+    above = any((cell.value or 0.0) > 1.0 for one in rows for cell in one.cells)
     return Table(
         id=id,
         title=f"Share of the machine's limit in a {call}, in percent",
@@ -70,6 +78,7 @@ def limit_table(id: str, call: str, entries: Sequence[Entry], ceilings: Ceilings
             f"a large matrix product, {copy / 1e9:,.0f} GB a second read and written in a copy.",
             "Operations are those of products, convolutions and fused attention; bytes are inputs, "
             "parameters, outputs and gradients once each. Whoever moves more cannot reach 100 %.",
+            *([_ABOVE] if above else []),
         ),
     )
 

@@ -42,13 +42,16 @@ def test_the_share_is_the_least_time_over_the_median_and_says_which_limit() -> N
     assert "100 billion operations" in table.notes[0] and "10 GB" in table.notes[0]
 
 
-def test_a_ceiling_holds_for_its_machine_and_dtype_alone_and_the_newest_counts() -> None:
+def test_a_ceiling_holds_for_its_machine_and_dtype_alone_and_the_highest_counts() -> None:
     timed = _counted("linear", 512, operations=5e8, moved=0.0)
     for other in (ceiling(machine=THERE), ceiling(machine=GPU), ceiling(dtype="bfloat16")):
         assert _tables(other, timed).limit == ()
-    newer = ceiling(product=2e11, started="2026-11-21T00:00:00Z")
-    (table,) = _tables(newer, timed, reference=[ceiling()]).limit
+    (table,) = _tables(ceiling(started="2026-11-21"), timed, reference=[ceiling(2e11)]).limit
     assert table.rows[0].cells[0].value == pytest.approx(0.25)
+    assert not any("Above 100" in note for note in table.notes)
+    (table,) = _tables(ceiling(1e10), timed).limit
+    assert table.rows[0].cells[0].value == pytest.approx(5.0)
+    assert any("Above 100" in note for note in table.notes)
 
 
 def test_decoding_has_prompt_and_state_and_how_exact_it_is() -> None:
