@@ -1,0 +1,1 @@
+"""What figures prove and what they do not: growth, crossings. Never torch."""

@@ -1,0 +1,97 @@
+"""The exponent of length in a declared cost, such as `O((n + m) r d)`.
+
+n and m are lengths and grow together; every other letter is a constant, and a logarithm counts as
+one. A sum is as great as its greatest term. Several formulas are set apart by semicolons: the
+first is what is claimed of plain inputs, the others say when they hold.
+"""
+
+from __future__ import annotations
+
+import re
+
+_LENGTHS = ("n", "m")
+_TOKEN = re.compile(r"\s*(sqrt|log|[A-Za-z]|\d+(?:\.\d+)?|[-+/^()])")
+
+
+def declared_exponent(text: str, *, gpu: bool = False) -> float | None:
+    """Return e where a declared cost grows as n^e; None for what is no such formula.
+
+    On a GPU the greatest of the first formula and of those said to hold on one.
+    """
+    first, *others = text.split(";")
+    clauses = [first, *(one for one in others if gpu and "on a GPU" in one)]
+    try:
+        return max(_Formula(clause).exponent() for clause in clauses)
+    except ValueError:
+        return None
+
+
+class _Formula:
+    """One `O(...)`, read from left to right; what follows its last bracket are words."""
+
+    def __init__(self, clause: str) -> None:
+        start = clause.strip()
+        if not start.startswith("O("):
+            raise ValueError(f"no formula in '{clause}'")
+        self._text, self._place = start, 1
+
+    def exponent(self) -> float:
+        return self._factor()
+
+    def _peek(self) -> str:
+        match = _TOKEN.match(self._text, self._place)
+        return match[1] if match else ""
+
+    def _take(self, wanted: str = "") -> str:
+        match = _TOKEN.match(self._text, self._place)
+        if match is None or (wanted and match[1] != wanted):
+            raise ValueError(f"cannot read '{self._text[self._place :]}'")
+        self._place = match.end()
+        return match[1]
+
+    def _sum(self) -> float:
+        greatest = self._product()
+        while self._peek() in ("+", "-"):
+            self._take()
+            greatest = max(greatest, self._product())
+        return greatest
+
+    def _product(self) -> float:
+        total = self._factor()
+        while self._peek() not in ("", "+", "-", ")"):
+            if self._peek() == "/":
+                self._take()
+                total -= self._factor()
+            else:
+                total += self._factor()
+        return total
+
+    def _factor(self) -> float:
+        word = self._take()
+        if word == "(":
+            own = self._sum()
+            self._take(")")
+        elif word in ("log", "sqrt"):
+            # Without brackets they take one factor: log n d is (log n) d.
+            own = self._factor() * (0.5 if word == "sqrt" else 0.0)
+        elif word[0].isalnum():
+            own = float(word in _LENGTHS)
+        else:
+            raise ValueError(f"cannot read '{self._text}' at '{word}'")
+        if self._peek() == "^":
+            self._take()
+            own *= self._power()
+        return own
+
+    def _power(self) -> float:
+        """A number, or one over another in brackets."""
+        word = self._take()
+        if word != "(":
+            return float(word)
+        above = float(self._take())
+        self._take("/")
+        below = float(self._take())
+        self._take(")")
+        if not below:
+            raise ValueError(f"a power of '{self._text}' divides by zero")
+        return above / below

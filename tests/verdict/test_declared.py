@@ -1,0 +1,61 @@
+"""Exponents of declared costs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lra.core.catalogue import find, names
+from lra.verdict.declared import declared_exponent
+
+
+@pytest.mark.parametrize(
+    ("text", "exponent"),
+    [
+        ("O(1)", 0),
+        ("O(d^2)", 0),
+        ("O(n m d)", 2),
+        ("O((n + m) r d)", 1),
+        ("O((n + m) d^2)", 1),
+        ("O(n b d + n^2 d / b)", 2),
+        ("O(n b + n^2 / b^2)", 2),
+        ("O(n (l + n c / l) d)", 2),
+        ("O(n^2 / n)", 1),
+        ("O(n (5 + r) d)", 1),
+        ("O(n log n d)", 1),
+        ("O(r n (c d + log n))", 1),
+        ("O(n sqrt(n) d)", 1.5),
+        ("O(n sqrt n)", 1.5),
+        ("O(n^1.5)", 1.5),
+        ("O(n^(4/3))", 4 / 3),
+        ("O((n + m)^2)", 2),
+        ("O(d - n)", 1),
+        ("O(n); O(n m) with a bias", 1),
+        ("O(n d) on a CPU", 1),
+    ],
+)
+def test_the_greatest_degree_counts_with_m_as_n(text: str, exponent: float) -> None:
+    assert declared_exponent(text) == pytest.approx(exponent)
+
+
+def test_what_holds_on_a_gpu_counts_there_alone() -> None:
+    text = "O(n (d + c)); O(n (l + n c / l)) on a GPU or with a trained bias"
+    assert (declared_exponent(text), declared_exponent(text, gpu=True)) == (1, 2)
+    assert declared_exponent("O(n); O(n m) with a bias", gpu=True) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "nothing", "linear", "O(", "O()", "O(n", "O(n * d)", "O(n^d)", "O(n^(1/0))", "O(n +)"],
+)
+def test_what_is_no_formula_has_no_exponent(text: str) -> None:
+    assert declared_exponent(text) is None
+
+
+def test_every_card_of_ours_can_be_read() -> None:
+    files = [find("mechanism", name).file for name in names("mechanism")]
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    costs = [cost for text in texts for cost in re.findall(r'(?:time|memory)="(.*)"', text)]
+    assert len(costs) == 2 * len(files)
+    assert [cost for cost in costs if declared_exponent(cost) is None] == []
