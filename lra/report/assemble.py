@@ -109,6 +109,8 @@ def _costs(costs: Sequence[EfficiencyTables], selection: Selection, known: Looks
                 )
             )
         for id, title, text, found in (
+            ("growth", "Growth", (one.setting,), _there([one.growth])),
+            ("crossover", "Crossover", (one.setting,), _there([one.crossover])),
             ("limit", "Share of the machine's limit", (), one.limit),
             ("decoding", "Decoding", one.exactness, one.decoding),
         ):

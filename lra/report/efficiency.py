@@ -8,8 +8,11 @@ from statistics import median
 import msgspec
 
 from lra.report.costs import LOOSE, Costs, costs
+from lra.report.crossover import crossover_table
+from lra.report.derived import derived_columns
 from lra.report.disturbed import BUSY
 from lra.report.entries import PEAK_MEMORY, Entry, Origin
+from lra.report.growth import growth_table
 from lra.report.limit import Ceilings, limit_table
 from lra.report.rows import ANCHORS, EXACT, NO_MIXING, reference_notes, row, shown
 from lra.report.select import Selection
@@ -52,6 +55,10 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     """Prompt and state, where decoding was measured."""
     exactness: tuple[str, ...]
     """How far decoding is from the parallel form, in a sentence."""
+    growth: Table | None
+    """None where nothing was measured at three lengths."""
+    crossover: Table | None
+    """Likewise."""
 
 
 def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
@@ -97,6 +104,8 @@ def _tables(
         f"{count(first.heads or 0, 'head')} of width {first.head_width}, {first.dtype}."
     )
 
+    columns = derived_columns(group, memory)
+
     def by_mode(metric: str, noun: str) -> dict[str, Table]:
         # A busy machine slows a call down; it does not make it larger.
         slowed = busy if metric in _TIMES else ()
@@ -130,6 +139,8 @@ def _tables(
             if "decode" in modes
         ),
         exactness=_exactness(group),
+        growth=growth_table(f"growth-{number}", columns, group, busy),
+        crossover=crossover_table(f"crossover-{number}", columns, group, busy),
     )
 
 

@@ -84,6 +84,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """What stands in a table where there is no value: `OOM`, `not measured`."""
     reason: str = ""
     """Why there is no value, where the word alone does not say it."""
+    declared: str = ""
+    """How a time or a size grows with length, as the mechanism's card has it."""
     parameters: int | None = None
     best_step: int | None = None
     protocol: str = ""
@@ -165,6 +167,7 @@ def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:
         minimum=metric.minimum,
         word=word,
         reason=reason,
+        declared=_declared(record, name),
         parameters=record.parameters,
         best_step=record.best_step,
         measure_hash=cell.measure_hash,
@@ -172,6 +175,16 @@ def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:
         record=record.id,
     )
     return _with_cell(common, cell, record.rows)
+
+
+def _declared(record: Record, metric: str) -> str:
+    """What the record says that the card says; empty where it does not."""
+    if not isinstance(record.cell, EfficiencyCell) or record.cell.mode == "decode":
+        # A card speaks of a whole call, not of one position more.
+        return ""
+    names = {"latency": "declared_time", PEAK_MEMORY[record.cell.device]: "declared_memory"}
+    found = record.method.get(names.get(metric, ""), "")
+    return visible(found) if isinstance(found, str) else ""
 
 
 def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:

@@ -12,6 +12,7 @@ from lra.report.labels import spread
 from lra.report.style import Look, Looks, draw
 from lra.report.table import Figure, Row, Table, cut_note, names, short_names
 from lra.report.words import listing, scale_of
+from lra.verdict.growth import LEAST, slope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -152,14 +153,7 @@ def _tick(value: float, unit: Literal["s", "B"]) -> str:
 
 def _growth(points: Sequence[tuple[int, float]]) -> str:
     """The exponent of length in a least-squares line through the logarithms."""
-    if len(points) < 3:
-        return ""
-    x, y = ([math.log(value) for value in side] for side in zip(*points, strict=True))
-    middle = sum(x) / len(x)
-    slope = sum((a - middle) * b for a, b in zip(x, y, strict=True)) / sum(
-        (a - middle) ** 2 for a in x
-    )
-    return f"  n^{slope:.1f}"
+    return f"  n^{slope(dict(points)):.1f}" if len(points) >= LEAST else ""
 
 
 def _label(

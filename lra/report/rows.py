@@ -34,6 +34,15 @@ def shown(group: Iterable[Entry]) -> Rows:
     }
 
 
+def by_replicate(own: Iterable[Entry]) -> dict[int, dict[int, Entry]]:
+    """Return the entries of one row that have a figure, by replicate and then by length."""
+    found: dict[int, dict[int, Entry]] = {}
+    for entry in own:
+        if entry.value is not None:
+            found.setdefault(entry.replicate or 0, {})[entry.length] = entry
+    return found
+
+
 def row(own: Sequence[Entry], cells: Iterable[Cell]) -> Row:
     """Return the row of one mechanism, marked if it is a reference."""
     first = own[0]

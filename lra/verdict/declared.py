@@ -9,19 +9,28 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 _LENGTHS = ("n", "m")
 _TOKEN = re.compile(r"\s*(sqrt|log|[A-Za-z]|\d+(?:\.\d+)?|[-+/^()])")
 
 
-def declared_exponent(text: str, *, gpu: bool = False) -> float | None:
-    """Return e where a declared cost grows as n^e; None for what is no such formula.
+class Declared(msgspec.Struct, frozen=True):
+    """A formula, and the exponent of length in it."""
 
-    On a GPU the greatest of the first formula and of those said to hold on one.
+    formula: str
+    exponent: float
+
+
+def declared(text: str, *, gpu: bool = False) -> Declared | None:
+    """Return what a declared cost says of plain inputs; None for what is no such formula.
+
+    On a GPU it is the greatest of the first formula and of those said to hold on one.
     """
     first, *others = text.split(";")
     clauses = [first, *(one for one in others if gpu and "on a GPU" in one)]
     try:
-        return max(_Formula(clause).exponent() for clause in clauses)
+        return max((_Formula(clause).read() for clause in clauses), key=lambda one: one.exponent)
     except ValueError:
         return None
 
@@ -35,8 +44,9 @@ class _Formula:
             raise ValueError(f"no formula in '{clause}'")
         self._text, self._place = start, 1
 
-    def exponent(self) -> float:
-        return self._factor()
+    def read(self) -> Declared:
+        exponent = self._factor()
+        return Declared(self._text[: self._place], exponent)
 
     def _peek(self) -> str:
         match = _TOKEN.match(self._text, self._place)

@@ -18,8 +18,8 @@ SURE = 0.95
 """Probability of the intervals."""
 SLACK = 0.15
 """An exponent must exceed the declared one by more than this before it counts as more."""
-_LEAST = 3
-"""Lengths, below which there is no fit."""
+LEAST = 3
+"""Lengths; below that there is no fit."""
 _END = 4
 """The last two doublings begin at the longest length over this."""
 
@@ -50,11 +50,11 @@ def growth(replicates: Sequence[Mapping[int, float]]) -> Growth | None:
     With one it is that of the slope, from how far the points lie from the line.
     """
     found = [{n: cost for n, cost in one.items() if n > 0 and cost > 0} for one in replicates]
-    found = [one for one in found if len(one) >= _LEAST]
+    found = [one for one in found if len(one) >= LEAST]
     if not found:
         return None
     lengths = sorted(set[int].intersection(*(set(one) for one in found)))
-    if len(lengths) < _LEAST:
+    if len(lengths) < LEAST:
         return None
     slopes = [slope({n: one[n] for n in lengths}) for one in found]
     middle = fmean(slopes)

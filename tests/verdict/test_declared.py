@@ -7,7 +7,7 @@ import re
 import pytest
 
 from lra.core.catalogue import find, names
-from lra.verdict.declared import declared_exponent
+from lra.verdict.declared import Declared, declared
 
 
 @pytest.mark.parametrize(
@@ -36,13 +36,16 @@ from lra.verdict.declared import declared_exponent
     ],
 )
 def test_the_greatest_degree_counts_with_m_as_n(text: str, exponent: float) -> None:
-    assert declared_exponent(text) == pytest.approx(exponent)
+    found = declared(text)
+    assert found is not None
+    assert found.exponent == pytest.approx(exponent)
 
 
 def test_what_holds_on_a_gpu_counts_there_alone() -> None:
     text = "O(n (d + c)); O(n (l + n c / l)) on a GPU or with a trained bias"
-    assert (declared_exponent(text), declared_exponent(text, gpu=True)) == (1, 2)
-    assert declared_exponent("O(n); O(n m) with a bias", gpu=True) == 1
+    assert declared(text) == Declared("O(n (d + c))", 1)
+    assert declared(text, gpu=True) == Declared("O(n (l + n c / l))", 2)
+    assert declared("O(n); O(n m) with a bias", gpu=True) == Declared("O(n)", 1)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +53,7 @@ def test_what_holds_on_a_gpu_counts_there_alone() -> None:
     ["", "nothing", "linear", "O(", "O()", "O(n", "O(n * d)", "O(n^d)", "O(n^(1/0))", "O(n +)"],
 )
 def test_what_is_no_formula_has_no_exponent(text: str) -> None:
-    assert declared_exponent(text) is None
+    assert declared(text) is None
 
 
 def test_every_card_of_ours_can_be_read() -> None:
@@ -58,4 +61,4 @@ def test_every_card_of_ours_can_be_read() -> None:
     texts = [file.read_text(encoding="utf-8") for file in files]
     costs = [cost for text in texts for cost in re.findall(r'(?:time|memory)="(.*)"', text)]
     assert len(costs) == 2 * len(files)
-    assert [cost for cost in costs if declared_exponent(cost) is None] == []
+    assert [cost for cost in costs if declared(cost) is None] == []

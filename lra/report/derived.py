@@ -1,0 +1,50 @@
+"""The columns of tables that are made of a cost over all its lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+
+from lra.report.entries import Entry, Origin
+from lra.report.words import NOT_RUN, listing
+from lra.verdict.growth import LEAST
+
+_IN_ORDER = ("forward", "train", "decode")
+_GREATEST = ("train", "forward", "decode")
+"""Modes in the order of what they hold in memory."""
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One cost of one mode."""
+
+    title: str
+    metric: str
+    mode: str
+    timed: bool
+
+    def of(self, entries: Iterable[Entry]) -> list[Entry]:
+        """Return those of the entries that belong to the column."""
+        return [e for e in entries if (e.metric, e.mode) == (self.metric, self.mode)]
+
+
+def derived_columns(group: Sequence[Entry], memory: str) -> list[Column]:
+    """Return the time of each mode, and the memory of the mode that needs most.
+
+    Only of modes that were tried at three lengths or more; `memory` names the metric.
+    """
+    tried = {mode: {e.length for e in group if e.mode == mode} for mode in _IN_ORDER}
+    long = [mode for mode in _IN_ORDER if len(tried[mode]) >= LEAST]
+    times = [Column(f"time, {mode}", "latency", mode, True) for mode in long]
+    greatest = [mode for mode in _GREATEST if mode in long][:1]
+    return times + [Column(f"memory, {mode}", memory, mode, False) for mode in greatest]
+
+
+def is_busy(own: Iterable[Entry], column: Column, busy: Collection[tuple[Origin, str]]) -> bool:
+    """Whether the machine was busy during any of these; that does not make a call larger."""
+    return column.timed and any((entry.origin, entry.record) in busy for entry in own)
+
+
+def why_none(own: Sequence[Entry]) -> str:
+    """Return how entries without a figure ended, in words."""
+    return listing(sorted({entry.word for entry in own if entry.word})) or NOT_RUN
