@@ -88,14 +88,26 @@ def _cell(duel: _Duel) -> Cell:
             return Cell(why_none(duel.own))
         return Cell(NO_VALUE, _lacking(EXACT, duel.exact, lengths))
     text, notes = _text(found)
-    tried = {e.length for e in duel.own}
-    lost = sorted(tried - {e.length for e in duel.own if e.value is not None})
-    left = sorted(tried - set(lost) - set(found.lengths))
+    notes += _left_out(duel, found)
+    return Cell(("!" if duel.busy else "") + text, "; ".join(notes))
+
+
+def _left_out(duel: _Duel, found: Crossover) -> list[str]:
+    """Why lengths that were tried are not among those compared."""
+    known = [set(by_length) for by_length in by_replicate(duel.own).values()]
+    beside = {e.length for e in duel.exact if e.value is not None}
+    left = sorted({e.length for e in duel.own} - set(found.lengths))
+    lost = [n for n in left if not any(n in lengths for lengths in known)]
+    alone = [n for n in left if n not in beside and all(n in lengths for lengths in known)]
+    rest = [n for n in left if n not in lost and n not in alone]
+    notes = []
     if lost:
         notes.append(f"{why_none([e for e in duel.own if e.length in lost])} at {_listed(lost)}")
-    if left:
-        notes.append(_lacking(EXACT, duel.exact, left))
-    return Cell(("!" if duel.busy else "") + text, "; ".join(notes))
+    if alone:
+        notes.append(_lacking(EXACT, duel.exact, alone))
+    if rest:
+        notes.append(f"not in every replicate at {_listed(rest)}")
+    return notes
 
 
 def _text(found: Crossover) -> tuple[str, list[str]]:

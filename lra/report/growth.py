@@ -9,7 +9,7 @@ import msgspec
 
 from lra.report.derived import Column, is_busy, why_none
 from lra.report.entries import Entry, Origin
-from lra.report.rows import by_replicate, reference_notes, row, shown
+from lra.report.rows import RowKey, Rows, by_replicate, reference_notes, row, shown
 from lra.report.table import Cell, Row, Table
 from lra.report.words import NO_VALUE, count, listing
 from lra.verdict.declared import Declared, declared
@@ -73,7 +73,7 @@ def growth_table(
             "against the claim",
         ),
         rows=tuple(_row(own, fits[key]) for key, own in rows.items()),
-        notes=(*_notes(known), *reference_notes(rows)),
+        notes=(*_notes(known), *_parts(rows, fits), *reference_notes(rows)),
     )
 
 
@@ -176,3 +176,20 @@ def _notes(known: Sequence[_Fit]) -> list[str]:
             "!: the machine was busy during some of the timings; not held against the claim."
         )
     return notes
+
+
+def _parts(rows: Rows, fits: Mapping[RowKey, Mapping[Column, _Fit]]) -> list[str]:
+    """Which exponents are of fewer lengths than were tried, and of which."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for key, own in rows.items():
+        for column, fit in fits[key].items():
+            tried = {entry.length for entry in column.of(own)}
+            if fit.growth is not None and tried != set(fit.growth.lengths):
+                lengths = listing([str(n) for n in fit.growth.lengths])
+                found[lengths][own[0].label].append(column.title)
+    return [
+        f"Of {lengths} alone: "
+        + ", ".join(f"{label} ({'; '.join(titles)})" for label, titles in labels.items())
+        + "."
+        for lengths, labels in found.items()
+    ]

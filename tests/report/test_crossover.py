@@ -133,6 +133,17 @@ def test_a_mechanism_out_of_memory_beats_nothing_there_and_keeps_the_rest() -> N
     assert _said([*both, *ended("sdpa", "oom", 8192)]) == "about 1,900 (OOM at 8192)"
 
 
+def test_a_length_that_one_replicate_lacks_is_left_out_and_not_blamed_on_exact_attention() -> None:
+    own = swept("a", lambda n: 1900.0 * n, lengths=LENGTHS[:-1])
+    own += swept("a", lambda n: 1900.0 * n, replicate=1)
+    lost = ended("a", "oom", 8192)
+    said = "about 1,900 (not in every replicate at 8192)"
+    assert _said([*own, *lost, *exact(), *exact(replicate=1)]) == said
+    short = [record for r in (0, 1) for record in exact(lengths=LENGTHS[:-1], replicate=r)]
+    gone = [record for r in (0, 1) for record in ended("sdpa", "oom", 8192, replicate=r)]
+    assert _said([*own, *lost, *short, *gone]) == said
+
+
 def test_without_exact_attention_there_is_nothing_to_beat() -> None:
     said = "n/a (sdpa has no figure at 256, 512 and 1024 (not run))"
     assert _said(swept("a", lambda n: n, lengths=LENGTHS[:3])) == said

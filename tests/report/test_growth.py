@@ -182,6 +182,14 @@ def test_failures_and_too_few_lengths_are_words() -> None:
     assert _cell(table, "short", "against the claim") == Cell("n/a")
 
 
+def test_a_fit_that_lacks_lengths_says_over_which_it_is() -> None:
+    records = [*swept("a", 1.0, lengths=LENGTHS[:-1]), efficiency("a", 4096, "train", status="oom")]
+    assert (
+        "Of 256, 512, 1024 and 2048 alone: a (time, train; memory, train)." in _table(records).notes
+    )
+    assert not any(note.startswith("Of ") for note in _table(swept("a", 1.0)).notes)
+
+
 def test_notes_say_whether_intervals_are_of_replicates_or_of_one_slope() -> None:
     one, three = swept("one", 1.0), swept("three", 1.0, replicates=3, noise=0.01)
     assert [n.split(":")[0] for n in _table(one).notes if n.startswith("Int")] == [
