@@ -117,6 +117,9 @@ def test_lengths_not_tried_after_an_oom_count_as_beaten_too() -> None:
     own, known = swept("a", lambda n: 1e9), exact(lengths=LENGTHS[:4])
     pruned = ended("sdpa", "skipped", 8192)
     assert _said([*own, *known, *ended("sdpa", "oom", 4096), *pruned]).startswith("from 4096")
+    # What was pruned before it was so for another reason.
+    early = [*ended("sdpa", "skipped", 4096), *ended("sdpa", "oom", 8192)]
+    assert _said([*own, *known, *early]).startswith("from 8192 (sdpa OOM there")
     # A time-out is not a lack of memory.
     late = _said([*own, *known, *ended("sdpa", "timeout", 4096), *pruned])
     assert late == (
