@@ -81,6 +81,10 @@ class Identity(Attention):
         """Return the unit matrix."""
         return torch.eye(n, m, dtype=torch.bool)
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """The projections, those to queries and keys too."""
+        return self.projection_operations(n)
+
     def init_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> IdentityState:

@@ -84,6 +84,16 @@ class Attention(Layer):
         y_BND = self.output(merge_heads(out_BHNV.to(x_BND.dtype)))
         return zero_padding(y_BND, context.query_mask_BN)
 
+    def projection_operations(self, n: int) -> int:
+        """Operations of all four projections of n positions; fewer heads of keys take fewer."""
+        shared_width = self.kv_heads * self.dims.head_width
+        return 2 * n * self.dims.width * 2 * (self.dims.qkv_width + shared_width)
+
+    def pair_operations(self, pairs: int) -> int:
+        """Operations of so many pairs of a query and a key in each head: their logits, and the
+        values that these weigh."""
+        return 2 * 2 * pairs * self.dims.qkv_width
+
     def mix(
         self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
     ) -> tuple[Tensor, Any]:

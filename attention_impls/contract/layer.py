@@ -86,6 +86,16 @@ class Layer(nn.Module, ABC):
         """Return what `forward` must, (B, N, D), by way of a dense float64 oracle."""
         raise UnsupportedError(f"{self.name} has no oracle; compare with nothing")
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """Operations of one forward pass over one example of n positions, projections included:
+        those that `lra.measure.operations.count_operations` counts (products; an addition and a
+        multiplication are two).
+
+        By formula, for n from 1 on and a direction that the card claims, as the layer works on the
+        device it stands on: evaluated, in float32, without padding, state or positions.
+        """
+        raise UnsupportedError(f"{self.name} declares no operations; count those of a call instead")
+
     def init_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> Any:

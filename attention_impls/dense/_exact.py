@@ -36,6 +36,10 @@ class ExactSoftmax(Attention):
         group_H = heads * k_BGMK.shape[1] // len(heads)
         return softmax_oracle(q_BHNK, k_BGMK[:, group_H], v_BGMV[:, group_H], context)
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """All pairs in either direction: what a causal kernel may skip is not taken off."""
+        return self.projection_operations(n) + self.pair_operations(n * n)
+
     def init_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> KeyValueCache:

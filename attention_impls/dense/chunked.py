@@ -78,3 +78,13 @@ class Chunked(ExactSoftmax):
             dropout=self.dims.dropout if self.training else 0.0,
         )
         return out_BHNV, state
+
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """Each chunk of queries and its keys: all, or causally those up to its last query."""
+        starts = range(0, n, self.config.query_chunk)
+        stops = [min(start + self.config.query_chunk, n) for start in starts]
+        pairs = sum(
+            (stop - start) * (stop if causal else n)
+            for start, stop in zip(starts, stops, strict=True)
+        )
+        return self.projection_operations(n) + self.pair_operations(pairs)

@@ -67,6 +67,14 @@ class Linear(Attention):
         phi_k = torch.where(k >= 0, k + 1, k.clamp(max=0).exp())
         return normalised(torch.einsum("bhnk,bhmk->bhnm", phi_q, phi_k).log(), v_BHMV, context)
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """Sums over keys and reads by queries, in each head; the features take no product."""
+        from attention_impls.kernel._operations import kernel_operations
+
+        width = self.dims.head_width
+        head = kernel_operations(n, width, width, causal=causal, like=self.query.weight)
+        return self.projection_operations(n) + self.dims.heads * head
+
     def init_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> KernelState:

@@ -149,6 +149,15 @@ class Performer(Attention):
         weights_BHNM = (log_phi_q - top_q).exp() @ (log_phi_k - top_k).exp().mT
         return normalised(weights_BHNM.log() + top_k.mT, v_BHMV, context)
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """In each head 2 N K R for the features of queries, as many for those of keys (in parity
+        too, where the draws are the unit matrix), then sums over keys and reads by queries."""
+        from attention_impls.kernel._operations import kernel_operations
+
+        heads, features, width = self.omega_HRK.shape
+        head = kernel_operations(n, features, width, causal=causal, like=self.omega_HRK)
+        return self.projection_operations(n) + heads * (2 * 2 * n * width * features + head)
+
     def init_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> KernelState:

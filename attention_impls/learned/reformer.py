@@ -300,6 +300,26 @@ class Reformer(Attention):
             number = number * context.key_mask_BM.cpu()[:, None, None, :]
         return number
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """Three projections, and per round 2 N K T of each head to hash by T columns, of whole
+        chunks of S as many as hold all positions, each with 2 S keys, or S where it is alone.
+
+        Sorting takes no product. Up to two chunks nothing is hashed, and all pairs are taken once.
+        """
+        total = self.projection_operations(n) * 3 // 4
+        size = self._size(n)
+        count = -(-n // size)
+        pairs = count * size * min(2, count) * size
+        if self._sees_all(n):
+            return total + self.pair_operations(pairs if self._long(n) else n * n)
+        half = ARENA_CHUNKS // 2 if self.config.parity == "lra2021" else n // self.config.chunk
+        columns = half
+        if half > COLUMNS:
+            first = min(COLUMNS, math.ceil(math.sqrt(half / 2)))
+            columns = first + min(COLUMNS, math.ceil(half / (2 * first)))
+        hashed = 2 * n * columns * self.dims.qkv_width
+        return total + self.config.rounds * (hashed + self.pair_operations(pairs))
+
     def _size(self, n: int) -> int:
         """Return S for n positions."""
         if self.config.parity == "lra2021":

@@ -245,6 +245,26 @@ class Sinkhorn(Attention):
         self._refuse_parity(context)
         return super().support(n, m, context)
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """U blocks of S queries with 2 S keys, 2 U^2 S of each channel to mix keys and as many to
+        mix values, and the sorting network for each block; 2 U^2 S per head for the shares of real
+        positions where some are hidden. Sinkhorn's iterations take no product.
+
+        In parity, U sets of S queries with S keys, and N queries with S slots.
+        """
+        heads, width, qkv_width = self.dims.heads, self.dims.width, self.dims.qkv_width
+        size = self.config.block
+        count = -(-n // size)
+        total = self.projection_operations(n)
+        if self.config.parity == "lra2021":
+            return total + self.pair_operations((count * size + n) * size)
+        total += self.pair_operations(count * size * 2 * size)
+        total += 2 * 2 * count**2 * size * qkv_width
+        total += 2 * count * width * (width + heads * self.longest)
+        if causal or count * size > n:
+            total += 2 * count**2 * size * heads
+        return total
+
     def _refuse_parity(self, context: Context) -> None:
         """Raise `UnsupportedError` where the arena's sums would let the future in."""
         if context.causal and self.config.parity == "lra2021":

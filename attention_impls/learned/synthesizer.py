@@ -176,6 +176,22 @@ class Synthesizer(Attention):
         q = q * math.sqrt(q.shape[-1])
         return softmax_oracle(q, torch.cat(right, dim=-1), v_BHMV, context)
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """2 N^2 of each channel for the values that weights bring, and for logits 2 N^2 R per head
+        (factorised), a projection and 2 N^2 of each channel (dense) or nothing (random), and as
+        many as to queries and keys where these take part; else they are not projected."""
+        heads, qkv_width = self.dims.heads, self.dims.qkv_width
+        projected = self.projection_operations(n)
+        if self.config.dot_product:
+            total = projected + self.pair_operations(n * n)
+        else:
+            total = (projected + self.pair_operations(n * n)) // 2
+        if self.config.logits == "factorised":
+            total += 2 * n * n * self.config.rank * heads
+        elif self.config.logits == "dense":
+            total += projected // 4 + 2 * n * n * qkv_width
+        return total
+
     def _logits(self, x_BND: Tensor) -> Tensor:
         n = x_BND.shape[1]
         if self.config.logits == "factorised":

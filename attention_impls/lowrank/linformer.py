@@ -139,6 +139,17 @@ class Linformer(Attention):
         weights_BHNM = torch.einsum("bhnp,mp->bhnm", logits_BHNP.softmax(-1), f_MP) * real_B11M
         return weights_BHNM @ v, weights_BHNM
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """2 N P of each channel that is compressed, of inputs or of keys and values, and N P pairs;
+        compressed inputs are projected by the slot, two of the four projections."""
+        rank, width, qkv_width = self.config.rank, self.dims.width, self.dims.qkv_width
+        total = self.pair_operations(n * rank)
+        if not self._input_first(n):
+            return total + self.projection_operations(n) + 2 * 2 * n * rank * qkv_width
+        compressions = 2 if self.config.sharing == "headwise" else 1
+        total += compressions * 2 * n * rank * width
+        return total + (self.projection_operations(n) + self.projection_operations(rank)) // 2
+
     def _read(self, q_BHNK: Tensor, k_BHPK: Tensor, v_BHPV: Tensor) -> Tensor:
         dropout = self.dims.dropout if self.training else 0.0
         return F.scaled_dot_product_attention(q_BHNK, k_BHPK, v_BHPV, dropout_p=dropout)

@@ -173,6 +173,29 @@ class Nystromformer(Attention):
             weights_BHNM = weights_BHNM * context.key_mask_BM[:, None, None, :]
         return weights_BHNM @ v, weights_BHNM
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """2 N P pairs, P^2 logits between landmarks, four products of P by P in each step of the
+        inverse and one by the values; all pairs up to P positions.
+
+        The convolution takes the products with its banded matrix, by blocks of S: the own one, and
+        half of the taps from either neighbour.
+        """
+        from attention_impls.lowrank._banded import BLOCK
+
+        heads, qkv_width = self.dims.heads, self.dims.qkv_width
+        count = self.config.landmarks
+        total = self.projection_operations(n)
+        if n <= count:
+            total += self.pair_operations(n * n)
+        else:
+            total += self.pair_operations(2 * n * count + count**2)
+            total += self.config.iterations * 4 * 2 * heads * count**3
+        if self.config.convolution:
+            reach = self.config.convolution // 2
+            size = max(BLOCK, reach)
+            total += 2 * -(-n // size) * size * (size + 2 * reach) * qkv_width
+        return total
+
     def _through_landmarks(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         """Return (B, H, N, V) from right to left, so that nothing but the landmarks is square."""
         count = self.config.landmarks

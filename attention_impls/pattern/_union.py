@@ -77,6 +77,24 @@ class UnionOfPatterns(Attention):
         n, m = q_BHNK.shape[2], k_BHMK.shape[2]
         return softmax_oracle(q_BHNK, k_BHMK, v_BHMV, context, self.support(n, m, context))
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """What the parts take, or all pairs where one dense call is cheaper."""
+        autograd = needs_autograd(self.query.weight, None)
+        dense = n <= 1 or dense_is_cheaper(
+            n * n,
+            self.pairs(n, n, causal=causal),
+            parts=2,
+            autograd=autograd,
+            reached=n <= self.borders[-1],
+            dropout=0.0,
+        )
+        pairs = n * n if dense else self.pairs_in_parts(n, causal=causal)
+        return self.projection_operations(n) + self.pair_operations(pairs)
+
+    @abstractmethod
+    def pairs_in_parts(self, n: int, *, causal: bool) -> int:
+        """Return how many pairs `in_parts` computes, padded ones included; `pairs` estimates."""
+
     def init_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> KeyValueCache:

@@ -147,6 +147,20 @@ class Bigbird(Attention):
         out_BHUSV = out_BHUSV.scatter(2, index.expand_as(ends_BH2SV), ends_BH2SV)
         return out_BHUSV.flatten(2, 3)[:, :, :n].to(q_BHNK.dtype), None
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """Of U blocks, each S queries with 5 + R blocks of keys, those of padding too, and two
+        blocks of queries with all keys; all pairs up to 4 + R blocks, or in one dense call."""
+        size, random = self.config.block, self.config.random
+        count = -(-n // size)
+        autograd = needs_autograd(self.query.weight, None)
+        if count <= 4 + random or dense_is_cheaper(
+            n * n, 0, parts=2, autograd=autograd, reached=False, dropout=0.0
+        ):
+            pairs = n * n
+        else:
+            pairs = count * size * (5 + random) * size + 2 * size * n
+        return self.projection_operations(n) + self.pair_operations(pairs)
+
     def _whole(self, mask_BN: Tensor) -> Tensor:
         """Return the complete graph, (B, 1, N, N); blocks past an example's last read nothing."""
         block_N = torch.arange(mask_BN.shape[1], device=mask_BN.device) // self.config.block

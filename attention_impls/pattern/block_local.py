@@ -138,6 +138,15 @@ class BlockLocal(Attention):
         remembered = min(self.config.block - 1, length)
         return empty_window(batch, heads, width, remembered=remembered, device=device, dtype=dtype)
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """As many blocks of S by S as hold all positions, or N^2 pairs of a single one."""
+        size = self.config.block
+        if self.config.parity == "lra2021":
+            pairs = (n // size + 1) * size**2
+        else:
+            pairs = n * n if n <= size else -(-n // size) * size**2
+        return self.projection_operations(n) + self.pair_operations(pairs)
+
     def _refuse_parity(self, context: Context) -> None:
         """Raise `UnsupportedError` where the arena's sets would let the future in."""
         if context.causal and self.config.parity == "lra2021":

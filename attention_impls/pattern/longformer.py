@@ -196,6 +196,34 @@ class Longformer(Attention):
         special_BN = special_BN.cpu()
         return self._near(n) | special_BN[:, None, None, :] | special_BN[:, None, :, None]
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """Blocks of queries, each with the whole blocks that hold its reach and with G columns; all
+        pairs where that is one dense call. For G global rows their queries, 2 G D of each channel
+        to bring these to the inputs and to bring these to values, and per head G N pairs of width
+        D; by how much biases of keys move the logits."""
+        left, right = self._reach
+        band = Band(
+            n,
+            n,
+            left=min(left, n - 1),
+            right=min(right, n - 1),
+            size=min(BLOCK, max(1, right)),
+        )
+        rows = 0 if self.config.parity == "lra2021" else min(n, self.config.leading)
+        dense = dense_is_cheaper(
+            n * n,
+            band.pairs + n * rows,
+            parts=2,
+            autograd=needs_autograd(self.query.weight, None),
+            reached=left >= n - 1,
+            dropout=0.0,
+        )
+        pairs = n * n if dense else band.pairs + band.count * band.size * rows
+        total = self.projection_operations(n) + self.pair_operations(pairs)
+        heads, width, qkv_width = self.dims.heads, self.dims.width, self.dims.qkv_width
+        total += 3 * 2 * rows * width * qkv_width + 2 * 2 * heads * rows * n * width
+        return total + (2 * rows * qkv_width if self.dims.projection_biases else 0)
+
     def _near(self, n: int) -> Tensor:
         """Return which pairs are within the window, (N, N)."""
         left, right = self._reach

@@ -148,6 +148,20 @@ class SlidingWindow(Attention):
         remembered = min(self.config.left, length)
         return empty_window(batch, heads, width, remembered=remembered, device=device, dtype=dtype)
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """Blocks of 64 queries, each with the whole blocks that hold its reach; all pairs where
+        that is one dense call."""
+        band = self._band(n, n, causal=causal)
+        dense = dense_is_cheaper(
+            n * n,
+            band.pairs,
+            parts=1,
+            autograd=needs_autograd(self.query.weight, None),
+            reached=band.left >= n - 1,
+            dropout=0.0,
+        )
+        return self.projection_operations(n) + self.pair_operations(n * n if dense else band.pairs)
+
     def _band(self, n: int, m: int, *, causal: bool) -> Band:
         """Return the band, cut down to keys that there are."""
         right = 0 if causal else min(self.config.right, n - 1)

@@ -131,6 +131,26 @@ class SparseFixed(UnionOfPatterns):
         halved = causal or self.config.parity == "lra2021"
         return n * (self.config.stride + (summary // 2 if halved else summary))
 
+    def pairs_in_parts(self, n: int, *, causal: bool) -> int:
+        """Return those of blocks of l by l, the last one filled up, and of their queries with all
+        summary columns; where causal, with those of earlier blocks, a tile at a time.
+
+        In parity, causal but for position 0, which reads all, and which all others read.
+        """
+        from attention_impls.pattern._operations import shared_pairs
+
+        size, beside = self.config.stride, 0
+        if not causal and self.config.parity == "lra2021":
+            beside = n + n - 1
+            n, causal = n - 1, True
+        count, pairs = -(-n // size), beside
+        pairs += count * size * size
+        columns = len(self._summary_columns(n, self.query.weight.device))
+        if columns:
+            shared = Shared(count, columns, step=self._per_block if causal else 0)
+            pairs += shared_pairs(shared, size, self.dims.head_width, self.query.weight)
+        return pairs
+
     def in_parts(
         self,
         q_BHNK: Tensor,

@@ -139,6 +139,16 @@ class SparseStrided(UnionOfPatterns):
         parts = [neighbours, self._grid(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, context)]
         return merge(parts).to(q_BHNK.dtype)
 
+    def pairs_in_parts(self, n: int, *, causal: bool) -> int:
+        """Return those of the band's windows, and of l columns of a grid of ceil(N / l) rows, each
+        with all rows; where causal, with the rows up to its chunk's last."""
+        rows = -(-n // self.config.stride)
+        pairs = self._band(n, n, causal=causal).pairs
+        for start in range(0, rows, CHUNK):
+            stop = min(start + CHUNK, rows)
+            pairs += self.config.stride * (stop - start) * (stop if causal else rows)
+        return pairs
+
     def _band(self, n: int, m: int, *, causal: bool) -> Band:
         """Return the band of the neighbours, cut down to keys that there are."""
         reach = self.config.stride - 1

@@ -128,6 +128,16 @@ class Lstm(Mixer):
             parts.append(torch.stack([steps[column] for column in columns], dim=1))
         return torch.cat(parts, dim=-1)
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """Four gates of both recurrences, of an input and of the state before, at each position.
+
+        A count finds them only where torch takes the steps itself, as in float64 on a CPU: in
+        float32 there, and on a GPU, a library's kernel does, of which nothing is counted.
+        """
+        width = self.dims.width
+        halves = (self.first.hidden_size, self.second.hidden_size)
+        return sum(2 * n * (width + half) * 4 * half for half in halves)
+
     def init_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> LstmState:

@@ -166,6 +166,17 @@ class S4d(Mixer):
         left, right = pairs.chunk(2, dim=-1)
         return left * torch.sigmoid(right)
 
+    def operations(self, n: int, *, causal: bool = False) -> int:
+        """4 N D^2 of the output, and for each kernel the product of two tables of ceil(sqrt(N))
+        powers of 2 S real numbers, one per channel; two kernels, or one where causal.
+
+        What is left out: the Fourier transforms, O(N log N) per channel, and the gate's sums.
+        """
+        width, kernels = self.dims.width, 1 if causal else 2
+        side = math.isqrt(n - 1) + 1
+        tables = 2 * side * self.config.state * side * width
+        return 2 * n * width * 2 * width + kernels * tables
+
     def init_state(
         self, batch: int, *, length: int, device: torch.device, dtype: torch.dtype
     ) -> S4dState:

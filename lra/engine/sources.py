@@ -21,8 +21,11 @@ _PLAIN = tuple(
 )
 """Left out of what a measurement hashes: values that a cell holds anyway, names and errors."""
 
-PROOFS = ("oracle", "reference", "support", "convergence", "exact_at")
-"""What of a mechanism only `lra verify` asks for."""
+DECLARED = ("operations", "projection_operations", "pair_operations", "pairs_in_parts")
+"""What of a mechanism says how much it computes; no result depends on it."""
+
+PROOFS = (*DECLARED, "oracle", "reference", "support", "convergence", "exact_at")
+"""What of a mechanism no training and no timing asks for: the others are for `lra verify`."""
 
 
 @cache
@@ -36,7 +39,7 @@ def measure_hash(kind: str, *files: str, positions: tuple[Target, ...] = ()) -> 
     callers = [_LRA / "engine" / n for n in ("worker.py", "server.py", f"work/{kind}.py")]
     around = source_hash(*callers, leave_out=("lra",))
     schemes = [scheme.file for scheme in positions]
-    return value_hash([own, around, source_hash(*schemes) if schemes else ""])
+    return value_hash([own, around, source_hash(*schemes, methods=DECLARED) if schemes else ""])
 
 
 def mechanism_hash(target: Target, description: Description, *, proofs: bool = False) -> str:
@@ -47,7 +50,7 @@ def mechanism_hash(target: Target, description: Description, *, proofs: bool = F
     if description.unavailable is not None:
         return value_hash(description.unavailable)
     left_out: dict[str, tuple[str, ...]] = {
-        "methods": () if proofs else PROOFS,
+        "methods": DECLARED if proofs else PROOFS,
         "leave_out": () if proofs else ("attention_impls._oracle",),
     }
     package = _package(target)

@@ -1,0 +1,105 @@
+"""What a mechanism declares of its operations, against what torch counts of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from attention_impls.contract import Context, Dims, Layer, MechanismConfig
+from lra.core.catalogue import find, load, names
+from lra.core.errors import UnsupportedError
+from lra.measure.operations import count_operations
+
+LENGTHS = (1, 64, 100, 257, 600)
+"""Of one position, of whole blocks, and of what is left over; the last is past every reach."""
+SHORT = {"chunked": 100}
+"""The longest that trials are asked for: their chunks are of one to eight positions, and a call of
+torch for each pair of chunks takes long."""
+CHANGED: dict[str, tuple[dict[str, Any], ...]] = {
+    "bigbird": ({"block": 16}, {"parity": "lra2021"}),
+    "block_local": ({"parity": "lra2021"},),
+    "linformer": ({"rank": 16, "sharing": "key-value"}, {"rank": 600}),
+    "longformer": ({"window": 64, "leading": 0}, {"window": 63, "parity": "lra2021"}),
+    "nystromformer": ({"landmarks": 20, "convolution": 151},),
+    "reformer": ({"chunk": 2, "rounds": 2}, {"chunk": 400}),
+    "sinkhorn": ({"parity": "lra2021"}, {"block": 25}),
+    "sliding_window": ({"left": 64, "right": 0},),
+    "sparse_fixed": (
+        {"stride": 16, "summary": 4},
+        {"stride": 50, "summary": 10, "parity": "lra2021"},
+    ),
+    "sparse_strided": ({"stride": 16},),
+}
+"""Beside the defaults and the trials: other ways that a formula takes."""
+DTYPES = {"lstm": torch.float64}
+"""Where float32 cannot be counted: an LSTM's goes to a library's kernel, of which torch sees no
+product. In float64 torch takes the same steps itself."""
+WITHIN = {("longformer", 1): 0.01}
+"""What need not be exact, by mechanism and length: of one position, the sum over all that a global
+row reads has one term, which torch multiplies element by element and does not count."""
+
+
+def _cases() -> Iterator[Any]:
+    for name in names("mechanism"):
+        mechanism: type[Layer] = load(find("mechanism", name))
+        changed = [mechanism.Config(**changes) for changes in CHANGED.get(name, ())]
+        for number, config in enumerate([mechanism.Config(), *mechanism.trials, *changed]):
+            yield pytest.param(mechanism, config, id=f"{name}-{number}")
+
+
+CASES = list(_cases())
+
+
+def _layer(mechanism: type[Layer], config: MechanismConfig, **sizes: Any) -> Layer:
+    dims = Dims(**{"width": 64, "qkv_width": 64, "heads": 4, "max_length": 640, **sizes})
+    layer = mechanism(dims, config, shared=mechanism.build_shared(dims, config))
+    # Counting asks for the gradient function of what a module returns, and slices have none here.
+    layer.requires_grad_(False)
+    return layer.to(DTYPES.get(layer.name, torch.float32)).eval()
+
+
+def _counted(layer: Layer, n: int, causal: bool) -> int:
+    x_1ND = torch.randn(1, n, layer.dims.width, dtype=DTYPES.get(layer.name, torch.float32))
+    with torch.no_grad():
+        return count_operations(lambda: layer(x_1ND, Context(causal=causal)))
+
+
+def _ways(layer: Layer, directions: Callable[[Layer], list[bool]]) -> list[bool]:
+    """The directions that the card claims and this configuration does not refuse."""
+    parity = getattr(layer.config, "parity", "none") == "lra2021"
+    square = parity and layer.name in ("block_local", "sinkhorn")
+    return [causal for causal in directions(layer) if not (causal and square)]
+
+
+@pytest.mark.parametrize(("mechanism", "config"), CASES)
+def test_what_is_declared_is_what_is_counted(
+    mechanism: type[Layer], config: MechanismConfig, directions: Callable[[Layer], list[bool]]
+) -> None:
+    layer = _layer(mechanism, config)
+    most = SHORT.get(layer.name, max(LENGTHS)) if config in mechanism.trials else max(LENGTHS)
+    for causal in _ways(layer, directions):
+        for n in LENGTHS:
+            if n <= most:
+                counted = _counted(layer, n, causal)
+                wanted = pytest.approx(counted, rel=WITHIN.get((layer.name, n), 0.0), abs=0)
+                assert layer.operations(n, causal=causal) == wanted, (n, causal)
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize(("mechanism", "config"), CASES)
+def test_it_holds_for_other_sizes_and_small_tiles(
+    mechanism: type[Layer], config: MechanismConfig, directions: Callable[[Layer], list[bool]]
+) -> None:
+    layer = _layer(mechanism, config, width=18, qkv_width=12, heads=3, projection_biases=False)
+    for causal in _ways(layer, directions):
+        assert layer.operations(75, causal=causal) == _counted(layer, 75, causal), causal
+
+
+def test_a_layer_that_declares_nothing_says_so() -> None:
+    mechanism: type[Layer] = load(find("mechanism", "identity"))
+    layer = _layer(mechanism, mechanism.Config())
+    with pytest.raises(UnsupportedError, match="identity declares no operations; count"):
+        Layer.operations(layer, 64)
