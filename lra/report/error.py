@@ -83,9 +83,11 @@ def error_sentences(errors: Sequence[ErrorTables]) -> list[str]:
     return sentences
 
 
-def ratio_text(value: float) -> str:
-    """Return a relative error as a table has it: `0.123`, `1.3e-07`."""
-    return f"{value:.1e}" if 0 < value < 1e-3 or value >= 1e4 else figures(value)
+def ratio_text(value: float, most: int = 3) -> str:
+    """Return a relative error with `most` figures, as a power with one less: `0.123`, `1.3e-07`."""
+    if 0 < value < 1e-3 or value >= 1e4:
+        return f"{value:.{most - 2}e}"
+    return figures(value, most=most)
 
 
 def _key(e: Entry) -> tuple[object, ...]:
@@ -133,7 +135,7 @@ def _table(id: str, scale: float, group: Sequence[Entry]) -> Table:
         title=f"Relative error, inputs {TIMES} {scale:g}",
         caption="Against softmax attention in float64, by sequence length: norm of the difference "
         "over that of the exact result, of the output and below of the gradients by queries, keys "
-        f"and values. Queries and keys are N(0, 1) {TIMES} {scale:g}.",
+        "and values. Queries and keys are N(0, 1) times the factor above.",
         corner="mechanism",
         columns=tuple(map(str, lengths)),
         rows=tuple(lines),
@@ -172,14 +174,14 @@ def _cell(own: Sequence[Entry]) -> Cell:
     if word:
         return Cell(word)
     values = [e.value for e in output if e.value is not None]
-    parts = [f"{name[-1]} {_mean(by_metric[name])}" for name in ERRORS[1:]]
+    parts = [_mean(by_metric[name]) for name in ERRORS[1:]]
     value = mean(values)
     return Cell(ratio_text(value), ", ".join(parts), value=value, spread=max(values) - min(values))
 
 
 def _mean(entries: Sequence[Entry]) -> str:
     values = [e.value for e in entries if e.value is not None]
-    return ratio_text(mean(values)) if values and len(values) == len(entries) else NO_VALUE
+    return ratio_text(mean(values), most=2) if values and len(values) == len(entries) else NO_VALUE
 
 
 def _why(group: Sequence[Entry]) -> list[str]:

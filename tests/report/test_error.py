@@ -50,7 +50,7 @@ def test_a_cell_is_the_mean_over_seeds_with_the_gradients_below() -> None:
     records = [performer(64, 256, value, seed=seed) for seed, value in enumerate((0.1, 0.3))]
     table = only(records)
     assert cell(table, "performer", "256") == Cell(
-        "0.200", "q 0.400, k 0.600, v 0.800", value=pytest.approx(0.2), spread=pytest.approx(0.2)
+        "0.200", "0.40, 0.60, 0.80", value=pytest.approx(0.2), spread=pytest.approx(0.2)
     )
     assert table.notes[0] == "Mean over 2 seeds. They lie up to 100% of it apart."
     assert table.title == f"Relative error, inputs {TIMES} 1"
@@ -162,6 +162,7 @@ def test_errors_are_said_with_three_figures_or_as_powers() -> None:
         "2.4e-07",
         "5.4e+04",
     ]
+    assert [ratio_text(x, most=2) for x in (0.1234, 2.44e-7)] == ["0.12", "2e-07"]
 
 
 def test_a_page_has_the_section_beside_others(tmp_path: Path) -> None:
