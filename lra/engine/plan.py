@@ -122,8 +122,8 @@ class _Planner:
         if not found and blocks.error:
             names = ", ".join(target.name for target in self.mechanisms)
             raise UsageError(
-                f"suite '{blocks.name}' measures errors against softmax attention, which "
-                f"{names or 'nothing'} claims to come near; name what does, e.g. performer"
+                f"suite '{blocks.name}' compares with softmax attention, and none of these claims "
+                f"to come near it: {names or 'no mechanism'}; name what does, e.g. performer"
             )
         if not found:
             raise UsageError(f"suite '{blocks.name}' has no cells; give it a block")

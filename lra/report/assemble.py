@@ -136,7 +136,7 @@ def _errors(errors: Sequence[ErrorTables], known: Looks) -> list[Section]:
     return [
         Section(
             "error" if len(errors) == 1 else f"error-{one.number}",
-            "Error" if len(errors) == 1 else f"Error {one.number}",
+            "Error" if len(errors) == 1 else one.section,
             (one.setting,),
             tuple(one.tables.values()),
             _there([error_figure(one, known)]),

@@ -21,7 +21,7 @@ from lra.report.words import NO_VALUE, TIMES, count, figures, listing
 ROUNDING = 1e-5
 """Relative errors below this are those of float32's digits: what has one is no approximation."""
 _NAMED = 3
-"""So many mechanisms the answer names, those with the least error."""
+"""So many mechanisms the answer names, those with the least error, at so many settings of sizes."""
 
 
 class Curve(msgspec.Struct, frozen=True):
@@ -52,6 +52,11 @@ class ErrorTables(msgspec.Struct, frozen=True):
     curves: dict[float, tuple[Curve, ...]]
     """By input scale; of what was measured at two budgets or more."""
 
+    @property
+    def section(self) -> str:
+        """What its section is called where there are several."""
+        return f"Error {self.number}"
+
 
 def error_tables(selection: Selection) -> list[ErrorTables]:
     """Return tables per setting of sizes, with one table for each input scale."""
@@ -63,8 +68,11 @@ def error_tables(selection: Selection) -> list[ErrorTables]:
 
 def error_sentences(errors: Sequence[ErrorTables]) -> list[str]:
     """Return which mechanisms of the run come nearest to softmax attention, with which budget."""
+    if len(errors) > _NAMED:
+        return [f"Errors against exact softmax attention at {len(errors)} settings are in tables."]
     sentences = []
     for one in errors:
+        start = f"{one.section}: r" if len(errors) > 1 else "R"
         scale = min(one.tables, key=lambda scale: (scale != 1.0, scale))
         best: dict[str, tuple[float, str, str]] = {}
         for line in one.tables[scale].rows:
@@ -76,7 +84,7 @@ def error_sentences(errors: Sequence[ErrorTables]) -> list[str]:
             nearest = [f"{label} {text}" for _, label, text in sorted(best.values())[:_NAMED]]
             which = f"least, of {len(best)} mechanisms: " if len(best) > _NAMED else ""
             sentences.append(
-                f"Relative error of the output against exact softmax attention at length "
+                f"{start}elative error of the output against exact softmax attention at length "
                 f"{one.tables[scale].columns[-1]}, inputs {TIMES} {scale:g}: "
                 f"{which}{listing(nearest)}."
             )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lra.report.error import Curve, ErrorTables
-from lra.report.style import MUTED, Looks, draw
+from lra.report.style import INK, MUTED, Looks, draw
 from lra.report.table import Figure
 from lra.report.words import TIMES, listing, shortened
 
@@ -101,10 +101,10 @@ def _panel(axes: Axes, curves: Sequence[Curve], looks: Looks, handles: dict[str,
             (handles[_law(curve)],) = axes.plot(
                 ends,
                 [value * (end / first) ** -curve.rate for end in ends],
-                color=look.colour,
+                color=INK,
                 linestyle=(0, (4, 3)),
                 linewidth=0.9,
-                zorder=2,
+                zorder=4,
             )
 
 

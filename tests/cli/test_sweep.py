@@ -95,7 +95,7 @@ def test_replicates_come_in_rounds(lra) -> None:
         (("--impl", "linear", "--mode", "trian"), "unknown mode 'trian'; did you mean 'train'?"),
         (("--impl", "linear", "--dtype", "float8"), "unknown dtype 'float8'"),
         (("--impl", "linear", "--suite", "quality.toml"), "measures neither time nor errors"),
-        (("--impl", "linear", "--suite", "error"), "which linear claims to come near"),
+        (("--impl", "linear", "--suite", "error"), "none of these claims to come near it: linear;"),
         (("--impl", "performer", "--suite", "error", "--mode", "train"), "has no modes"),
         (("--impl", "performer", "--suite", "error", "--set", "features=0"), "features"),
         (("--impl", "linear", "--suite", "typo.toml"), "`length`"),

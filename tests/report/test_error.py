@@ -154,6 +154,16 @@ def test_the_answer_names_the_least_and_never_what_only_rounds() -> None:
     assert "least, of 4 mechanisms: performer (features=64) 0.200, bigbird 0.500 and" in sentence
 
 
+def test_several_settings_are_told_apart_and_many_are_only_counted() -> None:
+    def said(widths: int) -> list[str]:
+        records = [performer(64, 256, head_width=8 * n) for n in range(1, widths + 1)]
+        return error_sentences(error_tables(join(records, [])))
+
+    assert [sentence.partition(":")[0] for sentence in said(2)] == ["Error 1", "Error 2"]
+    (counted,) = said(4)
+    assert "at 4 settings" in counted
+
+
 def test_errors_are_said_with_three_figures_or_as_powers() -> None:
     assert [ratio_text(x) for x in (0.0, 0.1234, 12.34, 2.44e-7, 54321.0)] == [
         "0",
