@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar, get_args
 
 import click
+import msgspec
 
 from lra.core.cells import Direction, Dtype, Level, Mode
 from lra.core.errors import UsageError, nearest
+from lra.core.scales import EfficiencyBlock, ErrorBlock
 
+_Block = TypeVar("_Block", EfficiencyBlock, ErrorBlock)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 MOST = 2**31
@@ -60,6 +63,22 @@ def overrides(given: dict[str, tuple[str, ...]]) -> dict[str, tuple[Any, ...]]:
             key, example, _ = NUMBERS[flag]
             found[key] = numbers(entries, flag, example)
     return found
+
+
+def put(block: _Block, asked: Mapping[str, Any]) -> _Block:
+    """Return a block with the values asked for in place of its own, where it has such a key."""
+    own = {key: value for key, value in asked.items() if key in block.__struct_fields__}
+    return msgspec.structs.replace(block, **own)
+
+
+def refuse_strangers(
+    asked: Mapping[str, Any], blocks: Iterable[EfficiencyBlock | ErrorBlock], suite: str
+) -> None:
+    """Raise `UsageError` for a key that none of a suite's blocks has."""
+    known = {key for block in blocks for key in block.__struct_fields__}
+    for key in asked:
+        if key not in known:
+            raise UsageError(f"suite '{suite}' has no {key}; leave that flag out")
 
 
 def numbers(entries: Sequence[str], flag: str, example: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""`lra sweep`: time and memory over lengths and other axes."""
+"""`lra sweep`: time, memory and errors over lengths and other axes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from lra.cli import axes, flags
 
 
-@click.command("sweep", short_help="Time and memory over lengths and other axes.")
+@click.command("sweep", short_help="Time, memory and errors over lengths and other axes.")
 @flags.impl
 @flags.suite("sweep")
 @axes.axes
@@ -47,11 +47,13 @@ def command(
 ) -> int:
     """Measure mechanisms beside exact attention and no mixing, at every combination of the axes.
 
-    A flag takes the place of the suite's own values; every cell has a process of its own.
+    A flag takes the place of the suite's own values; every cell has a process of its own. The suite
+    error measures approximations of softmax attention: how far they are from it.
 
     \b
     python -m lra sweep --impl performer,linear --length 256..16384
     python -m lra sweep --impl all --mode train --batch 1,8 --dtype bfloat16
+    python -m lra sweep --impl performer,nystromformer --suite error
     """
     import msgspec
 
@@ -69,11 +71,19 @@ def command(
     if replicates is not None:
         asked["replicates"] = replicates
     whole = load_suite(suite)
-    if not whole.efficiency:
-        raise UsageError(f"suite '{whole.name}' measures no time; give it an [[efficiency]] block")
-    blocks = tuple(msgspec.structs.replace(block, **asked) for block in whole.efficiency)
+    if not whole.efficiency and not whole.error:
+        raise UsageError(
+            f"suite '{whole.name}' measures neither time nor errors; give it an [[efficiency]] or "
+            "an [[error]] block"
+        )
+    axes.refuse_strangers(asked, [*whole.efficiency, *whole.error], whole.name)
     spec = RunSpec(
-        suite=msgspec.structs.replace(whole, quality=(), efficiency=blocks),
+        suite=msgspec.structs.replace(
+            whole,
+            quality=(),
+            efficiency=tuple(axes.put(block, asked) for block in whole.efficiency),
+            error=tuple(axes.put(block, asked) for block in whole.error),
+        ),
         mechanisms=impls,
         settings=flags.pairs(settings, "--set"),
         device=device or default_device(),

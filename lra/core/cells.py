@@ -8,6 +8,7 @@ from typing import Literal
 from lra.core.findings import Case
 from lra.core.hashing import value_hash
 from lra.core.protocol import (
+    Above0,
     DataSpec,
     Frozen,
     Machine,
@@ -89,6 +90,23 @@ class CeilingCell(_Cell, frozen=True, tag="ceiling", kw_only=True):
     device: Literal["cpu", "cuda"] = "cpu"
 
 
+class ErrorCell(_Measured, frozen=True, tag="error", kw_only=True):
+    """How far a mechanism that approximates softmax attention is from it, on one input."""
+
+    mechanism: Mechanism
+    length: Positive
+    heads: Positive
+    head_width: Positive
+    batch: Positive = 1
+    direction: Direction = "bidirectional"
+    input_scale: Above0 = 1.0
+    """Queries and keys are N(0, 1) times this; values are N(0, 1)."""
+    dtype: Dtype = "float32"
+    device: Literal["cpu", "cuda"] = "cpu"
+    seed: int = 0
+    """Of the inputs, and of the mechanism's draws and parameters."""
+
+
 class VerifyCell(_Cell, frozen=True, tag="verify", kw_only=True):
     """What one mechanism claims, tried law by law."""
 
@@ -115,5 +133,5 @@ class ShowCell(_Cell, frozen=True, tag="show", kw_only=True):
     """Hash of the input's file; empty for seeded normal numbers."""
 
 
-MeasuredCell = QualityCell | BaselineCell | EfficiencyCell
+MeasuredCell = QualityCell | BaselineCell | EfficiencyCell | ErrorCell
 Cell = MeasuredCell | CeilingCell | VerifyCell | ShowCell

@@ -110,6 +110,28 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     """Time budget of each timing pass."""
 
 
+class ErrorBlock(Frozen, frozen=True, kw_only=True):
+    """Measure errors against softmax attention: every combination of the axes is a cell, for each
+    budget of each mechanism that claims to come near it."""
+
+    scale: str
+    """Names the protocol in the record; sizes stand in this block."""
+    lengths: Axis[Positive]
+    directions: Axis[Direction] = ("bidirectional",)
+    batches: Axis[Positive] = (1,)
+    heads: Axis[Positive]
+    head_widths: Axis[Positive]
+    input_scales: Axis[Above0] = (1.0,)
+    """What N(0, 1) queries and keys are multiplied by."""
+    dtypes: Axis[Dtype] = ("float32",)
+    seeds: Positive = 1
+    """Of inputs and draws; a figure of the report is a mean over them."""
+    budgets: dict[str, Axis[dict[str, Any]]] = {}
+    """Settings by mechanism, each a budget; one that is not named has its defaults alone."""
+    threads: Positive = 1
+    """CPU threads of each worker; as many workers run side by side as the cores allow."""
+
+
 class Suite(Frozen, frozen=True, kw_only=True):
     """A named selection of cells."""
 
@@ -117,6 +139,7 @@ class Suite(Frozen, frozen=True, kw_only=True):
     title: str
     quality: tuple[QualityBlock, ...] = ()
     efficiency: tuple[EfficiencyBlock, ...] = ()
+    error: tuple[ErrorBlock, ...] = ()
 
 
 def names(folder: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lra.core.cells import Cell, EfficiencyCell, QualityCell
+from lra.core.cells import Cell, EfficiencyCell, ErrorCell, QualityCell
 from lra.core.records import Record
 
 GROWTH = 2.0
@@ -30,7 +30,7 @@ class Estimate:
         size = _size(cell)
         nearest = min(alike, key=lambda r: (abs(_size(r.cell) - size), r.started_at))
         ratio = size / _size(nearest.cell)
-        if isinstance(cell, EfficiencyCell):
+        if isinstance(cell, EfficiencyCell | ErrorCell):
             ratio = max(1.0, ratio) ** GROWTH
         return nearest.seconds * ratio
 
@@ -43,12 +43,14 @@ def _kind(cell: Cell) -> object:
         return kind, mechanism, cell.mode, cell.level, cell.device
     if isinstance(cell, QualityCell):
         return kind, mechanism, cell.data.task, cell.scale, cell.device
+    if isinstance(cell, ErrorCell):
+        return kind, mechanism, cell.device
     return kind, mechanism
 
 
 def _size(cell: Cell) -> float:
     """What a cell's time is taken to grow with: positions measured, or steps trained."""
-    if isinstance(cell, EfficiencyCell):
+    if isinstance(cell, EfficiencyCell | ErrorCell):
         return float(cell.length * cell.batch)
     if isinstance(cell, QualityCell):
         return float(cell.training.steps)

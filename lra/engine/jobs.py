@@ -7,7 +7,15 @@ from typing import Any
 
 import msgspec
 
-from lra.core.cells import CeilingCell, Cell, EfficiencyCell, QualityCell, ShowCell, VerifyCell
+from lra.core.cells import (
+    CeilingCell,
+    Cell,
+    EfficiencyCell,
+    ErrorCell,
+    QualityCell,
+    ShowCell,
+    VerifyCell,
+)
 from lra.core.findings import Finding
 from lra.core.pattern import Pattern
 from lra.core.protocol import Frozen, Rows
@@ -39,6 +47,11 @@ class Job(Frozen, frozen=True, kw_only=True):
             return " ".join((cell.mechanism.name, cell.mode, str(cell.length), *_unusual(cell)))
         if isinstance(cell, QualityCell):
             return f"{cell.mechanism.name} {cell.data.task}"
+        if isinstance(cell, ErrorCell):
+            return (
+                f"error {cell.mechanism.name} {cell.length} scale {cell.input_scale:g} "
+                f"seed {cell.seed}"
+            )
         if isinstance(cell, VerifyCell):
             return f"verify {cell.mechanism.name}"
         if isinstance(cell, ShowCell):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -14,10 +14,11 @@ from lra.core.catalogue import Target
 from lra.core.cells import BaselineCell, CeilingCell, Cell, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.protocol import DataSpec, Frozen, Mechanism, Rules
-from lra.core.scales import EfficiencyBlock, QualityBlock, Scale, Suite, load_scale
+from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Scale, Suite, load_scale
 from lra.engine.describe import Describer
 from lra.engine.host import machine
 from lra.engine.jobs import Job
+from lra.engine.plan_error import approximating, error_cells
 from lra.engine.provenance import library
 from lra.engine.settings import Settings
 from lra.engine.sources import measure_hash, mechanism_hash
@@ -50,7 +51,8 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
 
 
 def plan(spec: RunSpec) -> list[Job]:
-    """Return the jobs of a run, each cell once: baselines, then quality, then efficiency by length.
+    """Return the jobs of a run, each cell once: baselines, then quality, then efficiency by length,
+    then errors.
 
     A mechanism that cannot be imported gets its jobs too, which will say why. Raises
     `UsageError` for any name, key or value that does not exist.
@@ -113,9 +115,16 @@ class _Planner:
         for job in (
             *(job for block in blocks.quality for job in self._quality(block)),
             *(job for block in blocks.efficiency for job in self._efficiency(block)),
+            *(job for block in blocks.error for job in self._error(block)),
         ):
             found.setdefault(job.cell.id, job)
         self.settings.refuse_unused()
+        if not found and blocks.error:
+            names = ", ".join(target.name for target in self.mechanisms)
+            raise UsageError(
+                f"suite '{blocks.name}' compares with softmax attention, and none of these claims "
+                f"to come near it: {names or 'no mechanism'}; name what does, e.g. performer"
+            )
         if not found:
             raise UsageError(f"suite '{blocks.name}' has no cells; give it a block")
         return list(found.values())
@@ -202,6 +211,19 @@ class _Planner:
                 )
                 yield self._job(cell, mechanism=target)
 
+    def _error(self, block: ErrorBlock) -> Iterator[Job]:
+        load_scale(block.scale)
+        targets = approximating(self.mechanisms, self.describer)
+        for target, cell in error_cells(
+            block,
+            targets,
+            self._configured,
+            machine=self.machine,
+            torch=self.torch,
+            device=self.spec.device,
+        ):
+            yield self._job(cell, mechanism=target)
+
     def _whole(self, block: EfficiencyBlock, scale: Scale, *, causal: bool) -> dict[str, Any]:
         """What a cell of level `model` says beside its place on the axes; sizes are the scale's."""
         task = catalogue.find("task", block.task).name
@@ -217,12 +239,15 @@ class _Planner:
 
     def _mechanism(self, target: Target, scale: Scale | None = None) -> Mechanism:
         """With the hyper-parameters of a scale; a layer by itself is timed with the paper's."""
+        return self._configured(
+            target, {} if scale is None else scale.mechanisms.get(target.name, {})
+        )
+
+    def _configured(self, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
+        """With what the run's files choose; what a person sets comes before that."""
         description = self.describer.describe(target)
         config = self.settings.configure(
-            target,
-            description,
-            asked_for=target in self.mechanisms,
-            scale={} if scale is None else scale.mechanisms.get(target.name, {}),
+            target, description, asked_for=target in self.mechanisms, scale=chosen
         )
         return Mechanism(name=target.name, config=config, hash=mechanism_hash(target, description))
 

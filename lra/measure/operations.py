@@ -12,10 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import (
-    FlopCounterMode,
+    flop_registry,
     sdpa_backward_flop_count,
     sdpa_flop_count,
+    shape_wrapper,
 )
 
 _Shape = Sequence[int]
@@ -26,9 +28,36 @@ def count_operations(
 ) -> int:
     """Return how many operations one call counts; `between` runs before it, uncounted."""
     between()
-    with FlopCounterMode(display=False, custom_mapping=_UNKNOWN_TO_TORCH) as counter:
+    with _Counter() as counter:
         call()
-    return int(counter.get_total_flops())
+    total: int = counter.total
+    return total
+
+
+class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Adds up torch's formulas as operations go by.
+
+    torch's own counter asks modules who they are, too, which fails for parameters that a module
+    returns.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.total: int = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        formula = _FORMULAS.get(func._overloadpacket)
+        if formula is None:
+            # Made of others, as a linear map outside of autograd is.
+            with self:
+                made = func.decompose(*args, **kwargs)
+            if made is not NotImplemented:
+                return made
+        out = func(*args, **kwargs)
+        if formula is not None:
+            self.total += int(formula(*args, **kwargs, out_val=out))
+        return out
 
 
 def _fused(q: _Shape, k: _Shape, v: _Shape, *_: Any, **__: Any) -> int:
@@ -52,3 +81,7 @@ _UNKNOWN_TO_TORCH: dict[Any, Any] = {
     _ATEN.addmm_: _added_product,
 }
 """What torch's own counter passes over: fused attention on a CPU, and products in place."""
+_FORMULAS = flop_registry | {
+    packet: shape_wrapper(formula)  # type: ignore[no-untyped-call]
+    for packet, formula in _UNKNOWN_TO_TORCH.items()
+}

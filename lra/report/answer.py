@@ -9,6 +9,7 @@ import msgspec
 
 from lra.core.cells import EfficiencyCell
 from lra.report.efficiency import EfficiencyTables
+from lra.report.error import ErrorTables, error_sentences
 from lra.report.quality import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
@@ -29,7 +30,10 @@ _STEPS = {
 
 
 def answer(
-    selection: Selection, quality: Sequence[QualityTable], costs: Sequence[EfficiencyTables]
+    selection: Selection,
+    quality: Sequence[QualityTable],
+    costs: Sequence[EfficiencyTables],
+    errors: Sequence[ErrorTables] = (),
 ) -> tuple[str, ...]:
     """Return the sentences to read first; at least one."""
     sentences: list[str] = []
@@ -38,6 +42,7 @@ def answer(
     for cost in costs:
         if not cost.reference_only:
             sentences += _costs(cost)
+    sentences += error_sentences(errors)
     sentences += _settings(selection, quality)
     if not sentences:
         sentences = ["The run has neither an accuracy nor a time yet."]
@@ -222,11 +227,17 @@ def _busy(selection: Selection) -> list[str]:
     ]
 
 
-def summary(quality: Sequence[QualityTable], costs: Sequence[EfficiencyTables]) -> Table | None:
+def summary(
+    quality: Sequence[QualityTable],
+    costs: Sequence[EfficiencyTables],
+    errors: Sequence[ErrorTables] = (),
+) -> Table | None:
     """Return the table to print in a terminal: the run beside exact attention and baselines."""
     if not quality:
         own = [cost for cost in costs if not cost.reference_only]
-        return next((table for cost in own for table in reversed(cost.latency.values())), None)
+        tables = [table for cost in own for table in reversed(cost.latency.values())]
+        tables += [table for one in errors for table in one.tables.values()]
+        return next(iter(tables), None)
     table = quality[0].table
     rows = [
         row

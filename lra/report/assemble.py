@@ -8,8 +8,10 @@ from typing import Literal, TypeVar
 from lra.report.answer import answer, summary
 from lra.report.capabilities import capabilities
 from lra.report.efficiency import EfficiencyTables, efficiency_tables
+from lra.report.error import ErrorTables, error_tables
 from lra.report.gallery import gallery
 from lra.report.plots_cost import cost_figure
+from lra.report.plots_error import error_figure
 from lra.report.plots_learning import learning_figure
 from lra.report.plots_quality import quality_figure
 from lra.report.plots_tradeoff import tradeoff_figure
@@ -30,7 +32,8 @@ def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
     if not any(kept.origin == "run" for kept in selection.kept):
         return (EMPTY,), None
     quality, costs = quality_tables(selection), efficiency_tables(selection)
-    return answer(selection, quality, costs), summary(quality, costs)
+    errors = error_tables(selection)
+    return answer(selection, quality, costs, errors), summary(quality, costs, errors)
 
 
 def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
@@ -42,13 +45,20 @@ def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
         told = tuple(text for section in alone for text in section.text) or (EMPTY,)
         return Report(title, "", told, alone, ""), None
     quality, costs = quality_tables(selection), efficiency_tables(selection)
+    errors = error_tables(selection)
     here = [one for one in costs if not one.reference_only]
     elsewhere = [one for one in costs if one.reference_only]
-    known = looks((e.mechanism, e.label) for e in selection.entries if e.mechanism)
+    known = looks(
+        [
+            *((e.mechanism, e.label) for e in selection.entries if e.mechanism),
+            *((c.mechanism, c.title) for one in errors for cs in one.curves.values() for c in cs),
+        ]
+    )
     sections = [
         *_quality(quality, selection, known),
         *_costs(here, selection, known),
         *_tradeoff(quality, costs, selection, known),
+        *_errors(errors, known),
         *_elsewhere(elsewhere),
         *_not_ok(selection),
         *_protocol(quality, selection),
@@ -60,12 +70,12 @@ def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
     report = Report(
         title=title,
         subtitle=subtitle(selection),
-        answer=answer(selection, quality, costs),
+        answer=answer(selection, quality, costs, errors),
         sections=tuple(sections),
         footer=footer(selection),
         looks=known,
     )
-    return report, summary(quality, costs)
+    return report, summary(quality, costs, errors)
 
 
 def _there(items: Iterable[_Item | None]) -> tuple[_Item, ...]:
@@ -129,6 +139,19 @@ def _tradeoff(
     differences = trained_and_timed(selection.entries)
     figures = _there(tradeoff_figure(one, costs, differences, known) for one in quality)
     return [Section("tradeoff", "Quality against speed", figures=figures)] if figures else []
+
+
+def _errors(errors: Sequence[ErrorTables], known: Looks) -> list[Section]:
+    return [
+        Section(
+            "error" if len(errors) == 1 else f"error-{one.number}",
+            "Error" if len(errors) == 1 else one.section,
+            (one.setting,),
+            tuple(one.tables.values()),
+            _there([error_figure(one, known)]),
+        )
+        for one in errors
+    ]
 
 
 def _elsewhere(costs: Sequence[EfficiencyTables]) -> list[Section]:

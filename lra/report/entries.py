@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from lra.core.cells import BaselineCell, EfficiencyCell, MeasuredCell, QualityCell
+from lra.core.cells import BaselineCell, EfficiencyCell, ErrorCell, MeasuredCell, QualityCell
 from lra.core.hashing import value_hash
 from lra.core.protocol import Rows
 from lra.core.records import Metric, Record
@@ -20,7 +20,17 @@ from lra.report.words import STATUS, ending, machine_words, visible
 Origin = Literal["run", "reference"]
 """run: the store being reported. reference: the committed rows put beside it."""
 
+ERRORS = ("output_error", "gradient_error_q", "gradient_error_k", "gradient_error_v")
 PEAK_MEMORY = {"cpu": "peak_resident_bytes", "cuda": "peak_allocated_bytes"}
+
+
+_OfData = QualityCell | BaselineCell
+"""Cells that have data, and its length; others have a length of their own."""
+_KINDS: dict[type[MeasuredCell], Literal["quality", "efficiency", "error"]] = {
+    QualityCell: "quality",
+    EfficiencyCell: "efficiency",
+    ErrorCell: "error",
+}
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -44,7 +54,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     origin: Origin
-    kind: Literal["quality", "baseline", "efficiency"]
+    kind: Literal["quality", "baseline", "efficiency", "error"]
     label: str
     """Row of a table: the mechanism, or the simple baseline."""
     mechanism: str = ""
@@ -65,6 +75,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     heads: int | None = None
     head_width: int | None = None
     dtype: str = ""
+    input_scale: float | None = None
     device: str = ""
     seed: int | None = None
     replicate: int | None = None
@@ -128,6 +139,8 @@ def _expected(cell: MeasuredCell) -> dict[str, Metric]:
     if isinstance(cell, BaselineCell):
         share = Metric(value=None, unit="share", better="higher")
         return {"majority": share, "bag_of_tokens": share}
+    if isinstance(cell, ErrorCell):
+        return dict.fromkeys(ERRORS, Metric(value=None, unit="ratio"))
     return {
         "latency": Metric(value=None, unit="s"),
         PEAK_MEMORY[cell.device]: Metric(value=None, unit="B"),
@@ -152,7 +165,7 @@ def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:
         kind="baseline",
         label=kept.label or visible(name.replace("_", " ")),
         scale=cell.scale,
-        length=cell.length if isinstance(cell, EfficiencyCell) else cell.data.length,
+        length=cell.data.length if isinstance(cell, _OfData) else cell.length,
         machine=machine_words(cell.machine),
         threads=cell.threads,
         torch=cell.torch,
@@ -192,13 +205,13 @@ def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:
     if not isinstance(cell, BaselineCell):
         entry = replace(
             entry,
-            kind="quality" if isinstance(cell, QualityCell) else "efficiency",
+            kind=_KINDS[type(cell)],
             mechanism=cell.mechanism.name,
             config=config_text(cell.mechanism.config),
             mechanism_hash=cell.mechanism.hash,
             device=cell.device,
         )
-    if not isinstance(cell, EfficiencyCell):
+    if isinstance(cell, _OfData):
         entry = replace(
             entry,
             task=cell.data.task,
@@ -221,17 +234,18 @@ def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:
         )
     if isinstance(cell, BaselineCell):
         return replace(entry, protocol=value_hash(cell.data))
-    return replace(
+    entry = replace(
         entry,
-        task=cell.task,
-        mode=cell.mode,
-        level=cell.level,
         direction=cell.direction,
         batch=cell.batch,
         heads=cell.heads,
         head_width=cell.head_width,
         dtype=cell.dtype,
-        replicate=cell.replicate,
+    )
+    if isinstance(cell, ErrorCell):
+        return replace(entry, input_scale=cell.input_scale, seed=cell.seed)
+    return replace(
+        entry, task=cell.task, mode=cell.mode, level=cell.level, replicate=cell.replicate
     )
 
 

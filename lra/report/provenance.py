@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lra.core.cells import BaselineCell, EfficiencyCell, MeasuredCell
+from lra.core.cells import BaselineCell, EfficiencyCell, ErrorCell, MeasuredCell
 from lra.core.records import Record
 from lra.report.entries import Kept
 from lra.report.select import Selection
 from lra.report.table import Cell as Place
 from lra.report.table import Row, Table, sorted_groups
-from lra.report.words import NO_VALUE, count, ending, flat, listing, machine_words, visible
+from lra.report.words import NO_VALUE, TIMES, count, ending, flat, listing, machine_words, visible
 
 
 def not_ok_table(selection: Selection) -> Table | None:
@@ -41,6 +41,8 @@ def _asked(kept: Kept) -> str:
     cell = kept.cell
     if isinstance(cell, EfficiencyCell):
         return f"{cell.mode} at {cell.length}"
+    if isinstance(cell, ErrorCell):
+        return f"error at {cell.length}, inputs {TIMES} {cell.input_scale:g}, seed {cell.seed}"
     seed = "" if isinstance(cell, BaselineCell) else f", seed {cell.seed}"
     return visible(cell.data.task) + seed
 
@@ -118,6 +120,8 @@ def measuring(selection: Selection) -> tuple[str, ...]:
 def _kind(cell: MeasuredCell) -> str:
     if isinstance(cell, EfficiencyCell):
         return cell.mode
+    if isinstance(cell, ErrorCell):
+        return "error"
     return "baseline" if isinstance(cell, BaselineCell) else "quality"
 
 

@@ -12,6 +12,7 @@ from lra.core.cells import (
     BaselineCell,
     CeilingCell,
     EfficiencyCell,
+    ErrorCell,
     MeasuredCell,
     QualityCell,
     ShowCell,
@@ -72,7 +73,8 @@ def join(
     among the reference by itself.
 
     A reference row needs the run's data, model and training (quality), data (simple baselines)
-    or sizes, mode and length (efficiency). Any order of the records gives the same selection.
+    or sizes and length with the mode (efficiency) or the input scale (error). Any order of the
+    records gives the same selection.
     """
     ceilings = [r for r in (*reference, *records) if isinstance(r.cell, CeilingCell)]
     checks = [record for record in records if isinstance(record.cell, VerifyCell)]
@@ -171,9 +173,16 @@ def _question(cell: MeasuredCell) -> Hashable:
         return ("quality", protocol_hash(cell))
     if isinstance(cell, BaselineCell):
         return _data_question(cell)
+    sizes = _sizes(cell)
+    if isinstance(cell, ErrorCell):
+        return ("error", *sizes, cell.input_scale, cell.length)
+    return ("efficiency", cell.level, cell.task, *sizes, cell.mode, cell.length)
+
+
+def _sizes(cell: EfficiencyCell | ErrorCell) -> tuple[Hashable, ...]:
+    """What a layer is asked for, but for the length."""
     sizes = (cell.batch, cell.heads, cell.head_width, cell.dtype, cell.device)
-    what = (cell.scale, cell.level, cell.task, cell.direction)
-    return ("efficiency", *what, *sizes, cell.mode, cell.length)
+    return (cell.scale, cell.direction, *sizes)
 
 
 def _data_question(cell: QualityCell | BaselineCell) -> Hashable:
@@ -186,16 +195,17 @@ def _slot(cell: MeasuredCell) -> Hashable:
         return (_question(cell), _variant(cell), cell.seed)
     if isinstance(cell, BaselineCell):
         return _question(cell)
+    if isinstance(cell, ErrorCell):
+        return (_lineage(cell), cell.input_scale, cell.length, cell.seed)
     return (_lineage(cell), cell.mode, cell.length, cell.replicate)
 
 
 def _lineage(cell: MeasuredCell) -> Hashable:
     """Cells that one figure or one row is made of: they must come from the same sources."""
-    if isinstance(cell, EfficiencyCell):
+    if isinstance(cell, EfficiencyCell | ErrorCell):
         place = (cell.machine.name, cell.threads, cell.torch)
-        sizes = (cell.batch, cell.heads, cell.head_width, cell.dtype, cell.device)
-        what = (cell.scale, cell.level, cell.task, cell.direction)
-        return (_variant(cell), place, *what, *sizes)
+        what = () if isinstance(cell, ErrorCell) else (cell.level, cell.task)
+        return (type(cell), _variant(cell), place, *what, *_sizes(cell))
     return (_question(cell), _variant(cell))
 
 
@@ -227,9 +237,11 @@ def _labels(records: Iterable[Record]) -> dict[tuple[str, str, str], str]:
 
 def _order(kept: Kept) -> tuple[object, ...]:
     cell = kept.cell
-    place = (
-        (cell.mode, cell.length, cell.replicate)
-        if isinstance(cell, EfficiencyCell)
-        else (cell.data.task, 0 if isinstance(cell, BaselineCell) else cell.seed, 0)
-    )
+    place: tuple[object, ...]
+    if isinstance(cell, EfficiencyCell):
+        place = (cell.mode, cell.length, cell.replicate)
+    elif isinstance(cell, ErrorCell):
+        place = (cell.input_scale, cell.length, cell.seed)
+    else:
+        place = (cell.data.task, 0 if isinstance(cell, BaselineCell) else cell.seed, 0)
     return (kept.origin != "run", type(cell).__name__, kept.label, *place, kept.record.id)

@@ -56,8 +56,6 @@ CASES = list(_cases())
 def _layer(mechanism: type[Layer], config: MechanismConfig, **sizes: Any) -> Layer:
     dims = Dims(**{"width": 64, "qkv_width": 64, "heads": 4, "max_length": 640, **sizes})
     layer = mechanism(dims, config, shared=mechanism.build_shared(dims, config))
-    # Counting asks for the gradient function of what a module returns, and slices have none here.
-    layer.requires_grad_(False)
     return layer.to(DTYPES.get(layer.name, torch.float32)).eval()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lra.cli import axes
-from lra.core.cells import EfficiencyCell
+from lra.core.cells import EfficiencyCell, ErrorCell
 from lra.core.errors import UsageError
 from lra.store import Store
 
@@ -36,6 +36,32 @@ def test_every_combination_of_the_axes_is_a_cell_beside_floor_and_exact(
     )
     assert {(c.batch, c.heads, c.head_width, c.seconds) for c in cells} == {(2, 2, 8, 0.02)}
     assert "| linear" in (tmp_path / "reports/store/report.md").read_text(encoding="utf-8")
+
+
+def test_errors_are_measured_where_a_suite_asks_for_them(lra, tmp_path: Path) -> None:
+    (tmp_path / "near.toml").write_text(
+        'title = "near"\n[[error]]\nscale = "mini"\nlengths = [16]\nheads = [1]\n'
+        "head_widths = [4]\ninput_scales = [0.5, 1.0]\n"
+        "budgets.performer = [{features = 4}, {features = 64}]\n"
+    )
+    ran = lra(
+        "sweep", "--impl", "performer,linear", "--suite", "near.toml", "--length", "16,32",
+        "--store", "store",
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    records = Store(tmp_path / "store").records()
+    assert {record.status for record in records} == {"ok"}
+    cells = [record.cell for record in records if isinstance(record.cell, ErrorCell)]
+    assert len(cells) == len(records) == 2 * 2 * 2
+    assert {(c.length, c.input_scale, c.mechanism.config["features"]) for c in cells} == {
+        (length, scale, features)
+        for length in (16, 32)
+        for scale in (0.5, 1.0)
+        for features in (4, 64)
+    }
+    assert {c.mechanism.name for c in cells} == {"performer"}
+    assert all(0 < (record.metrics["output_error"].value or 0) < 2 for record in records)
+    assert {record.method["predicted_rate"] for record in records} == {0.5}
 
 
 def test_dry_run_prints_cells_and_about_how_long_they_take(lra, tmp_path: Path) -> None:
@@ -69,7 +95,10 @@ def test_replicates_come_in_rounds(lra) -> None:
         (("--impl", "linear", "--batch", ","), "--batch ',' names nothing"),
         (("--impl", "linear", "--mode", "trian"), "unknown mode 'trian'; did you mean 'train'?"),
         (("--impl", "linear", "--dtype", "float8"), "unknown dtype 'float8'"),
-        (("--impl", "linear", "--suite", "quality.toml"), "measures no time"),
+        (("--impl", "linear", "--suite", "quality.toml"), "measures neither time nor errors"),
+        (("--impl", "linear", "--suite", "error"), "none of these claims to come near it: linear;"),
+        (("--impl", "performer", "--suite", "error", "--mode", "train"), "has no modes"),
+        (("--impl", "performer", "--suite", "error", "--set", "features=0"), "features"),
         (("--impl", "linear", "--suite", "typo.toml"), "`length`"),
         (("--impl", "linear", "--suite", "none.toml"), "lengths"),
     ],

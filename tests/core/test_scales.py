@@ -29,6 +29,9 @@ def test_every_suite_reads(name: str) -> None:
     for timed in suite.efficiency:
         assert timed.scale in scales.names("scales")
         assert set(timed.beside) <= set(catalogue.names("mechanism"))
+    for compared in suite.error:
+        assert compared.scale in scales.names("scales")
+        assert set(compared.budgets) <= set(catalogue.names("mechanism"))
 
 
 def write(folder: Path, text: str) -> str:

@@ -39,3 +39,22 @@ def test_fused_attention_is_counted_forward_and_backward() -> None:
 def test_between_is_not_counted() -> None:
     x = torch.randn(N, N)
     assert count_operations(lambda: None, between=lambda: x @ x) == 0
+
+
+def test_it_counts_without_autograd_and_where_a_module_returns_its_parameters() -> None:
+    class Table(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(M, K))
+
+        def forward(self) -> torch.Tensor:
+            return self.weight[:N]
+
+    table, x = Table(), torch.randn(2, K)
+
+    def call() -> torch.Tensor:
+        return F.linear(x, table())
+
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            assert count_operations(call) == 2 * 2 * K * N

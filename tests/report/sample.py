@@ -7,7 +7,14 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from lra.core.cells import BaselineCell, CeilingCell, EfficiencyCell, QualityCell, ShowCell
+from lra.core.cells import (
+    BaselineCell,
+    CeilingCell,
+    EfficiencyCell,
+    ErrorCell,
+    QualityCell,
+    ShowCell,
+)
 from lra.core.pattern import pack
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import CurvePoint, Failure, Metric, Provenance, Record, Status
@@ -220,6 +227,44 @@ def with_metrics(record: Record, **values: float) -> Record:
     """The record with further figures; their units are not looked at."""
     more = {name: Metric(value=value, unit="count") for name, value in values.items()}
     return msgspec.structs.replace(record, metrics={**record.metrics, **more})
+
+
+def error(
+    name: str | Mechanism,
+    length: int,
+    output: float | None = 0.1,
+    *,
+    status: Status = "ok",
+    rate: float | None = None,
+    machine: Machine = HERE,
+    started: str = "2026-11-20T11:30:00Z",
+    measure: str = "x1",
+    **fields: Any,
+) -> Record:
+    """Of which the gradients are off twice, three and four times as much as the output."""
+    cell = ErrorCell(
+        scale="mini",
+        machine=machine,
+        torch="2.13.0",
+        threads=1,
+        measure_hash=measure,
+        mechanism=mechanism(name) if isinstance(name, str) else name,
+        length=length,
+        **{"heads": 2, "head_width": 32, **fields},
+    )
+    if status != "ok":
+        return _record(cell, status, started, failure=failure(status))
+    names = ("output_error", "gradient_error_q", "gradient_error_k", "gradient_error_v")
+    metrics = {
+        metric: Metric(
+            value=None if output is None else times * output,
+            unit="ratio",
+            why_null="it is nan" if output is None else None,
+        )
+        for times, metric in enumerate(names, start=1)
+    }
+    method = {} if rate is None else {"predicted_rate": rate}
+    return _record(cell, "ok", started, metrics=metrics, method=method)
 
 
 def shown(

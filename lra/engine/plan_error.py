@@ -1,0 +1,80 @@
+"""What an [[error]] block consists of: cells of approximations, for each of their budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, Literal
+
+from lra.core import catalogue
+from lra.core.cards import AttentionCard
+from lra.core.catalogue import Target
+from lra.core.cells import ErrorCell
+from lra.core.protocol import Machine, Mechanism
+from lra.core.scales import ErrorBlock
+from lra.engine.describe import Describer
+from lra.engine.sources import measure_hash
+
+
+def approximating(targets: Iterable[Target], describer: Describer) -> list[Target]:
+    """Return the mechanisms whose card claims to come near softmax attention, or to be it.
+
+    One that cannot be imported has no card; it stays, so that its cells say why.
+    """
+    cards = ((target, describer.describe(target).card) for target in targets)
+    return [
+        target
+        for target, card in cards
+        if not (isinstance(card, AttentionCard) and card.softmax == "never")
+    ]
+
+
+def error_cells(
+    block: ErrorBlock,
+    targets: Sequence[Target],
+    configure: Callable[[Target, Mapping[str, Any]], Mechanism],
+    *,
+    machine: Machine,
+    torch: str,
+    device: Literal["cpu", "cuda"],
+) -> Iterator[tuple[Target, ErrorCell]]:
+    """Yield cells with their targets, short inputs first.
+
+    `configure` turns the settings of a budget into a whole configuration. Raises `UsageError` for
+    budgets of a mechanism that does not exist.
+    """
+    for name in block.budgets:
+        catalogue.find("mechanism", name)
+    mechanisms = [
+        (target, configure(target, settings))
+        for target in targets
+        for settings in block.budgets.get(target.name, ({},))
+    ]
+    for place, (target, mechanism) in product(list(_places(block)), mechanisms):
+        cell = ErrorCell(
+            scale=block.scale,
+            machine=machine,
+            torch=torch,
+            threads=block.threads,
+            measure_hash=measure_hash("error", "measure/error.py"),
+            mechanism=mechanism,
+            device=device,
+            **place,
+        )
+        yield target, cell
+
+
+def _places(block: ErrorBlock) -> Iterator[dict[str, Any]]:
+    """Every combination of a block's axes, by the names of a cell's fields."""
+    axes = {
+        "length": sorted(block.lengths),
+        "direction": block.directions,
+        "batch": block.batches,
+        "heads": block.heads,
+        "head_width": block.head_widths,
+        "dtype": block.dtypes,
+        "input_scale": block.input_scales,
+        "seed": range(block.seeds),
+    }
+    for values in product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))

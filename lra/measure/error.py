@@ -1,0 +1,191 @@
+"""One error cell: outputs and gradients of a mechanism against softmax attention in float64.
+
+Both are given the same queries, keys and values, as the mechanism's type rounds them, so that what
+is told is the error of the mechanism and of its arithmetic, never that of its inputs.
+
+B batch   N length   D width   H heads   G heads of keys and values   K head width   V value width
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from attention_impls._oracle import softmax_oracle
+from attention_impls.contract import Attention, Context, Dims, Layer, MechanismConfig
+from lra.core.cells import ErrorCell
+from lra.core.errors import UnsupportedError
+from lra.core.records import Metric
+
+ROWS = 512
+"""Queries that exact attention is computed for at a time: a block of weights at length 4096 is
+17 MB, whatever the number of heads."""
+
+
+@dataclass(frozen=True)
+class Error:
+    """What one error cell found."""
+
+    metrics: dict[str, Metric]
+    parameters: int
+    method: dict[str, Any]
+
+
+class _Answer(NamedTuple):
+    """An output, and the gradients that an upstream one gives."""
+
+    output_BHNV: Tensor
+    q_BHNK: Tensor
+    k_BGNK: Tensor
+    v_BGNV: Tensor
+
+
+def measure_error(
+    cell: ErrorCell,
+    mechanism: type[Layer],
+    config: MechanismConfig,
+    *,
+    report: Callable[[str], None] = lambda phase: None,
+) -> Error:
+    """Return the relative errors of one mechanism on one input, in the Frobenius norm.
+
+    Raises `UnsupportedError` for what has no queries and keys, for what does not claim to come near
+    softmax attention, and for a direction that it has not.
+    """
+    _refuse(cell, mechanism)
+    device, dtype = torch.device(cell.device), getattr(torch, cell.dtype)
+    report("build")
+    layer = _build(cell, mechanism, config).to(device, dtype)
+    context = Context(causal=cell.direction == "causal")
+    generator = torch.Generator().manual_seed(cell.seed)
+
+    def normal(*shape: int, scale: float = 1.0) -> Tensor:
+        return (scale * torch.randn(shape, generator=generator)).to(device, dtype)
+
+    groups, sizes = layer.kv_heads, (cell.length, cell.head_width)
+    q_BHNK = normal(cell.batch, cell.heads, *sizes, scale=cell.input_scale)
+    k_BGNK = normal(cell.batch, groups, *sizes, scale=cell.input_scale)
+    v_BGNV = normal(cell.batch, groups, *sizes)
+    upstream_BHNV = normal(cell.batch, cell.heads, *sizes)
+    x_BND = normal(cell.batch, cell.length, layer.dims.width)
+
+    report("mechanism")
+    with torch.no_grad():
+        extra = layer.project(x_BND, context, None, None).extra
+    leaves = [x.requires_grad_() for x in (q_BHNK, k_BGNK, v_BGNV)]
+    output_BHNV, _ = layer.attend(q_BHNK, k_BGNK, v_BGNV, context, **extra)
+    gradients = torch.autograd.grad(
+        output_BHNV, leaves, upstream_BHNV, allow_unused=True, materialize_grads=True
+    )
+    found = _Answer(output_BHNV.detach(), *gradients)
+    report("exact")
+    exact = _exact(q_BHNK, k_BGNK, v_BGNV, upstream_BHNV, context)
+    names = ("output_error", "gradient_error_q", "gradient_error_k", "gradient_error_v")
+    return Error(
+        metrics={
+            name: relative_error(one, wanted)
+            for name, one, wanted in zip(names, found, exact, strict=True)
+        },
+        parameters=sum(p.numel() for p in layer.parameters() if p.requires_grad),
+        method={
+            "exact": "softmax attention in float64, of the inputs as the mechanism's type has them",
+            "error": "Frobenius norm of the difference, over that of the exact result",
+            "inputs": "N(0, 1), queries and keys times the input scale; untrained parameters",
+            "upstream": "N(0, 1)",
+            "training_mode": False,
+            "threads": torch.get_num_threads(),
+            **predicted(mechanism, config),
+        },
+    )
+
+
+def relative_error(found: Tensor, exact: Tensor) -> Metric:
+    """Return the norm of the difference over the norm of `exact`; none where that is 0."""
+    size = float(exact.double().norm())
+    if size == 0.0:
+        return Metric(value=None, unit="ratio", why_null="the exact result is zero")
+    error = float((found.double() - exact.double()).norm()) / size
+    if not torch.isfinite(torch.tensor(error)):
+        return Metric(value=None, unit="ratio", why_null=f"it is {error}")
+    return Metric(value=error, unit="ratio")
+
+
+def predicted(mechanism: type[Layer], config: MechanismConfig) -> dict[str, Any]:
+    """Return the exponent by which the error is declared to fall, with the budget that it falls
+    with; nothing where no law is declared, or `config` differs from its in more than the budget.
+
+    Half the exponent of the mean squared error, which is what a mechanism declares.
+    """
+    law = mechanism.convergence()
+    if law is None:
+        return {}
+    configs = [one for _, one in law.budgets]
+    budget = [
+        name
+        for name in config.__struct_fields__
+        if any(getattr(one, name) != getattr(configs[0], name) for one in configs)
+    ]
+    others = set(config.__struct_fields__) - set(budget)
+    if any(getattr(config, name) != getattr(configs[0], name) for name in others):
+        return {}
+    return {"predicted_rate": law.rate / 2, "predicted_budget": budget}
+
+
+def _refuse(cell: ErrorCell, mechanism: type[Layer]) -> None:
+    name, card = cell.mechanism.name, mechanism.card
+    if not issubclass(mechanism, Attention):
+        raise UnsupportedError(
+            f"{name} has no queries and keys, so it has no error against softmax; leave it out"
+        )
+    if card.softmax == "never":
+        raise UnsupportedError(
+            f"{name} does not claim to come near softmax attention; leave it out"
+        )
+    if cell.direction == "causal" and card.capabilities.causal == "no":
+        raise UnsupportedError(f"{name} cannot be causal; leave that direction out")
+    if cell.direction == "bidirectional" and not card.capabilities.bidirectional:
+        raise UnsupportedError(f"{name} is causal only; leave that direction out")
+
+
+def _build(cell: ErrorCell, mechanism: type[Layer], config: MechanismConfig) -> Attention:
+    """The layer on the CPU, in evaluation mode; the cell's seed draws all that is random in it."""
+    width = cell.heads * cell.head_width
+    dims = Dims(width=width, qkv_width=width, heads=cell.heads, max_length=cell.length)
+    torch.manual_seed(cell.seed)
+    shared = mechanism.build_shared(dims, config)
+    layer = mechanism(dims, config, shared=shared, seed=cell.seed)
+    assert isinstance(layer, Attention), "refused before"
+    return layer.eval()
+
+
+def _exact(
+    q_BHNK: Tensor, k_BGNK: Tensor, v_BGNV: Tensor, upstream_BHNV: Tensor, context: Context
+) -> _Answer:
+    """Softmax attention and its gradients in float64: example by example, head by head, `ROWS`
+    queries at a time, so that memory does not grow with the square of the length.
+
+    A causal block is given the keys up to its own last query, as the oracle lets the last of both
+    coincide.
+    """
+    q, k, v, upstream = (x.detach().double() for x in (q_BHNK, k_BGNK, v_BGNV, upstream_BHNV))
+    found = _Answer(torch.empty_like(upstream), *(torch.zeros_like(x) for x in (q, k, v)))
+    batch, heads, n, _ = q.shape
+    served = heads // k.shape[1]
+    for b, h, start in product(range(batch), range(heads), range(0, n, ROWS)):
+        stop = min(start + ROWS, n)
+        rows = (slice(b, b + 1), slice(h, h + 1), slice(start, stop))
+        group = slice(h // served, h // served + 1)
+        keys = (slice(b, b + 1), group, slice(0, stop if context.causal else n))
+        leaves = [x.clone().requires_grad_() for x in (q[rows], k[keys], v[keys])]
+        output, _ = softmax_oracle(leaves[0], leaves[1], leaves[2], context)
+        gradients = torch.autograd.grad(output, leaves, upstream[rows])
+        found.output_BHNV[rows] = output.detach()
+        found.q_BHNK[rows] = gradients[0]
+        found.k_BGNK[keys] += gradients[1]
+        found.v_BGNV[keys] += gradients[2]
+    return found

@@ -1,0 +1,188 @@
+"""The error section: means over seeds, budgets in order, and the declared law in the plot."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lra.core.records import Record
+from lra.report import render
+from lra.report.error import ErrorTables, error_sentences, error_tables, ratio_text
+from lra.report.plots_error import error_figure
+from lra.report.select import join
+from lra.report.style import looks
+from lra.report.table import Cell, Figure, Table
+from lra.report.words import TIMES
+
+from .sample import THERE, efficiency, error, mechanism
+
+
+def performer(features: int, length: int, output: float | None = 0.1, **fields: object) -> Record:
+    own = mechanism("performer", features=features, kernel="softmax")
+    return error(own, length, output, rate=0.5, **fields)
+
+
+def tables(records: list[Record], reference: list[Record] | None = None) -> ErrorTables:
+    (one,) = error_tables(join(records, reference or []))
+    return one
+
+
+def only(records: list[Record], reference: list[Record] | None = None) -> Table:
+    (table,) = tables(records, reference).tables.values()
+    return table
+
+
+def cell(table: Table, row: str, column: str) -> Cell:
+    found = next(r for r in table.rows if r.label == row)
+    return found.cells[table.columns.index(column)]
+
+
+def figure(one: ErrorTables) -> Figure:
+    known = looks((c.mechanism, c.title) for curves in one.curves.values() for c in curves)
+    found = error_figure(one, known)
+    assert found is not None
+    return found
+
+
+def test_a_cell_is_the_mean_over_seeds_with_the_gradients_below() -> None:
+    records = [performer(64, 256, value, seed=seed) for seed, value in enumerate((0.1, 0.3))]
+    table = only(records)
+    assert cell(table, "performer", "256") == Cell(
+        "0.200", "0.40, 0.60, 0.80", value=pytest.approx(0.2), spread=pytest.approx(0.2)
+    )
+    assert table.notes[0] == "Mean over 2 seeds. They lie up to 100% of it apart."
+    assert table.title == f"Relative error, inputs {TIMES} 1"
+
+
+def test_rows_are_budgets_in_order_and_exact_attention_comes_last() -> None:
+    records = [performer(n, 256) for n in (1024, 64, 256)]
+    records += [error("sdpa", 256, 2e-7), error("linformer", 256)]
+    labels = [row.label for row in only(records).rows]
+    budgets = [f"performer (features={n})" for n in (64, 256, 1024)]
+    assert labels == ["linformer", *budgets, "sdpa"]
+
+
+def test_each_input_scale_has_a_table_and_each_setting_of_sizes_a_section() -> None:
+    records = [performer(64, n, input_scale=s) for n in (256, 1024) for s in (2.0, 0.5)]
+    one = tables(records)
+    assert list(one.tables) == [0.5, 2.0]
+    assert {table.columns for table in one.tables.values()} == {("256", "1024")}
+    assert (one.length, one.setting) == (
+        1024,
+        "The attention alone, bidirectional, batch 1, 2 heads of width 32, float32 on cpu, "
+        "untrained.",
+    )
+    assert len(error_tables(join([*records, performer(64, 256, head_width=64)], []))) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "word"), [("oom", "OOM"), ("unsupported", "unsupported"), ("error", "error")]
+)
+def test_a_cell_without_a_figure_says_so_and_counts_in_no_mean(status: str, word: str) -> None:
+    records = [performer(64, 256, seed=0), performer(64, 256, seed=1, status=status)]
+    assert cell(only(records), "performer", "256").text.startswith(word)
+
+
+def test_what_is_no_number_has_its_reason_below() -> None:
+    table = only([performer(64, 256, None)])
+    assert cell(table, "performer", "256") == Cell("not measured")
+    assert "output error: not measured (it is nan)." in table.notes
+
+
+def test_a_newer_record_replaces_an_older_one_and_a_reference_stands_beside_the_run() -> None:
+    old = performer(64, 256, 0.9, started="2026-11-01T00:00:00Z", measure="x0")
+    table = only([old, performer(64, 256, 0.1)], [error("linformer", 256, machine=THERE)])
+    assert cell(table, "performer", "256").text == "0.100"
+    assert [(row.label, row.note) for row in table.rows] == [
+        ("performer", ""),
+        ("linformer", "reference"),
+    ]
+
+
+def test_curves_are_budgets_of_one_mechanism_at_the_longest_length() -> None:
+    records = [performer(n, length, 1 / n) for n in (256, 16) for length in (256, 1024)]
+    windows = [mechanism("sliding_window", left=n, right=n) for n in (8, 32)]
+    records += [error(one, 1024, 0.5) for one in windows]
+    records.append(error("linformer", 1024))
+    (curves,) = tables(records).curves.values()
+    law, without = curves
+    assert (law.title, law.budget, law.rate) == ("performer", "features", 0.5)
+    assert law.points == ((16.0, 1 / 16), (256.0, 1 / 256))
+    assert (without.budget, without.rate) == ("left + right", None)
+    assert [x for x, _ in without.points] == [16.0, 64.0]
+
+
+def test_settings_that_are_no_budget_make_curves_of_their_own() -> None:
+    relu = [mechanism("performer", features=n, kernel="relu") for n in (16, 64)]
+    records = [performer(n, 256) for n in (16, 64)] + [error(one, 256) for one in relu]
+    (curves,) = tables(records).curves.values()
+    assert {(curve.title, curve.rate) for curve in curves} == {
+        ("performer (kernel=softmax)", 0.5),
+        ("performer (kernel=relu)", None),
+    }
+
+
+def test_the_law_is_a_dashed_line_from_the_first_point_named_in_the_legend() -> None:
+    records = [performer(n, 256, 0.2, input_scale=scale) for n in (16, 256) for scale in (0.5, 1.0)]
+    drawn = figure(tables(records))
+    assert "declared law of performer: features^-0.5" in drawn.svg
+    assert f"inputs {TIMES} 0.5" in drawn.svg and f"inputs {TIMES} 1" in drawn.svg
+    dashed = re.findall(
+        r'd="M ([\d.]+) ([\d.]+) \nL ([\d.]+) ([\d.]+) \n"[^>]*dasharray', drawn.svg
+    )
+    lines = [line for line in dashed if line[1] != line[3]]
+    assert len(lines) == 2, "one in each panel, falling; the legend's own is level"
+    records = [error(mechanism("linformer", rank=n), 256, 1 / n) for n in (16, 256)]
+    assert "declared law" not in figure(tables(records)).svg
+
+
+def test_one_budget_is_no_curve() -> None:
+    assert error_figure(tables([performer(64, n) for n in (256, 1024)]), {}) is None
+
+
+def test_the_answer_names_the_least_and_never_what_only_rounds() -> None:
+    records = [performer(16, 256, 0.4), performer(64, 256, 0.2), error("sdpa", 256, 2e-7)]
+    (sentence,) = error_sentences([tables(records)])
+    assert sentence == (
+        f"Relative error of the output against exact softmax attention at length 256, inputs "
+        f"{TIMES} 1: performer (features=64) 0.200."
+    )
+    records += [error(name, 256, 0.5) for name in ("linformer", "bigbird", "nystromformer")]
+    (sentence,) = error_sentences([tables(records)])
+    assert "least, of 4 mechanisms: performer (features=64) 0.200, bigbird 0.500 and" in sentence
+
+
+def test_several_settings_are_told_apart_and_many_are_only_counted() -> None:
+    def said(widths: int) -> list[str]:
+        records = [performer(64, 256, head_width=8 * n) for n in range(1, widths + 1)]
+        return error_sentences(error_tables(join(records, [])))
+
+    assert [sentence.partition(":")[0] for sentence in said(2)] == ["Error 1", "Error 2"]
+    (counted,) = said(4)
+    assert "at 4 settings" in counted
+
+
+def test_errors_are_said_with_three_figures_or_as_powers() -> None:
+    assert [ratio_text(x) for x in (0.0, 0.1234, 12.34, 2.44e-7, 54321.0)] == [
+        "0",
+        "0.123",
+        "12.3",
+        "2.4e-07",
+        "5.4e+04",
+    ]
+    assert [ratio_text(x, most=2) for x in (0.1234, 2.44e-7)] == ["0.12", "2e-07"]
+
+
+def test_a_page_has_the_section_beside_others(tmp_path: Path) -> None:
+    records = [performer(n, 256) for n in (16, 64)] + [efficiency("performer", 512)]
+    made = render(records, [], tmp_path, title="near")
+    page, told = made.page.read_text(encoding="utf-8"), (tmp_path / "report.md").read_text("utf-8")
+    assert '<section id="error">' in page
+    assert "## Error" in told and "plots/error-1.svg" in told
+    assert (tmp_path / "plots/error-1.svg").is_file()
+    assert "output_error" in (tmp_path / "report.csv").read_text("utf-8")
+    alone = render(records[:2], [], tmp_path / "alone", title="near")
+    assert "features=16" in alone.findings.table
+    assert "exact softmax" in alone.findings.headline[0]
