@@ -76,7 +76,8 @@ def limit_table(id: str, call: str, entries: Sequence[Entry], ceilings: Ceilings
         notes=(
             f"Limits measured on this machine: {product / 1e9:,.0f} billion operations a second in "
             f"a large matrix product, {copy / 1e9:,.0f} GB a second read and written in a copy.",
-            "Operations are those of products, convolutions and fused attention; bytes are inputs, "
+            "Operations are those of products, convolutions and fused attention, no Fourier "
+            "transform and no library's recurrent kernel (not counted); bytes are inputs, "
             "parameters, outputs and gradients once each. Whoever moves more cannot reach 100 %.",
             *([_ABOVE] if above else []),
         ),
@@ -92,9 +93,10 @@ def _cell(
         return Cell(entry.word)
     operations = counted.get((entry.record, "operations"))
     moved = counted.get((entry.record, "minimum_bytes"))
-    if operations is None and moved is None:
+    if not operations:
+        # A library's own recurrent kernel, of which torch sees no product.
         return Cell("not counted")
-    times = {"operations": (operations or 0.0) / rates[0], "bytes": (moved or 0.0) / rates[1]}
+    times = {"operations": operations / rates[0], "bytes": (moved or 0.0) / rates[1]}
     limit = max(times, key=lambda name: times[name])
     share = times[limit] / entry.value
     return Cell(figures(100 * share, most=2), limit, share)

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import msgspec
+
 from lra.report.efficiency import EfficiencyTables, call_words
 from lra.report.labels import spread
 from lra.report.style import Look, Looks, draw
 from lra.report.table import Figure, Row, Table, cut_note, names, short_names
-from lra.report.words import listing, scale_of
+from lra.report.words import is_failure, listing, scale_of
 from lra.verdict.growth import LEAST, slope
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def cost_figure(
 ) -> Figure | None:
     """Return one panel per mode; None if nothing was measured at two lengths."""
     tables = costs.latency if metric == "latency" else costs.memory
-    drawn = {mode: table for mode, table in tables.items() if _points_of(table)}
+    drawn = {mode: _drawn(table) for mode, table in tables.items() if _points_of(table)}
     if not any(len(table.columns) > 1 for table in drawn.values()):
         return None
     unit: Literal["s", "B"] = "s" if metric == "latency" else "B"
@@ -73,11 +75,19 @@ def cost_figure(
         alt=f"Log-log plot of {word} against sequence length for "
         f"{listing(names(first.rows))}; the tables have the figures.",
         caption="Behind each name: the exponent of length in a straight-line fit to its points. "
-        "Hollow: reference. A cross at the top: an ending without a figure, such as OOM."
+        "Hollow: reference. A cross at the top: a failure, such as OOM."
         + (" Figures of a busy machine (! in the table) are drawn as measured." if busy else "")
         + cut_note([row for table in drawn.values() for row in table.rows], _LETTERS),
         svg=draw(paint, _WIDTH, height),
     )
+
+
+def _drawn(table: Table) -> Table:
+    """The table without rows that have neither a figure nor a failure."""
+    rows = tuple(
+        row for row in table.rows if any(cell.value or is_failure(cell.text) for cell in row.cells)
+    )
+    return msgspec.structs.replace(table, rows=rows)
 
 
 def _points_of(table: Table) -> list[tuple[int, float]]:
@@ -100,7 +110,7 @@ def _panel(axes: Axes, table: Table, unit: Literal["s", "B"], looks: Looks) -> l
         if points:
             axes.plot(*zip(*points, strict=True), **style)
         for length, cell in zip(table.columns, row.cells, strict=True):
-            if cell.value is None:
+            if is_failure(cell.text):
                 height = 1.03 - 0.045 * (crosses[length] + 1)
                 crosses[length] += 1
                 top = axes.get_xaxis_transform()
@@ -119,7 +129,7 @@ def _scales(axes: Axes, table: Table, unit: Literal["s", "B"]) -> None:
     low, high = min(values), max(values)
     room = (high / low) ** 0.08 if high > low else 1.5
     crosses = max(
-        sum(row.cells[n].value is None for row in table.rows) for n in range(len(lengths))
+        sum(is_failure(row.cells[n].text) for row in table.rows) for n in range(len(lengths))
     )
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")

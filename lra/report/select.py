@@ -90,7 +90,10 @@ def join(
     asked = {_question(cell) for cell in cells}
     asked |= {_data_question(cell) for cell in cells if isinstance(cell, QualityCell)}
     fitting = [record for record in other if _question(measured(record)) in asked]
-    labels = _labels([*run, *fitting])
+    # A budget tells errors apart; it is no reason to name settings elsewhere.
+    errors = [r for r in (*run, *fitting) if isinstance(r.cell, ErrorCell)]
+    others = [r for r in (*run, *fitting) if not isinstance(r.cell, ErrorCell)]
+    labels = _labels(errors) | _labels(others)
     origins: list[tuple[Origin, list[Record]]] = [("run", run), ("reference", fitting)]
     kept = sorted(
         (Kept(origin, labels[_named(measured(r))], r) for origin, part in origins for r in part),

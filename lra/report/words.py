@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from lra.core.protocol import Machine
-from lra.core.records import Failure, Status
+from lra.core.records import FAILED, Failure, Status
 
 STATUS: dict[Status, str] = {
     "ok": "ok",
@@ -128,6 +129,13 @@ def ending(status: Status, failure: Failure | None) -> str:
     if failure is not None and status in ("crash", "error"):
         return f"{STATUS[status]} ({visible(failure.type)})"
     return STATUS[status]
+
+
+def is_failure(word: str) -> bool:
+    """Whether what stands where a figure is missing is a failure: not that a mechanism cannot do
+    what was asked, nor that the figure could not be had."""
+    kind = re.split(r"[ :]", word, maxsplit=1)[0]
+    return kind in {STATUS[status] for status in (*FAILED, "skipped")}
 
 
 def machine_words(machine: Machine) -> str:

@@ -10,6 +10,7 @@ from lra.report.words import (
     differing,
     ending,
     figures,
+    is_failure,
     listing,
     machine_words,
     percent,
@@ -123,3 +124,9 @@ def test_nearly_a_thousand_texts_stay_different_in_as_few_letters_as_promised() 
     texts = ["a" * 30 + f"{n:03}" + "b" * 30 for n in range(999)]
     cuts = shortened(texts, 8)
     assert len(set(cuts)) == len(texts) and max(map(len, cuts)) == 8
+
+
+def test_what_could_not_be_asked_or_measured_is_no_failure() -> None:
+    failures = ("OOM", "timeout", "crash (SIGSEGV)", "error (Broken)", "skipped: a shorter one")
+    assert all(is_failure(word) for word in failures)
+    assert not any(is_failure(word) for word in ("unsupported", "not measured", "not run", "1.5"))
