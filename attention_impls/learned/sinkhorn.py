@@ -54,12 +54,12 @@ class SinkhornConfig(MechanismConfig, frozen=True):
 class Sinkhorn(Attention):
     """softmax(q [k; S k]^T / sqrt(K)) [v; S v] in blocks, with S a doubly stochastic mix of blocks.
 
-    In O(N (S + N / S)) time and O(N + (N / S)^2) memory, or O(N S + (N / S)^2) where there is
-    something to mask (padding, later positions, the end of a short last block) and with dropout on
-    a CPU. A sorting network per head, two linear maps with a ReLU between, says from the sum of a
-    block's inputs which blocks it wants; Sinkhorn's iterations balance that, so that each is wanted
-    about once. A single block reads all its keys twice, which is softmax attention. The network has
-    an output per block of the longest input, so the length is limited.
+    In O(N (S + N / S)) time and O(N + (N / S)^2) memory, or O(N S + (N / S)^2) where later
+    positions are masked and with dropout on a CPU. A sorting network per head, two linear maps with
+    a ReLU between, says from the sum of a block's inputs which blocks it wants; Sinkhorn's
+    iterations balance that, so that each is wanted about once. A single block reads all its keys
+    twice, which is softmax attention. The network has an output per block of the longest input, so
+    the length is limited.
 
     Causal, a block wants only earlier ones, by the inputs up to its own first position, and rows
     alone are normalised: a triangular matrix that is doubly stochastic is the identity, so that
@@ -122,11 +122,12 @@ class Sinkhorn(Attention):
             return super().project(x_BND, context, source_BMD, state)
         count = -(-x_BND.shape[1] // self.config.block)
         # A block wants by what it holds as a source, as the other blocks see it. Padding is zero.
+        seen_BND = x_BND
         if context.key_mask_BM is not context.query_mask_BN:
-            x_BND = zero_padding(x_BND, context.key_mask_BM)
+            seen_BND = zero_padding(x_BND, context.key_mask_BM)
         with torch.autocast(x_BND.device.type, enabled=False):
             precise = torch.promote_types(self.sort_hidden.weight.dtype, torch.float32)
-            x_BUSD = self._blocks(x_BND.to(precise).unsqueeze(1)).squeeze(1)
+            x_BUSD = self._blocks(seen_BND.to(precise).unsqueeze(1)).squeeze(1)
             sums_BUD = x_BUSD.sum(2)
             if context.causal:
                 # Up to the block's own first position, which each of its queries may see.

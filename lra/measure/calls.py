@@ -44,7 +44,7 @@ def prepare_call(
     """Return the call to measure and what must run between two of them; inputs are made here."""
     forward, inputs = _forward(cell, layer, device)
     generator = torch.Generator().manual_seed(1)
-    # The output has the shape of the last input: of x, or of the values.
+    # The output has the shape of the last input: of x, or of the queries.
     upstream = normal(inputs[-1].shape, cell, device, generator)
     if cell.mode == "forward":
 
@@ -72,10 +72,17 @@ def minimum_bytes(cell: EfficiencyCell, layer: Layer) -> int:
     """Return the bytes that any such call has to move: inputs, parameters and outputs once each,
     and in training the gradients of all of them. Parameters count where the projections do.
     """
-    positions = cell.batch * cell.length * cell.heads * cell.head_width
-    inputs = positions * (3 if cell.level == "attention" else 1)
-    parameters = sum(p.numel() for p in layer.parameters()) if cell.level == "layer" else 0
-    once = inputs + parameters + positions
+    positions = cell.batch * cell.length * cell.head_width
+    outputs, inputs, parameters = positions * cell.heads, positions * cell.heads, 0
+    if isinstance(layer, Attention) and cell.level == "attention":
+        inputs += 2 * positions * layer.kv_heads
+    else:
+        parameters = sum(
+            parameter.numel()
+            for name, parameter in layer.named_parameters()
+            if not name.startswith(layer.unused)
+        )
+    once = inputs + parameters + outputs
     size: int = getattr(torch, cell.dtype).itemsize
     return once * (2 if cell.mode == "train" else 1) * size
 
@@ -93,10 +100,21 @@ def _forward(
         raise UnsupportedError(
             f"{cell.mechanism.name} has no queries and keys of its own; measure it at level layer"
         )
-    shape = (cell.batch, cell.heads, cell.length, cell.head_width)
-    q_BHNK, k_BHNK, v_BHNV = (normal(shape, cell, device, generator) for _ in range(3))
-    attend = layer.attend
-    return lambda: attend(q_BHNK, k_BHNK, v_BHNV, context)[0], [q_BHNK, k_BHNK, v_BHNV]
+    x_BND = normal((cell.batch, cell.length, layer.dims.width), cell, device, generator)
+    with torch.no_grad():
+        # What it takes of the inputs beside queries, keys and values.
+        extra = layer.project(x_BND, context, None, None).extra
+    sizes, groups = (cell.length, cell.head_width), layer.kv_heads
+    q_BHNK, k_BGNK, v_BGNV = (
+        normal((cell.batch, heads, *sizes), cell, device, generator)
+        for heads in (cell.heads, groups, groups)
+    )
+
+    def attend() -> Tensor:
+        out_BHNV: Tensor = layer.attend(q_BHNK, k_BGNK, v_BGNV, context, **extra)[0]
+        return out_BHNV
+
+    return attend, [k_BGNK, v_BGNV, q_BHNK]
 
 
 def normal(

@@ -1,6 +1,6 @@
 """What a machine can do at best, measured: operations of a large matrix product, bytes of a copy.
 
-No call can be faster than its operations at the one rate, nor than its bytes at the other.
+What a call takes is compared with its operations at the one rate and its bytes at the other.
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import resource
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,7 +37,7 @@ def measure_memory(
 ) -> dict[str, Metric]:
     """Return the peaks of `call` by name; `between` runs before and after each call.
 
-    The caller runs a tiny call first, so that what libraries set up once is not counted.
+    The caller has called before, so that what libraries set up once is not counted.
     """
     if device.type == "cuda":
         allocated, reserved = _device_peaks(call, device, between)
@@ -58,7 +56,7 @@ def measure_memory(
 
 def _resident(peak: int | None) -> Metric:
     if peak is None:
-        return _unknown("the process had already been larger")
+        return _unknown("the system lets no process reset its high-water mark")
     if peak < RESOLUTION:
         return _unknown(f"below {RESOLUTION / 1e6:.2f} MB, which the system's counting can tell")
     return _bytes(peak)
@@ -70,14 +68,13 @@ def resident_peak(
     """Return by how many bytes the process grew at most during the call; None if unknown.
 
     Linux lets a process reset its own high-water mark; below `RESOLUTION` it means nothing.
-    Elsewhere the mark only ever rises, and a call below an
-    earlier peak leaves no trace.
+    Elsewhere the mark only ever rises, and what was called before hides the call.
     """
     with _mapped_one_by_one():
         between()
         _give_back()
         if not _reset_mark():
-            return _growth_of_mark(call, between)
+            return None
         before = _kilobytes("VmRSS")
         peaks = []
         for _ in range(CALLS):
@@ -105,14 +102,6 @@ def _reset_mark() -> bool:
     except OSError:
         return False
     return True
-
-
-def _growth_of_mark(call: Callable[[], object], between: Callable[[], object]) -> int | None:
-    before = _high_water_mark()
-    for _ in range(CALLS):
-        call()
-        between()
-    return (_high_water_mark() - before) or None
 
 
 def _device_peaks(
@@ -166,11 +155,6 @@ def _kilobytes(field: str) -> int:
         if name == field:
             return int(value.split()[0])
     raise LookupError(field)
-
-
-def _high_water_mark() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _bytes(value: int) -> Metric:

@@ -44,8 +44,9 @@ def build(
 
 def prepare_step(
     cell: EfficiencyCell, model: nn.Module, task: TaskCard, device: torch.device
-) -> Callable[[], object]:
-    """Return a forward pass, or a training step: loss, gradients and AdamW.
+) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return a forward pass, or a training step (loss, gradients and AdamW), and what must run
+    between two of them.
 
     Tokens are random, all real and as long as the cell says: what is shorter is padded to as much.
     """
@@ -60,16 +61,15 @@ def prepare_step(
                 logits_BC: Tensor = model(tokens_SN, None)
                 return logits_BC
 
-        return infer
+        return infer, lambda: None
 
     parameters = [p for p in model.parameters() if p.requires_grad]
     # A rate so small that the weights, and with them the work, stay what they are.
     optimiser = torch.optim.AdamW(parameters, lr=1e-8, fused=True)
 
     def step() -> None:
-        optimiser.zero_grad()
         loss = F.cross_entropy(model(tokens_SN, None).float(), labels_B)
         torch.autograd.backward(loss)
         optimiser.step()
 
-    return step
+    return step, optimiser.zero_grad

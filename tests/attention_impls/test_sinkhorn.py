@@ -8,10 +8,11 @@ import torch
 import torch.nn.functional as F
 
 from attention_impls._oracle import softmax_oracle
-from attention_impls.contract import Context
+from attention_impls.contract import Context, Dims
+from attention_impls.dense.sdpa import Sdpa
 from attention_impls.learned._sorting import FLOOR, with_sorted
 from attention_impls.learned._sorting import sort as sorted_by
-from attention_impls.learned.sinkhorn import SinkhornConfig
+from attention_impls.learned.sinkhorn import Sinkhorn, SinkhornConfig
 from lra.core.errors import UnsupportedError
 
 
@@ -212,3 +213,15 @@ def test_a_slot_below_the_least_share_is_nothing_and_moves_nothing() -> None:
     assert both[0, 0, 0, 1, 0] == 0.0 and both[0, 1, 0, 1, 0] == 2.0
     (dshares,) = torch.autograd.grad((both * 1e20).sum(), shares)
     assert dshares[0, 0, 0, 0] == 0.0 and dshares[0, 0, 1, 0] != 0.0
+
+
+def test_a_query_is_read_as_it_is_where_its_own_key_is_hidden() -> None:
+    """One block is softmax attention, with a mask of the keys alone too."""
+    dims = Dims(8, 8, 2, max_length=8)
+    torch.manual_seed(0)
+    layer = Sinkhorn(dims, SinkhornConfig(block=8)).eval()
+    exact = Sdpa(dims).eval()
+    exact.load_state_dict({k: v for k, v in layer.state_dict().items() if "sort_" not in k})
+    x = torch.randn(2, 8, 8)
+    context = Context(key_mask_BM=torch.arange(8) < torch.tensor([[5], [8]]))
+    torch.testing.assert_close(layer(x, context).y_BND, exact(x, context).y_BND)

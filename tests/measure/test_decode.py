@@ -84,6 +84,7 @@ def test_the_cell_has_prefill_a_step_and_what_is_kept() -> None:
         assert found[name].value, name
     error = found["decode_error"].value
     assert error is not None and error < 1e-5
+    assert "first_call" not in found
     assert (
         "prefill" not in measure_efficiency(cell(mode="forward"), Linear, Linear.Config()).metrics
     )

@@ -9,14 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from attention_impls.contract import Attention, Context, Dims, Layer, MechanismConfig, Out
+from lra.core import catalogue
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
 from lra.core.protocol import Machine, Mechanism
 from lra.measure import control
-from lra.measure.calls import build_layer, prepare_call
+from lra.measure.calls import build_layer, minimum_bytes, prepare_call
 from lra.measure.efficiency import measure_efficiency
 from lra.measure.latency import FLOOR, HostStopwatch
+from lra.measure.operations import count_operations
 
 CPU = torch.device("cpu")
 
@@ -236,3 +238,25 @@ def test_the_control_is_a_product_of_the_stated_size(monkeypatch: pytest.MonkeyP
     found = control.measure_control(CPU, HostStopwatch())
     assert set(sizes) == {(16, 16)}
     assert len(found.seconds) == FLOOR
+
+
+@pytest.mark.parametrize("mode", ["forward", "train"])
+@pytest.mark.parametrize("name", sorted(catalogue.names("mechanism")))
+def test_attention_alone_is_that_of_the_mechanism_itself(name: str, mode: Any) -> None:
+    """What it takes beside queries, keys and values is there, and its own heads of keys are."""
+    kind = catalogue.load(catalogue.find("mechanism", name))
+    wanted = cell(level="attention", length=40, heads=4, mode=mode, batch=2)
+    layer = build_layer(wanted, kind, kind.Config())
+    if not isinstance(layer, Attention):
+        with pytest.raises(UnsupportedError, match="level layer"):
+            prepare_call(wanted, layer, CPU)
+        return
+    call, between = prepare_call(wanted, layer, CPU)
+    counted = count_operations(call, between=between)
+    moved = 2 * 40 * 4 * (4 + 2 * layer.kv_heads + 4) * 4
+    assert minimum_bytes(wanted, layer) == moved * (2 if mode == "train" else 1)
+    if mode == "forward":
+        # Some of a layer's operations stand beside its attention: networks, projections of its own.
+        assert counted <= 2 * layer.operations(40)
+    if mode == "forward" and name in ("full", "sdpa", "multi_query", "linear", "sliding_window"):
+        assert counted == 2 * (layer.operations(40) - layer.projection_operations(40))

@@ -48,18 +48,20 @@ def cell(**changes: Any) -> EfficiencyCell:
 def test_a_training_step_moves_every_parameter_and_hardly() -> None:
     model = build(cell(), Sdpa, Sdpa.Config(), Sinusoidal, Text.card)
     before = {name: value.clone() for name, value in model.named_parameters()}
-    step = prepare_step(cell(), model, Text.card, CPU)
+    step, between = prepare_step(cell(), model, Text.card, CPU)
     step()
     for name, value in model.named_parameters():
         assert value.grad is not None, name
         torch.testing.assert_close(value.detach(), before[name], rtol=0.0, atol=1e-7)
     assert model.training
+    between()
+    assert all(value.grad is None for value in model.parameters())
 
 
 def test_a_forward_pass_has_no_gradients_and_pairs_have_two_sequences() -> None:
     wanted = cell(mode="forward")
     model = build(wanted, Sdpa, Sdpa.Config(), Sinusoidal, Retrieval.card)
-    logits = prepare_step(wanted, model, Retrieval.card, CPU)()
+    logits = prepare_step(wanted, model, Retrieval.card, CPU)[0]()
     assert isinstance(logits, torch.Tensor)
     assert tuple(logits.shape) == (3, 2) and not logits.requires_grad
     assert not model.training
