@@ -51,12 +51,12 @@ def carry_out(
         jobs = plan(spec)
         place = Store(store)
         busy = disturbed(place.records()) if rerun == "disturbed" else set()
-        missing = [job for job in jobs if _due(job, place, rerun, busy)]
+        missing = [job for job in jobs if _due(job, place, rerun, busy, prune)]
         if dry_run:
             _foretell(jobs, missing, place)
             return 0
         with place.writing():
-            missing = [job for job in missing if _due(job, place, rerun, busy)]
+            missing = [job for job in missing if _due(job, place, rerun, busy, prune)]
             if not quiet:
                 click.echo(_headline(spec, jobs, missing), err=True)
             with closing(watcher(len(missing), quiet=quiet)) as watch:
@@ -93,17 +93,18 @@ def _foretell(jobs: list[Job], missing: list[Job], store: Store) -> None:
     for job in jobs:
         click.echo(f"{job.cell.id}  {'due' if job.cell.id in due else 'done':<4}  {job.label}")
     estimate = Estimate([*store.records(), *reference()])
-    told = [estimate.seconds(job.cell) for job in missing]
-    known = [seconds for seconds in told if seconds is not None]
+    told = [(job.alone, estimate.seconds(job.cell)) for job in missing]
+    known = [(alone, seconds) for alone, seconds in told if seconds is not None]
     words = f"{count(len(missing), 'cell')} due"
     if known:
-        words += f", about {duration(sum(known) / _slots(missing))} by earlier records"
+        whole = sum(seconds if alone else seconds / _slots(missing) for alone, seconds in known)
+        words += f", about {duration(whole)} by earlier records"
     if len(known) < len(told):
         words += f"; {len(told) - len(known)} of them unlike any earlier record"
     click.echo(words, err=True)
 
 
-def _due(job: Job, store: Store, rerun: str, busy: Collection[str]) -> bool:
+def _due(job: Job, store: Store, rerun: str, busy: Collection[str], prune: bool) -> bool:
     from lra.core.records import FAILED
 
     record = store.load(job.cell.id)
@@ -112,7 +113,9 @@ def _due(job: Job, store: Store, rerun: str, busy: Collection[str]) -> bool:
     if rerun == "disturbed":
         return record.id in busy
     pruned = record.failure is not None and record.failure.type == "Pruned"
-    return rerun == "failed" and (record.status in FAILED or pruned)
+    if pruned:
+        return rerun == "failed" or not prune
+    return rerun == "failed" and record.status in FAILED
 
 
 def _slots(jobs: list[Job]) -> int:

@@ -28,11 +28,16 @@ class Estimate:
         if not alike:
             return None
         size = _size(cell)
-        nearest = min(alike, key=lambda r: (abs(_size(r.cell) - size), r.started_at))
+        nearest = min(alike, key=lambda r: (_apart(_size(r.cell), size), r.started_at))
         ratio = size / _size(nearest.cell)
         if isinstance(cell, EfficiencyCell | ErrorCell):
             ratio = max(1.0, ratio) ** GROWTH
         return nearest.seconds * ratio
+
+
+def _apart(one: float, other: float) -> float:
+    """By what factor two sizes differ."""
+    return max(one, other) / min(one, other)
 
 
 def _kind(cell: Cell) -> object:

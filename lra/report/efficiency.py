@@ -130,6 +130,7 @@ def _tables(
                     call_words(mode),
                     [e for e in group if e.mode == mode],
                     ceilings,
+                    busy,
                 )
             )
         ),

@@ -18,8 +18,8 @@ from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table, sorted_groups
 from lra.report.words import NO_VALUE, TIMES, count, figures, listing
 
-ROUNDING = 1e-5
-"""Relative errors below this are those of float32's digits: what has one is no approximation."""
+ROUNDING = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
+"""Relative errors below this are those of a type's digits: what has one is no approximation."""
 _NAMED = 3
 """So many mechanisms the answer names, those with the least error, at so many settings of sizes."""
 
@@ -45,6 +45,7 @@ class ErrorTables(msgspec.Struct, frozen=True):
     number: int
     setting: str
     """All that the tables share, in a sentence."""
+    dtype: str
     tables: dict[float, Table]
     """By input scale."""
     length: int
@@ -77,7 +78,7 @@ def error_sentences(errors: Sequence[ErrorTables]) -> list[str]:
         best: dict[str, tuple[float, str, str]] = {}
         for line in one.tables[scale].rows:
             last = line.cells[-1]
-            if line.origin == "run" and last.value is not None and last.value > ROUNDING:
+            if line.origin == "run" and last.value is not None and last.value > ROUNDING[one.dtype]:
                 own = (last.value, line.label, last.text)
                 best[line.mechanism] = min(own, best.get(line.mechanism, own))
         if best:
@@ -111,6 +112,7 @@ def _tables(number: int, group: list[Entry], laws: Mapping[str, Mapping[str, Any
         setting=f"The attention alone, {first.direction}, batch {first.batch}, "
         f"{count(first.heads or 0, 'head')} of width {first.head_width}, {first.dtype} on "
         f"{first.device}, untrained.",
+        dtype=first.dtype,
         tables={
             scale: _table(f"error-{place}-{number}", scale, own)
             for place, (scale, own) in enumerate(by_scale.items(), start=1)

@@ -1,23 +1,26 @@
-"""How far a call is from the machine's limit: the least time its operations or bytes could take.
+"""How far a call is from the machine's limit: the time its operations or its bytes would take.
 
-Both are lower bounds. Operations are those of matrix products, at the rate of a large product;
-bytes are inputs, parameters, outputs and gradients once each, at the rate of a large copy.
+Operations are those of matrix products, at the rate of a large product; bytes are inputs,
+parameters, outputs and gradients once each, at the rate of a large copy. It is an estimate: a call
+may do with less than is counted, or find in a cache what a large copy does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lra.core.cells import CeilingCell
 from lra.core.records import Record
-from lra.report.entries import Entry
-from lra.report.rows import row, shown
+from lra.report.costs import Cost, costs
+from lra.report.entries import Entry, Origin
+from lra.report.rows import RowKey, row, shown
 from lra.report.table import Cell, Table
-from lra.report.words import NOT_RUN, figures, machine_words
+from lra.report.words import figures, machine_words
 
 _ABOVE = (
     "Above 100: the machine was slower when its limits were measured than when the call was timed; "
-    "sweep again with --rerun all on a quiet machine."
+    "or the call does with less than is counted, as a causal kernel that skips half of the pairs "
+    "does, a step that reads a part of its state, or what finds its inputs in a cache."
 )
 
 Place = tuple[str, int, str, str, str]
@@ -47,7 +50,13 @@ class Ceilings:
         return self._rates.get(place)
 
 
-def limit_table(id: str, call: str, entries: Sequence[Entry], ceilings: Ceilings) -> Table | None:
+def limit_table(
+    id: str,
+    call: str,
+    entries: Sequence[Entry],
+    ceilings: Ceilings,
+    busy: Collection[tuple[Origin, str]],
+) -> Table | None:
     """Return what share of the limit each mechanism reaches by length; None without ceilings.
 
     `call` is what one call is, in words; the entries are of one mode and one setting of sizes.
@@ -55,21 +64,22 @@ def limit_table(id: str, call: str, entries: Sequence[Entry], ceilings: Ceilings
     rates = next((found for e in entries if (found := ceilings.of(e)) is not None), None)
     if rates is None:
         return None
-    counted = {(e.record, e.metric): e.value for e in entries if e.value is not None}
+    counted = {
+        ((e.origin, e.label), e.length, e.metric): e.value for e in entries if e.value is not None
+    }
     timed = [e for e in entries if e.metric == "latency"]
     lengths = sorted({e.length for e in timed})
-    rows = []
-    for own in shown(timed).values():
-        by_length = {e.length: e for e in own}
-        cells = [_cell(by_length.get(length), counted, rates) for length in lengths]
+    known, rows = costs(timed, busy), []
+    for key, own in shown(timed).items():
+        cells = [_cell(known.at(key, n), _least(counted, key, n, rates)) for n in lengths]
         rows.append(row(own, cells))
     product, copy = rates
     above = any((cell.value or 0.0) > 1.0 for one in rows for cell in one.cells)
     return Table(
         id=id,
         title=f"Share of the machine's limit in a {call}, in percent",
-        caption="The least time that its operations or its bytes could take, over the median time; "
-        "below, which of the two is the limit.",
+        caption="The time that its operations or its bytes would take at the machine's best, over "
+        "the median time; below, which of the two is the limit.",
         corner="mechanism",
         columns=tuple(str(length) for length in lengths),
         rows=tuple(rows),
@@ -84,19 +94,25 @@ def limit_table(id: str, call: str, entries: Sequence[Entry], ceilings: Ceilings
     )
 
 
-def _cell(
-    entry: Entry | None, counted: Mapping[tuple[str, str], float], rates: tuple[float, float]
-) -> Cell:
-    if entry is None:
-        return Cell(NOT_RUN)
-    if entry.value is None:
-        return Cell(entry.word)
-    operations = counted.get((entry.record, "operations"))
-    moved = counted.get((entry.record, "minimum_bytes"))
+def _least(
+    counted: Mapping[tuple[RowKey, int, str], float],
+    key: RowKey,
+    length: int,
+    rates: tuple[float, float],
+) -> tuple[float, str] | None:
+    """The least time of a call, and which limit that is; None where its operations are not counted,
+    as those of a library's own recurrent kernel are not, of which torch sees no product."""
+    operations = counted.get((key, length, "operations"))
     if not operations:
-        # A library's own recurrent kernel, of which torch sees no product.
+        return None
+    moved = counted.get((key, length, "minimum_bytes"), 0.0)
+    return max((operations / rates[0], "operations"), (moved / rates[1], "bytes"))
+
+
+def _cell(cost: Cost, least: tuple[float, str] | None) -> Cell:
+    if cost.value is None:
+        return Cell(cost.word)
+    if least is None:
         return Cell("not counted")
-    times = {"operations": operations / rates[0], "bytes": (moved or 0.0) / rates[1]}
-    limit = max(times, key=lambda name: times[name])
-    share = times[limit] / entry.value
-    return Cell(figures(100 * share, most=2), limit, share)
+    share = least[0] / cost.value
+    return Cell(("!" if cost.disturbed else "") + figures(100 * share, most=2), least[1], share)

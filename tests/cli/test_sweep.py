@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lra.cli import axes
 from lra.core.cells import EfficiencyCell, ErrorCell
 from lra.core.errors import UsageError
+from lra.core.records import Failure
 from lra.store import Store
 
 SMALL = ("--heads", "2", "--head-width", "8", "--store", "store")
@@ -122,3 +124,19 @@ def test_numbers_are_read_once_each_and_ranges_double() -> None:
     assert axes.choices(["*"], "mode", ("forward", "train")) == ("forward", "train")
     with pytest.raises(UsageError, match="smaller first"):
         axes.numbers([f"1..{axes.MOST + 1}"], "length", "")
+
+
+def test_what_was_left_out_is_due_without_pruning(lra_here, tmp_path: Path) -> None:
+    asked = ("sweep", "--impl", "identity", "--length", "16", "--mode", "train", *SMALL)
+    assert lra_here(*asked, "--dry-run").returncode == 0
+    assert lra_here(*asked).returncode == 0
+    store = Store(tmp_path / "store")
+    timed = next(r for r in store.records() if isinstance(r.cell, EfficiencyCell))
+    failure = Failure(type="Pruned", message="not tried: oom already at length 8")
+    with store.writing():
+        store.save(replace(timed, status="skipped", failure=failure))
+    for flags, due in (((), "done"), (("--no-prune",), "due"), (("--rerun", "failed"), "due")):
+        cells = dict(
+            line.split()[:2] for line in lra_here(*asked, *flags, "--dry-run").stdout.splitlines()
+        )
+        assert cells[timed.id] == due, flags

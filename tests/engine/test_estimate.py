@@ -38,6 +38,11 @@ def test_the_nearest_record_tells_and_longer_inputs_cost_more() -> None:
     assert estimate.seconds(msgspec.structs.replace(CELL, length=16)) == pytest.approx(1.0)
 
 
+def test_the_nearest_is_that_which_differs_by_the_least_factor() -> None:
+    estimate = Estimate([record(256, 2.5), record(8192, 12.0)])
+    assert estimate.seconds(msgspec.structs.replace(CELL, length=4096)) == pytest.approx(12.0)
+
+
 def test_nothing_is_said_of_what_no_record_is_like() -> None:
     estimate = Estimate([record(1024, 3.0)])
     for changes in ({"mode": "forward"}, {"level": "attention"}, {"device": "cuda"}):

@@ -80,3 +80,14 @@ def test_decoding_has_prompt_and_state_and_how_exact_it_is() -> None:
 def test_without_decoding_and_without_ceilings_there_is_neither() -> None:
     tables = _tables(efficiency("linear", 512))
     assert tables.limit == () and tables.decoding == () and tables.exactness == ()
+
+
+def test_of_replicates_the_median_counts_and_a_busy_one_is_marked() -> None:
+    def timed(replicate: int, seconds: float) -> Record:
+        return _counted("linear", 512, 5e8, 0.0, seconds=seconds, replicate=replicate)
+
+    (table,) = _tables(ceiling(), timed(0, 0.04), timed(1, 0.01), timed(2, 0.02)).limit
+    assert table.rows[0].cells[0].value == pytest.approx(0.25)
+    failed = efficiency("linear", 512, status="crash", replicate=3)
+    (table,) = _tables(ceiling(), timed(0, 0.01), failed).limit
+    assert table.rows[0].cells[0].value == pytest.approx(0.5)
