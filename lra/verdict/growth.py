@@ -14,6 +14,8 @@ from statistics import fmean, stdev
 
 import msgspec
 
+from lra.verdict.student import quantile
+
 SURE = 0.95
 """Probability of the intervals."""
 SLACK = 0.15
@@ -62,7 +64,7 @@ def growth(replicates: Sequence[Mapping[int, float]]) -> Growth | None:
         error, freedom = stdev(slopes) / math.sqrt(len(slopes)), len(slopes) - 1
     else:
         error, freedom = _error_of_slope({n: found[0][n] for n in lengths}), len(lengths) - 2
-    margin = _student(freedom) * error
+    margin = quantile(SURE, freedom) * error
     last = [n for n in lengths if n * _END >= lengths[-1]]
     several = 1 < len(last) < len(lengths)
     end = fmean(slope({n: one[n] for n in last}) for one in found) if several else None
@@ -87,10 +89,3 @@ def _error_of_slope(costs: Mapping[int, float]) -> float:
 
 def _logarithms(costs: Mapping[int, float]) -> tuple[list[float], list[float]]:
     return [math.log(n) for n in costs], [math.log(cost) for cost in costs.values()]
-
-
-def _student(freedom: int) -> float:
-    """How many standard errors lie on each side."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 + SURE) / 2))

@@ -1,0 +1,55 @@
+"""The ratio of two costs over pairs of processes, with its interval.
+
+A process is the unit: the samples inside one share whatever that process had of luck, so that more
+of them say nothing of the next. Costs of one replicate are taken one after the other, so that a slow
+spell of the machine is in both; their ratios' logarithms are treated as a normal sample.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import fmean, stdev
+
+import msgspec
+
+from lra.verdict.student import quantile
+
+SURE = 0.95
+"""Probability of the intervals."""
+
+
+class Ratio(msgspec.Struct, frozen=True):
+    """One cost over another."""
+
+    value: float
+    """Geometric mean over the pairs."""
+    low: float | None
+    high: float | None
+    """Bounds of Student's interval of 95 %; None of a single pair, which says nothing of the next."""
+    pairs: int
+
+    @property
+    def width(self) -> float | None:
+        """Return how far the bounds are apart, as a share of the value."""
+        if self.low is None or self.high is None:
+            return None
+        return (self.high - self.low) / self.value
+
+
+def ratio(own: Mapping[int, float], other: Mapping[int, float]) -> Ratio | None:
+    """Return own over other, paired by replicate; None where no replicate has both.
+
+    Costs are positive; a pair with one that is not is left out.
+    """
+    shared = [r for r in own if other.get(r, 0.0) > 0 and own[r] > 0]
+    return of_logarithms([math.log(own[r] / other[r]) for r in shared]) if shared else None
+
+
+def of_logarithms(found: list[float]) -> Ratio:
+    """Return the ratio of which these are the logarithms, one per pair."""
+    middle = fmean(found)
+    if len(found) == 1:
+        return Ratio(math.exp(middle), None, None, 1)
+    margin = quantile(SURE, len(found) - 1) * stdev(found) / math.sqrt(len(found))
+    return Ratio(math.exp(middle), math.exp(middle - margin), math.exp(middle + margin), len(found))
