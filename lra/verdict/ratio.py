@@ -1,8 +1,8 @@
 """The ratio of two costs over pairs of processes, with its interval.
 
-A process is the unit: the samples inside one share whatever that process had of luck, so that more
-of them say nothing of the next. Costs of one replicate are taken one after the other, so that a slow
-spell of the machine is in both; their ratios' logarithms are treated as a normal sample.
+A process is the unit: the samples inside one share whatever luck that process had, so that more of
+them say nothing of the next. Costs of one replicate are taken in one round, so that a slow spell of
+the machine is in both; the logarithms of their ratios are treated as a normal sample.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Ratio(msgspec.Struct, frozen=True):
     """Geometric mean over the pairs."""
     low: float | None
     high: float | None
-    """Bounds of Student's interval of 95 %; None of a single pair, which says nothing of the next."""
+    """Bounds of Student's interval; None of a single pair, which says nothing of the next."""
     pairs: int
 
     @property
