@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args
 import click
 import msgspec
 
-from lra.core.cells import Direction, Dtype, Level, Mode
+from lra.core.cells import Direction, Dtype, Execution, Level, Mode
 from lra.core.errors import UsageError, nearest
 from lra.core.scales import EfficiencyBlock, ErrorBlock
 
@@ -24,6 +24,7 @@ WORDS = {
     "level": ("levels", get_args(Level), "How much of a model is timed."),
     "direction": ("directions", get_args(Direction), "Who may attend to whom."),
     "dtype": ("dtypes", get_args(Dtype), "Type of parameters and inputs."),
+    "execution": ("executions", get_args(Execution), "As written, or by torch.compile."),
 }
 """Axes of words: the suite's key, the words, and what they are."""
 

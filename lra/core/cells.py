@@ -23,6 +23,7 @@ Mode = Literal["forward", "train", "decode"]
 Level = Literal["attention", "layer", "model"]
 Direction = Literal["bidirectional", "causal"]
 Dtype = Literal["float32", "bfloat16", "float16"]
+Execution = Literal["eager", "compiled"]
 
 
 class _Cell(Frozen, frozen=True, dict=True, kw_only=True):
@@ -74,6 +75,8 @@ class EfficiencyCell(_Measured, frozen=True, tag="efficiency", kw_only=True):
     head_width: Positive
     dtype: Dtype = "float32"
     direction: Direction = "bidirectional"
+    execution: Execution = "eager"
+    """compiled: by torch.compile, with its defaults."""
     device: Literal["cpu", "cuda"] = "cpu"
     task: str = ""
     """Whose model is timed at level `model`; empty at others."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from lra.core.cells import Direction, Dtype, Level, Mode
+from lra.core.cells import Direction, Dtype, Execution, Level, Mode
 from lra.core.errors import UsageError, nearest
 from lra.core.protocol import Above0, Frozen, ModelSpec, Positive, Rows, Rules, TrainSpec
 
@@ -98,6 +98,8 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     heads: Axis[Positive]
     head_widths: Axis[Positive]
     dtypes: Axis[Dtype] = ("float32",)
+    executions: Axis[Execution] = ("eager",)
+    """Decoding is eager, whatever is asked for."""
     task: str = "text"
     """Whose model is timed at level `model`, with the sizes that the scale gives it."""
     beside: tuple[str, ...] = ("identity", "sdpa")

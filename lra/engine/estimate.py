@@ -45,7 +45,7 @@ def _kind(cell: Cell) -> object:
     kind = cell.__struct_config__.tag
     mechanism = cell.mechanism.name if hasattr(cell, "mechanism") else ""
     if isinstance(cell, EfficiencyCell):
-        return kind, mechanism, cell.mode, cell.level, cell.device
+        return kind, mechanism, cell.mode, cell.level, cell.execution, cell.device
     if isinstance(cell, QualityCell):
         return kind, mechanism, cell.data.task, cell.scale, cell.device
     if isinstance(cell, ErrorCell):

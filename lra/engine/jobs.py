@@ -72,6 +72,7 @@ def _unusual(cell: EfficiencyCell) -> Iterator[str]:
         "level": cell.level,
         "direction": cell.direction,
         "dtype": cell.dtype,
+        "execution": cell.execution,
         "batch": f"batch {cell.batch}",
         "replicate": f"replicate {cell.replicate}",
     }

@@ -273,11 +273,13 @@ def places(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
 
     Rounds of replicates come one after the other, so that a slow spell of the machine does not
     fall on one cell; in a round short inputs come first, so that what ends at some length is known
-    before longer ones are due. Decoding is timed at level `layer` alone; raises `UsageError` where
-    nothing else is asked for, at other levels.
+    before longer ones are due. Decoding is timed at level `layer` and eagerly alone; raises
+    `UsageError` where nothing else is asked for, in other ways.
     """
     if set(block.modes) == {"decode"} and "layer" not in block.levels:
         raise UsageError("decoding is measured at level layer; add it to the levels")
+    if set(block.modes) == {"decode"} and "eager" not in block.executions:
+        raise UsageError("decoding is measured eagerly; add eager to the executions")
     axes = {
         "replicate": range(block.replicates),
         "length": sorted(block.lengths),
@@ -288,12 +290,13 @@ def places(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
         "heads": block.heads,
         "head_width": block.head_widths,
         "dtype": block.dtypes,
+        "execution": block.executions,
     }
     for values in product(*axes.values()):
         place = dict(zip(axes, values, strict=True))
         if place["mode"] != "decode":
             yield place
-        elif place["level"] == "layer":
+        elif place["level"] == "layer" and place["execution"] == "eager":
             # Decoding is causal by its nature.
             yield place | {"direction": "causal"}
 

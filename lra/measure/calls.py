@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from attention_impls.contract import Attention, Context, Dims, Layer, MechanismConfig
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
+from lra.measure.compiled import carried_out
 
 
 def refuse_direction(cell: EfficiencyCell, mechanism: type[Layer]) -> None:
@@ -95,7 +96,8 @@ def _forward(
     generator = torch.Generator().manual_seed(0)
     if cell.level == "layer":
         x_BND = normal((cell.batch, cell.length, layer.dims.width), cell, device, generator)
-        return lambda: layer(x_BND, context).y_BND, [x_BND]
+        whole = carried_out(cell, layer)
+        return lambda: whole(x_BND, context).y_BND, [x_BND]
     if not isinstance(layer, Attention):
         raise UnsupportedError(
             f"{cell.mechanism.name} has no queries and keys of its own; measure it at level layer"
@@ -110,11 +112,11 @@ def _forward(
         for heads in (cell.heads, groups, groups)
     )
 
-    def attend() -> Tensor:
-        out_BHNV: Tensor = layer.attend(q_BHNK, k_BGNK, v_BGNV, context, **extra)[0]
-        return out_BHNV
-
-    return attend, [k_BGNK, v_BGNV, q_BHNK]
+    attend = carried_out(cell, layer.attend)
+    return (
+        lambda: attend(q_BHNK, k_BGNK, v_BGNV, context, **extra)[0],
+        [k_BGNK, v_BGNV, q_BHNK],
+    )
 
 
 def normal(

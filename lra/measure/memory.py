@@ -1,8 +1,9 @@
 """Peak memory of a call: a pass of its own, before timing, in a process that has done little else.
 
-Three figures that are never mixed, each above its level just before the call: bytes resident in
-the process (CPU), bytes in live tensors, and bytes that torch's allocator took from the driver
-(both GPU). Where a figure cannot be had it is None with the reason, never 0.
+Four figures that are never mixed, each above its level just before the call: bytes resident in
+the process (CPU); bytes in live tensors, bytes that torch's allocator took from the driver, and
+bytes that the whole device holds, whoever took them (GPU). Where a
+figure cannot be had it is None with the reason, never 0.
 """
 
 from __future__ import annotations
@@ -40,17 +41,19 @@ def measure_memory(
     The caller has called before, so that what libraries set up once is not counted.
     """
     if device.type == "cuda":
-        allocated, reserved = _device_peaks(call, device, between)
+        allocated, reserved, taken = _device_peaks(call, device, between)
         return {
             "peak_resident_bytes": _unknown("measured on CPUs only"),
             "peak_allocated_bytes": _bytes(allocated),
             "peak_reserved_bytes": _bytes(reserved),
+            "peak_device_bytes": _bytes(taken),
         }
     resident = resident_peak(call, between=between)
     return {
         "peak_resident_bytes": _resident(resident),
         "peak_allocated_bytes": _unknown("torch counts allocations on GPUs only"),
         "peak_reserved_bytes": _unknown("torch reserves memory on GPUs only"),
+        "peak_device_bytes": _unknown("no GPU"),
     }
 
 
@@ -106,7 +109,7 @@ def _reset_mark() -> bool:
 
 def _device_peaks(
     call: Callable[[], object], device: torch.device, between: Callable[[], object]
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     between()
     gc.collect()
     torch.cuda.empty_cache()
@@ -114,13 +117,17 @@ def _device_peaks(
     torch.cuda.reset_peak_memory_stats(device)
     allocated = torch.cuda.memory_allocated(device)
     reserved = torch.cuda.memory_reserved(device)
+    free, _ = torch.cuda.mem_get_info(device)
     for _ in range(CALLS):
         call()
         between()
     torch.cuda.synchronize(device)
+    # Torch's allocator has given nothing back in between, so what is taken now is the peak.
+    taken = free - torch.cuda.mem_get_info(device)[0]
     return (
         torch.cuda.max_memory_allocated(device) - allocated,
         torch.cuda.max_memory_reserved(device) - reserved,
+        max(0, taken),
     )
 
 

@@ -15,6 +15,7 @@ from attention_impls.contract import Layer, MechanismConfig, Position
 from lra.core.cards import TaskCard
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
+from lra.measure.compiled import carried_out
 from lra.models.build import build_model
 
 
@@ -54,12 +55,12 @@ def prepare_step(
     shape = (cell.batch * task.inputs, cell.length)
     tokens_SN = torch.randint(1, task.vocabulary, shape, generator=generator).to(device)
     labels_B = torch.randint(task.classes, (cell.batch,), generator=generator).to(device)
+    answer: Callable[..., Tensor] = carried_out(cell, model)
     if cell.mode == "forward":
 
         def infer() -> Tensor:
             with torch.no_grad():
-                logits_BC: Tensor = model(tokens_SN, None)
-                return logits_BC
+                return answer(tokens_SN, None)
 
         return infer, lambda: None
 
@@ -68,7 +69,7 @@ def prepare_step(
     optimiser = torch.optim.AdamW(parameters, lr=1e-8, fused=True)
 
     def step() -> None:
-        loss = F.cross_entropy(model(tokens_SN, None).float(), labels_B)
+        loss = F.cross_entropy(answer(tokens_SN, None).float(), labels_B)
         torch.autograd.backward(loss)
         optimiser.step()
 

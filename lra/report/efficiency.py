@@ -83,7 +83,8 @@ def call_words(mode: str) -> str:
 
 def _key(e: Entry) -> tuple[object, ...]:
     where = (e.device, e.machine, e.threads, e.torch, e.measure_hash)
-    return (e.scale, e.level, e.task, e.direction, e.batch, e.heads, e.head_width, e.dtype, *where)
+    sizes = (e.batch, e.heads, e.head_width, e.dtype, e.execution)
+    return (e.scale, e.level, e.task, e.direction, *sizes, *where)
 
 
 def _tables(
@@ -101,7 +102,8 @@ def _tables(
     setting = (
         f"{first.machine}, {count(first.threads, 'thread')}, torch {first.torch}: "
         f"{what}, {first.direction}, batch {first.batch}, "
-        f"{count(first.heads or 0, 'head')} of width {first.head_width}, {first.dtype}."
+        f"{count(first.heads or 0, 'head')} of width {first.head_width}, {first.dtype}"
+        f"{', by torch.compile' if first.execution == 'compiled' else ''}."
     )
 
     columns = derived_columns(group, memory)

@@ -75,6 +75,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     heads: int | None = None
     head_width: int | None = None
     dtype: str = ""
+    execution: str = ""
     input_scale: float | None = None
     device: str = ""
     seed: int | None = None
@@ -245,7 +246,12 @@ def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:
     if isinstance(cell, ErrorCell):
         return replace(entry, input_scale=cell.input_scale, seed=cell.seed)
     return replace(
-        entry, task=cell.task, mode=cell.mode, level=cell.level, replicate=cell.replicate
+        entry,
+        task=cell.task,
+        mode=cell.mode,
+        level=cell.level,
+        execution=cell.execution,
+        replicate=cell.replicate,
     )
 
 

@@ -179,7 +179,8 @@ def _question(cell: MeasuredCell) -> Hashable:
     sizes = _sizes(cell)
     if isinstance(cell, ErrorCell):
         return ("error", *sizes, cell.input_scale, cell.length)
-    return ("efficiency", cell.level, cell.task, *sizes, cell.mode, cell.length)
+    what = (cell.level, cell.task, cell.execution)
+    return ("efficiency", *what, *sizes, cell.mode, cell.length)
 
 
 def _sizes(cell: EfficiencyCell | ErrorCell) -> tuple[Hashable, ...]:
@@ -207,7 +208,7 @@ def _lineage(cell: MeasuredCell) -> Hashable:
     """Cells that one figure or one row is made of: they must come from the same sources."""
     if isinstance(cell, EfficiencyCell | ErrorCell):
         place = (cell.machine.name, cell.threads, cell.torch)
-        what = () if isinstance(cell, ErrorCell) else (cell.level, cell.task)
+        what = () if isinstance(cell, ErrorCell) else (cell.level, cell.task, cell.execution)
         return (type(cell), _variant(cell), place, *what, *_sizes(cell))
     return (_question(cell), _variant(cell))
 

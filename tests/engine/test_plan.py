@@ -13,7 +13,7 @@ import pytest
 from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.scales import load_suite
-from lra.engine.plan import RunSpec, check_sources, plan
+from lra.engine.plan import RunSpec, check_sources, places, plan
 
 SCALE = """
 title = "small"
@@ -200,3 +200,15 @@ def test_a_model_has_the_scales_sizes_and_settings_and_decoding_is_causal(spec: 
     suite = msgspec.structs.replace(suite, efficiency=(block,))
     with pytest.raises(UsageError, match="level layer"):
         plan(changed(spec, suite=suite))
+
+
+def test_compiled_cells_are_cells_of_their_own_and_decoding_has_none(spec: RunSpec) -> None:
+    (block,) = spec.suite.efficiency
+    block = msgspec.structs.replace(
+        block, lengths=(64,), modes=("train", "decode"), executions=("eager", "compiled")
+    )
+    found = [(place["mode"], place["execution"]) for place in places(block)]
+    assert found == [("train", "eager"), ("train", "compiled"), ("decode", "eager")]
+    block = msgspec.structs.replace(block, modes=("decode",), executions=("compiled",))
+    with pytest.raises(UsageError, match="measured eagerly"):
+        list(places(block))

@@ -128,6 +128,7 @@ def test_all_metrics_and_the_method_are_there() -> None:
         "peak_resident_bytes",
         "peak_allocated_bytes",
         "peak_reserved_bytes",
+        "peak_device_bytes",
         "peak_tensor_bytes",
         "operations",
         "minimum_bytes",

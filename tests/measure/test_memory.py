@@ -76,8 +76,13 @@ def test_what_runs_between_calls_comes_before_and_after_each() -> None:
 
 def test_on_a_cpu_the_figures_of_a_gpu_are_unknown_with_a_reason() -> None:
     found = memory.measure_memory(lambda: None, CPU, between=lambda: None)
-    assert set(found) == {"peak_resident_bytes", "peak_allocated_bytes", "peak_reserved_bytes"}
-    for name in ("peak_allocated_bytes", "peak_reserved_bytes"):
+    assert set(found) == {
+        "peak_resident_bytes",
+        "peak_allocated_bytes",
+        "peak_reserved_bytes",
+        "peak_device_bytes",
+    }
+    for name in found.keys() - {"peak_resident_bytes"}:
         assert found[name].value is None
         assert found[name].why_null
     assert {metric.unit for metric in found.values()} == {"B"}
@@ -103,10 +108,12 @@ def test_a_peak_that_the_counting_cannot_tell_is_unknown_with_a_reason() -> None
 def test_a_gpus_peaks_are_read_in_the_right_order(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
 
-    def fake(name: str, value: int | None = None) -> None:
-        def stand_in(*arguments: object) -> int | None:
+    def fake(name: str, *values: object) -> None:
+        left = list(values)
+
+        def stand_in(*arguments: object) -> object:
             done.append(name)
-            return value
+            return left.pop(0) if left else None
 
         monkeypatch.setattr(torch.cuda, name, stand_in)
 
@@ -117,16 +124,18 @@ def test_a_gpus_peaks_are_read_in_the_right_order(monkeypatch: pytest.MonkeyPatc
     fake("memory_reserved", 1000)
     fake("max_memory_allocated", 150)
     fake("max_memory_reserved", 3000)
+    fake("mem_get_info", (9000, 10000), (5500, 10000))
     found = memory.measure_memory(
         lambda: done.append("call"), torch.device("cuda"), between=lambda: done.append("between")
     )
     assert found["peak_allocated_bytes"].value == 50
     assert found["peak_reserved_bytes"].value == 2000
+    assert found["peak_device_bytes"].value == 3500
     assert found["peak_resident_bytes"].value is None
     assert found["peak_resident_bytes"].why_null
     assert done == [
         *("between", "empty_cache", "synchronize", "reset_peak_memory_stats"),
-        *("memory_allocated", "memory_reserved"),
+        *("memory_allocated", "memory_reserved", "mem_get_info"),
         *("call", "between") * memory.CALLS,
-        *("synchronize", "max_memory_allocated", "max_memory_reserved"),
+        *("synchronize", "mem_get_info", "max_memory_allocated", "max_memory_reserved"),
     ]
