@@ -59,7 +59,8 @@ def carry_out(
             missing = [job for job in missing if _due(job, place, rerun, busy, prune)]
             if not quiet:
                 click.echo(_headline(spec, jobs, missing), err=True)
-            with closing(watcher(len(missing), quiet=quiet)) as watch:
+            expected = {} if quiet else _expected(missing, place)
+            with closing(watcher(missing, quiet=quiet, expected=expected)) as watch:
                 pool = Pool(
                     place,
                     server,
@@ -85,23 +86,31 @@ def carry_out(
 
 def _foretell(jobs: list[Job], missing: list[Job], store: Store) -> None:
     """Print the cells, which of them are due, and how long these may take."""
-    from lra.cli.report import reference
-    from lra.engine.estimate import Estimate
     from lra.report.words import count, duration
 
     due = {job.cell.id for job in missing}
     for job in jobs:
         click.echo(f"{job.cell.id}  {'due' if job.cell.id in due else 'done':<4}  {job.label}")
-    estimate = Estimate([*store.records(), *reference()])
-    told = [(job.alone, estimate.seconds(job.cell)) for job in missing]
-    known = [(alone, seconds) for alone, seconds in told if seconds is not None]
+    expected = _expected(missing, store)
+    alone = {job.cell.id for job in missing if job.alone}
     words = f"{count(len(missing), 'cell')} due"
-    if known:
-        whole = sum(seconds if alone else seconds / _slots(missing) for alone, seconds in known)
+    if expected:
+        slots = _slots(missing)
+        whole = sum(s if id in alone else s / slots for id, s in expected.items())
         words += f", about {duration(whole)} by earlier records"
-    if len(known) < len(told):
-        words += f"; {len(told) - len(known)} of them unlike any earlier record"
+    if len(expected) < len(missing):
+        words += f"; {len(missing) - len(expected)} of them unlike any earlier record"
     click.echo(words, err=True)
+
+
+def _expected(missing: list[Job], store: Store) -> dict[str, float]:
+    """About how many seconds cells take, by earlier records, where there are any like them."""
+    from lra.cli.report import reference
+    from lra.engine.estimate import Estimate
+
+    estimate = Estimate([*store.records(), *reference()])
+    told = {job.cell.id: estimate.seconds(job.cell) for job in missing}
+    return {id: seconds for id, seconds in told.items() if seconds is not None}
 
 
 def _due(job: Job, store: Store, rerun: str, busy: Collection[str], prune: bool) -> bool:

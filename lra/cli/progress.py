@@ -1,17 +1,27 @@
-"""What a person sees while cells run: bars on a terminal, one plain line per cell elsewhere."""
+"""What a person sees while cells run: bars on a terminal, one plain line per cell elsewhere.
+
+Both tell how many cells are done, failed and left, and about how long the rest takes.
+"""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
 import click
 from tqdm import tqdm
 
-from lra.core.records import Record
+from lra.core.records import FAILED, Record
 from lra.engine.jobs import Job, Progress
 from lra.engine.pool import Watcher
+from lra.report.words import duration
+
+NOTHING_KNOWN: Mapping[str, float] = MappingProxyType({})
 
 
 class Shown(Watcher):
@@ -30,11 +40,47 @@ class Quiet(Shown):
             click.echo(_line(job, record), err=True)
 
 
+class Pace:
+    """How far a run is, and how long the rest takes at the pace so far.
+
+    `expected` has about how many seconds cells take; one that is not there counts as their mean.
+    """
+
+    def __init__(
+        self,
+        cells: Collection[str],
+        expected: Mapping[str, float],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        usual = fmean(expected.values()) if expected else 1.0
+        self._waiting = {id: expected.get(id, usual) for id in cells}
+        self._whole = sum(self._waiting.values())
+        self._clock, self._start = clock, clock()
+        self.total, self.done, self.failed = len(cells), 0, 0
+
+    def ended(self, record: Record) -> None:
+        """Count a cell that ended."""
+        self._waiting.pop(record.id, None)
+        self.done += 1
+        self.failed += record.status in FAILED
+
+    def __str__(self) -> str:
+        """Return `12/40, 1 failed, 3 min left`: done, failed if any, about how long the rest takes."""
+        told = [f"{self.done:>{len(str(self.total))}}/{self.total}"]
+        if self.failed:
+            told.append(f"{self.failed} failed")
+        left = sum(self._waiting.values())
+        if left and left < self._whole:
+            spent = self._clock() - self._start
+            told.append(f"{duration(spent * left / (self._whole - left))} left")
+        return ", ".join(told)
+
+
 class Lines(Shown):
     """One line on standard error for each cell that ends."""
 
-    def __init__(self, total: int) -> None:
-        self.total, self.done = total, 0
+    def __init__(self, pace: Pace) -> None:
+        self.pace = pace
 
     def waiting(self, job: Job) -> None:
         """Say why nothing happens."""
@@ -42,10 +88,8 @@ class Lines(Shown):
 
     def finished(self, job: Job, record: Record) -> None:
         """Print how a cell ended."""
-        self.done += 1
-        click.echo(
-            f"[{self.done:>{len(str(self.total))}}/{self.total}] {_line(job, record)}", err=True
-        )
+        self.pace.ended(record)
+        click.echo(f"[{self.pace}] {_line(job, record)}", err=True)
 
     def left(self, job: Job) -> None:
         """Print a cell that will have to run another time."""
@@ -55,9 +99,17 @@ class Lines(Shown):
 class Bars(Lines):
     """A bar over all cells and one under it for each cell in training."""
 
-    def __init__(self, total: int) -> None:
-        super().__init__(total)
-        self._all = tqdm(total=total, unit="cell", file=sys.stderr, position=0, leave=False)
+    def __init__(self, pace: Pace) -> None:
+        super().__init__(pace)
+        self._all = tqdm(
+            total=pace.total,
+            unit="cell",
+            file=sys.stderr,
+            position=0,
+            leave=False,
+            # The time left stands in the lines above; tqdm takes all cells for alike.
+            bar_format="{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]",
+        )
         self._training: dict[str, tqdm[Any]] = {}
 
     def progress(self, job: Job, progress: Progress) -> None:
@@ -103,11 +155,17 @@ class Bars(Lines):
             bar.close()
 
 
-def watcher(total: int, *, quiet: bool) -> Shown:
-    """Return what suits the person: quiet, bars on a terminal, lines elsewhere."""
+def watcher(
+    jobs: Iterable[Job], *, quiet: bool, expected: Mapping[str, float] = NOTHING_KNOWN
+) -> Shown:
+    """Return what suits the person: quiet, bars on a terminal, lines elsewhere.
+
+    `expected` has about how many seconds cells take, where that is known.
+    """
     if quiet:
         return Quiet()
-    return Bars(total) if sys.stderr.isatty() else Lines(total)
+    pace = Pace([job.cell.id for job in jobs], expected)
+    return Bars(pace) if sys.stderr.isatty() else Lines(pace)
 
 
 def _line(job: Job, record: Record) -> str:

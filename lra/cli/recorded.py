@@ -24,7 +24,7 @@ def recorded(
         kept = {job.cell.id: place.load(job.cell.id) for job in jobs}
         done = {id for id, record in kept.items() if record and _is_done(record)}
         missing = [job for job in jobs if job.cell.id not in done]
-        with closing(watcher(len(missing), quiet=quiet)) as watch:
+        with closing(watcher(missing, quiet=quiet)) as watch:
             cores = max((job.cell.machine.cores for job in jobs), default=1)
             pool = Pool(place, server, slots=slots or cores, watcher=watch, timeout=timeout)
             for _ in pool.run(missing):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections import defaultdict
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from lra.cli.progress import watcher
+from lra.cli.progress import Pace, watcher
 from lra.core.records import Record
 from lra.engine.jobs import Job, Progress
 from lra.store import Store
@@ -39,11 +41,12 @@ def left_on(shown: str) -> list[str]:
 
 
 def test_a_run_on_a_terminal_shows_bars_and_leaves_one_line_per_cell(finished) -> None:
-    assert "cell/s" in finished.shown or "s/cell" in finished.shown
+    assert "| 0/5 [" in finished.shown and "%|" in finished.shown
     assert "linear listops:" in finished.shown and "%|" in finished.shown
     device, *cells = [line for line in left_on(finished.shown) if line]
     assert device.startswith("device")
-    assert [line.partition(" ")[0] for line in cells] == [f"[{n}/5]" for n in range(1, 6)]
+    assert [re.split("[],]", line)[0] for line in cells] == [f"[{n}/5" for n in range(1, 6)]
+    assert " left]" in cells[0] and " left]" not in cells[-1]
     assert all(line.endswith(" s]") for line in cells)
 
 
@@ -58,7 +61,8 @@ def test_a_run_that_breaks_off_takes_its_bars_with_it(
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     job = Job(cell=record.cell, cache="")
-    with pytest.raises(KeyboardInterrupt), closing(watcher(2, quiet=False)) as watch:
+    other = Job(cell=msgspec.structs.replace(record.cell, threads=7), cache="")
+    with pytest.raises(KeyboardInterrupt), closing(watcher([job, other], quiet=False)) as watch:
         watch.progress(job, Progress(phase="train", step=3, steps=10, loss=1.0))
         assert "0/2" in terminal.getvalue() and f"{job.label}:" in terminal.getvalue()
         raise KeyboardInterrupt
@@ -71,9 +75,27 @@ def test_without_a_terminal_there_are_no_bars(
     quiet: bool, record: Record, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = Job(cell=record.cell, cache="")
-    with closing(watcher(1, quiet=quiet)) as watch:
+    with closing(watcher([job], quiet=quiet)) as watch:
         watch.progress(job, Progress(phase="train", step=3, steps=10))
         watch.finished(job, record)
     told = capsys.readouterr().err
     assert told.startswith("" if quiet else f"[1/1] {job.label}: ")
     assert told.count("\n") == (0 if quiet else 1)
+
+
+def test_the_pace_tells_what_failed_and_what_is_left(record: Record) -> None:
+    def ended(id: str, status: str = "ok") -> Record:
+        return msgspec.structs.replace(record, id=id, status=status)
+
+    now = 0.0
+    pace = Pace(["a", "b", "c"], {"a": 1.0, "b": 3.0}, clock=lambda: now)
+    assert str(pace) == "0/3", "nothing tells yet how fast it goes"
+    now = 2.0
+    pace.ended(ended("a"))
+    # Twice as slow as expected; b is expected to take 3 s, and c the mean of the known two.
+    assert str(pace) == "1/3, 10 s left"
+    pace.ended(ended("b", "oom"))
+    now = 8.0
+    assert str(pace) == "2/3, 1 failed, 4 s left"
+    pace.ended(ended("c", "unsupported"))
+    assert str(pace) == "3/3, 1 failed"
