@@ -65,7 +65,7 @@ class Pace:
         self.failed += record.status in FAILED
 
     def __str__(self) -> str:
-        """Return `12/40, 1 failed, 3 min left`: done, failed if any, about how long the rest takes."""
+        """Return `12/40, 1 failed, 3 min left`: the second where any did, the last when known."""
         told = [f"{self.done:>{len(str(self.total))}}/{self.total}"]
         if self.failed:
             told.append(f"{self.failed} failed")
