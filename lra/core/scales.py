@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -90,6 +90,8 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     scale: str
     """Names the protocol in the record, and says what a model is; a layer's sizes stand in this
     block."""
+    device: Literal["cpu", "cuda"] | None = None
+    """The only device that the block is for; None is any."""
     lengths: Axis[Positive]
     modes: Axis[Mode]
     levels: Axis[Level] = ("layer",)

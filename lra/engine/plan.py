@@ -114,7 +114,7 @@ class _Planner:
         found: dict[str, Job] = {}
         for job in (
             *(job for block in blocks.quality for job in self._quality(block)),
-            *(job for block in blocks.efficiency for job in self._efficiency(block)),
+            *(job for block in self._timed() for job in self._efficiency(block)),
             *(job for block in blocks.error for job in self._error(block)),
         ):
             found.setdefault(job.cell.id, job)
@@ -125,9 +125,20 @@ class _Planner:
                 f"suite '{blocks.name}' compares with softmax attention, and none of these claims "
                 f"to come near it: {names or 'no mechanism'}; name what does, e.g. performer"
             )
+        if not found and blocks.efficiency:
+            others = " or ".join(sorted({str(block.device) for block in blocks.efficiency}))
+            raise UsageError(
+                f"suite '{blocks.name}' has no block for {self.spec.device}, only for {others}; "
+                f"say --device {others}, or give it a block"
+            )
         if not found:
             raise UsageError(f"suite '{blocks.name}' has no cells; give it a block")
         return list(found.values())
+
+    def _timed(self) -> list[EfficiencyBlock]:
+        """The blocks that are for the run's device."""
+        blocks = self.spec.suite.efficiency
+        return [block for block in blocks if block.device in (None, self.spec.device)]
 
     def _quality(self, block: QualityBlock) -> Iterator[Job]:
         scale = _load_scale(self.spec.scale or block.scale)
