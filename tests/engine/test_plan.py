@@ -12,6 +12,7 @@ import pytest
 
 from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
+from lra.core.protocol import Machine
 from lra.core.scales import load_suite
 from lra.engine.plan import RunSpec, check_sources, plan
 
@@ -219,8 +220,10 @@ def test_a_block_for_another_device_is_left_out_and_a_suite_of_such_is_one_line(
 
 @pytest.mark.parametrize(("device", "batch"), [("cpu", 2), ("cuda", 32)])
 def test_table_2_is_a_training_step_of_the_papers_text_model(
-    spec: RunSpec, device: str, batch: int
+    spec: RunSpec, device: str, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    here = Machine(processor="Example GPU", cores=2, driver="580")
+    monkeypatch.setattr("lra.engine.plan.machine", lambda device: here)
     asked = changed(spec, suite=load_suite("table2"), mechanisms=("linear",), device=device)
     cells = [job.cell for job in plan(asked)]
     assert len(cells) == 3 * 4 * 3, "three mechanisms, four lengths, three rounds"
