@@ -112,6 +112,18 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     """Time budget of each timing pass."""
 
 
+class Pair(Frozen, frozen=True, kw_only=True):
+    """A mechanism of ours and a public implementation of it, set to do the same work."""
+
+    ours: str
+    theirs: str
+    """`peer:NAME`, whose counterpart is ours."""
+    settings: dict[str, Any] = {}
+    """Of ours, in place of its defaults."""
+    their_settings: dict[str, Any] = {}
+    """Of theirs, in place of those of its file in `lra/peers`."""
+
+
 class ErrorBlock(Frozen, frozen=True, kw_only=True):
     """Measure errors against softmax attention: every combination of the axes is a cell, for each
     budget of each mechanism that claims to come near it."""
@@ -141,6 +153,9 @@ class Suite(Frozen, frozen=True, kw_only=True):
     title: str
     quality: tuple[QualityBlock, ...] = ()
     efficiency: tuple[EfficiencyBlock, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    """If there are any, what the efficiency blocks measure beside floor and exact attention: those
+    pairs of which one is asked for."""
     error: tuple[ErrorBlock, ...] = ()
 
 

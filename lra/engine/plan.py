@@ -19,6 +19,7 @@ from lra.engine.describe import Describer
 from lra.engine.host import machine
 from lra.engine.jobs import Job
 from lra.engine.plan_error import approximating, error_cells
+from lra.engine.plan_pairs import Subject, paired
 from lra.engine.provenance import library
 from lra.engine.settings import Settings
 from lra.engine.sources import measure_hash, mechanism_hash
@@ -184,7 +185,7 @@ class _Planner:
             measure_hash=measure_hash(
                 "quality", "training/loop.py", "models/build.py", positions=(position,)
             ),
-            mechanism=self._mechanism(target, scale),
+            mechanism=self._configured(target, scale.mechanisms.get(target.name, {})),
             data=data[task.name],
             model=model,
             training=training,
@@ -194,7 +195,7 @@ class _Planner:
         return self._job(cell, mechanism=target, task=task)
 
     def _efficiency(self, block: EfficiencyBlock) -> Iterator[Job]:
-        targets, scale = self._with(True, block.beside), load_scale(block.scale)
+        subjects, scale = self._subjects(block), load_scale(block.scale)
         for dtype in block.dtypes if block.ceilings else ():
             ceiling = CeilingCell(
                 machine=self.machine,
@@ -208,19 +209,34 @@ class _Planner:
         for place in places(block):
             if place["level"] == "model":
                 place |= self._whole(block, scale, causal=place["direction"] == "causal")
-            for target in targets:
+            # A layer by itself is timed with the paper's hyper-parameters, not with the scale's.
+            fitted = scale.mechanisms if place["level"] == "model" else {}
+            for target, chosen in subjects:
                 cell = EfficiencyCell(
                     scale=scale.name,
                     machine=self.machine,
                     torch=self.torch,
                     threads=self.machine.cores,
                     measure_hash=measure_hash("efficiency", "measure/efficiency.py"),
-                    mechanism=self._mechanism(target, scale if place["level"] == "model" else None),
+                    mechanism=self._configured(target, {**fitted.get(target.name, {}), **chosen}),
                     device=self.spec.device,
                     seconds=block.seconds,
                     **place,
                 )
                 yield self._job(cell, mechanism=target)
+
+    def _subjects(self, block: EfficiencyBlock) -> list[Subject]:
+        """What is measured, with the settings that the suite chooses."""
+        suite = self.spec.suite
+        if not suite.pairs:
+            return [(target, {}) for target in self._with(True, block.beside)]
+        pairs = paired(suite, self.mechanisms)
+        self.unavailable |= {
+            target.name: words
+            for target, _ in pairs
+            if (words := self.describer.describe(target).unavailable) is not None
+        }
+        return [(catalogue.find("mechanism", name), {}) for name in block.beside] + pairs
 
     def _error(self, block: ErrorBlock) -> Iterator[Job]:
         load_scale(block.scale)
@@ -247,12 +263,6 @@ class _Planner:
         """The asked-for mechanisms, preceded by those measured beside them."""
         extra = [catalogue.find("mechanism", name) for name in beside] if wanted else []
         return list({target.name: target for target in (*extra, *self.mechanisms)}.values())
-
-    def _mechanism(self, target: Target, scale: Scale | None = None) -> Mechanism:
-        """With the hyper-parameters of a scale; a layer by itself is timed with the paper's."""
-        return self._configured(
-            target, {} if scale is None else scale.mechanisms.get(target.name, {})
-        )
 
     def _configured(self, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
         """With what the run's files choose; what a person sets comes before that."""
