@@ -22,6 +22,7 @@ from lra.report.select import Selection
 from lra.report.settings import in_words, trained_and_timed
 from lra.report.style import Looks, looks
 from lra.report.table import Report, Section, Table
+from lra.report.table2 import table2_sections
 
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
 _Item = TypeVar("_Item")
@@ -57,6 +58,7 @@ def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
     sections = [
         *_quality(quality, selection, known),
         *_costs(here, selection, known),
+        *table2_sections(here, selection.busy),
         *_tradeoff(quality, costs, selection, known),
         *_errors(errors, known),
         *_elsewhere(elsewhere),
