@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, TypeVar
 
 from lra.report.answer import answer, summary
+from lra.report.beside import beside_sections
 from lra.report.capabilities import capabilities
 from lra.report.efficiency import EfficiencyTables, efficiency_tables
 from lra.report.error import ErrorTables, error_tables
@@ -58,6 +59,7 @@ def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
     sections = [
         *_quality(quality, selection, known),
         *_costs(here, selection, known),
+        *beside_sections(here, selection.busy),
         *table2_sections(here, selection.busy),
         *_tradeoff(quality, costs, selection, known),
         *_errors(errors, known),

@@ -3,7 +3,7 @@ beside what it published."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from lra.core import published
 from lra.core.published import Efficiency, Figure
@@ -11,7 +11,7 @@ from lra.report.costs import Cost, costs
 from lra.report.disturbed import BUSY
 from lra.report.efficiency import EfficiencyTables
 from lra.report.entries import PEAK_MEMORY, Entry, Origin
-from lra.report.rows import ANCHORS, EXACT, RowKey, by_replicate, reference_notes, row, shown
+from lra.report.rows import ANCHORS, EXACT, RowKey, by_length, reference_notes, row, shown
 from lra.report.table import Cell, Section, Table
 from lra.report.words import NO_VALUE, NOT_RUN, TIMES, count, figures, listing, scale_of
 from lra.verdict.ratio import Ratio, ratio
@@ -74,14 +74,14 @@ def _speed(
     entries = [e for e in group if e.metric == "latency"]
     rows, known, lengths = shown(entries), costs(entries, busy), _lengths(entries)
     exact = {
-        key[0]: _by_length(own)
+        key[0]: by_length(own)
         for key, own in reversed(rows.items())
         if own[0].mechanism == paper.exact
     }
 
     def cell(key: RowKey, own: Sequence[Entry], length: int) -> Cell:
         beside = exact.get(key[0], {}).get(length, {})
-        found = ratio(beside, _by_length(own).get(length, {}))
+        found = ratio(beside, by_length(own).get(length, {}))
         cost, other = known.at(key, length), known.exact(key[0], length)
         said = _published(paper, own[0].mechanism, length, "steps")
         return _speed_cell(cost, other, found, said, is_exact=own[0].mechanism == paper.exact)
@@ -197,16 +197,6 @@ def _unknown(paper: Efficiency, rows: Iterable[Sequence[Entry]]) -> list[str]:
     if not missing:
         return []
     return [f"{count(len(missing), 'row')} of LRA's {NOT_RUN} here: {listing(missing)}."]
-
-
-def _by_length(own: Iterable[Entry]) -> Mapping[int, dict[int, float]]:
-    """Figures by length, then by replicate."""
-    found: dict[int, dict[int, float]] = {}
-    for replicate, entries in by_replicate(own).items():
-        for length, entry in entries.items():
-            if entry.value is not None:
-                found.setdefault(length, {})[replicate] = entry.value
-    return found
 
 
 def _lengths(entries: Iterable[Entry]) -> list[int]:
