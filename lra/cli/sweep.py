@@ -48,12 +48,14 @@ def command(
     """Measure mechanisms beside exact attention and no mixing, at every combination of the axes.
 
     A flag takes the place of the suite's own values; every cell has a process of its own. The suite
-    error measures approximations of softmax attention: how far they are from it.
+    error measures approximations of softmax attention: how far they are from it. The suite peers
+    measures mechanisms beside public implementations of them; table2 is LRA's table of speed.
 
     \b
     python -m lra sweep --impl performer,linear --length 256..16384
     python -m lra sweep --impl all --mode train --batch 1,8 --dtype bfloat16
     python -m lra sweep --impl performer,nystromformer --suite error
+    python -m lra sweep --impl bigbird --suite peers
     """
     import msgspec
 

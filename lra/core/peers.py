@@ -33,6 +33,11 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     offers."""
     note: str = ""
     """What a reader has to know about this use of it."""
+    counterpart: str = ""
+    """Our mechanism of the same idea; empty where there is none."""
+    matching: dict[str, str] = {}
+    """Settings of our counterpart and of this that are equal where both do the same work; a dot
+    leads into a setting that is a table."""
 
 
 def names() -> list[str]:
@@ -47,8 +52,14 @@ def read(name: str) -> Peer:
     """
     if name not in names():
         raise nearest("peer", name, names())
-    file = _FOLDER / f"{name.removeprefix(PREFIX)}.toml"
+    return _read(_FOLDER / f"{name.removeprefix(PREFIX)}.toml")
+
+
+def _read(file: Path) -> Peer:
     try:
-        return msgspec.toml.decode(file.read_bytes(), type=Peer)
+        peer = msgspec.toml.decode(file.read_bytes(), type=Peer)
     except msgspec.MsgspecError as error:
         raise LraError(f"{file.name}: {error}; fix the file") from error
+    if peer.matching and not peer.counterpart:
+        raise LraError(f"{file.name}: matching needs a counterpart; name one, or leave it out")
+    return peer

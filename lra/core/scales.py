@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -90,6 +90,8 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     scale: str
     """Names the protocol in the record, and says what a model is; a layer's sizes stand in this
     block."""
+    device: Literal["cpu", "cuda"] | None = None
+    """The only device that the block is for; None is any."""
     lengths: Axis[Positive]
     modes: Axis[Mode]
     levels: Axis[Level] = ("layer",)
@@ -110,6 +112,18 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     """Processes for each cell, one round over all cells after the other."""
     seconds: Above0 = 1.0
     """Time budget of each timing pass."""
+
+
+class Pair(Frozen, frozen=True, kw_only=True):
+    """A mechanism of ours and a public implementation of it, set to do the same work."""
+
+    ours: str
+    theirs: str
+    """`peer:NAME`, whose counterpart is ours."""
+    settings: dict[str, Any] = {}
+    """Of ours, in place of its defaults."""
+    their_settings: dict[str, Any] = {}
+    """Of theirs, in place of those of its file in `lra/peers`."""
 
 
 class ErrorBlock(Frozen, frozen=True, kw_only=True):
@@ -141,6 +155,9 @@ class Suite(Frozen, frozen=True, kw_only=True):
     title: str
     quality: tuple[QualityBlock, ...] = ()
     efficiency: tuple[EfficiencyBlock, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    """If there are any, what the efficiency blocks measure beside floor and exact attention: those
+    pairs of which one is asked for."""
     error: tuple[ErrorBlock, ...] = ()
 
 

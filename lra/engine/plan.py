@@ -19,6 +19,7 @@ from lra.engine.describe import Describer
 from lra.engine.host import machine
 from lra.engine.jobs import Job
 from lra.engine.plan_error import approximating, error_cells
+from lra.engine.plan_pairs import Subject, paired
 from lra.engine.provenance import library
 from lra.engine.settings import Settings
 from lra.engine.sources import measure_hash, mechanism_hash
@@ -114,7 +115,7 @@ class _Planner:
         found: dict[str, Job] = {}
         for job in (
             *(job for block in blocks.quality for job in self._quality(block)),
-            *(job for block in blocks.efficiency for job in self._efficiency(block)),
+            *(job for block in self._timed() for job in self._efficiency(block)),
             *(job for block in blocks.error for job in self._error(block)),
         ):
             found.setdefault(job.cell.id, job)
@@ -125,9 +126,20 @@ class _Planner:
                 f"suite '{blocks.name}' compares with softmax attention, and none of these claims "
                 f"to come near it: {names or 'no mechanism'}; name what does, e.g. performer"
             )
+        if not found and blocks.efficiency:
+            others = " or ".join(sorted({str(block.device) for block in blocks.efficiency}))
+            raise UsageError(
+                f"suite '{blocks.name}' has no block for {self.spec.device}, only for {others}; "
+                f"say --device {others}, or give it a block"
+            )
         if not found:
             raise UsageError(f"suite '{blocks.name}' has no cells; give it a block")
         return list(found.values())
+
+    def _timed(self) -> list[EfficiencyBlock]:
+        """The blocks that are for the run's device."""
+        blocks = self.spec.suite.efficiency
+        return [block for block in blocks if block.device in (None, self.spec.device)]
 
     def _quality(self, block: QualityBlock) -> Iterator[Job]:
         scale = _load_scale(self.spec.scale or block.scale)
@@ -173,7 +185,7 @@ class _Planner:
             measure_hash=measure_hash(
                 "quality", "training/loop.py", "models/build.py", positions=(position,)
             ),
-            mechanism=self._mechanism(target, scale),
+            mechanism=self._configured(target, scale.mechanisms.get(target.name, {})),
             data=data[task.name],
             model=model,
             training=training,
@@ -183,7 +195,7 @@ class _Planner:
         return self._job(cell, mechanism=target, task=task)
 
     def _efficiency(self, block: EfficiencyBlock) -> Iterator[Job]:
-        targets, scale = self._with(True, block.beside), load_scale(block.scale)
+        subjects, scale = self._subjects(block), load_scale(block.scale)
         for dtype in block.dtypes if block.ceilings else ():
             ceiling = CeilingCell(
                 machine=self.machine,
@@ -197,19 +209,34 @@ class _Planner:
         for place in places(block):
             if place["level"] == "model":
                 place |= self._whole(block, scale, causal=place["direction"] == "causal")
-            for target in targets:
+            # A layer by itself is timed with the paper's hyper-parameters, not with the scale's.
+            fitted = scale.mechanisms if place["level"] == "model" else {}
+            for target, chosen in subjects:
                 cell = EfficiencyCell(
                     scale=scale.name,
                     machine=self.machine,
                     torch=self.torch,
                     threads=self.machine.cores,
                     measure_hash=measure_hash("efficiency", "measure/efficiency.py"),
-                    mechanism=self._mechanism(target, scale if place["level"] == "model" else None),
+                    mechanism=self._configured(target, {**fitted.get(target.name, {}), **chosen}),
                     device=self.spec.device,
                     seconds=block.seconds,
                     **place,
                 )
                 yield self._job(cell, mechanism=target)
+
+    def _subjects(self, block: EfficiencyBlock) -> list[Subject]:
+        """What is measured, with the settings that the suite chooses."""
+        suite = self.spec.suite
+        if not suite.pairs:
+            return [(target, {}) for target in self._with(True, block.beside)]
+        pairs = paired(suite, self.mechanisms)
+        self.unavailable |= {
+            target.name: words
+            for target, _ in pairs
+            if (words := self.describer.describe(target).unavailable) is not None
+        }
+        return [(catalogue.find("mechanism", name), {}) for name in block.beside] + pairs
 
     def _error(self, block: ErrorBlock) -> Iterator[Job]:
         load_scale(block.scale)
@@ -236,12 +263,6 @@ class _Planner:
         """The asked-for mechanisms, preceded by those measured beside them."""
         extra = [catalogue.find("mechanism", name) for name in beside] if wanted else []
         return list({target.name: target for target in (*extra, *self.mechanisms)}.values())
-
-    def _mechanism(self, target: Target, scale: Scale | None = None) -> Mechanism:
-        """With the hyper-parameters of a scale; a layer by itself is timed with the paper's."""
-        return self._configured(
-            target, {} if scale is None else scale.mechanisms.get(target.name, {})
-        )
 
     def _configured(self, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
         """With what the run's files choose; what a person sets comes before that."""

@@ -17,7 +17,7 @@ from lra.engine.provenance import distribution_hash, distribution_of
 _LRA = Path(__file__).resolve().parents[1]
 _PLAIN = tuple(
     f"lra.core.{name}"
-    for name in ("cards", "catalogue", "cells", "errors", "protocol", "records", "scales")
+    for name in ("cards", "catalogue", "cells", "errors", "peers", "protocol", "records", "scales")
 )
 """Left out of what a measurement hashes: values that a cell holds anyway, names and errors."""
 

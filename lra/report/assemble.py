@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, TypeVar
 
 from lra.report.answer import answer, summary
+from lra.report.beside import beside_sections
 from lra.report.capabilities import capabilities
 from lra.report.efficiency import EfficiencyTables, efficiency_tables
 from lra.report.error import ErrorTables, error_tables
@@ -22,6 +23,7 @@ from lra.report.select import Selection
 from lra.report.settings import in_words, trained_and_timed
 from lra.report.style import Looks, looks
 from lra.report.table import Report, Section, Table
+from lra.report.table2 import table2_sections
 
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
 _Item = TypeVar("_Item")
@@ -57,6 +59,8 @@ def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
     sections = [
         *_quality(quality, selection, known),
         *_costs(here, selection, known),
+        *beside_sections(here, selection.busy),
+        *table2_sections(here, selection.busy),
         *_tradeoff(quality, costs, selection, known),
         *_errors(errors, known),
         *_elsewhere(elsewhere),

@@ -59,6 +59,8 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     """None where nothing was measured at three lengths."""
     crossover: Table | None
     """Likewise."""
+    entries: tuple[Entry, ...]
+    """What the tables are made of."""
 
 
 def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
@@ -144,6 +146,7 @@ def _tables(
         exactness=_exactness(group),
         growth=growth_table(f"growth-{number}", columns, group, busy),
         crossover=crossover_table(f"crossover-{number}", columns, group, busy),
+        entries=tuple(group),
     )
 
 

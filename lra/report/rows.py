@@ -43,6 +43,16 @@ def by_replicate(own: Iterable[Entry]) -> dict[int, dict[int, Entry]]:
     return found
 
 
+def by_length(own: Iterable[Entry]) -> dict[int, dict[int, float]]:
+    """Return the figures of one row, by length and then by replicate."""
+    found: dict[int, dict[int, float]] = {}
+    for replicate, entries in by_replicate(own).items():
+        for length, entry in entries.items():
+            if entry.value is not None:
+                found.setdefault(length, {})[replicate] = entry.value
+    return found
+
+
 def row(own: Sequence[Entry], cells: Iterable[Cell]) -> Row:
     """Return the row of one mechanism, marked if it is a reference."""
     first = own[0]

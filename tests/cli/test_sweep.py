@@ -77,6 +77,28 @@ def test_dry_run_prints_cells_and_about_how_long_they_take(lra, tmp_path: Path) 
     assert not (tmp_path / "results").exists()
 
 
+def test_a_suite_of_pairs_measures_those_of_what_is_asked_for(lra) -> None:
+    asked = ("sweep", "--suite", "peers", "--dry-run", "--replicates", "2", "--length", "4096")
+    ran = lra(*asked, "--impl", "bigbird", "--batch", "1", "--heads", "4", "--head-width", "64")
+    assert ran.returncode == 0, ran.stderr
+    labels = [line.split(maxsplit=2)[2] for line in ran.stdout.splitlines()]
+    names = ("identity", "sdpa", "bigbird", "peer:hf_bigbird")
+    first = [f"{name} train 4096" for name in names]
+    assert labels == first + [f"{label} replicate 1" for label in first]
+
+
+def test_table_2_on_a_cpu_has_its_own_batch(lra) -> None:
+    asked = ("sweep", "--suite", "table2", "--impl", "linear", "--device", "cpu", "--dry-run")
+    ran = lra(*asked, "--replicates", "1", "--length", "1000,4000")
+    assert ran.returncode == 0, ran.stderr
+    labels = [line.split(maxsplit=2)[2] for line in ran.stdout.splitlines()]
+    assert labels == [
+        f"{name} train {length} model batch 2"
+        for length in (1000, 4000)
+        for name in ("identity", "sdpa", "linear")
+    ]
+
+
 def test_replicates_come_in_rounds(lra) -> None:
     ran = lra(
         "sweep", "--impl", "identity", "--length", "16,32", "--mode", "train", "--dry-run",
@@ -100,6 +122,8 @@ def test_replicates_come_in_rounds(lra) -> None:
         (("--impl", "linear", "--suite", "quality.toml"), "measures neither time nor errors"),
         (("--impl", "linear", "--suite", "error"), "none of these claims to come near it: linear;"),
         (("--impl", "performer", "--suite", "error", "--mode", "train"), "has no modes"),
+        (("--impl", "lstm", "--suite", "peers"), "no pair of lstm; it pairs bigbird, linear"),
+        (("--impl", "linear", "--suite", "gpu.toml", "--device", "cpu"), "has no block for cpu"),
         (("--impl", "performer", "--suite", "error", "--set", "features=0"), "features"),
         (("--impl", "linear", "--suite", "typo.toml"), "`length`"),
         (("--impl", "linear", "--suite", "none.toml"), "lengths"),
@@ -111,6 +135,9 @@ def test_what_makes_no_sense_is_one_line(
     (tmp_path / "quality.toml").write_text('title = ""\n')
     block = 'title = ""\n[[efficiency]]\nscale = "mini"\nmodes = ["train"]\n'
     (tmp_path / "typo.toml").write_text(f"{block}heads = [1]\nhead_widths = [4]\nlength = [16]\n")
+    (tmp_path / "gpu.toml").write_text(
+        f'{block}heads = [1]\nhead_widths = [4]\nlengths = [16]\ndevice = "cuda"\n'
+    )
     (tmp_path / "none.toml").write_text(f"{block}heads = [1]\nhead_widths = [4]\nlengths = []\n")
     ran = lra_here("sweep", *arguments)
     assert ran.returncode == USAGE

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lra.core import catalogue, scales
+from lra.core import catalogue, peers, scales
 from lra.core.errors import UsageError
 
 
@@ -29,6 +29,9 @@ def test_every_suite_reads(name: str) -> None:
     for timed in suite.efficiency:
         assert timed.scale in scales.names("scales")
         assert set(timed.beside) <= set(catalogue.names("mechanism"))
+    for pair in suite.pairs:
+        assert pair.ours in catalogue.names("mechanism")
+        assert peers.read(pair.theirs).counterpart == pair.ours
     for compared in suite.error:
         assert compared.scale in scales.names("scales")
         assert set(compared.budgets) <= set(catalogue.names("mechanism"))

@@ -12,6 +12,7 @@ import pytest
 
 from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
+from lra.core.protocol import Machine
 from lra.core.scales import load_suite
 from lra.engine.plan import RunSpec, check_sources, places, plan
 
@@ -212,3 +213,35 @@ def test_compiled_cells_are_cells_of_their_own_and_decoding_has_none(spec: RunSp
     block = msgspec.structs.replace(block, modes=("decode",), executions=("compiled",))
     with pytest.raises(UsageError, match="measured eagerly"):
         list(places(block))
+
+
+def test_a_block_for_another_device_is_left_out_and_a_suite_of_such_is_one_line(
+    spec: RunSpec,
+) -> None:
+    (block,) = spec.suite.efficiency
+    here, there = (msgspec.structs.replace(block, device=d) for d in ("cpu", "cuda"))
+    there = msgspec.structs.replace(there, batches=(32,))
+    suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(here, there))
+    cells = [job.cell for job in plan(changed(spec, suite=suite))]
+    assert {cell.batch for cell in cells if isinstance(cell, EfficiencyCell)} == {1}
+    suite = msgspec.structs.replace(suite, efficiency=(there,))
+    with pytest.raises(UsageError, match="no block for cpu, only for cuda; say --device cuda") as e:
+        plan(changed(spec, suite=suite))
+    assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize(("device", "batch"), [("cpu", 2), ("cuda", 32)])
+def test_table_2_is_a_training_step_of_the_papers_text_model(
+    spec: RunSpec, device: str, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Machine(processor="Example GPU", cores=2, driver="580")
+    monkeypatch.setattr("lra.engine.plan.machine", lambda device: here)
+    asked = changed(spec, suite=load_suite("table2"), mechanisms=("linear",), device=device)
+    cells = [job.cell for job in plan(asked)]
+    assert len(cells) == 3 * 4 * 3, "three mechanisms, four lengths, three rounds"
+    for cell in cells:
+        assert isinstance(cell, EfficiencyCell) and cell.model is not None
+        assert (cell.level, cell.mode, cell.task, cell.batch) == ("model", "train", "text", batch)
+        assert (cell.model.layers, cell.model.width, cell.heads) == (4, 256, 4)
+    lengths = {cell.length for cell in cells if isinstance(cell, EfficiencyCell)}
+    assert lengths == {1000, 2000, 3000, 4000}

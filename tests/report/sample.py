@@ -171,7 +171,6 @@ def efficiency(
 ) -> Record:
     """`declared` are growths of time and memory, where the record says them."""
     cell = EfficiencyCell(
-        scale="mini",
         machine=machine,
         torch="2.13.0",
         threads=2,
@@ -180,7 +179,13 @@ def efficiency(
         length=length,
         mode=mode,
         replicate=replicate,
-        **{"heads": 4, "head_width": 64, "device": "cuda" if machine.driver else "cpu", **fields},
+        **{
+            "scale": "mini",
+            "heads": 4,
+            "head_width": 64,
+            "device": "cuda" if machine.driver else "cpu",
+            **fields,
+        },
     )
     if status != "ok":
         return _record(cell, status, started, failure=failure(status))

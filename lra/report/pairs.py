@@ -1,0 +1,112 @@
+"""Which of ours stands beside which public implementation, and what both cost in one round."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+import msgspec
+
+from lra.core import peers
+from lra.core.peers import Peer
+from lra.report.derived import why_none
+from lra.report.entries import Entry, Origin
+from lra.report.rows import EXACT, NO_MIXING, by_length
+from lra.report.table import sorted_groups
+from lra.report.words import flat, plain
+from lra.verdict.beside import Costs
+
+Busy = Collection[tuple[Origin, str]]
+"""Origins and ids of disturbed records."""
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A mechanism and a public implementation of it, both with one configuration."""
+
+    ours: tuple[Entry, ...]
+    theirs: tuple[Entry, ...]
+    peer: Peer
+    alike: tuple[str, ...]
+    """Settings in which both agree, in words."""
+    unlike: tuple[str, ...]
+    """Settings that should agree and do not."""
+
+
+class Rounds(msgspec.Struct, frozen=True):
+    """One pair at one length: costs by replicate."""
+
+    ours: Costs
+    theirs: Costs
+    floor: Costs
+    exact: Costs
+    left_out: int = 0
+    """Rounds that something disturbed."""
+
+
+def pairs_of(entries: Sequence[Entry]) -> list[Pair]:
+    """Return each configuration of a peer beside those of its counterpart, at a common length, that
+    do the same work; or all of them where none does."""
+    by_label = {label: tuple(own) for (label,), own in sorted_groups(entries, lambda e: (e.label,))}
+    known, pairs = set(peers.names()), []
+    for theirs in by_label.values():
+        if theirs[0].mechanism not in known:
+            continue
+        peer = peers.read(theirs[0].mechanism)
+        both = [
+            Pair(ours, theirs, peer, *_matched(ours[0], theirs[0], peer))
+            for ours in by_label.values()
+            if ours[0].mechanism == peer.counterpart
+            and {e.length for e in ours} & {e.length for e in theirs}
+        ]
+        pairs += [pair for pair in both if not pair.unlike] or both
+    return sorted(pairs, key=lambda pair: (pair.ours[0].label, pair.theirs[0].label))
+
+
+def _matched(ours: Entry, theirs: Entry, peer: Peer) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Settings in which both agree, and in which they should; of a peer that cannot be imported
+    nothing is known."""
+    here, there = (flat(json.loads(e.config)) if e.config else {} for e in (ours, theirs))
+    alike, unlike = [], []
+    for own, other in peer.matching.items() if there else ():
+        mine, other_one = here.get(own, plain(None)), there.get(other, plain(None))
+        if mine == other_one:
+            alike.append(f"{own} = {other} = {mine}")
+        else:
+            unlike.append(f"{own} {mine} here, {other} {other_one} there")
+    return tuple(alike), tuple(unlike)
+
+
+def rounds_of(pair: Pair, length: int, entries: Sequence[Entry], metric: str, busy: Busy) -> Rounds:
+    """Return the costs of one metric, without the rounds in which ours, theirs or the floor was
+    disturbed, and without those of exact attention that were."""
+
+    def costs(own: Iterable[Entry], which: Callable[[Entry], bool]) -> dict[int, float]:
+        wanted = [e for e in own if e.metric == metric and e.length == length and which(e)]
+        return dict(by_length(wanted).get(length, {}))
+
+    def quiet(e: Entry) -> bool:
+        return (e.origin, e.record) not in busy
+
+    floor = [e for e in entries if e.mechanism == NO_MIXING]
+    exact = [e for e in entries if e.mechanism == EXACT]
+    three = [costs(own, lambda e: True) for own in (pair.ours, pair.theirs, floor)]
+    disturbed = {
+        r
+        for own in (pair.ours, pair.theirs, floor)
+        for r in costs(own, lambda e: not quiet(e))
+        if r in three[0] and r in three[1]
+    }
+    ours, theirs, least = (
+        {r: cost for r, cost in own.items() if r not in disturbed} for own in three
+    )
+    return Rounds(ours, theirs, least, costs(exact, quiet), len(disturbed))
+
+
+def why_not(pair: Pair, length: int, metric: str) -> str:
+    """Return which of the two has no figure, and how it ended."""
+    said = []
+    for own in (pair.ours, pair.theirs):
+        here = [e for e in own if e.length == length and e.metric == metric]
+        if not any(e.value for e in here):
+            said.append(f"{own[0].label}: {why_none(here)}")
+    return "; ".join(said) or "not in the same rounds"

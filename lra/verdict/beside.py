@@ -1,0 +1,137 @@
+"""Our implementation beside a public one, above the floor that both stand on.
+
+The floor is what a layer costs that mixes nothing: projections, which both have to pay. Four costs
+are taken in one round of processes, ours, theirs, the floor's and exact attention's, and a round is
+compared with itself alone, as in `lra.verdict.ratio`.
+
+The goal, for time: where theirs is at least `SHARE` of exact attention above the floor, ours above
+it is at most `BAR` of theirs above it; nearer to the floor ours is at most theirs. For memory: ours
+is at most theirs, or within `ROOM` of the floor's. What lies within `CLOSE` of a bar is undecided,
+and so is what a bar lies in the interval of, and what a single round says of time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import median
+from typing import Literal
+
+import msgspec
+
+from lra.verdict.ratio import Ratio, of_logarithms, ratio
+
+BAR = 0.8
+SHARE = 0.1
+ROOM = 0.1
+CLOSE = 0.15
+
+Word = Literal["meets", "misses", "undecided"]
+Costs = Mapping[int, float]
+"""By replicate."""
+
+
+class Above(msgspec.Struct, frozen=True):
+    """One cost over another, both above the floor."""
+
+    value: float
+    """Geometric mean over the rounds; with a cost at the floor the ratio of the medians, 0 where
+    the median of ours is at the floor, and infinite where only that of theirs is."""
+    ratio: Ratio | None
+    """None where some cost is at the floor: it has no logarithm."""
+    ours_at_floor: int
+    """Rounds in which ours cost no more than the floor."""
+    theirs_at_floor: int
+    rounds: int
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether a goal is met, and which."""
+
+    word: Word
+    bar: str
+    """What was asked for, in words."""
+
+
+def above(ours: Costs, theirs: Costs, floor: Costs) -> Above | None:
+    """Return ours over theirs, both less the floor; None where no round has all three."""
+    rounds = sorted(ours.keys() & theirs.keys() & floor.keys())
+    if not rounds:
+        return None
+    own = [ours[r] - floor[r] for r in rounds]
+    other = [theirs[r] - floor[r] for r in rounds]
+    low = sum(cost <= 0 for cost in own), sum(cost <= 0 for cost in other)
+    if not any(low):
+        found = of_logarithms([math.log(a / b) for a, b in zip(own, other, strict=True)])
+        return Above(found.value, found, 0, 0, len(rounds))
+    upper, lower = max(0.0, median(own)), max(0.0, median(other))
+    value = upper / lower if lower else math.inf if upper else 0.0
+    return Above(value, None, *low, len(rounds))
+
+
+def is_far(theirs: Costs, floor: Costs, exact: Costs) -> bool | None:
+    """Return whether theirs is far enough above the floor to be beaten there; None where no round
+    tells."""
+    rounds = [r for r in theirs.keys() & floor.keys() & exact.keys() if exact[r] > 0]
+    if not rounds:
+        return None
+    return median((theirs[r] - floor[r]) / exact[r] for r in rounds) >= SHARE
+
+
+def time_verdict(ours: Costs, theirs: Costs, floor: Costs, exact: Costs) -> Verdict | None:
+    """Return whether ours is as fast as it should be; None where no round has ours and theirs.
+
+    Without a floor or exact attention beside, which bar holds is not known: undecided.
+    """
+    whole = ratio(ours, theirs)
+    if whole is None:
+        return None
+    far, found = is_far(theirs, floor, exact), above(ours, theirs, floor)
+    if far is None or found is None:
+        return Verdict("undecided", "floor or exact attention not measured in the same rounds")
+    if far:
+        return Verdict(_above_bar(found), f"at most {BAR:g} of theirs above the floor")
+    return Verdict(_whole_bar(whole), "at most theirs, which is near the floor")
+
+
+def memory_verdict(ours: Costs, theirs: Costs, floor: Costs) -> Verdict | None:
+    """Return whether ours needs as little as it should; None where no round has ours and theirs.
+
+    A slow machine makes nothing larger: a single round counts.
+    """
+    beside, over = ratio(ours, theirs), ratio(ours, floor)
+    if beside is None:
+        return None
+    bar = f"at most theirs, or within {ROOM:.0%} of the floor"
+    most = 1 + ROOM
+    if beside.value <= 1 - CLOSE or (over is not None and over.value <= most):
+        return Verdict("meets", bar)
+    if beside.value >= 1 + CLOSE and over is not None and over.value >= most + CLOSE:
+        return Verdict("misses", bar)
+    return Verdict("undecided", bar)
+
+
+def _above_bar(found: Above) -> Word:
+    if found.rounds < 2:
+        return "undecided"
+    low, high = _bounds(found.ratio, found.value)
+    if found.value < BAR - CLOSE and high <= BAR:
+        return "meets"
+    return "misses" if found.value > BAR + CLOSE and low > BAR else "undecided"
+
+
+def _whole_bar(found: Ratio) -> Word:
+    """Ours may be as slow as theirs: an interval that reaches below 1 is no reason against it."""
+    if found.pairs < 2:
+        return "undecided"
+    low, _ = _bounds(found, found.value)
+    if found.value < 1 - CLOSE:
+        return "meets"
+    return "misses" if found.value > 1 + CLOSE and low > 1 else "undecided"
+
+
+def _bounds(found: Ratio | None, value: float) -> tuple[float, float]:
+    """The interval; where there is none, the value itself."""
+    if found is None or found.low is None or found.high is None:
+        return value, value
+    return found.low, found.high

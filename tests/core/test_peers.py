@@ -1,0 +1,48 @@
+"""Every peer's file reads, and its counterpart is one of ours with the settings it names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lra.core import catalogue, peers
+from lra.core.errors import LraError
+from lra.engine.describe import Describer
+
+
+@pytest.fixture(scope="module")
+def describer(tmp_path_factory: pytest.TempPathFactory) -> Describer:
+    return Describer(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.mark.parametrize("name", peers.names())
+def test_a_counterpart_is_ours_and_has_the_settings_that_are_matched(
+    name: str, describer: Describer
+) -> None:
+    peer = peers.read(name)
+    if not peer.counterpart:
+        assert name in {"peer:hf_reformer_local", "peer:routing_transformer"}
+        return
+    assert peer.counterpart in catalogue.names("mechanism")
+    ours = describer.describe(catalogue.find("mechanism", peer.counterpart))
+    assert set(peer.matching) <= set(ours.defaults)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("counterpart = 3", r"mine.toml: .*counterpart"),
+        ('counterpar = "full"', r"mine.toml: .*counterpar"),
+        ('matching = { rank = "k" }', "mine.toml: matching needs a counterpart"),
+        ('counterpart = "linformer"\nmatching = { rank = 3 }', r"mine.toml: .*matching"),
+    ],
+)
+def test_a_mistake_names_the_file(
+    change: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.toml").write_text(f'package = "p"\nreference = "p:C"\n{change}\n')
+    monkeypatch.setattr(peers, "_FOLDER", tmp_path)
+    with pytest.raises(LraError, match=told) as caught:
+        peers.read("peer:mine")
+    assert "\n" not in str(caught.value)

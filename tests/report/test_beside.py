@@ -1,0 +1,150 @@
+"""Ours beside public implementations: paired by round, above the floor, and against the goal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from lra.core.records import Record
+from lra.report.assemble import assemble
+from lra.report.beside import beside_sections
+from lra.report.efficiency import efficiency_tables
+from lra.report.select import join
+from lra.report.table import Row, Section
+from lra.report.words import TIMES
+
+from .sample import efficiency, mechanism, with_metrics
+
+OURS = mechanism("bigbird", block=64, random=3)
+THEIRS = mechanism("peer:hf_bigbird", block_size=64, random_blocks=3, always_mask=True)
+
+
+def timed(name: Any, seconds: Sequence[float], length: int = 4096, **more: Any) -> list[Record]:
+    """A round for each time."""
+    return [
+        efficiency(name, length, "train", second, replicate=r, **more)
+        for r, second in enumerate(seconds)
+    ]
+
+
+def beside(
+    ours: Sequence[float] = (2.0, 4.0),
+    theirs: Sequence[float] = (6.0, 12.0),
+    floor: Sequence[float] = (1.0, 2.0),
+) -> list[Record]:
+    return [
+        *timed(OURS, ours, memory=60e6),
+        *timed(THEIRS, theirs, memory=500e6),
+        *timed("identity", floor, memory=30e6),
+        *timed("sdpa", [10 * cost for cost in floor], memory=44e6),
+    ]
+
+
+def sections(*records: Record) -> list[Section]:
+    selection = join(list(records), [])
+    return beside_sections(efficiency_tables(selection), selection.busy)
+
+
+def rows(*records: Record) -> list[Row]:
+    ((table,),) = [section.tables for section in sections(*records)]
+    return list(table.rows)
+
+
+def test_ratios_are_paired_by_round_and_stand_above_the_floor() -> None:
+    (row,) = rows(*beside())
+    length, whole, over, fast, sizes, small = row.cells
+    assert (row.label, length.text) == ("bigbird / peer:hf_bigbird", "4096")
+    # 2/6 and 4/12; (2 - 1)/(6 - 1) and (4 - 2)/(12 - 2).
+    assert (whole.ratio, over.ratio) == pytest.approx((1 / 3, 0.2))
+    assert whole.note == "0.333 to 0.333; 2 rounds"
+    assert over.text == f"0.200 {TIMES}"
+    assert (fast.text, fast.note) == ("meets", "at most 0.8 of theirs above the floor")
+    assert sizes.text == "60.0, 500, 30.0" and sizes.note == f"ours over theirs 0.12 {TIMES}"
+    assert small.text == "meets"
+
+
+def test_the_section_says_what_was_set_alike_and_what_the_peer_does_besides() -> None:
+    (section,) = sections(*beside())
+    notes = section.tables[0].notes
+    assert (
+        "bigbird and peer:hf_bigbird: block = block_size = 64; random = random_blocks = 3." in notes
+    )
+    assert any(note.startswith("peer:hf_bigbird: no output projection") for note in notes)
+    assert "Goal for time: 1 meets." in section.text
+    assert section.tables[0].columns[4].startswith("memory in MB")
+    report, _ = assemble(join(beside(), []), "mine")
+    assert "beside" in [one.id for one in report.sections]
+
+
+def test_a_disturbed_round_is_left_out_and_counted() -> None:
+    quiet = beside(ours=(2.0, 2.0, 9.0), theirs=(6.0, 6.0, 6.0), floor=(1.0, 1.0, 1.0))
+    loud = [
+        with_metrics(r, control_after=5e-3)
+        if r.cell.mechanism.name == "bigbird" and r.cell.replicate == 2  # type: ignore[union-attr]
+        else r
+        for r in quiet
+    ]
+    (row,) = rows(*loud)
+    assert row.cells[1].ratio == pytest.approx(1 / 3)
+    assert row.cells[1].note.endswith("2 rounds; 1 disturbed round left out")
+    (row,) = rows(*quiet)
+    assert row.cells[1].note.endswith("3 rounds")
+    # A slow machine makes nothing larger.
+    assert row.cells[4].value == 60e6
+
+
+def test_at_the_floor_is_said_in_words() -> None:
+    (row,) = rows(*beside(ours=(1.0, 1.5)))
+    over, fast = row.cells[2:4]
+    assert (over.text, over.note, fast.text) == ("at the floor", "ours in 2 of 2 rounds", "meets")
+    (row,) = rows(*beside(ours=(2.0, 3.0), theirs=(1.0, 2.5)))
+    assert row.cells[2].note == "theirs in 1 of 2 rounds"
+    assert row.cells[3].note == "at most theirs, which is near the floor"
+
+
+def test_without_a_floor_the_ratio_stays_and_the_goal_is_undecided() -> None:
+    (row,) = rows(*timed(OURS, (2.0, 2.0)), *timed(THEIRS, (6.0, 6.0)))
+    assert row.cells[1].ratio == pytest.approx(1 / 3)
+    assert [cell.text for cell in row.cells[2:4]] == ["n/a", "undecided"]
+    assert row.cells[2].note == "identity not measured beside"
+
+
+def test_a_peer_that_has_no_figure_says_how_it_ended() -> None:
+    gone = [efficiency(mechanism("peer:hf_bigbird"), 4096, "train", status="error")]
+    (row,) = rows(*timed(OURS, (2.0,)), *gone, *timed("identity", (1.0,)))
+    assert row.cells[1].text == "n/a"
+    assert row.cells[1].note == "peer:hf_bigbird: error (ValueError)"
+    assert [cell.text for cell in row.cells[3:]] == ["n/a", "n/a", "n/a"]
+
+
+def test_other_work_is_shown_and_not_judged() -> None:
+    other = mechanism("bigbird", block=32, random=3)
+    (row,) = rows(*timed(other, (2.0, 2.0)), *timed(THEIRS, (6.0, 6.0)), *beside()[4:])
+    assert row.cells[3].text == row.cells[5].text == "not judged"
+    assert row.cells[3].note == "block 32 here, block_size 64 there"
+    # Where one of ours does the same work, it alone stands beside.
+    found = rows(*timed(other, (2.0, 2.0)), *beside())
+    assert [row.cells[3].text for row in found] == ["meets"]
+    assert "block=64" in found[0].label
+
+
+@pytest.mark.parametrize("elsewhere", [{"batch": 4}, {"head_width": 32}, {"direction": "causal"}])
+def test_what_was_measured_in_another_setting_does_not_stand_beside(elsewhere: Any) -> None:
+    assert sections(*timed(OURS, (2.0,)), *timed(THEIRS, (6.0,), **elsewhere)) == []
+    assert len(sections(*timed(OURS, (2.0,)), *timed(THEIRS, (6.0,)))) == 1
+
+
+def test_other_lengths_and_no_counterpart_give_no_row() -> None:
+    assert sections(*timed(OURS, (2.0,), 4096), *timed(THEIRS, (6.0,), 8192)) == []
+    assert sections(*timed("linear", (2.0,)), *timed(THEIRS, (6.0,))) == []
+    routed = mechanism("peer:routing_transformer")
+    assert sections(*timed("linear", (2.0,)), *timed(routed, (6.0,))) == []
+    assert sections(*timed(OURS, (2.0,)), *timed(mechanism("peer:gone"), (6.0,))) == []
+
+
+def test_a_reference_is_no_round_of_the_run() -> None:
+    selection = join(timed(OURS, (2.0,)), timed(THEIRS, (6.0,)))
+    assert len(selection.kept) == 2
+    assert beside_sections(efficiency_tables(selection), selection.busy) == []
