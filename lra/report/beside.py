@@ -94,7 +94,8 @@ def _row(
     timed = rounds_of(pair, length, entries, "latency", busy)
     sized = rounds_of(pair, length, entries, memory, ())
     whole, over = ratio(timed.ours, timed.theirs), above(timed.ours, timed.theirs, timed.floor)
-    fast = time_verdict(timed.ours, timed.theirs, timed.floor, timed.exact)
+    bar = 1.0 if pair.lighter else BAR
+    fast = time_verdict(timed.ours, timed.theirs, timed.floor, timed.exact, bar=bar)
     small = memory_verdict(sized.ours, sized.theirs, sized.floor)
     ours, theirs = pair.ours[0], pair.theirs[0]
     return Row(
@@ -180,7 +181,8 @@ def _notes(pairs: Sequence[Pair]) -> tuple[str, ...]:
     }
     return (
         f"Goal for time: where theirs is at least {SHARE:g} of {EXACT} above the floor, ours above "
-        f"the floor is at most {BAR:g} of theirs above it; elsewhere ours is at most theirs within "
+        f"the floor is at most {BAR:g} of theirs above it, or as much where theirs has less to "
+        "compute; elsewhere ours is at most theirs within "
         f"the interval. For memory: at most theirs, or within {ROOM:.0%} of the floor's. Within "
         f"{CLOSE:g} of a bar, with a bar inside of the interval, or of one round: undecided "
         "(--replicates gives more rounds).",

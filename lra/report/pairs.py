@@ -31,6 +31,14 @@ class Pair(msgspec.Struct, frozen=True):
     unlike: tuple[str, ...]
     """Settings that should agree and do not."""
 
+    @property
+    def lighter(self) -> bool:
+        """Whether theirs has less to compute, as it is set here."""
+        if self.peer.lighter is None:
+            return False
+        there = _settings(self.theirs[0])
+        return all(there.get(key) == plain(value) for key, value in self.peer.lighter.items())
+
 
 class Rounds(msgspec.Struct, frozen=True):
     """One pair at one length: costs by replicate."""
@@ -65,7 +73,7 @@ def pairs_of(entries: Sequence[Entry]) -> list[Pair]:
 def _matched(ours: Entry, theirs: Entry, peer: Peer) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Settings in which both agree, and in which they should; of a peer that cannot be imported
     nothing is known."""
-    here, there = (flat(json.loads(e.config)) if e.config else {} for e in (ours, theirs))
+    here, there = _settings(ours), _settings(theirs)
     alike, unlike = [], []
     for own, other in peer.matching.items() if there else ():
         mine, other_one = here.get(own, plain(None)), there.get(other, plain(None))
@@ -74,6 +82,10 @@ def _matched(ours: Entry, theirs: Entry, peer: Peer) -> tuple[tuple[str, ...], t
         else:
             unlike.append(f"{own} {mine} here, {other} {other_one} there")
     return tuple(alike), tuple(unlike)
+
+
+def _settings(entry: Entry) -> dict[str, str]:
+    return flat(json.loads(entry.config)) if entry.config else {}
 
 
 def rounds_of(pair: Pair, length: int, entries: Sequence[Entry], metric: str, busy: Busy) -> Rounds:

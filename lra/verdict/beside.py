@@ -5,7 +5,8 @@ are taken in one round of processes, ours, theirs, the floor's and exact attenti
 compared with itself alone, as in `lra.verdict.ratio`.
 
 The goal, for time: where theirs is at least `SHARE` of exact attention above the floor, ours above
-it is at most `BAR` of theirs above it; nearer to the floor ours is at most theirs. For memory: ours
+it is at most `BAR` of theirs above it, or as much where theirs has less to compute; nearer to the
+floor ours is at most theirs. For memory: ours
 is at most theirs, or within `ROOM` of the floor's. What lies within `CLOSE` of a bar is undecided,
 and so is what a bar lies in the interval of, and what a single round says of time.
 """
@@ -78,7 +79,9 @@ def is_far(theirs: Costs, floor: Costs, exact: Costs) -> bool | None:
     return median((theirs[r] - floor[r]) / exact[r] for r in rounds) >= SHARE
 
 
-def time_verdict(ours: Costs, theirs: Costs, floor: Costs, exact: Costs) -> Verdict | None:
+def time_verdict(
+    ours: Costs, theirs: Costs, floor: Costs, exact: Costs, *, bar: float = BAR
+) -> Verdict | None:
     """Return whether ours is as fast as it should be; None where no round has ours and theirs.
 
     Without a floor or exact attention beside, which bar holds is not known: undecided.
@@ -90,7 +93,7 @@ def time_verdict(ours: Costs, theirs: Costs, floor: Costs, exact: Costs) -> Verd
     if far is None or found is None:
         return Verdict("undecided", "floor or exact attention not measured in the same rounds")
     if far:
-        return Verdict(_above_bar(found), f"at most {BAR:g} of theirs above the floor")
+        return Verdict(_above_bar(found, bar), f"at most {bar:g} of theirs above the floor")
     return Verdict(_whole_bar(whole), "at most theirs, which is near the floor")
 
 
@@ -111,13 +114,13 @@ def memory_verdict(ours: Costs, theirs: Costs, floor: Costs) -> Verdict | None:
     return Verdict("undecided", bar)
 
 
-def _above_bar(found: Above) -> Word:
+def _above_bar(found: Above, bar: float) -> Word:
     if found.rounds < 2:
         return "undecided"
     low, high = _bounds(found.ratio, found.value)
-    if found.value < BAR - CLOSE and high <= BAR:
+    if found.value < bar - CLOSE and high <= bar:
         return "meets"
-    return "misses" if found.value > BAR + CLOSE and low > BAR else "undecided"
+    return "misses" if found.value > bar + CLOSE and low > bar else "undecided"
 
 
 def _whole_bar(found: Ratio) -> Word:

@@ -85,6 +85,15 @@ def test_above_the_floor_the_bar_is_four_fifths(ours: tuple[float, ...], told: s
     assert found is not None and found.bar == "at most 0.8 of theirs above the floor"
 
 
+def test_the_bar_is_higher_where_theirs_has_less_to_compute() -> None:
+    theirs, ours = rounds(5.0, 5.0, 5.0), rounds(4.9, 4.9, 4.9)  # 0.975
+    found = time_verdict(ours, theirs, FLOOR, EXACT, bar=1.0)
+    assert found is not None
+    assert (found.word, found.bar) == ("undecided", "at most 1 of theirs above the floor")
+    found = time_verdict(rounds(4.2, 4.2, 4.2), theirs, FLOOR, EXACT, bar=1.0)  # 0.8
+    assert found is not None and found.word == "meets"
+
+
 @pytest.mark.parametrize(
     ("ours", "told"),
     [
