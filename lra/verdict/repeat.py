@@ -88,8 +88,6 @@ class Repeatability(msgspec.Struct, frozen=True):
     """The smallest difference that is found, as a share: 0.1 is 10 %."""
     smallest_of_most: float
     """The same with as many pairs as one can ask for."""
-    loosest: float
-    """The same of the noisiest cell by itself, with the pairs there were."""
 
     @property
     def agree(self) -> bool:
@@ -149,7 +147,6 @@ def repeatability(cells: Sequence[Repeat], most: int) -> Repeatability:
         width=median_width(long),
         smallest=smallest(cells),
         smallest_of_most=smallest(cells, most),
-        loosest=max(smallest([cell]) for cell in cells),
     )
 
 
@@ -164,7 +161,7 @@ def smallest(cells: Sequence[Repeat], pairs: int | None = None) -> float:
     """
     careful = caution(SURE, sum(cell.between.pairs - 1 for cell in cells) / 2)
     low, high = 0.0, _WIDEST
-    for _ in range(40):
+    for _ in range(25):
         middle = (low + high) / 2
         found = fmean(_power(middle, careful * c.spread, pairs or c.between.pairs) for c in cells)
         low, high = (low, middle) if found >= POWER else (middle, high)
