@@ -182,10 +182,9 @@ def _process(record: Record) -> Process:
 
 
 def _share(share: float) -> str:
-    """A share in percent with two figures, as far as anybody cares."""
-    if share > TARGET * 100:
-        return "1000 % and more"
-    return f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
+    from lra.report.words import percent
+
+    return f"{percent(share, share)} %"
 
 
 def _plain(told: SelfTest) -> dict[str, object]:
