@@ -147,8 +147,12 @@ def _read(file: Path) -> Record | None:
 
 def _why_unreadable(data: bytes, error: Exception) -> tuple[str, str]:
     """Tell another version's record from a damaged file."""
+    schema = None
     try:
         schema = msgspec.json.decode(data, type=_Schema).schema
+    except msgspec.ValidationError:
+        # JSON, but nothing of ours: the first error says where.
+        pass
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return "it is not JSON, perhaps cut off", "delete it and run its cell again"
     if schema is not None and schema > SCHEMA:

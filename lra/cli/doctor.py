@@ -6,19 +6,69 @@ import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import click
 
 from lra.cli import flags
 
+FEWEST, USUAL, MOST = 3, 5, 12
+"""Processes of each cell in each of the two sweeps of the self-test."""
 TO_MEND = 2
-"""As for any error that the user can mend; doctor runs no cell that could fail."""
+"""As for any error that the user can mend."""
 
 
 @click.command("doctor", short_help="Check the installation and this machine.")
 @flags.store
-def command(store: Path) -> int:
-    """Print what records will say of this machine, and what is missing, with its remedy."""
+@click.option(
+    "--timing",
+    is_flag=True,
+    help="Time a few cells twice over, in two to four minutes, and say what difference this "
+    "machine resolves.",
+)
+@click.option(
+    "--replicates",
+    type=click.IntRange(FEWEST, MOST),
+    metavar="N",
+    help=f"With --timing: processes of each cell in each of the two sweeps, {FEWEST} to "
+    f"{MOST}. Default: {USUAL}.",
+)
+@flags.device
+@flags.as_json
+def command(
+    store: Path,
+    timing: bool,
+    replicates: int | None,
+    device: Literal["cpu", "cuda"] | None,
+    as_json: bool,
+) -> int:
+    """Print what records will say of this machine, and what is missing, with its remedy.
+
+    \b
+    python -m lra doctor
+    python -m lra doctor --timing --replicates 12
+
+    With --timing the exit code is 3 where a difference of 10 % is not resolved.
+    """
+    from lra.core.errors import UsageError
+    from lra.engine import host
+
+    for flag, given in (("--replicates", replicates), ("--device", device), ("--json", as_json)):
+        if given and not timing:
+            raise UsageError(f"{flag} belongs to the self-test; give --timing too")
+    if not as_json and (code := _check(store)):
+        return code
+    if not timing:
+        return 0
+    from lra.cli import self_test
+
+    return self_test.carry_out(
+        device or host.default_device(), replicates or USUAL, as_json=as_json
+    )
+
+
+def _check(store: Path) -> int:
+    """Print the installation and its problems; return the exit code."""
     from lra.engine import host
     from lra.engine.provenance import library
 

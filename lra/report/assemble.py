@@ -127,6 +127,12 @@ def _costs(costs: Sequence[EfficiencyTables], selection: Selection, known: Looks
             ("crossover", "Crossover", (one.setting,), _there([one.crossover])),
             ("limit", "Share of the machine's limit", (), one.limit),
             ("decoding", "Decoding", one.exactness, one.decoding),
+            (
+                "repeatability",
+                "Repeatability",
+                (one.setting, *one.repeatability.text),
+                one.repeatability.tables,
+            ),
         ):
             if found:
                 place = f"{id}{which.replace(' ', '-')}"

@@ -14,6 +14,7 @@ from lra.report.disturbed import BUSY
 from lra.report.entries import PEAK_MEMORY, Entry, Origin
 from lra.report.growth import growth_table
 from lra.report.limit import Ceilings, limit_table
+from lra.report.repeatability import Repeatability, repeatability
 from lra.report.rows import ANCHORS, EXACT, NO_MIXING, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
@@ -59,6 +60,8 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     """None where nothing was measured at three lengths."""
     crossover: Table | None
     """Likewise."""
+    repeatability: Repeatability
+    """Of cells with replicates."""
     entries: tuple[Entry, ...]
     """What the tables are made of."""
 
@@ -146,6 +149,7 @@ def _tables(
         exactness=_exactness(group),
         growth=growth_table(f"growth-{number}", columns, group, busy),
         crossover=crossover_table(f"crossover-{number}", columns, group, busy),
+        repeatability=repeatability(number, group, {m: call_words(m) for m in modes}, busy),
         entries=tuple(group),
     )
 

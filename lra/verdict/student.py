@@ -1,10 +1,36 @@
-"""Student's distribution: how many standard errors an interval reaches to each side."""
+"""Student's distribution: how far an interval reaches, and how often it shows what there is."""
 
 from __future__ import annotations
 
+import math
+
+_CERTAIN = 20.0
+"""Standard errors past which a difference is found for sure; scipy has no figures far beyond."""
+
 
 def quantile(sure: float, freedom: int) -> float:
-    """Return the distance that holds the true value with probability `sure`, on both sides."""
+    """Return the distance that holds the true value with probability `sure`, on both sides.
+
+    In standard errors.
+    """
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + sure) / 2))
+
+
+def power(sure: float, freedom: int, distance: float) -> float:
+    """Return how often the lower bound lies above 0, of a value that is `distance` above it.
+
+    The bound is below the true value with probability `sure`; `distance` is in standard errors.
+    """
+    from scipy.special import nctdtr, stdtrit
+
+    return 1 - float(nctdtr(freedom, min(distance, _CERTAIN), stdtrit(freedom, sure)))
+
+
+def caution(sure: float, freedom: float) -> float:
+    """Return what an estimated standard deviation is multiplied by to be, with probability `sure`,
+    no smaller than the true one."""
+    from scipy.special import chdtri
+
+    return math.sqrt(freedom / float(chdtri(freedom, sure)))

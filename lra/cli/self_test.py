@@ -1,0 +1,206 @@
+"""The self-test of `lra doctor --timing`: two sweeps of one build, and what they say of a machine.
+
+Both are replicates of the same cells in one run, in rounds over all cells: A, B, B, A, A, B, B, ...
+A pair is a round of A and its neighbour of B, so that a slow spell falls on both, and each of the
+two comes first as often as the other, so that a machine that slows down steadily favours neither.
+Their records lie in a folder that is gone afterwards: what a machine resolves is said of now, and
+no store gets figures that nobody asked for.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+import msgspec
+
+from lra.cli.doctor import MOST
+from lra.verdict.repeat import (
+    POWER,
+    TARGET,
+    Process,
+    Repeat,
+    Repeatability,
+    repeat,
+    repeatability,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lra.core.cells import EfficiencyCell
+    from lra.core.records import Record
+
+SUITE = "timing"
+INCONCLUSIVE = 3
+FAILED_CELLS = 4
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """One cell in both sweeps."""
+
+    cell: EfficiencyCell
+    """Of replicate 0."""
+    repeat: Repeat
+
+
+class SelfTest(msgspec.Struct, frozen=True):
+    """What came of it."""
+
+    replicates: int
+    """Processes of each cell in each sweep."""
+    timings: int
+    busy: int
+    """Timings taken while the machine was busy."""
+    found: Repeatability
+    pairs: tuple[Pair, ...]
+
+
+def carry_out(device: Literal["cpu", "cuda"], replicates: int, *, as_json: bool) -> int:
+    """Run the self-test, say what it found, and return the exit code."""
+    records = measure(device, 2 * replicates)
+    failed = [record for record in records if record.status != "ok"]
+    if failed:
+        from lra.report.words import count
+
+        click.echo(f"{count(len(failed), 'cell')} failed; no self-test without them", err=True)
+        return FAILED_CELLS
+    told = judge(records)
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(_plain(told), order="sorted"), indent=1))
+    else:
+        for line in in_words(told):
+            click.echo(line)
+    return 0 if told.found.resolves else INCONCLUSIVE
+
+
+def measure(device: Literal["cpu", "cuda"], rounds: int) -> list[Record]:
+    """Time the suite's cells in so many rounds, in a store of their own."""
+    from lra.cli.progress import watcher
+    from lra.core.scales import load_suite
+    from lra.engine.host import cache_folder
+    from lra.engine.plan import RunSpec, plan
+    from lra.engine.pool import Pool, RunStopped
+    from lra.engine.server import ForkServer
+    from lra.store import Store
+
+    suite = load_suite(SUITE)
+    blocks = tuple(msgspec.structs.replace(b, replicates=rounds) for b in suite.efficiency)
+    spec = RunSpec(
+        suite=msgspec.structs.replace(suite, efficiency=blocks),
+        mechanisms=(),
+        device=device,
+        cache=str(cache_folder()),
+    )
+    with tempfile.TemporaryDirectory() as folder, ForkServer() as server:
+        jobs = plan(spec)
+        place = Store(Path(folder))
+        with place.writing(), closing(watcher(len(jobs), quiet=False)) as watch:
+            pool = Pool(place, server, slots=1, watcher=watch)
+            try:
+                return list(pool.run(jobs))
+            except RunStopped as stopped:
+                raise RunStopped("stopped; the self-test keeps nothing, run it again") from stopped
+
+
+def judge(records: Sequence[Record]) -> SelfTest:
+    """Put the rounds of each cell together again: A, B, B, A, A, B, B, ..."""
+    from lra.core.cells import EfficiencyCell
+    from lra.report.disturbed import disturbed
+
+    cells: dict[str, EfficiencyCell] = {}
+    sweeps: dict[str, tuple[dict[int, Process], dict[int, Process]]] = {}
+    for record in records:
+        assert isinstance(record.cell, EfficiencyCell), "the suite has no others"
+        turn, cell = record.cell.replicate, msgspec.structs.replace(record.cell, replicate=0)
+        cells[cell.id] = cell
+        sweeps.setdefault(cell.id, ({}, {}))[turn % 4 in (1, 2)][turn // 2] = _process(record)
+    pairs = tuple(
+        Pair(cells[id], found)
+        for id, (first, second) in sweeps.items()
+        if (found := repeat(cells[id].length, first, second)) is not None
+    )
+    return SelfTest(
+        replicates=max(len(first) for first, _ in sweeps.values()),
+        timings=len(records),
+        busy=len(disturbed(records)),
+        found=repeatability([pair.repeat for pair in pairs], MOST),
+        pairs=pairs,
+    )
+
+
+def in_words(told: SelfTest) -> list[str]:
+    """Return the lines for a person, the last of which is the answer."""
+    from lra.report.disturbed import BUSY
+    from lra.report.words import TIMES, count
+
+    found = told.found
+    cells = count(found.cells, "cell")
+    wide = "not measured" if found.width is None else _share(found.width)
+    return [
+        f"self-test  two sweeps of one build, {cells}, {told.replicates} processes each",
+        f"agreement  on {found.agreeing} of {cells} the 95 % intervals of the two overlap",
+        f"interval   median width {wide} of the ratio to the control, at lengths of 1024 and more",
+        f"alarms     {found.alarms} of {cells} called slower though equal; 5 % are by chance",
+        f"busy       {told.busy} of {count(told.timings, 'timing')} (a control more than {BUSY:g} "
+        f"{TIMES} as slow as usual)",
+        f"resolves {_share(TARGET)}: {answer(told)}",
+    ]
+
+
+def answer(told: SelfTest) -> str:
+    """Return whether 10 % is resolved, and what to do where it is not."""
+    found = told.found
+    if not found.agree:
+        return (
+            f"no: two sweeps of one build agree on {found.agreeing} of {found.cells} cells only, "
+            "so that their intervals are too narrow by what changes between them; close other "
+            "programs and try again"
+        )
+    if found.resolves:
+        return (
+            f"yes (smallest {_share(found.smallest)}, found on {_share(POWER)} of cells by "
+            f"{told.replicates} pairs of processes)"
+        )
+    words = f"no: differences below {_share(found.smallest)} are noise on this machine now; close "
+    if told.replicates >= MOST:
+        return f"{words}other programs"
+    if found.smallest_of_most <= TARGET:
+        return f"{words}other programs, or use --replicates {MOST}"
+    return (
+        f"{words}other programs (--replicates {MOST} alone would leave "
+        f"{_share(found.smallest_of_most)})"
+    )
+
+
+def _process(record: Record) -> Process:
+    names = ("latency", "control_before", "control_after")
+    return Process(*(record.metrics[name].value or 0.0 for name in names))
+
+
+def _share(share: float) -> str:
+    from lra.report.words import percent
+
+    return f"{percent(share, share)} %"
+
+
+def _plain(told: SelfTest) -> dict[str, object]:
+    """As JSON has it: fields, and what follows from them."""
+    found = told.found
+    return {
+        "resolves_10_percent": found.resolves,
+        "agree": found.agree,
+        **{name: value for name, value in msgspec.structs.asdict(told).items() if name != "pairs"},
+        "cells": [
+            {
+                "mechanism": pair.cell.mechanism.name,
+                "mode": pair.cell.mode,
+                "agrees": pair.repeat.agrees,
+                **msgspec.structs.asdict(pair.repeat),
+            }
+            for pair in told.pairs
+        ],
+    }

@@ -1,0 +1,183 @@
+"""How well a cost repeats: its ratio to the control, and what two sweeps of one build say of it.
+
+The figure of a process is its cost over the control that frames it. Two sweeps agree on a cell
+where their intervals overlap. Of two honest 95 % intervals of one thing 99.5 % do, with 3 processes
+a side as with 12 (simulated), so that 95 % of cells is a promise that can be kept, and breaking it
+says that the processes of a sweep have more in common than their build. An overlap is no proof of
+equality: a real difference may hide in it. What is found is therefore told by a sharper rule, the
+gate's: processes in pairs, one of each sweep, and the lower 95 % bound of their ratio above 1. It
+calls 5 % of equal cells slower.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, median, stdev
+
+import msgspec
+
+from lra.verdict.ratio import SURE, Ratio, of_logarithms
+from lra.verdict.student import caution, power, quantile
+
+LONG = 1024
+"""Lengths from which on the width of intervals is stated."""
+POWER = 0.95
+"""Share of cells on which the smallest resolved difference is found."""
+TARGET = 0.1
+"""The difference that a machine should resolve."""
+AGREEMENT = 0.95
+"""Share of cells on which two sweeps of one build agree."""
+_WIDEST = 10.0
+"""Of differences that are looked at, as a logarithm: a factor of 22,000."""
+
+
+class Process(msgspec.Struct, frozen=True):
+    """What one process found, in seconds."""
+
+    cost: float
+    before: float
+    """The control, before the cost was taken."""
+    after: float
+
+    @property
+    def ratio(self) -> float:
+        """Return the cost over the geometric mean of the control before and after."""
+        return self.cost / math.sqrt(self.before * self.after)
+
+
+Processes = Mapping[int, Process]
+"""Of one cell in one sweep, by replicate."""
+
+
+class Repeat(msgspec.Struct, frozen=True):
+    """One cell in two sweeps."""
+
+    length: int
+    first: Ratio
+    """To the control."""
+    second: Ratio
+    between: Ratio
+    """The second over the first, in pairs."""
+    spread: float
+    """Standard deviation of the logarithms of the pairs' ratios."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the intervals of the two sweeps overlap."""
+        return not apart(self.first, self.second)
+
+    @property
+    def slower(self) -> bool:
+        """Whether the gate's rule calls the second sweep slower."""
+        pairs = self.between.pairs
+        margin = quantile(2 * SURE - 1, pairs - 1) * self.spread / math.sqrt(pairs)
+        return math.log(self.between.value) > margin
+
+
+class Repeatability(msgspec.Struct, frozen=True):
+    """What two sweeps of one build say of the machine."""
+
+    cells: int
+    agreeing: int
+    alarms: int
+    """Cells that the gate's rule calls slower, though they are equal."""
+    width: float | None
+    """Median width of the intervals at lengths of 1024 and more, as a share of the figure."""
+    smallest: float
+    """The smallest difference that is found, as a share: 0.1 is 10 %."""
+    smallest_of_most: float
+    """The same with as many pairs as one can ask for."""
+
+    @property
+    def agree(self) -> bool:
+        """Whether sweeps agree on 95 % of cells, the count rounded down."""
+        return self.agreeing >= math.floor(AGREEMENT * self.cells)
+
+    @property
+    def resolves(self) -> bool:
+        """Whether differences of 10 % are found, and sweeps of one build agree."""
+        return self.agree and self.smallest <= TARGET
+
+
+def to_control(processes: Processes) -> Ratio | None:
+    """Return the ratio of a cost to its control; None where no process has both.
+
+    A process of which a time is not positive is left out.
+    """
+    found = _ratios(processes)
+    return of_logarithms([math.log(ratio) for ratio in found.values()]) if found else None
+
+
+def apart(one: Ratio, other: Ratio) -> bool:
+    """Whether two ratios have intervals that do not overlap."""
+    if one.low is None or one.high is None or other.low is None or other.high is None:
+        return False
+    return one.high < other.low or other.high < one.low
+
+
+def median_width(ratios: Iterable[Ratio]) -> float | None:
+    """Return the median width of those intervals that there are, as a share of the figure."""
+    widths = [ratio.width for ratio in ratios if ratio.width is not None]
+    return median(widths) if widths else None
+
+
+def repeat(length: int, first: Processes, second: Processes) -> Repeat | None:
+    """Put two sweeps of one cell beside each other; None of fewer than two pairs."""
+    one, other = _ratios(first), _ratios(second)
+    pairs = [math.log(other[r] / one[r]) for r in sorted(one.keys() & other.keys())]
+    if len(pairs) < 2:
+        return None
+    return Repeat(
+        length=length,
+        first=of_logarithms([math.log(ratio) for ratio in one.values()]),
+        second=of_logarithms([math.log(ratio) for ratio in other.values()]),
+        between=of_logarithms(pairs),
+        spread=stdev(pairs),
+    )
+
+
+def repeatability(cells: Sequence[Repeat], most: int) -> Repeatability:
+    """Judge a machine by two sweeps of at least one cell; `most` pairs are all one can ask for."""
+    long = [ratio for c in cells if c.length >= LONG for ratio in (c.first, c.second)]
+    return Repeatability(
+        cells=len(cells),
+        agreeing=sum(cell.agrees for cell in cells),
+        alarms=sum(cell.slower for cell in cells),
+        width=median_width(long),
+        smallest=smallest(cells),
+        smallest_of_most=smallest(cells, most),
+    )
+
+
+def smallest(cells: Sequence[Repeat], pairs: int | None = None) -> float:
+    """Return the smallest difference that the gate's rule finds on 95 % of cells like these.
+
+    With `pairs` of processes each; None for as many as they had. Few pairs do not know a noise
+    well: every cell has the one that it showed, times what makes too low an estimate a matter of
+    one self-test in twenty. Half of the cells count as knowing it, for where some are noisier than
+    others it is on them that differences are missed. That cells seem to differ more than they do
+    makes the result a little larger still.
+    """
+    careful = caution(SURE, sum(cell.between.pairs - 1 for cell in cells) / 2)
+    low, high = 0.0, _WIDEST
+    for _ in range(25):
+        middle = (low + high) / 2
+        found = fmean(_power(middle, careful * c.spread, pairs or c.between.pairs) for c in cells)
+        low, high = (low, middle) if found >= POWER else (middle, high)
+    return math.expm1(high)
+
+
+def _power(difference: float, spread: float, pairs: int) -> float:
+    """Probability that so many pairs show a difference, a logarithm."""
+    if spread == 0:
+        return 1.0 if difference > 0 else 0.0
+    return power(SURE, pairs - 1, difference * math.sqrt(pairs) / spread)
+
+
+def _ratios(processes: Processes) -> dict[int, float]:
+    return {
+        replicate: process.ratio
+        for replicate, process in sorted(processes.items())
+        if min(process.cost, process.before, process.after) > 0
+    }

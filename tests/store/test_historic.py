@@ -1,0 +1,135 @@
+"""Records that earlier programs wrote: one of each kind and ending, kept as they were written.
+
+A new field needs a default, or these stop loading, and with them the stores that people have. A
+change that cannot be read so needs a new number of the schema, and a folder here that says what
+becomes of the old one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from lra.core.records import SCHEMA, Record, decode, encode
+from lra.report.render import render
+from lra.store import Store, StoreWarning
+
+HISTORIC = Path(__file__).parents[1] / "fixtures/records"
+NOW = sorted((HISTORIC / f"schema-{SCHEMA}").glob("*.json"))
+KINDS = {"quality", "baseline", "efficiency", "ceiling", "error", "verify", "show"}
+
+
+def test_every_schema_that_there_was_has_its_records() -> None:
+    assert {folder.name for folder in HISTORIC.iterdir()} == {
+        f"schema-{number}" for number in range(1, SCHEMA + 1)
+    }
+
+
+@pytest.mark.parametrize("file", NOW, ids=lambda file: file.stem)
+def test_a_record_of_this_schema_still_loads_whole(file: Path) -> None:
+    written = msgspec.json.decode(file.read_bytes())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = Store(file.parent).load(file.stem)
+    assert found is not None and found.id == file.stem
+    again = msgspec.json.decode(encode(found))
+    assert _lost(written, again) == []
+
+
+def test_there_is_one_of_every_kind_and_one_that_failed() -> None:
+    found = [decode(file.read_bytes()) for file in NOW]
+    assert {record.cell.__struct_config__.tag for record in found} == KINDS
+    assert {"ok"} < {record.status for record in found}
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (SCHEMA - 1, f"an older version wrote it .schema {SCHEMA - 1}, this one reads {SCHEMA}"),
+        (SCHEMA + 1, f"a newer version wrote it .schema {SCHEMA + 1}, this one reads {SCHEMA}"),
+    ],
+)
+def test_a_store_of_another_schema_gives_one_line_for_each_record(
+    number: int, words: str, tmp_path: Path
+) -> None:
+    for file in NOW:
+        # As a schema that really changed would have it: a field renamed.
+        data = msgspec.json.decode(file.read_bytes()) | {"schema": number}
+        data["ended"] = data.pop("seconds")
+        (tmp_path / file.name).write_bytes(msgspec.json.encode(data))
+    with pytest.warns(StoreWarning, match=words) as told:
+        assert Store(tmp_path).records() == []
+    assert [str(one.message).split()[1] for one in told] == [file.name for file in NOW]
+    assert all("\n" not in str(one.message) for one in told)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "place"),
+    [
+        (("seconds",), "missing required field `seconds`"),
+        (("status",), "missing required field `status`"),
+        (("cell", "machine"), r"missing required field `machine` - at `\$.cell`"),
+        (("cell", "mechanism", "hash"), r"missing required field `hash` - at `\$.cell.mechanism`"),
+        (("cell", "type"), r"at `\$.cell`"),
+    ],
+)
+def test_a_record_that_lacks_a_field_names_it(
+    lacking: tuple[str, ...], place: str, tmp_path: Path
+) -> None:
+    file = next(f for f in NOW if decode(f.read_bytes()).cell.__struct_config__.tag == "quality")
+    data: dict[str, Any] = msgspec.json.decode(file.read_bytes())
+    part = data
+    for name in lacking[:-1]:
+        part = part[name]
+    del part[lacking[-1]]
+    (tmp_path / file.name).write_bytes(msgspec.json.encode(data))
+    with pytest.warns(StoreWarning, match=rf"{file.name} is left out.*{place}.*run its cell again"):
+        assert Store(tmp_path).records() == []
+
+
+@pytest.mark.parametrize("data", [b"[1, 2]", b"null", b"3", b'{"schema": "one"}', b"{}"])
+def test_json_that_is_no_record_does_not_fit_and_is_not_called_cut_off(
+    data: bytes, tmp_path: Path
+) -> None:
+    (tmp_path / "abc.json").write_bytes(data)
+    with pytest.warns(StoreWarning, match=r"abc\.json is left out: it does not fit the schema"):
+        assert Store(tmp_path).records() == []
+
+
+def test_a_report_is_made_of_what_can_be_read(tmp_path: Path) -> None:
+    place = tmp_path / "store"
+    shutil.copytree(HISTORIC / f"schema-{SCHEMA}", place)
+    other = msgspec.json.decode(NOW[0].read_bytes()) | {"schema": SCHEMA + 1, "status": "new"}
+    (place / NOW[0].name).write_bytes(msgspec.json.encode(other))
+    with pytest.warns(StoreWarning, match="update this installation"):
+        found: list[Record] = Store(place).records()
+    assert len(found) == len(NOW) - 1
+    assert render(found, [], tmp_path / "out", title="old").page.is_file()
+
+
+def _lost(before: Any, after: Any, place: str = "$") -> list[str]:
+    """Where something written is not there any more; what stands at its default need not be."""
+    if isinstance(before, dict):
+        return [
+            lost
+            for name, value in before.items()
+            for lost in (
+                [f"{place}.{name}"]
+                if name not in after
+                else _lost(value, after[name], f"{place}.{name}")
+            )
+        ]
+    if isinstance(before, list):
+        if len(before) != len(after):
+            return [place]
+        return [
+            lost
+            for n, pair in enumerate(zip(before, after, strict=True))
+            for lost in _lost(*pair, f"{place}[{n}]")
+        ]
+    return [] if before == after else [place]
