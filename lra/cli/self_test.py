@@ -98,7 +98,7 @@ def measure(device: Literal["cpu", "cuda"], rounds: int) -> list[Record]:
     with tempfile.TemporaryDirectory() as folder, ForkServer() as server:
         jobs = plan(spec)
         place = Store(Path(folder))
-        with place.writing(), closing(watcher(len(jobs), quiet=False)) as watch:
+        with place.writing(), closing(watcher(jobs, quiet=False)) as watch:
             pool = Pool(place, server, slots=1, watcher=watch)
             try:
                 return list(pool.run(jobs))
