@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 from lra.report.answer import answer, summary
 from lra.report.capabilities import capabilities
 from lra.report.efficiency import EfficiencyTables, efficiency_tables
+from lra.report.energy import why_no_energy
 from lra.report.error import ErrorTables, error_tables
 from lra.report.gallery import gallery
 from lra.report.plots_cost import cost_figure
@@ -123,6 +124,7 @@ def _costs(costs: Sequence[EfficiencyTables], selection: Selection, known: Looks
             ("crossover", "Crossover", (one.setting,), _there([one.crossover])),
             ("limit", "Share of the machine's limit", (), one.limit),
             ("decoding", "Decoding", one.exactness, one.decoding),
+            ("energy", "Energy", (one.setting,), (*one.energy.values(), *one.net_energy.values())),
         ):
             if found:
                 place = f"{id}{which.replace(' ', '-')}"
@@ -179,4 +181,5 @@ def _protocol(quality: Sequence[QualityTable], selection: Selection) -> list[Sec
     tables = [
         table for one in quality for table in (protocol_table(one), parameter_table(one, selection))
     ]
-    return [Section("protocol", "Protocol", measuring(selection), tuple(tables))]
+    told = (*measuring(selection), *why_no_energy(selection.entries))
+    return [Section("protocol", "Protocol", told, tuple(tables))]
