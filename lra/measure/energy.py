@@ -77,10 +77,11 @@ def _found(
 ) -> dict[str, Metric]:
     """The metrics; `why` is of those that are None."""
 
-    def metric(value: float | None, unit: str, better: Literal["lower", "neither"]) -> Metric:
-        return Metric(
-            value=value, unit=unit, better=better, why_null=why if value is None else None
-        )
+    def metric(
+        value: float | None, unit: Literal["J", "s", "W"], better: Literal["lower", "neither"]
+    ) -> Metric:
+        null = why if value is None else None
+        return Metric(value=value, unit=unit, better=better, why_null=null)
 
     return {
         "energy": metric(energy, "J", "lower"),

@@ -10,6 +10,7 @@ from lra.report.capabilities import capabilities
 from lra.report.efficiency import EfficiencyTables, efficiency_tables
 from lra.report.energy import why_no_energy
 from lra.report.error import ErrorTables, error_tables
+from lra.report.estimate import Assumptions, estimate_tables, no_estimate
 from lra.report.gallery import gallery
 from lra.report.plots_cost import cost_figure
 from lra.report.plots_error import error_figure
@@ -37,8 +38,11 @@ def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
     return answer(selection, quality, costs, errors), summary(quality, costs, errors)
 
 
-def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
+def assemble(
+    selection: Selection, title: str, assumed: Assumptions | None = None
+) -> tuple[Report, Table | None]:
     """Return the report, and the small table to print beside its answer."""
+    assumed = assumed or Assumptions()
     if not any(kept.origin == "run" for kept in selection.kept):
         alone = _there(
             [capabilities(selection.checks, selection.reference_checks), gallery(selection.shown)]
@@ -57,12 +61,12 @@ def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
     )
     sections = [
         *_quality(quality, selection, known),
-        *_costs(here, selection, known),
+        *_costs(here, selection, known, assumed),
         *_tradeoff(quality, costs, selection, known),
         *_errors(errors, known),
         *_elsewhere(elsewhere),
         *_not_ok(selection),
-        *_protocol(quality, selection),
+        *_protocol(quality, selection, assumed),
         *_there(
             [capabilities(selection.checks, selection.reference_checks), gallery(selection.shown)]
         ),
@@ -97,7 +101,9 @@ def _quality(quality: Sequence[QualityTable], selection: Selection, known: Looks
     ]
 
 
-def _costs(costs: Sequence[EfficiencyTables], selection: Selection, known: Looks) -> list[Section]:
+def _costs(
+    costs: Sequence[EfficiencyTables], selection: Selection, known: Looks, assumed: Assumptions
+) -> list[Section]:
     if not costs:
         return [Section("latency", "Latency and memory", ("None was measured in this run.",))]
     differences, sections = trained_and_timed(selection.entries), []
@@ -119,12 +125,17 @@ def _costs(costs: Sequence[EfficiencyTables], selection: Selection, known: Looks
                     _there([cost_figure(one, metric, known)]),
                 )
             )
+        energy = (
+            *one.energy.values(),
+            *one.net_energy.values(),
+            *estimate_tables(one.energy, assumed),
+        )
         for id, title, text, found in (
             ("growth", "Growth", (one.setting,), _there([one.growth])),
             ("crossover", "Crossover", (one.setting,), _there([one.crossover])),
             ("limit", "Share of the machine's limit", (), one.limit),
             ("decoding", "Decoding", one.exactness, one.decoding),
-            ("energy", "Energy", (one.setting,), (*one.energy.values(), *one.net_energy.values())),
+            ("energy", "Energy", (one.setting,), energy),
         ):
             if found:
                 place = f"{id}{which.replace(' ', '-')}"
@@ -177,9 +188,15 @@ def _not_ok(selection: Selection) -> list[Section]:
     return [Section("not-ok", "Cells that are not ok", tables=(table,))]
 
 
-def _protocol(quality: Sequence[QualityTable], selection: Selection) -> list[Section]:
+def _protocol(
+    quality: Sequence[QualityTable], selection: Selection, assumed: Assumptions
+) -> list[Section]:
     tables = [
         table for one in quality for table in (protocol_table(one), parameter_table(one, selection))
     ]
-    told = (*measuring(selection), *why_no_energy(selection.entries))
+    told = (
+        *measuring(selection),
+        *why_no_energy(selection.entries),
+        *no_estimate(selection.entries, assumed),
+    )
     return [Section("protocol", "Protocol", told, tuple(tables))]
