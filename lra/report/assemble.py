@@ -24,6 +24,7 @@ from lra.report.select import Selection
 from lra.report.settings import in_words, trained_and_timed
 from lra.report.style import Looks, looks
 from lra.report.table import Report, Section, Table
+from lra.report.words import apart
 
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
 _Item = TypeVar("_Item")
@@ -107,8 +108,9 @@ def _costs(
     if not costs:
         return [Section("latency", "Latency and memory", ("None was measured in this run.",))]
     differences, sections = trained_and_timed(selection.entries), []
-    for number, one in enumerate(costs, start=1):
-        which = "" if len(costs) == 1 else f" {number}"
+    names = apart([one.parts for one in costs])
+    for number, (one, name) in enumerate(zip(costs, names, strict=True), start=1):
+        place, which = (f"-{number}", f": {name}") if name else ("", "")
         parts: list[tuple[Literal["latency", "memory"], dict[str, Table]]] = [
             ("latency", one.latency),
             ("memory", one.memory),
@@ -118,7 +120,7 @@ def _costs(
         for metric, tables in parts:
             sections.append(
                 Section(
-                    f"{metric}{which.replace(' ', '-')}",
+                    f"{metric}{place}",
                     f"{metric.capitalize()}{which}",
                     (one.setting, *notes),
                     tuple(tables.values()),
@@ -138,8 +140,7 @@ def _costs(
             ("energy", "Energy", (one.setting,), energy),
         ):
             if found:
-                place = f"{id}{which.replace(' ', '-')}"
-                sections.append(Section(place, f"{title}{which}", text, found))
+                sections.append(Section(f"{id}{place}", f"{title}{which}", text, found))
     return sections
 
 
@@ -158,7 +159,7 @@ def _errors(errors: Sequence[ErrorTables], known: Looks) -> list[Section]:
     return [
         Section(
             "error" if len(errors) == 1 else f"error-{one.number}",
-            "Error" if len(errors) == 1 else one.section,
+            one.section,
             (one.setting,),
             tuple(one.tables.values()),
             _there([error_figure(one, known)]),
@@ -170,14 +171,15 @@ def _errors(errors: Sequence[ErrorTables], known: Looks) -> list[Section]:
 def _elsewhere(costs: Sequence[EfficiencyTables]) -> list[Section]:
     """Reference timings of other machine classes or builds, apart from the run's."""
     text = "Reference rows, measured elsewhere or with another build. Compare ratios, never times."
+    names = apart([one.parts for one in costs])
     return [
         Section(
             f"reference-{number}",
-            "Reference timings" if len(costs) == 1 else f"Reference timings {number}",
+            f"Reference timings: {name}" if name else "Reference timings",
             (text, one.setting),
             (*one.latency.values(), *one.memory.values()),
         )
-        for number, one in enumerate(costs, start=1)
+        for number, (one, name) in enumerate(zip(costs, names, strict=True), start=1)
     ]
 
 

@@ -48,6 +48,8 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     machine: str
     level: str
     batch: int
+    parts: tuple[str, ...]
+    """What sets them apart from other tables, in words."""
     setting: str
     """All that the tables share, in a sentence."""
     reference_only: bool
@@ -107,10 +109,13 @@ def _tables(
     what = {"attention": "the attention alone", "model": f"a model of {first.task}"}.get(
         first.level, f"one {first.level}"
     )
-    setting = (
-        f"{first.machine}, {count(first.threads, 'thread')}, torch {first.torch}: "
-        f"{what}, {first.direction}, batch {first.batch}, "
-        f"{count(first.heads or 0, 'head')} of width {first.head_width}, {first.dtype}."
+    where = (first.machine, count(first.threads, "thread"), f"torch {first.torch}")
+    asked = (
+        what,
+        first.direction,
+        f"batch {first.batch}",
+        f"{count(first.heads or 0, 'head')} of width {first.head_width}",
+        first.dtype,
     )
 
     columns = derived_columns(group, memory)
@@ -135,7 +140,8 @@ def _tables(
         machine=first.machine,
         level=first.level,
         batch=first.batch or 1,
-        setting=setting,
+        parts=(*asked, *where, f"scale {first.scale}"),
+        setting=f"{', '.join(where)}: {', '.join(asked)}.",
         reference_only=all(e.origin == "reference" for e in group),
         latency=by_mode("latency", "latency"),
         memory=by_mode(memory, "memory"),

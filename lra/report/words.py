@@ -91,6 +91,20 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
+def apart(settings: Sequence[Sequence[str]]) -> list[str]:
+    """Return of each of several settings the parts that not all share, numbered where some still
+    are alike: `batch 4, bfloat16`. Of one alone an empty text."""
+    names = [
+        ", ".join(part for part in own if not all(part in other for other in settings))
+        for own in settings
+    ]
+    alike = [names[:n].count(name) + 1 for n, name in enumerate(names)]
+    return [
+        name if names.count(name) == 1 else f"{name} ({n})" if name else f"{n}"
+        for name, n in zip(names, alike, strict=True)
+    ]
+
+
 def listing(parts: Sequence[str]) -> str:
     """Return `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

@@ -231,3 +231,12 @@ def test_plots_of_an_earlier_report_do_not_stay(tmp_path: Path) -> None:
     (tmp_path / "plots" / "old.svg").write_text("")
     render([], [], tmp_path, title="x")
     assert list((tmp_path / "plots").iterdir()) == []
+
+
+def test_sections_of_several_settings_are_named_by_what_differs(tmp_path: Path) -> None:
+    records = [efficiency("linear", n, batch=b) for n in (512, 1024) for b in (1, 4)]
+    told = render(records, [], tmp_path, title="two").page.with_name("report.md").read_text("utf-8")
+    for batch in (1, 4):
+        assert f"## Latency: batch {batch}\n" in told and f"## Memory: batch {batch}\n" in told
+    page = (tmp_path / "index.html").read_text("utf-8")
+    assert '<section id="latency-1">' in page and '<section id="latency-2">' in page
