@@ -12,7 +12,8 @@ from lra.report.energy import why_no_energy
 from lra.report.error import ErrorTables, error_tables
 from lra.report.estimate import Assumptions, estimate_tables, no_estimate
 from lra.report.gallery import gallery
-from lra.report.plots_cost import cost_figure
+from lra.report.plots_cost import cost_figure, decode_figure
+from lra.report.plots_crossover import crossover_figure
 from lra.report.plots_error import error_figure
 from lra.report.plots_learning import learning_figure
 from lra.report.plots_quality import quality_figure
@@ -132,15 +133,18 @@ def _costs(
             *one.net_energy.values(),
             *estimate_tables(one.energy, assumed),
         )
-        for id, title, text, found in (
-            ("growth", "Growth", (one.setting,), _there([one.growth])),
-            ("crossover", "Crossover", (one.setting,), _there([one.crossover])),
-            ("limit", "Share of the machine's limit", (), one.limit),
-            ("decoding", "Decoding", one.exactness, one.decoding),
-            ("energy", "Energy", (one.setting,), energy),
+        crossings, decoding = crossover_figure(one, known), decode_figure(one, known)
+        for id, title, text, found, figure in (
+            ("growth", "Growth", (one.setting,), _there([one.growth]), None),
+            ("crossover", "Crossover", (one.setting,), _there([one.crossover]), crossings),
+            ("limit", "Share of the machine's limit", (), one.limit, None),
+            ("decoding", "Decoding", one.exactness, one.decoding, decoding),
+            ("energy", "Energy", (one.setting,), energy, None),
         ):
             if found:
-                sections.append(Section(f"{id}{place}", f"{title}{which}", text, found))
+                sections.append(
+                    Section(f"{id}{place}", f"{title}{which}", text, found, _there([figure]))
+                )
     return sections
 
 

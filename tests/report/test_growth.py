@@ -211,6 +211,6 @@ def test_two_lengths_have_no_section_and_another_machine_has_its_own() -> None:
         "Growth: Other CPU 1, 8 cores",
     ]
     assert [title for title in titles if title.startswith("Cross")] == [
-        "Crossover 1",
-        "Crossover 2",
+        "Crossover: Example CPU 9000, 2 cores",
+        "Crossover: Other CPU 1, 8 cores",
     ]
