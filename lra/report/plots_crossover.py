@@ -111,6 +111,8 @@ def _caption(panels: Sequence[_Panel]) -> str:
             f" Shaded: {EXACT} ran out of memory, so that there is no ratio; what has a figure "
             "there costs less."
         )
+    if any(line.crossing.text.startswith("!") for panel in panels for line in panel.named):
+        told += " !: the machine was busy during some of the timings."
     if any(line.row.origin == "reference" for panel in panels for line in panel.lines):
         told += " Hollow: reference."
     return told

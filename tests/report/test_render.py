@@ -62,6 +62,7 @@ def _digest(out: Path) -> dict[str, str]:
 def test_every_file_is_written_and_the_terminal_gets_its_lines(rendered: Rendered) -> None:
     assert sorted(_digest(rendered.page.parent)) == [
         "index.html",
+        "plots/crossover-1.svg",
         "plots/latency-1.svg",
         "plots/learning-1.svg",
         "plots/memory-1.svg",
@@ -113,9 +114,9 @@ def test_every_drawing_has_an_alternative_in_words(rendered: Rendered) -> None:
         value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")
     ]
     swatches = page.attributes.count(("svg", "aria-hidden", "true"))
-    assert page.tags["svg"] - swatches == len(drawings) == 6
-    assert all("sdpa" in words for words in drawings[:5])
-    assert "16 positions: 28.9 % of 16" in drawings[5]
+    assert page.tags["svg"] - swatches == len(drawings) == 7
+    assert all("sdpa" in words for words in drawings[:6])
+    assert "16 positions: 28.9 % of 16" in drawings[6]
 
 
 def test_both_machines_are_named_and_their_times_apart(rendered: Rendered) -> None:
