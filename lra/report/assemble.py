@@ -16,6 +16,7 @@ from lra.report.plots_cost import cost_figure, decode_figure
 from lra.report.plots_crossover import crossover_figure
 from lra.report.plots_error import error_figure
 from lra.report.plots_learning import learning_figure
+from lra.report.plots_limit import limit_figure
 from lra.report.plots_quality import quality_figure
 from lra.report.plots_tradeoff import tradeoff_figure
 from lra.report.protocol import parameter_table, protocol_table
@@ -133,11 +134,13 @@ def _costs(
             *one.net_energy.values(),
             *estimate_tables(one.energy, assumed),
         )
+        limits = (*one.limit, *_there([one.declared]))
+        shares = limit_figure(one.limit, known)
         crossings, decoding = crossover_figure(one, known), decode_figure(one, known)
         for id, title, text, found, figure in (
             ("growth", "Growth", (one.setting,), _there([one.growth]), None),
             ("crossover", "Crossover", (one.setting,), _there([one.crossover]), crossings),
-            ("limit", "Share of the machine's limit", (), one.limit, None),
+            ("limit", "Share of the machine's limit", one.agreement, limits, shares),
             ("decoding", "Decoding", one.exactness, one.decoding, decoding),
             ("energy", "Energy", (one.setting,), energy, None),
         ):

@@ -15,6 +15,7 @@ from lra.report.energy import BOARD, NET, energies
 from lra.report.entries import PEAK_MEMORY, Entry, Origin
 from lra.report.growth import growth_table
 from lra.report.limit import Ceilings, limit_table
+from lra.report.operations import declared_operations
 from lra.report.rows import ANCHORS, EXACT, NO_MIXING, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
@@ -62,6 +63,10 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     """By mode, of modes where some was measured."""
     net_energy: dict[str, Table]
     """Less what the idle board takes."""
+    declared: Table | None
+    """Operations that are declared over those counted, where they differ."""
+    agreement: tuple[str, ...]
+    """On those where they do not, in sentences."""
     decoding: tuple[Table, ...]
     """Prompt and state, where decoding was measured."""
     exactness: tuple[str, ...]
@@ -136,6 +141,9 @@ def _tables(
         }
 
     own = energies(group)
+    declared, agreement = declared_operations(
+        f"declared-{number}", call_words("forward"), [e for e in group if e.mode == "forward"]
+    )
     return EfficiencyTables(
         machine=first.machine,
         level=first.level,
@@ -160,6 +168,8 @@ def _tables(
         ),
         energy=spent("energy", "energy"),
         net_energy=spent(NET, "net-energy"),
+        declared=declared,
+        agreement=agreement,
         decoding=tuple(
             _table(f"{noun}-{number}", metric, "decode", group, busy if metric in _TIMES else ())
             for metric, noun in (("prefill", "prefill"), ("state_bytes", "state"))
