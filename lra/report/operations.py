@@ -41,8 +41,8 @@ def declared_operations(
     if agreeing:
         which = f"{len(agreeing)} of {len(agreeing | off)}" if off else f"all {len(agreeing)}"
         sentences.append(
-            f"The operations counted in a {call} are those that mechanisms declare by a formula, at "
-            f"every length: of {which} compared."
+            f"The operations counted in a {call} are those that mechanisms declare by a formula, "
+            f"at every length: of {which} compared."
         )
     without = sorted({e.label for e in declared} - off - agreeing)
     if without:
