@@ -15,6 +15,7 @@ from lra.report.gallery import gallery
 from lra.report.plots_cost import cost_figure, decode_figure
 from lra.report.plots_crossover import crossover_figure
 from lra.report.plots_error import error_figure
+from lra.report.plots_error_scale import error_scale_figure
 from lra.report.plots_learning import learning_figure
 from lra.report.plots_limit import limit_figure
 from lra.report.plots_quality import quality_figure
@@ -169,7 +170,7 @@ def _errors(errors: Sequence[ErrorTables], known: Looks) -> list[Section]:
             one.section,
             (one.setting,),
             tuple(one.tables.values()),
-            _there([error_figure(one, known)]),
+            _there([error_figure(one, known), error_scale_figure(one, known)]),
         )
         for one in errors
     ]

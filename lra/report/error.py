@@ -13,6 +13,7 @@ import msgspec
 
 from lra.report.configs import in_force, told_apart
 from lra.report.entries import ERRORS, Entry, Origin
+from lra.report.error_scale import ScaleCurve, scale_curves
 from lra.report.rows import EXACT, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table, sorted_groups
@@ -54,6 +55,8 @@ class ErrorTables(msgspec.Struct, frozen=True):
     """That of the curves, the longest."""
     curves: dict[float, tuple[Curve, ...]]
     """By input scale; of what was measured at two budgets or more."""
+    by_scale: tuple[ScaleCurve, ...]
+    """At the largest budgets, of what was measured at two input scales or more."""
 
 
 def error_tables(selection: Selection) -> list[ErrorTables]:
@@ -116,20 +119,29 @@ def _tables(
     first, longest = group[0], max(e.length for e in group)
     scales = sorted({e.input_scale or 0.0 for e in group})
     by_scale = {s: [e for e in group if (e.input_scale or 0.0) == s] for s in scales}
+    tables = {
+        scale: _table(f"error-{place}-{number}", scale, own)
+        for place, (scale, own) in enumerate(by_scale.items(), start=1)
+    }
+    # The last table that has a row knows it: every scale may have rows of its own.
+    rows = {(r.origin, r.label): r for table in tables.values() for r in table.rows}
     return ErrorTables(
         number=number,
         section=section,
         setting=f"The attention alone, {', '.join(_parts(first))}, untrained.",
         dtype=first.dtype,
-        tables={
-            scale: _table(f"error-{place}-{number}", scale, own)
-            for place, (scale, own) in enumerate(by_scale.items(), start=1)
-        },
+        tables=tables,
         length=longest,
         curves={
             scale: tuple(_curves([e for e in own if e.length == longest], laws))
             for scale, own in by_scale.items()
         },
+        by_scale=scale_curves(
+            [*rows.values()],
+            [e for e in group if e.length == longest],
+            laws,
+            ROUNDING[first.dtype],
+        ),
     )
 
 
