@@ -35,7 +35,10 @@ _QUANTITIES = {
     ),
     "state_bytes": ("State kept after the prompt", "Bytes of its tensors"),
     "energy": ("Energy of a {call}", "Mean over the calls of two seconds"),
-    NET: ("Energy of a {call}, net of the idle board", "The same less idle power times its time"),
+    NET: (
+        "Energy of a {call}, net of the idle board",
+        "Mean energy less idle power times the time of a call there",
+    ),
 }
 """Title and what is quoted, by metric."""
 _TIMES = ("latency", "prefill")

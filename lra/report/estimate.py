@@ -59,11 +59,13 @@ def estimate_tables(energy: Mapping[str, Table], stated: Assumptions) -> list[Ta
 def _table(energy: Table, stated: Assumptions) -> Table:
     # `Energy of a training step, in mJ`
     call = energy.title.removeprefix("Energy of a ").rpartition(", in ")[0]
-    what = "cost" if stated.grams is None else "g of CO2e"
+    calls = f"a million {call}{'es' if call.endswith('s') else 's'}"
     below = stated.grams is not None and stated.price is not None
     return Table(
         id=f"estimate-{energy.id}",
-        title=f"Estimate: {what} of a million times a {call}",
+        title=f"Estimate: cost of {calls}"
+        if stated.grams is None
+        else f"Estimate: CO2e of {calls}, in g",
         caption="Estimated, not measured: the board's whole energy of the call, as above, times "
         f"{' and '.join(stated.stated)}, as stated when this report was made."
         + (" Below: the cost." if below else ""),

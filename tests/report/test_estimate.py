@@ -36,7 +36,7 @@ def test_a_million_calls_of_3_6_joules_take_a_kilowatt_hour() -> None:
     (linear, exact) = (row.cells[0] for row in table.rows)
     assert (linear.text, linear.note) == ("400", "0.30")
     assert (exact.text, exact.note, exact.value) == ("4000", "3.0", pytest.approx(4000.0))
-    assert table.title == "Estimate: g of CO2e of a million times a forward pass"
+    assert table.title == "Estimate: CO2e of a million forward passes, in g"
     assert "not measured" in table.caption
     assert "400 g of CO2e per kWh and a price of 0.3 per kWh" in table.caption
 
@@ -46,7 +46,7 @@ def test_each_assumption_alone_and_none() -> None:
     (grams,) = estimates(Assumptions(grams=400.0), *records)
     assert (grams.rows[0].cells[0].text, grams.rows[0].cells[0].note) == ("400", "")
     (price,) = estimates(Assumptions(price=0.3), *records)
-    assert price.title == "Estimate: cost of a million times a forward pass"
+    assert price.title == "Estimate: cost of a million forward passes"
     assert (price.rows[0].cells[0].text, price.rows[0].cells[0].note) == ("0.30", "")
     assert estimates(None, *records) == [] == estimates(Assumptions(), *records)
 
