@@ -64,6 +64,17 @@ class Layer(nn.Module, ABC):
         """Return the law by which it comes near softmax attention; None where it has none."""
         return None
 
+    @classmethod
+    def predicted_error(
+        cls, config: MechanismConfig, *, head_width: int, input_scale: float, causal: bool = False
+    ) -> float | None:
+        """Return the relative error of the output against softmax attention that theory predicts.
+
+        Of many keys, queries and keys N(0, 1) times `input_scale`, values N(0, 1); root of the mean
+        square. None where nothing is predicted.
+        """
+        return None
+
     @property
     def borders(self) -> tuple[int, ...]:
         """Lengths at which the computation takes another course, such as those of its blocks."""

@@ -105,6 +105,39 @@ class Performer(Attention):
         budgets = (128, 256, 512)
         return Convergence(tuple((r, PerformerConfig(features=r)) for r in budgets))
 
+    @classmethod
+    def predicted_error(
+        cls, config: MechanismConfig, *, head_width: int, input_scale: float, causal: bool = False
+    ) -> float | None:
+        """Return the error of positive features to first order in 1 / sqrt(R); None where it has no
+        mean square, as queries and keys are too large.
+
+        A weight exp(x.y_j) is estimated as that times 1 + e_j, where
+        E e_j e_l = (exp((x + y_j).(x + y_l)) - 1) / R for independent draws: with j = l it is lemma
+        2 of the paper. Ours, what that does to the normalised output: with p the softmax weights it
+        is off by the sum of p_j (e_j - sum of p_l e_l) v_j. Under p, keys N(0, t) are N(t x, t),
+        under its square N(2 t x, t), so that all means are of Gaussian vectors. Draws orthogonal in
+        blocks err a little less.
+        """
+        assert isinstance(config, PerformerConfig)
+        if causal or config.kernel != "softmax" or config.norms != "chi" or config.parity != "none":
+            return None
+        t = input_scale**2 / head_width**0.5
+        one, two = 1 + t, 1 + 2 * t
+        # Of one coordinate of x, weighted by what its row is of the exact output's square.
+        spread = t / (1 - 2 * t**2) if 2 * t**2 < 1 else float("inf")
+        moments = []
+        for a, b, same in ((two, two, True), (two, one, False), (one, one, False)):
+            # Variances and covariance of a x + noise and b x + noise, of variance t each.
+            first, second = a**2 * spread + t, b**2 * spread + t
+            shared = a * b * spread + (t if same else 0.0)
+            finite = (1 - shared) ** 2 - first * second
+            if shared >= 1.0 or finite <= 0.0:
+                return None
+            moments.append(finite ** (-head_width / 2))
+        own, crossed, rest = moments
+        return float(((own - 2 * crossed + rest) / config.features) ** 0.5)
+
     @property
     def borders(self) -> tuple[int, ...]:
         """Those of the causal form's chunks."""

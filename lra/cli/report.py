@@ -11,6 +11,7 @@ from lra.cli import flags
 
 if TYPE_CHECKING:
     from lra.core.records import Record
+    from lra.report.estimate import Assumptions
     from lra.report.render import Findings, Rendered
     from lra.store import Store
 
@@ -23,25 +24,44 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     help="Default: reports/<name of the store>.",
 )
-def command(store: Path, out: Path | None) -> None:
+@click.option(
+    "--grid-intensity",
+    type=float,
+    metavar="GRAMS",
+    help="CO2e per kWh of your electricity: adds an estimate to measured energy.",
+)
+@click.option(
+    "--price",
+    type=float,
+    metavar="AMOUNT",
+    help="Of a kWh, any currency: adds an estimate of cost.",
+)
+def command(
+    store: Path, out: Path | None, grid_intensity: float | None, price: float | None
+) -> None:
     """Write index.html, report.md, report.csv and the plots of a store's records."""
     from lra.core.errors import UsageError
+    from lra.report.estimate import Assumptions
     from lra.store import Store
 
+    assumed = Assumptions(grid_intensity, price)
     place = Store(store)
     if not place.path.is_dir():
         raise UsageError(f"no store at '{store}'; run cells first, or name a folder of records")
-    rendered = render_store(place, out)
+    rendered = render_store(place, out, assumed)
     echo_findings(rendered.findings)
     click.echo(f"report: {rendered.page}")
 
 
-def render_store(store: Store, out: Path | None = None) -> Rendered:
+def render_store(
+    store: Store, out: Path | None = None, assumed: Assumptions | None = None
+) -> Rendered:
     """Render a store beside the reference records into `out` (default: reports/<its name>)."""
     from lra.report.render import render
 
     name = store.path.resolve().name
-    return render(store.records(), reference(), out or Path("reports") / name, title=name)
+    folder = out or Path("reports") / name
+    return render(store.records(), reference(), folder, title=name, assumed=assumed)
 
 
 def echo_findings(findings: Findings) -> None:

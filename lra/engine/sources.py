@@ -24,7 +24,8 @@ _PLAIN = tuple(
 DECLARED = ("operations", "projection_operations", "pair_operations", "pairs_in_parts")
 """What of a mechanism says how much it computes; no result depends on it."""
 
-PROOFS = (*DECLARED, "oracle", "reference", "support", "convergence", "exact_at")
+_LAWS = ("convergence", "predicted_error", "exact_at")
+PROOFS = (*DECLARED, *_LAWS, "oracle", "reference", "support")
 """What of a mechanism no training and no timing asks for: the others are for `lra verify`."""
 
 

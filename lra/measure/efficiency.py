@@ -24,7 +24,7 @@ from lra.measure.decode import prepare_decode
 from lra.measure.energy import measure_energy
 from lra.measure.latency import HostStopwatch, Stopwatch, cuda_stopwatch, measure_latency
 from lra.measure.nvml import Board, board
-from lra.measure.operations import count_operations
+from lra.measure.operations import count_operations, declared_operations
 from lra.measure.tensors import tensor_peak
 
 PREFILL_SHARE = 0.5
@@ -126,6 +126,7 @@ def _measure(
         operations = count_operations(call, between=between)
     between()
     metrics["operations"] = Metric(value=float(operations), unit="count", better="lower")
+    metrics["declared_operations"] = declared_operations(cell, subject.module)
     if device.type == "cpu":
         peak = tensor_peak(call, between=between)
         metrics["peak_tensor_bytes"] = Metric(value=float(peak), unit="B", better="lower")

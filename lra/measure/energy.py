@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol
 
 from lra.core.records import Metric
 
@@ -42,12 +42,13 @@ def measure_energy(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Metric]:
-    """Return `energy`, of one call, and `idle_power`, both None where `counter` is a reason.
+    """Return `energy` and `energy_seconds`, energy and time of one call in the window, and
+    `idle_power`; all None where `counter` is a reason.
 
     `between`, which runs after each call, is in the window: on a device it is next to nothing.
     """
     if isinstance(counter, str):
-        return {"energy": _energy(None, counter), "idle_power": _power(None, counter)}
+        return _found(None, None, None, counter)
     synchronize()
     started, before = now(), counter.joules()
     sleep(idle_seconds)
@@ -63,19 +64,28 @@ def measure_energy(
             between()
         synchronize()
         calls += block
-    spent = counter.joules() - before
+    spent, each = counter.joules() - before, elapsed / calls
     if counter.shared():
-        why = "other processes computed on the device meanwhile"
-        return {"energy": _energy(None, why), "idle_power": _power(None, why)}
+        return _found(None, None, None, "other processes computed on the device meanwhile")
     if spent <= 0.0:
-        why = f"the counter did not move in {seconds:g} s"
-        return {"energy": _energy(None, why), "idle_power": _power(idle, None)}
-    return {"energy": _energy(spent / calls, None), "idle_power": _power(idle, None)}
+        return _found(None, each, idle, f"the counter did not move in {seconds:g} s")
+    return _found(spent / calls, each, idle, None)
 
 
-def _energy(value: float | None, why: str | None) -> Metric:
-    return Metric(value=value, unit="J", better="lower", why_null=why)
+def _found(
+    energy: float | None, each: float | None, idle: float | None, why: str | None
+) -> dict[str, Metric]:
+    """The metrics; `why` is of those that are None."""
 
+    def metric(
+        value: float | None, unit: Literal["J", "s", "W"], better: Literal["lower", "neither"]
+    ) -> Metric:
+        null = why if value is None else None
+        return Metric(value=value, unit=unit, better=better, why_null=null)
 
-def _power(value: float | None, why: str | None) -> Metric:
-    return Metric(value=value, unit="W", better="neither", why_null=why)
+    return {
+        "energy": metric(energy, "J", "lower"),
+        # Not the latency: calls here do not wait for each other, nor for a cache to be flushed.
+        "energy_seconds": metric(each, "s", "lower"),
+        "idle_power": metric(idle, "W", "neither"),
+    }

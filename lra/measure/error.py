@@ -100,6 +100,7 @@ def measure_error(
             "training_mode": False,
             "threads": torch.get_num_threads(),
             **predicted(mechanism, config),
+            **predicted_error(cell, mechanism, config),
         },
     )
 
@@ -113,6 +114,17 @@ def relative_error(found: Tensor, exact: Tensor) -> Metric:
     if not torch.isfinite(torch.tensor(error)):
         return Metric(value=None, unit="ratio", why_null=f"it is {error}")
     return Metric(value=error, unit="ratio")
+
+
+def predicted_error(
+    cell: ErrorCell, mechanism: type[Layer], config: MechanismConfig
+) -> dict[str, float]:
+    """Return the error that theory predicts for a cell's inputs; nothing where it predicts none."""
+    causal = cell.direction == "causal"
+    found = mechanism.predicted_error(
+        config, head_width=cell.head_width, input_scale=cell.input_scale, causal=causal
+    )
+    return {} if found is None else {"predicted_error": found}
 
 
 def predicted(mechanism: type[Layer], config: MechanismConfig) -> dict[str, Any]:

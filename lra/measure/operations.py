@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import (
     flop_registry,
@@ -19,6 +20,11 @@ from torch.utils.flop_counter import (
     sdpa_flop_count,
     shape_wrapper,
 )
+
+from attention_impls.contract import Layer
+from lra.core.cells import EfficiencyCell
+from lra.core.errors import UnsupportedError
+from lra.core.records import Metric
 
 _Shape = Sequence[int]
 
@@ -32,6 +38,24 @@ def count_operations(
         call()
     total: int = counter.total
     return total
+
+
+def declared_operations(cell: EfficiencyCell, module: nn.Module) -> Metric:
+    """Return what a layer declares of a cell's call: by formula, nothing runs."""
+    value, why = None, ""
+    if cell.level != "layer":
+        why = f"declared of a layer, and this is level {cell.level}"
+    elif cell.mode != "forward":
+        why = f"declared of a forward pass, and this is mode {cell.mode}"
+    elif cell.dtype != "float32":
+        why = f"declared for float32, and this is {cell.dtype}"
+    elif isinstance(module, Layer):
+        try:
+            each = module.operations(cell.length, causal=cell.direction == "causal")
+            value = float(cell.batch * each)
+        except UnsupportedError as error:
+            why = str(error)
+    return Metric(value=value, unit="count", better="lower", why_null=why or None)
 
 
 class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -9,11 +9,16 @@ from lra.report.answer import answer, summary
 from lra.report.beside import beside_sections
 from lra.report.capabilities import capabilities
 from lra.report.efficiency import EfficiencyTables, efficiency_tables
+from lra.report.energy import why_no_energy
 from lra.report.error import ErrorTables, error_tables
+from lra.report.estimate import Assumptions, estimate_tables, no_estimate
 from lra.report.gallery import gallery
-from lra.report.plots_cost import cost_figure
+from lra.report.plots_cost import cost_figure, decode_figure
+from lra.report.plots_crossover import crossover_figure
 from lra.report.plots_error import error_figure
+from lra.report.plots_error_scale import error_scale_figure
 from lra.report.plots_learning import learning_figure
+from lra.report.plots_limit import limit_figure
 from lra.report.plots_quality import quality_figure
 from lra.report.plots_tradeoff import tradeoff_figure
 from lra.report.protocol import parameter_table, protocol_table
@@ -24,6 +29,7 @@ from lra.report.settings import in_words, trained_and_timed
 from lra.report.style import Looks, looks
 from lra.report.table import Report, Section, Table
 from lra.report.table2 import table2_sections
+from lra.report.words import apart
 
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
 _Item = TypeVar("_Item")
@@ -38,8 +44,11 @@ def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
     return answer(selection, quality, costs, errors), summary(quality, costs, errors)
 
 
-def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
+def assemble(
+    selection: Selection, title: str, assumed: Assumptions | None = None
+) -> tuple[Report, Table | None]:
     """Return the report, and the small table to print beside its answer."""
+    assumed = assumed or Assumptions()
     if not any(kept.origin == "run" for kept in selection.kept):
         alone = _there(
             [capabilities(selection.checks, selection.reference_checks), gallery(selection.shown)]
@@ -58,14 +67,14 @@ def assemble(selection: Selection, title: str) -> tuple[Report, Table | None]:
     )
     sections = [
         *_quality(quality, selection, known),
-        *_costs(here, selection, known),
+        *_costs(here, selection, known, assumed),
         *beside_sections(here, selection.busy),
         *table2_sections(here, selection.busy),
         *_tradeoff(quality, costs, selection, known),
         *_errors(errors, known),
         *_elsewhere(elsewhere),
         *_not_ok(selection),
-        *_protocol(quality, selection),
+        *_protocol(quality, selection, assumed),
         *_there(
             [capabilities(selection.checks, selection.reference_checks), gallery(selection.shown)]
         ),
@@ -100,12 +109,15 @@ def _quality(quality: Sequence[QualityTable], selection: Selection, known: Looks
     ]
 
 
-def _costs(costs: Sequence[EfficiencyTables], selection: Selection, known: Looks) -> list[Section]:
+def _costs(
+    costs: Sequence[EfficiencyTables], selection: Selection, known: Looks, assumed: Assumptions
+) -> list[Section]:
     if not costs:
         return [Section("latency", "Latency and memory", ("None was measured in this run.",))]
     differences, sections = trained_and_timed(selection.entries), []
-    for number, one in enumerate(costs, start=1):
-        which = "" if len(costs) == 1 else f" {number}"
+    names = apart([one.parts for one in costs])
+    for number, (one, name) in enumerate(zip(costs, names, strict=True), start=1):
+        place, which = (f"-{number}", f": {name}") if name else ("", "")
         parts: list[tuple[Literal["latency", "memory"], dict[str, Table]]] = [
             ("latency", one.latency),
             ("memory", one.memory),
@@ -115,28 +127,39 @@ def _costs(costs: Sequence[EfficiencyTables], selection: Selection, known: Looks
         for metric, tables in parts:
             sections.append(
                 Section(
-                    f"{metric}{which.replace(' ', '-')}",
+                    f"{metric}{place}",
                     f"{metric.capitalize()}{which}",
                     (one.setting, *notes),
                     tuple(tables.values()),
                     _there([cost_figure(one, metric, known)]),
                 )
             )
-        for id, title, text, found in (
-            ("growth", "Growth", (one.setting,), _there([one.growth])),
-            ("crossover", "Crossover", (one.setting,), _there([one.crossover])),
-            ("limit", "Share of the machine's limit", (), one.limit),
-            ("decoding", "Decoding", one.exactness, one.decoding),
+        energy = (
+            *one.energy.values(),
+            *one.net_energy.values(),
+            *estimate_tables(one.energy, assumed),
+        )
+        limits = (*one.limit, *_there([one.declared]))
+        shares = limit_figure(one.limit, known)
+        crossings, decoding = crossover_figure(one, known), decode_figure(one, known)
+        for id, title, text, found, figure in (
+            ("growth", "Growth", (one.setting,), _there([one.growth]), None),
+            ("crossover", "Crossover", (one.setting,), _there([one.crossover]), crossings),
+            ("limit", "Share of the machine's limit", one.agreement, limits, shares),
+            ("decoding", "Decoding", one.exactness, one.decoding, decoding),
+            ("energy", "Energy", (one.setting,), energy, None),
             (
                 "repeatability",
                 "Repeatability",
                 (one.setting, *one.repeatability.text),
                 one.repeatability.tables,
+                None,
             ),
         ):
             if found:
-                place = f"{id}{which.replace(' ', '-')}"
-                sections.append(Section(place, f"{title}{which}", text, found))
+                sections.append(
+                    Section(f"{id}{place}", f"{title}{which}", text, found, _there([figure]))
+                )
     return sections
 
 
@@ -155,10 +178,10 @@ def _errors(errors: Sequence[ErrorTables], known: Looks) -> list[Section]:
     return [
         Section(
             "error" if len(errors) == 1 else f"error-{one.number}",
-            "Error" if len(errors) == 1 else one.section,
+            one.section,
             (one.setting,),
             tuple(one.tables.values()),
-            _there([error_figure(one, known)]),
+            _there([error_figure(one, known), error_scale_figure(one, known)]),
         )
         for one in errors
     ]
@@ -167,14 +190,15 @@ def _errors(errors: Sequence[ErrorTables], known: Looks) -> list[Section]:
 def _elsewhere(costs: Sequence[EfficiencyTables]) -> list[Section]:
     """Reference timings of other machine classes or builds, apart from the run's."""
     text = "Reference rows, measured elsewhere or with another build. Compare ratios, never times."
+    names = apart([one.parts for one in costs])
     return [
         Section(
             f"reference-{number}",
-            "Reference timings" if len(costs) == 1 else f"Reference timings {number}",
+            f"Reference timings: {name}" if name else "Reference timings",
             (text, one.setting),
             (*one.latency.values(), *one.memory.values()),
         )
-        for number, one in enumerate(costs, start=1)
+        for number, (one, name) in enumerate(zip(costs, names, strict=True), start=1)
     ]
 
 
@@ -185,8 +209,15 @@ def _not_ok(selection: Selection) -> list[Section]:
     return [Section("not-ok", "Cells that are not ok", tables=(table,))]
 
 
-def _protocol(quality: Sequence[QualityTable], selection: Selection) -> list[Section]:
+def _protocol(
+    quality: Sequence[QualityTable], selection: Selection, assumed: Assumptions
+) -> list[Section]:
     tables = [
         table for one in quality for table in (protocol_table(one), parameter_table(one, selection))
     ]
-    return [Section("protocol", "Protocol", measuring(selection), tuple(tables))]
+    told = (
+        *measuring(selection),
+        *why_no_energy(selection.entries),
+        *no_estimate(selection.entries, assumed),
+    )
+    return [Section("protocol", "Protocol", told, tuple(tables))]

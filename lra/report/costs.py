@@ -23,7 +23,6 @@ class Cost(msgspec.Struct, frozen=True):
     low: float = 0.0
     high: float = 0.0
     word: str = NOT_RUN
-    reason: str = ""
     disturbed: bool = False
     """Whether the machine was busy while it was taken."""
 
@@ -85,7 +84,7 @@ class Costs(msgspec.Struct, frozen=True):
         """
         cost, exact = self.at(key, length), self.exact(key[0], length)
         if cost.value is None:
-            return Cell(cost.word, cost.reason)
+            return Cell(cost.word)
         text = cost.marks + figures(cost.value / size, cost.spread / size)
         if not exact.value or not cost.value:
             return Cell(text, NO_VALUE, cost.value, cost.spread, strong=strong)
@@ -118,8 +117,7 @@ def _pooled(found: Sequence[Entry]) -> Cost:
     values = [entry.value for entry in found if entry.value is not None]
     if not values:
         words = sorted({entry.word for entry in found})
-        reasons = sorted({entry.reason for entry in found if entry.word == "not measured"})
-        return Cost(None, word=listing(words), reason=", ".join(reasons))
+        return Cost(None, word=listing(words))
     if len(values) > 1:
         return Cost(median(values), min(values), max(values))
     one = next(entry for entry in found if entry.value is not None)

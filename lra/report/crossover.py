@@ -89,7 +89,8 @@ def _cell(duel: _Duel) -> Cell:
         return Cell(NO_VALUE, _lacking(EXACT, duel.exact, lengths))
     text, notes = _text(found)
     notes += _left_out(duel, found)
-    return Cell(("!" if duel.busy else "") + text, "; ".join(notes))
+    inside = 0 < found.at < math.inf
+    return Cell(("!" if duel.busy else "") + text, "; ".join(notes), found.at if inside else None)
 
 
 def _left_out(duel: _Duel, found: Crossover) -> list[str]:

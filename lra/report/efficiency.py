@@ -11,14 +11,16 @@ from lra.report.costs import LOOSE, Costs, costs
 from lra.report.crossover import crossover_table
 from lra.report.derived import derived_columns
 from lra.report.disturbed import BUSY
+from lra.report.energy import BOARD, NET, energies
 from lra.report.entries import PEAK_MEMORY, Entry, Origin
 from lra.report.growth import growth_table
 from lra.report.limit import Ceilings, limit_table
+from lra.report.operations import declared_operations
 from lra.report.repeatability import Repeatability, repeatability
 from lra.report.rows import ANCHORS, EXACT, NO_MIXING, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
-from lra.report.words import TIMES, count, listing, quantity, scale_of
+from lra.report.words import TIMES, Unit, count, listing, quantity, scale_of
 
 _CALLS = {"forward": "forward pass", "train": "training step", "decode": "decoding step"}
 _QUANTITIES = {
@@ -33,9 +35,16 @@ _QUANTITIES = {
         "Peak memory in live tensors above its level before the call",
     ),
     "state_bytes": ("State kept after the prompt", "Bytes of its tensors"),
+    "energy": ("Energy of a {call}", "Mean over the calls of two seconds"),
+    NET: (
+        "Energy of a {call}, net of the idle board",
+        "Mean energy less idle power times the time of a call there",
+    ),
 }
 """Title and what is quoted, by metric."""
 _TIMES = ("latency", "prefill")
+_UNITS: dict[str, Unit] = {**dict.fromkeys(_TIMES, "s"), "energy": "J", NET: "J"}
+"""Of metrics other than sizes."""
 
 
 class EfficiencyTables(msgspec.Struct, frozen=True):
@@ -44,6 +53,8 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     machine: str
     level: str
     batch: int
+    parts: tuple[str, ...]
+    """What sets them apart from other tables, in words."""
     setting: str
     """All that the tables share, in a sentence."""
     reference_only: bool
@@ -52,6 +63,14 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     memory: dict[str, Table]
     limit: tuple[Table, ...]
     """What share of the machine's limit is reached, a table for each mode."""
+    energy: dict[str, Table]
+    """By mode, of modes where some was measured."""
+    net_energy: dict[str, Table]
+    """Less what the idle board takes."""
+    declared: Table | None
+    """Operations that are declared over those counted, where they differ."""
+    agreement: tuple[str, ...]
+    """On those where they do not, in sentences."""
     decoding: tuple[Table, ...]
     """Prompt and state, where decoding was measured."""
     exactness: tuple[str, ...]
@@ -104,11 +123,14 @@ def _tables(
     what = {"attention": "the attention alone", "model": f"a model of {first.task}"}.get(
         first.level, f"one {first.level}"
     )
-    setting = (
-        f"{first.machine}, {count(first.threads, 'thread')}, torch {first.torch}: "
-        f"{what}, {first.direction}, batch {first.batch}, "
-        f"{count(first.heads or 0, 'head')} of width {first.head_width}, {first.dtype}"
-        f"{', by torch.compile' if first.execution == 'compiled' else ''}."
+    where = (first.machine, count(first.threads, "thread"), f"torch {first.torch}")
+    asked = (
+        what,
+        first.direction,
+        f"batch {first.batch}",
+        f"{count(first.heads or 0, 'head')} of width {first.head_width}",
+        first.dtype,
+        *(["by torch.compile"] if first.execution == "compiled" else []),
     )
 
     columns = derived_columns(group, memory)
@@ -120,11 +142,24 @@ def _tables(
             mode: _table(f"{noun}-{mode}-{number}", metric, mode, group, slowed) for mode in modes
         }
 
+    def spent(metric: str, noun: str) -> dict[str, Table]:
+        known = {e.mode for e in own if e.metric == metric and e.value is not None}
+        return {
+            mode: _table(f"{noun}-{mode}-{number}", metric, mode, own, ())
+            for mode in modes
+            if mode in known
+        }
+
+    own = energies(group)
+    declared, agreement = declared_operations(
+        f"declared-{number}", call_words("forward"), [e for e in group if e.mode == "forward"]
+    )
     return EfficiencyTables(
         machine=first.machine,
         level=first.level,
         batch=first.batch or 1,
-        setting=setting,
+        parts=(*asked, *where, f"scale {first.scale}"),
+        setting=f"{', '.join(where)}: {', '.join(asked)}.",
         reference_only=all(e.origin == "reference" for e in group),
         latency=by_mode("latency", "latency"),
         memory=by_mode(memory, "memory"),
@@ -141,6 +176,10 @@ def _tables(
                 )
             )
         ),
+        energy=spent("energy", "energy"),
+        net_energy=spent(NET, "net-energy"),
+        declared=declared,
+        agreement=agreement,
         decoding=tuple(
             _table(f"{noun}-{number}", metric, "decode", group, busy if metric in _TIMES else ())
             for metric, noun in (("prefill", "prefill"), ("state_bytes", "state"))
@@ -178,7 +217,7 @@ def _table(
     lengths = sorted({e.length for e in entries})
     timed = metric in _TIMES
     rows, known = shown(measured), costs(measured, busy)
-    size, symbol = scale_of(known.known(), "s" if timed else "B")
+    size, symbol = scale_of(known.known(), _UNITS.get(metric, "B"))
     best = {length: known.fastest(length) if timed else None for length in lengths}
     subject, quoted = _QUANTITIES[metric]
     return Table(
@@ -200,6 +239,7 @@ def _table(
             ),
             *_missing(entries, known, lengths, metric),
             *([ANCHORS] if timed else []),
+            *([BOARD] if metric == "energy" else []),
             *reference_notes(rows),
         ),
     )
@@ -241,8 +281,7 @@ def _missing(
     words = [f"{n} ({cost.word})" for n, cost in gone if cost.value is None]
     if words and any(e.origin == "run" for e in entries):
         notes.append(f"n/a: no ratio, for {EXACT} has no figure at {listing(words)}.")
-    if metric.startswith("peak_"):
-        sizes = [e for e in entries if e.metric.startswith("peak_")]
-        null = {(e.metric, e.reason) for e in sizes if e.word == "not measured"}
-        notes += [f"{name}: not measured ({reason})." for name, reason in sorted(null)]
-    return notes
+    # Of memory also the measures that are in no table.
+    told = [e for e in entries if e.metric == metric or {e.metric[:5], metric[:5]} == {"peak_"}]
+    null = {(e.metric, e.word, e.reason) for e in told if e.reason and e.status == "ok"}
+    return notes + [f"{name}: {word} ({reason})." for name, word, reason in sorted(null)]

@@ -13,10 +13,11 @@ import msgspec
 
 from lra.report.configs import in_force, told_apart
 from lra.report.entries import ERRORS, Entry, Origin
+from lra.report.error_scale import ScaleCurve, scale_curves
 from lra.report.rows import EXACT, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table, sorted_groups
-from lra.report.words import NO_VALUE, TIMES, count, figures, listing
+from lra.report.words import NO_VALUE, TIMES, apart, count, figures, listing
 
 ROUNDING = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
 """Relative errors below this are those of a type's digits: what has one is no approximation."""
@@ -43,6 +44,8 @@ class ErrorTables(msgspec.Struct, frozen=True):
     """The tables of one setting of sizes, and what its figure shows."""
 
     number: int
+    section: str
+    """What its section is called."""
     setting: str
     """All that the tables share, in a sentence."""
     dtype: str
@@ -52,11 +55,8 @@ class ErrorTables(msgspec.Struct, frozen=True):
     """That of the curves, the longest."""
     curves: dict[float, tuple[Curve, ...]]
     """By input scale; of what was measured at two budgets or more."""
-
-    @property
-    def section(self) -> str:
-        """What its section is called where there are several."""
-        return f"Error {self.number}"
+    by_scale: tuple[ScaleCurve, ...]
+    """At the largest budgets, of what was measured at two input scales or more."""
 
 
 def error_tables(selection: Selection) -> list[ErrorTables]:
@@ -64,7 +64,11 @@ def error_tables(selection: Selection) -> list[ErrorTables]:
     measured = [e for e in selection.entries if e.kind == "error"]
     laws = {kept.record.id: kept.record.method for kept in selection.kept}
     groups = [group for _, group in sorted_groups(measured, _key)]
-    return [_tables(number, group, laws) for number, group in enumerate(groups, start=1)]
+    names = apart([[*_parts(group[0]), f"scale {group[0].scale}"] for group in groups])
+    return [
+        _tables(number, f"Error: {name}" if name else "Error", group, laws)
+        for number, (group, name) in enumerate(zip(groups, names, strict=True), start=1)
+    ]
 
 
 def error_sentences(errors: Sequence[ErrorTables]) -> list[str]:
@@ -73,7 +77,7 @@ def error_sentences(errors: Sequence[ErrorTables]) -> list[str]:
         return [f"Errors against exact softmax attention at {len(errors)} settings are in tables."]
     sentences = []
     for one in errors:
-        start = f"{one.section}: r" if len(errors) > 1 else "R"
+        start = f"{one.section.removeprefix('Error: ')}: r" if len(errors) > 1 else "R"
         scale = min(one.tables, key=lambda scale: (scale != 1.0, scale))
         best: dict[str, tuple[float, str, str]] = {}
         for line in one.tables[scale].rows:
@@ -103,25 +107,41 @@ def _key(e: Entry) -> tuple[object, ...]:
     return (e.scale, e.direction, e.batch, e.heads, e.head_width, e.dtype, e.device)
 
 
-def _tables(number: int, group: list[Entry], laws: Mapping[str, Mapping[str, Any]]) -> ErrorTables:
+def _parts(first: Entry) -> list[str]:
+    """What a setting is made of, in words."""
+    heads = f"{count(first.heads or 0, 'head')} of width {first.head_width}"
+    return [first.direction, f"batch {first.batch}", heads, f"{first.dtype} on {first.device}"]
+
+
+def _tables(
+    number: int, section: str, group: list[Entry], laws: Mapping[str, Mapping[str, Any]]
+) -> ErrorTables:
     first, longest = group[0], max(e.length for e in group)
     scales = sorted({e.input_scale or 0.0 for e in group})
     by_scale = {s: [e for e in group if (e.input_scale or 0.0) == s] for s in scales}
+    tables = {
+        scale: _table(f"error-{place}-{number}", scale, own)
+        for place, (scale, own) in enumerate(by_scale.items(), start=1)
+    }
+    # The last table that has a row knows it: every scale may have rows of its own.
+    rows = {(r.origin, r.label): r for table in tables.values() for r in table.rows}
     return ErrorTables(
         number=number,
-        setting=f"The attention alone, {first.direction}, batch {first.batch}, "
-        f"{count(first.heads or 0, 'head')} of width {first.head_width}, {first.dtype} on "
-        f"{first.device}, untrained.",
+        section=section,
+        setting=f"The attention alone, {', '.join(_parts(first))}, untrained.",
         dtype=first.dtype,
-        tables={
-            scale: _table(f"error-{place}-{number}", scale, own)
-            for place, (scale, own) in enumerate(by_scale.items(), start=1)
-        },
+        tables=tables,
         length=longest,
         curves={
             scale: tuple(_curves([e for e in own if e.length == longest], laws))
             for scale, own in by_scale.items()
         },
+        by_scale=scale_curves(
+            [*rows.values()],
+            [e for e in group if e.length == longest],
+            laws,
+            ROUNDING[first.dtype],
+        ),
     )
 
 

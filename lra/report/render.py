@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from lra.core.errors import LraError
 from lra.core.records import Record
+
+if TYPE_CHECKING:
+    from lra.report.estimate import Assumptions
 
 
 class Findings(msgspec.Struct, frozen=True):
@@ -41,13 +45,18 @@ def findings(
 
 
 def render(
-    records: Sequence[Record], reference: Sequence[Record], out: Path, *, title: str
+    records: Sequence[Record],
+    reference: Sequence[Record],
+    out: Path,
+    *,
+    title: str,
+    assumed: Assumptions | None = None,
 ) -> Rendered:
     """Write `out`/index.html, report.md, report.csv and plots/*.svg from records alone.
 
     `reference` are committed records to put beside the run's; those that share no protocol with it
-    are left out. The same records give the same bytes, in whatever order they come. Raises
-    `LraError` where `out` cannot be written.
+    are left out. Estimates rest on what is `assumed`. The same records give the same bytes, in
+    whatever order they come. Raises `LraError` where `out` cannot be written.
     """
     # pandas, seaborn and matplotlib are imported only now.
     from lra.report.assemble import assemble
@@ -58,7 +67,7 @@ def render(
     from lra.report.words import visible
 
     selection = join(records, reference)
-    report, table = assemble(selection, visible(title))
+    report, table = assemble(selection, visible(title), assumed)
     files = {
         "index.html": html_text(report),
         "report.md": markdown_text(report),

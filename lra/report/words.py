@@ -32,9 +32,11 @@ NOT_RUN = "not run"
 NO_VALUE = "n/a"
 TIMES = "\N{MULTIPLICATION SIGN}"
 
-_SCALES: dict[Literal["s", "B"], tuple[tuple[float, str], ...]] = {
+Unit = Literal["s", "B", "J"]
+_SCALES: dict[Unit, tuple[tuple[float, str], ...]] = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
     "B": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+    "J": ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ")),
 }
 
 
@@ -58,7 +60,7 @@ def percent(share: float, spread: float | None = None) -> str:
     return f"{100 * share:.{decimals}f}"
 
 
-def scale_of(values: Sequence[float], unit: Literal["s", "B"]) -> tuple[float, str]:
+def scale_of(values: Sequence[float], unit: Unit) -> tuple[float, str]:
     """Return (size, symbol) of the unit in which a table of `values` reads best: ms, MB, ...
 
     Sizes are decimal: 1 MB is a million bytes.
@@ -68,8 +70,8 @@ def scale_of(values: Sequence[float], unit: Literal["s", "B"]) -> tuple[float, s
     return next((step for step in steps if middle >= step[0]), steps[-1])
 
 
-def quantity(value: float, unit: Literal["s", "B"], most: int = 3) -> str:
-    """Return a time or a size in the unit that suits it."""
+def quantity(value: float, unit: Unit, most: int = 3) -> str:
+    """Return a time, a size or an energy in the unit that suits it."""
     size, symbol = scale_of([value], unit)
     return f"{figures(value / size, most=most)} {symbol}"
 
@@ -87,6 +89,20 @@ def duration(seconds: float) -> str:
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """Return `3 cells`, `1 cell`."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+def apart(settings: Sequence[Sequence[str]]) -> list[str]:
+    """Return of each of several settings the parts that not all share, numbered where some still
+    are alike: `batch 4, bfloat16`. Of one alone an empty text."""
+    names = [
+        ", ".join(part for part in own if not all(part in other for other in settings))
+        for own in settings
+    ]
+    alike = [names[:n].count(name) + 1 for n, name in enumerate(names)]
+    return [
+        name if names.count(name) == 1 else f"{name} ({n})" if name else f"{n}"
+        for name, n in zip(names, alike, strict=True)
+    ]
 
 
 def listing(parts: Sequence[str]) -> str:

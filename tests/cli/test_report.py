@@ -40,3 +40,10 @@ def test_reference_records_of_a_clone_stand_beside_the_runs(
     assert "elsewhere" not in text["without"]
     (row,) = [line for line in text["with"].splitlines() if line.startswith("| elsewhere")][:1]
     assert "reference" in row
+
+
+def test_assumptions_that_make_no_sense_are_refused_in_one_line(lra, finished) -> None:
+    ran = lra("report", "--store", str(finished.store), "--grid-intensity", "-1")
+    assert ran.returncode == 2
+    (line,) = ran.stderr.splitlines()
+    assert "--grid-intensity -1 makes no sense" in line

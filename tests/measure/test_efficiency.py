@@ -18,7 +18,7 @@ from lra.measure import control
 from lra.measure.calls import build_layer, minimum_bytes, prepare_call
 from lra.measure.efficiency import measure_efficiency
 from lra.measure.latency import FLOOR, HostStopwatch
-from lra.measure.operations import count_operations
+from lra.measure.operations import count_operations, declared_operations
 
 CPU = torch.device("cpu")
 
@@ -131,8 +131,10 @@ def test_all_metrics_and_the_method_are_there() -> None:
         "peak_device_bytes",
         "peak_tensor_bytes",
         "operations",
+        "declared_operations",
         "minimum_bytes",
         "energy",
+        "energy_seconds",
         "idle_power",
         "control_before",
         "control_after",
@@ -261,3 +263,28 @@ def test_attention_alone_is_that_of_the_mechanism_itself(name: str, mode: Any) -
         assert counted <= 2 * layer.operations(40)
     if mode == "forward" and name in ("full", "sdpa", "multi_query", "linear", "sliding_window"):
         assert counted == 2 * (layer.operations(40) - layer.projection_operations(40))
+
+
+@pytest.mark.parametrize("changes", [{}, {"direction": "causal"}, {"batch": 3}])
+def test_declared_operations_are_those_of_the_whole_batch(changes: dict[str, Any]) -> None:
+    kind = catalogue.load(catalogue.find("mechanism", "full"))
+    found = measure_efficiency(cell(**changes), kind, kind.Config()).metrics
+    assert found["declared_operations"].value == found["operations"].value != 0.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"mode": "train"}, "mode train"),
+        ({"mode": "decode", "direction": "causal"}, "mode decode"),
+        ({"level": "attention"}, "level attention"),
+        ({"dtype": "bfloat16"}, "bfloat16"),
+    ],
+)
+def test_what_is_not_declared_is_null_with_the_reason(changes: dict[str, Any], why: str) -> None:
+    kind = catalogue.load(catalogue.find("mechanism", "full"))
+    layer = build_layer(cell(**changes), kind, kind.Config())
+    found = declared_operations(cell(**changes), layer)
+    assert found.value is None and why in str(found.why_null)
+    silent = declared_operations(cell(), build_layer(cell(), NoHeads, NoHeads.Config()))
+    assert silent.value is None and "declares no operations" in str(silent.why_null)

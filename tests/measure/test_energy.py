@@ -48,6 +48,7 @@ def test_a_call_and_the_idle_device() -> None:
     found = device.measured()
     assert found["energy"].value == pytest.approx(3.0)
     assert found["energy"].unit == "J"
+    assert found["energy_seconds"].value == pytest.approx(0.01)
     assert found["idle_power"].value == pytest.approx(50.0)
     assert device.calls * 0.01 >= 2.0
     # Waits for the device are few, or it would idle between short calls.
@@ -61,6 +62,7 @@ def test_what_cannot_be_trusted_is_none_with_the_reason_never_0() -> None:
     missing = measure_energy(lambda: None, "no counter", synchronize=lambda: None)
     assert missing["energy"].value is None and missing["energy"].why_null == "no counter"
     assert missing["idle_power"].value is None
+    assert missing["energy_seconds"].why_null == "no counter"
 
 
 def test_a_cpu_has_no_board() -> None:

@@ -23,7 +23,7 @@ from lra.core.cells import ErrorCell
 from lra.core.errors import UnsupportedError
 from lra.core.protocol import Machine, Mechanism
 from lra.measure import error
-from lra.measure.error import measure_error, predicted, relative_error
+from lra.measure.error import measure_error, predicted, predicted_error, relative_error
 from lra.measure.tensors import tensor_peak
 
 NAMES = ("output_error", "gradient_error_q", "gradient_error_k", "gradient_error_v")
@@ -177,3 +177,48 @@ def test_exact_attention_needs_no_matrix_of_all_pairs() -> None:
     q, k, v, upstream = torch.randn(4, 1, 2, n, 4)
     peak = tensor_peak(lambda: error._exact(q, k, v, upstream, Context()))
     assert peak < 2.5 * 8 * n * n
+
+
+@pytest.mark.parametrize(("width", "scale"), [(8, 0.25), (16, 0.25), (16, 0.5), (32, 0.125)])
+def test_performers_error_is_the_predicted_one_where_inputs_are_small(
+    width: int, scale: float
+) -> None:
+    config = PerformerConfig(features=512)
+    wanted = {"length": 400, "heads": 8, "batch": 1, "head_width": width, "input_scale": scale}
+    squares = [
+        errors(cell(seed=seed, **wanted), Performer, config)["output_error"] ** 2
+        for seed in range(4)
+    ]
+    law = predicted_error(cell(**wanted), Performer, config)["predicted_error"]
+    # Orthogonal draws err less than the independent ones of the law; a scale twice as large errs
+    # more than twice as much.
+    assert 0.7 * law < math.sqrt(mean(squares)) < 1.1 * law
+
+
+def test_the_prediction_falls_with_features_and_grows_ever_faster_with_scale() -> None:
+    def law(scale: float, features: int = 64) -> float:
+        config = PerformerConfig(features=features)
+        found = Performer.predicted_error(config, head_width=32, input_scale=scale)
+        assert found is not None
+        return found
+
+    assert law(0.25, 256) == pytest.approx(law(0.25, 64) / 2)
+    # Of tiny inputs the features' own size counts: linear in the scale.
+    assert law(0.002) == pytest.approx(2 * law(0.001), rel=1e-3)
+    assert 2.0 < law(0.25) / law(0.125) < law(0.5) / law(0.25) < law(0.75) / law(0.375)
+
+
+def test_nothing_is_predicted_where_no_law_holds() -> None:
+    config = PerformerConfig()
+    for changes in ({"input_scale": 1.0}, {"input_scale": 50.0}, {"direction": "causal"}):
+        wanted = cell(**{"head_width": 32, "input_scale": 0.25, **changes})
+        assert predicted_error(wanted, Performer, config) == {}
+    small = cell(input_scale=0.25)
+    for other in (
+        PerformerConfig(kernel="relu"),
+        PerformerConfig(norms="sqrt"),
+        PerformerConfig(parity="lra2021"),
+    ):
+        assert predicted_error(small, Performer, other) == {}
+    assert predicted_error(small, Sdpa, Sdpa.Config()) == {}
+    assert "predicted_error" in measure_error(small, Performer, config).method

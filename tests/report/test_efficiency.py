@@ -172,14 +172,18 @@ def test_memory_on_a_gpu_is_what_tensors_hold() -> None:
     assert _cell(tables.memory["forward"], "a", "512").text == "2.50"
 
 
-def test_a_null_memory_is_words_with_its_reason() -> None:
+def test_a_null_memory_is_words_with_its_reason_in_a_note() -> None:
     (tables,) = _tables([efficiency("a", 512, memory=None)])
-    assert _cell(tables.memory["forward"], "a", "512") == Cell("not measured", "no counter")
+    table = tables.memory["forward"]
+    assert _cell(table, "a", "512") == Cell("not measured")
+    assert "peak_resident_bytes: not measured (no counter)." in table.notes
 
 
 def test_an_absent_latency_is_words_and_its_memory_stays() -> None:
     (tables,) = _tables([efficiency("a", 512, seconds=None)])
-    assert _cell(tables.latency["forward"], "a", "512") == Cell("not measured", "not in the record")
+    table = tables.latency["forward"]
+    assert _cell(table, "a", "512") == Cell("not measured")
+    assert "latency: not measured (not in the record)." in table.notes
     assert _cell(tables.memory["forward"], "a", "512").text == "50.0"
 
 

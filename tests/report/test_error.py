@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lra.core.records import Record
 from lra.report import render
+from lra.report.assemble import assemble
 from lra.report.error import ErrorTables, error_sentences, error_tables, ratio_text
 from lra.report.plots_error import error_figure
+from lra.report.plots_error_scale import error_scale_figure
 from lra.report.select import join
 from lra.report.style import looks
 from lra.report.table import Cell, Figure, Table
@@ -159,7 +162,8 @@ def test_several_settings_are_told_apart_and_many_are_only_counted() -> None:
         records = [performer(64, 256, head_width=8 * n) for n in range(1, widths + 1)]
         return error_sentences(error_tables(join(records, [])))
 
-    assert [sentence.partition(":")[0] for sentence in said(2)] == ["Error 1", "Error 2"]
+    starts = [sentence.partition(":")[0] for sentence in said(2)]
+    assert starts == ["2 heads of width 8", "2 heads of width 16"]
     (counted,) = said(4)
     assert "at 4 settings" in counted
 
@@ -186,3 +190,50 @@ def test_a_page_has_the_section_beside_others(tmp_path: Path) -> None:
     alone = render(records[:2], [], tmp_path / "alone", title="near")
     assert "features=16" in alone.findings.table
     assert "exact softmax" in alone.findings.headline[0]
+
+
+def _scaled(features: int, law: dict[float, float]) -> list[Record]:
+    """Errors of 0.1 to 1.6 at four scales, with what is predicted where `law` has it."""
+    records = []
+    for place, scale in enumerate((0.25, 0.5, 1.0, 2.0)):
+        made = performer(features, 1024, 0.1 * 2**place, input_scale=scale)
+        said = {"predicted_error": law[scale]} if scale in law else {}
+        records.append(msgspec.structs.replace(made, method={**made.method, **said}))
+    return records
+
+
+def test_the_error_by_input_scale_is_of_the_largest_budget_with_its_law_below_1() -> None:
+    small = _scaled(64, {0.25: 0.5})
+    one = tables([*small, *_scaled(256, {0.25: 0.09, 0.5: 0.3, 1.0: 27.0}), *_exact(2e-7)])
+    (curve,) = one.by_scale
+    assert curve.row.label == "performer (features=256)"
+    assert curve.points == ((0.25, 0.1), (0.5, 0.2), (1.0, 0.4), (2.0, 0.8))
+    assert curve.law == ((0.25, 0.09), (0.5, 0.3))
+
+
+def _exact(output: float) -> list[Record]:
+    return [error("sdpa", 1024, output, input_scale=scale) for scale in (0.5, 1.0)]
+
+
+def test_a_scale_without_a_figure_or_alone_makes_no_point_and_no_curve() -> None:
+    lost = performer(64, 1024, input_scale=4.0, status="oom")
+    (curve,) = tables([*_scaled(64, {}), lost]).by_scale
+    assert [scale for scale, _ in curve.points] == [0.25, 0.5, 1.0, 2.0] and curve.law == ()
+    assert tables([performer(64, 1024)]).by_scale == ()
+
+
+def test_the_figure_by_input_scale_names_the_law_only_where_there_is_one() -> None:
+    def drawn(records: list[Record]) -> Figure | None:
+        one = tables(records)
+        known = looks((c.row.mechanism, c.row.variant) for c in one.by_scale)
+        return error_scale_figure(one, known)
+
+    with_law, without = drawn(_scaled(64, {0.25: 0.09, 0.5: 0.3})), drawn(_scaled(64, {}))
+    assert with_law is not None and without is not None
+    assert "predicted: performer" in with_law.svg and "predicted" not in without.svg
+    assert "to first order" in with_law.caption and "first order" not in without.caption
+    assert "length 1024" in with_law.title
+    assert drawn([performer(64, 1024)]) is None
+    report, _ = assemble(join(_scaled(64, {}), []), "near")
+    (section,) = [section for section in report.sections if section.id == "error"]
+    assert [figure.id for figure in section.figures] == ["error-scale-1"]

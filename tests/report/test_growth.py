@@ -206,8 +206,11 @@ def test_two_lengths_have_no_section_and_another_machine_has_its_own() -> None:
     assert (tables.growth, tables.crossover) == (None, None)
     report, _ = assemble(join([*swept("a", 1.0), *swept("a", 2.0, machine=THERE)], []), "two")
     titles = [section.title for section in report.sections]
-    assert [title for title in titles if title.startswith("Growth")] == ["Growth 1", "Growth 2"]
+    assert [title for title in titles if title.startswith("Growth")] == [
+        "Growth: Example CPU 9000, 2 cores",
+        "Growth: Other CPU 1, 8 cores",
+    ]
     assert [title for title in titles if title.startswith("Cross")] == [
-        "Crossover 1",
-        "Crossover 2",
+        "Crossover: Example CPU 9000, 2 cores",
+        "Crossover: Other CPU 1, 8 cores",
     ]

@@ -62,6 +62,7 @@ def _digest(out: Path) -> dict[str, str]:
 def test_every_file_is_written_and_the_terminal_gets_its_lines(rendered: Rendered) -> None:
     assert sorted(_digest(rendered.page.parent)) == [
         "index.html",
+        "plots/crossover-1.svg",
         "plots/latency-1.svg",
         "plots/learning-1.svg",
         "plots/memory-1.svg",
@@ -113,9 +114,9 @@ def test_every_drawing_has_an_alternative_in_words(rendered: Rendered) -> None:
         value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")
     ]
     swatches = page.attributes.count(("svg", "aria-hidden", "true"))
-    assert page.tags["svg"] - swatches == len(drawings) == 6
-    assert all("sdpa" in words for words in drawings[:5])
-    assert "16 positions: 28.9 % of 16" in drawings[5]
+    assert page.tags["svg"] - swatches == len(drawings) == 7
+    assert all("sdpa" in words for words in drawings[:6])
+    assert "16 positions: 28.9 % of 16" in drawings[6]
 
 
 def test_both_machines_are_named_and_their_times_apart(rendered: Rendered) -> None:
@@ -231,3 +232,12 @@ def test_plots_of_an_earlier_report_do_not_stay(tmp_path: Path) -> None:
     (tmp_path / "plots" / "old.svg").write_text("")
     render([], [], tmp_path, title="x")
     assert list((tmp_path / "plots").iterdir()) == []
+
+
+def test_sections_of_several_settings_are_named_by_what_differs(tmp_path: Path) -> None:
+    records = [efficiency("linear", n, batch=b) for n in (512, 1024) for b in (1, 4)]
+    told = render(records, [], tmp_path, title="two").page.with_name("report.md").read_text("utf-8")
+    for batch in (1, 4):
+        assert f"## Latency: batch {batch}\n" in told and f"## Memory: batch {batch}\n" in told
+    page = (tmp_path / "index.html").read_text("utf-8")
+    assert '<section id="latency-1">' in page and '<section id="latency-2">' in page

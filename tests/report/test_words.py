@@ -7,6 +7,7 @@ import pytest
 from lra.core.protocol import Machine
 from lra.core.records import Failure
 from lra.report.words import (
+    apart,
     differing,
     ending,
     figures,
@@ -130,3 +131,15 @@ def test_what_could_not_be_asked_or_measured_is_no_failure() -> None:
     failures = ("OOM", "timeout", "crash (SIGSEGV)", "error (Broken)", "skipped: a shorter one")
     assert all(is_failure(word) for word in failures)
     assert not any(is_failure(word) for word in ("unsupported", "not measured", "not run", "1.5"))
+
+
+def test_settings_are_named_by_what_not_all_of_them_share() -> None:
+    assert apart([["causal", "batch 1", "float32"]]) == [""]
+    assert apart([["causal", "batch 1"], ["bidirectional", "batch 1"]]) == [
+        "causal",
+        "bidirectional",
+    ]
+    three = [["causal", "batch 1"], ["causal", "batch 4"], ["bidirectional", "batch 1"]]
+    assert apart(three) == ["causal, batch 1", "causal, batch 4", "bidirectional, batch 1"]
+    assert apart([["causal"], ["causal"]]) == ["1", "2"]
+    assert apart([["a"], ["b"], ["b"]]) == ["a", "b (1)", "b (2)"]

@@ -1,0 +1,75 @@
+"""What mechanisms declare of their operations, beside what was counted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from lra.report.entries import Entry
+from lra.report.rows import row, shown
+from lra.report.table import Cell, Table
+from lra.report.words import NO_VALUE, TIMES, figures, listing
+
+ALIKE = 1e-3
+"""A formula within this share of what is counted agrees with it."""
+
+
+def declared_operations(
+    id: str, call: str, group: Sequence[Entry]
+) -> tuple[Table | None, tuple[str, ...]]:
+    """Return a table of those that differ, and sentences on those that agree and have none.
+
+    Nothing where no record says what is declared; `call` is what one call is, in words.
+    """
+    values: dict[str, dict[str, float | None]] = defaultdict(dict)
+    for e in group:
+        if e.metric in ("operations", "declared_operations"):
+            values[e.record][e.metric] = e.value
+    declared = [e for e in group if e.metric == "declared_operations"]
+    # What a library's kernel does is not counted: there is nothing to compare with.
+    ratios = {
+        e.record: e.value / counted
+        for e in declared
+        if e.value and (counted := values[e.record].get("operations"))
+    }
+    compared = [e for e in declared if e.record in ratios]
+    if not compared:
+        return None, ()
+    off = {e.label for e in compared if abs(ratios[e.record] - 1.0) > ALIKE}
+    agreeing = {e.label for e in compared} - off
+    sentences = []
+    if agreeing:
+        which = f"{len(agreeing)} of {len(agreeing | off)}" if off else f"all {len(agreeing)}"
+        sentences.append(
+            f"The operations counted in a {call} are those that mechanisms declare by a formula, "
+            f"at every length: of {which} compared."
+        )
+    without = sorted({e.label for e in declared} - off - agreeing)
+    if without:
+        sentences.append(f"Not compared, for one of the two is missing: {listing(without)}.")
+    if not off:
+        return None, tuple(sentences)
+    lengths = sorted({e.length for e in compared})
+    rows = []
+    for own in shown([e for e in declared if e.label in off]).values():
+        by_length = {e.length: ratios[e.record] for e in own if e.record in ratios}
+        rows.append(row(own, [_cell(by_length.get(n)) for n in lengths]))
+    return (
+        Table(
+            id=id,
+            title=f"Declared operations of a {call}, as a multiple of those counted",
+            caption="By the formula that a mechanism declares, over what was counted while it ran. "
+            f"Only of mechanisms where they differ by more than {ALIKE:.1%}.",
+            corner="mechanism",
+            columns=tuple(map(str, lengths)),
+            rows=tuple(rows),
+        ),
+        tuple(sentences),
+    )
+
+
+def _cell(ratio: float | None) -> Cell:
+    if ratio is None:
+        return Cell(NO_VALUE)
+    # Three figures would hide a difference of a thousandth.
+    return Cell(f"{figures(ratio, most=4)} {TIMES}", value=ratio)
