@@ -21,6 +21,7 @@ from lra.engine.jobs import Job, Progress
 from lra.engine.pool import Watcher
 from lra.report.words import duration
 
+_SHARES = ("share", "ratio")
 NOTHING_KNOWN: Mapping[str, float] = MappingProxyType({})
 
 
@@ -185,5 +186,8 @@ def _figure(record: Record) -> str:
     if record.findings:
         told = Counter(finding.verdict for finding in record.findings)
         return ", ".join(f"{number} {verdict}" for verdict, number in told.items())
-    shares = {name: m.value for name, m in metrics.items() if m.value is not None}
-    return ", ".join(f"{name.replace('_', ' ')} {value:.1%}" for name, value in shares.items())
+    found = {name: (m.value, m.unit) for name, m in metrics.items() if m.value is not None}
+    return ", ".join(
+        f"{name.replace('_', ' ')} {f'{value:.1%}' if unit in _SHARES else f'{value:.3g} {unit}'}"
+        for name, (value, unit) in found.items()
+    )

@@ -16,7 +16,7 @@ from lra.report.select import Selection
 from lra.report.settings import in_words, trained_and_timed
 from lra.report.table import Cell, Row, Table
 from lra.report.unlike import Unlike
-from lra.report.words import NO_VALUE, NOT_RUN, STATUS, count, listing
+from lra.report.words import NO_VALUE, NOT_RUN, STATUS, apart, count, listing
 
 _FIGURES = 10
 """With more accuracies than this the answer names the best mechanisms instead of each."""
@@ -39,9 +39,9 @@ def answer(
     sentences: list[str] = []
     for one in quality:
         sentences += _quality(one, selection.unlike, name_scale=len(quality) > 1)
-    for cost in costs:
-        if not cost.reference_only:
-            sentences += _costs(cost)
+    own = [cost for cost in costs if not cost.reference_only]
+    for cost, name in zip(own, apart([cost.parts for cost in own]), strict=True):
+        sentences += _costs(cost, name)
     sentences += error_sentences(errors)
     sentences += _settings(selection, quality)
     if not sentences:
@@ -141,13 +141,15 @@ def _unranked(quality: QualityTable, rows: Sequence[Row]) -> str:
     return f" Not compared: {listing(parts)}." if parts else ""
 
 
-def _costs(costs: EfficiencyTables) -> list[str]:
+def _costs(costs: EfficiencyTables, name: str) -> list[str]:
+    """`name` tells these tables from those of other settings."""
     mode = next((mode for mode in _STEPS if mode in costs.latency), None)
     if mode is None:
         return []
     latency, memory = costs.latency[mode], costs.memory[mode]
     subjects = [row for row in _subjects(latency) if row.mechanism != EXACT]
     layer = "attention alone" if costs.level == "attention" else costs.level
+    layer += f" ({name})" if name else ""
     if len(subjects) > _SENTENCES:
         return _cheapest(latency, memory, subjects, f"{_STEPS[mode]} of the {layer}")
     return [

@@ -107,7 +107,7 @@ def call_words(mode: str) -> str:
 
 def _key(e: Entry) -> tuple[object, ...]:
     where = (e.device, e.machine, e.threads, e.torch, e.measure_hash)
-    sizes = (e.batch, e.heads, e.head_width, e.dtype, e.execution)
+    sizes = (e.batch, e.heads, e.head_width, e.dtype, e.execution != "eager")
     return (e.scale, e.level, e.task, e.direction, *sizes, *where)
 
 

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from lra.cli.progress import Pace, watcher
-from lra.core.records import Record
+from lra.core.records import Metric, Record
 from lra.engine.jobs import Job, Progress
 from lra.store import Store
 
@@ -99,3 +99,15 @@ def test_the_pace_tells_what_failed_and_what_is_left(record: Record) -> None:
     assert str(pace) == "2/3, 1 failed, 4 s left"
     pace.ended(ended("c", "unsupported"))
     assert str(pace) == "3/3, 1 failed"
+
+
+def test_a_figure_is_told_in_its_unit(record: Record, capsys: pytest.CaptureFixture[str]) -> None:
+    job = Job(cell=record.cell, cache="")
+    metrics = {
+        "product_rate": Metric(value=1.91e11, unit="1/s", better="higher"),
+        "output_error": Metric(value=0.0872, unit="ratio"),
+    }
+    found = msgspec.structs.replace(record, status="ok", metrics=metrics, findings=())
+    with closing(watcher([job], quiet=False)) as watch:
+        watch.finished(job, found)
+    assert "product rate 1.91e+11 1/s, output error 8.7%" in capsys.readouterr().err

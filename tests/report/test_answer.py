@@ -264,3 +264,14 @@ def test_a_run_of_no_mixing_alone_says_what_it_found() -> None:
     assert _answer([quality("identity", "text", 0.501)]) == (
         "no mixing (identity): 50.1 % on text.",
     )
+
+
+def test_costs_of_several_settings_are_told_apart_and_eager_ones_come_first() -> None:
+    records = [
+        efficiency(name, 512, "train", seconds, execution=execution)
+        for execution, own in (("compiled", 0.02), ("eager", 0.03))
+        for name, seconds in (("performer", own), ("sdpa", 0.1))
+    ]
+    eager, compiled = _answer(records)
+    assert "of the performer layer takes 0.30" in eager
+    assert "the performer layer (by torch.compile) takes 0.20" in compiled

@@ -92,6 +92,7 @@ def test_two_machine_classes_in_one_store_are_two_tables_as_well() -> None:
         {"head_width": 32},
         {"level": "attention"},
         {"direction": "causal"},
+        {"execution": "compiled"},
         {"measure": "e2"},
     ],
 )
