@@ -13,6 +13,12 @@ def test_a_whole_installation(lra) -> None:
     assert "all well" in ran.stdout
 
 
+def test_without_a_gpu_it_says_what_will_be_empty(lra, environment) -> None:
+    # Hidden where there is one.
+    environment["CUDA_VISIBLE_DEVICES"] = ""
+    assert "gpu        none: GPU figures will be empty" in lra("doctor").stdout
+
+
 @pytest.mark.parametrize("store", ["taken", "taken/below"])
 def test_a_store_that_is_a_file_or_lies_below_one(store: str, lra_here, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
