@@ -129,7 +129,7 @@ def _costs(
                 Section(
                     f"{metric}{place}",
                     f"{metric.capitalize()}{which}",
-                    (one.setting, *notes),
+                    (one.setting, *(notes if metric == "latency" else ())),
                     tuple(tables.values()),
                     _there([cost_figure(one, metric, known)]),
                 )
@@ -141,12 +141,13 @@ def _costs(
         )
         limits = (*one.limit, *_there([one.declared]))
         shares = limit_figure(one.limit, known)
+        taken = (*one.prefill.values(), *one.state.values())
         crossings, decoding = crossover_figure(one, known), decode_figure(one, known)
         for id, title, text, found, figure in (
             ("growth", "Growth", (one.setting,), _there([one.growth]), None),
             ("crossover", "Crossover", (one.setting,), _there([one.crossover]), crossings),
             ("limit", "Share of the machine's limit", one.agreement, limits, shares),
-            ("decoding", "Decoding", one.exactness, one.decoding, decoding),
+            ("decoding", "Decoding", one.exactness, taken, decoding),
             ("energy", "Energy", (one.setting,), energy, None),
             (
                 "repeatability",

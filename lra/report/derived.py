@@ -11,7 +11,7 @@ from lra.report.words import NOT_RUN, listing
 from lra.verdict.growth import LEAST
 
 _IN_ORDER = ("forward", "train", "decode")
-_GREATEST = ("train", "forward", "decode")
+_GREATEST = ("train", "forward")
 """Modes in the order of what they hold in memory."""
 
 
@@ -29,7 +29,8 @@ class Column(msgspec.Struct, frozen=True):
 
 
 def derived_columns(group: Sequence[Entry], memory: str) -> list[Column]:
-    """Return the time of each mode, and the memory of the mode that needs most.
+    """Return the time of each mode, the memory of the mode that needs most, and of decoding the
+    state: a step by itself takes next to nothing.
 
     Only of modes that were tried at three lengths or more; `memory` names the metric.
     """
@@ -37,7 +38,10 @@ def derived_columns(group: Sequence[Entry], memory: str) -> list[Column]:
     long = [mode for mode in _IN_ORDER if len(tried[mode]) >= LEAST]
     times = [Column(f"time, {mode}", "latency", mode, True) for mode in long]
     greatest = [mode for mode in _GREATEST if mode in long][:1]
-    return times + [Column(f"memory, {mode}", memory, mode, False) for mode in greatest]
+    sizes = [Column(f"memory, {mode}", memory, mode, False) for mode in greatest]
+    if "decode" in long:
+        sizes.append(Column("state, decode", "state_bytes", "decode", False))
+    return times + sizes
 
 
 def is_busy(own: Iterable[Entry], column: Column, busy: Collection[tuple[Origin, str]]) -> bool:

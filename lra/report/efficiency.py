@@ -71,8 +71,10 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     """Operations that are declared over those counted, where they differ."""
     agreement: tuple[str, ...]
     """On those where they do not, in sentences."""
-    decoding: tuple[Table, ...]
-    """Prompt and state, where decoding was measured."""
+    prefill: dict[str, Table]
+    """Of decoding, where that was measured: time to take in the prompt."""
+    state: dict[str, Table]
+    """Likewise: what is kept after it."""
     exactness: tuple[str, ...]
     """How far decoding is from the parallel form, in a sentence."""
     growth: Table | None
@@ -150,6 +152,9 @@ def _tables(
             if mode in known
         }
 
+    def of_decoding(metric: str, noun: str, slowed: Collection[tuple[Origin, str]]) -> Table:
+        return _table(f"{noun}-{number}", metric, "decode", group, slowed)
+
     own = energies(group)
     declared, agreement = declared_operations(
         f"declared-{number}", call_words("forward"), [e for e in group if e.mode == "forward"]
@@ -180,11 +185,8 @@ def _tables(
         net_energy=spent(NET, "net-energy"),
         declared=declared,
         agreement=agreement,
-        decoding=tuple(
-            _table(f"{noun}-{number}", metric, "decode", group, busy if metric in _TIMES else ())
-            for metric, noun in (("prefill", "prefill"), ("state_bytes", "state"))
-            if "decode" in modes
-        ),
+        prefill={m: of_decoding("prefill", "prefill", busy) for m in modes if m == "decode"},
+        state={m: of_decoding("state_bytes", "state", ()) for m in modes if m == "decode"},
         exactness=_exactness(group),
         growth=growth_table(f"growth-{number}", columns, group, busy),
         crossover=crossover_table(f"crossover-{number}", columns, group, busy),

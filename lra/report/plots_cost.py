@@ -54,7 +54,7 @@ def cost_figure(
 
 def decode_figure(costs: EfficiencyTables, looks: Looks) -> Figure | None:
     """Return the time of one token and the size of the state against the context's length."""
-    state = next((table for table in costs.decoding if table.id.startswith("state")), None)
+    state = costs.state.get("decode")
     if state is None:
         return None
     return length_figure(

@@ -120,7 +120,7 @@ def _caption(panels: Sequence[_Panel]) -> str:
 
 def _panel(costs: EfficiencyTables, crossings: Table, place: int, title: str) -> _Panel:
     kind, mode = title.split(", ")
-    table = (costs.latency if kind == "time" else costs.memory)[mode]
+    table = {"time": costs.latency, "memory": costs.memory, "state": costs.state}[kind][mode]
     lengths = [int(length) for length in table.columns]
     lines = []
     for crossing in crossings.rows:
@@ -138,8 +138,8 @@ def _panel(costs: EfficiencyTables, crossings: Table, place: int, title: str) ->
         for length, cell in zip(lengths, row.cells, strict=True)
         if cell.text == STATUS["oom"]
     ]
-    word = "time" if kind == "time" else "peak memory"
-    return _Panel(f"{word} of a {call_words(mode)}", lengths, min(gone, default=None), lines)
+    word = {"time": "time of", "memory": "peak memory of", "state": "state before"}[kind]
+    return _Panel(f"{word} a {call_words(mode)}", lengths, min(gone, default=None), lines)
 
 
 def _draw(axes: Axes, panel: _Panel, looks: Looks) -> list[Name]:

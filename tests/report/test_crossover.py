@@ -12,7 +12,7 @@ from lra.report.efficiency import efficiency_tables
 from lra.report.select import join
 from lra.report.table import Table, one_line
 
-from .sample import efficiency
+from .sample import efficiency, with_metrics
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
 
@@ -29,8 +29,10 @@ def swept(
     return [efficiency(name, n, mode, 1e-9 * law(n), room(n), **fields) for n in lengths]
 
 
-def ended(name: str, status: Any, *lengths: int, **fields: Any) -> list[Record]:
-    return [efficiency(name, n, "train", status=status, **fields) for n in lengths]
+def ended(
+    name: str, status: Any, *lengths: int, mode: str = "train", **fields: Any
+) -> list[Record]:
+    return [efficiency(name, n, mode, status=status, **fields) for n in lengths]
 
 
 def exact(**fields: Any) -> list[Record]:
@@ -168,7 +170,10 @@ def test_modes_are_columns_and_the_anchors_are_no_rows() -> None:
         for name in ("a", "sdpa", "identity"):
             records += swept(name, lambda n: n**2.0, mode=mode)
     table = _table(records)
-    assert table.columns == ("time, forward", "time, train", "time, decode", "memory, train")
+    assert table.columns == (
+        *("time, forward", "time, train", "time, decode"),
+        *("memory, train", "state, decode"),
+    )
     assert [row.label for row in table.rows] == ["a"]
 
 
@@ -197,3 +202,19 @@ def test_busy_timings_are_marked_in_time_and_not_in_memory() -> None:
     records[0] = msgspec.structs.replace(records[0], metrics=metrics)
     assert _said(records) == "!about 1,900"
     assert not _said(records, "memory, train").startswith("!")
+
+
+def test_of_decoding_the_state_is_compared_and_what_has_none_says_why() -> None:
+    def decoded(name: str, power: float) -> list[Record]:
+        found = swept(name, lambda n: 1.0, mode="decode")
+        return [
+            with_metrics(one, state_bytes=2e3 * (one.cell.length / 1024) ** power)  # type: ignore[union-attr]
+            for one in found
+        ]
+
+    records = [*decoded("a", 0.0), *decoded("sdpa", 1.0)]
+    records += ended("b", "unsupported", *LENGTHS, mode="decode")
+    table = _table(records)
+    assert table.columns == ("time, decode", "state, decode")
+    assert one_line(table.rows[0].cells[1]) == "about 1,000"
+    assert one_line(table.rows[1].cells[1]) == "unsupported"

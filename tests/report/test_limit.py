@@ -65,7 +65,7 @@ def test_decoding_has_prompt_and_state_and_how_exact_it_is() -> None:
         decoded("sdpa", 512, 1e6, 1e-8),
         decoded("sdpa", 1024, 2e6, 3e-8),
     )
-    prompt, state = tables.decoding
+    prompt, state = tables.prefill["decode"], tables.state["decode"]
     assert prompt.title == "Time to take in the prompt, in ms"
     assert prompt.rows[0].cells[0].text == "20.0"
     assert state.title.startswith("State kept after the prompt, in ")
@@ -79,7 +79,7 @@ def test_decoding_has_prompt_and_state_and_how_exact_it_is() -> None:
 
 def test_without_decoding_and_without_ceilings_there_is_neither() -> None:
     tables = _tables(efficiency("linear", 512))
-    assert tables.limit == () and tables.decoding == () and tables.exactness == ()
+    assert tables.limit == () and tables.prefill == tables.state == {} and tables.exactness == ()
 
 
 def test_of_replicates_the_median_counts_and_a_busy_one_is_marked() -> None:
