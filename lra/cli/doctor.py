@@ -23,7 +23,7 @@ TO_MEND = 2
 @click.option(
     "--timing",
     is_flag=True,
-    help="Time a few cells twice over, in two to four minutes, and say what difference this "
+    help="Time a few cells twice over, in about two minutes, and say what difference this "
     "machine resolves.",
 )
 @click.option(

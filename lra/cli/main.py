@@ -65,7 +65,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
             standalone_mode=False,
         )
     except click.ClickException as error:
-        error.show()
+        click.echo(f"lra: {error.format_message()}", err=True)
         return error.exit_code
     except click.Abort:
         # What click makes of a Ctrl-C, the line with ^C on it ended.

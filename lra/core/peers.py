@@ -38,6 +38,12 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     matching: dict[str, str] = {}
     """Settings of our counterpart and of this that are equal where both do the same work; a dot
     leads into a setting that is a table."""
+    requires: dict[str, Any] = {}
+    """Settings of our counterpart without which the two do other work, and which this lacks."""
+    more: str = ""
+    """What it does besides, whatever is set: if ours is fast enough beside it, that may be why."""
+    less: str = ""
+    """What it leaves out, whatever is set: where ours is too slow beside it, that may be why."""
     lighter: dict[str, Any] | None = None
     """Settings with which it has less to compute than our counterpart, which is then asked for no
     less than its time; {} where it always has."""
@@ -63,7 +69,7 @@ def _read(file: Path) -> Peer:
         peer = msgspec.toml.decode(file.read_bytes(), type=Peer)
     except msgspec.MsgspecError as error:
         raise LraError(f"{file.name}: {error}; fix the file") from error
-    for key in ("matching", "lighter"):
-        if getattr(peer, key) is not None and getattr(peer, key) != {} and not peer.counterpart:
+    for key in ("matching", "requires", "lighter", "more", "less"):
+        if getattr(peer, key) and not peer.counterpart:
             raise LraError(f"{file.name}: {key} needs a counterpart; name one, or leave it out")
     return peer

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 
+from lra.core.peers import Peer
 from lra.report.disturbed import BUSY
 from lra.report.efficiency import EfficiencyTables, call_words
 from lra.report.entries import PEAK_MEMORY, Entry
 from lra.report.pairs import Busy, Pair, Rounds, pairs_of, rounds_of, why_not
-from lra.report.rows import EXACT, NO_MIXING
+from lra.report.rows import EXACT, NO_MIXING, TOGETHER
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
 from lra.report.words import NO_VALUE, TIMES, count, figures, listing, scale_of
 from lra.verdict.beside import (
@@ -92,7 +93,7 @@ def _row(
     pair: Pair, length: int, entries: Sequence[Entry], memory: str, size: float, busy: Busy
 ) -> Row:
     timed = rounds_of(pair, length, entries, "latency", busy)
-    sized = rounds_of(pair, length, entries, memory, ())
+    sized = rounds_of(pair, length, entries, memory, None)
     whole, over = ratio(timed.ours, timed.theirs), above(timed.ours, timed.theirs, timed.floor)
     bar = 1.0 if pair.lighter else BAR
     fast = time_verdict(timed.ours, timed.theirs, timed.floor, timed.exact, bar=bar)
@@ -102,9 +103,9 @@ def _row(
         label=f"{ours.label} / {theirs.label}",
         cells=(
             Cell(str(length)),
-            _whole(whole, timed.left_out, lambda: why_not(pair, length, "latency")),
-            _over(over),
-            _judged(fast, pair.unlike),
+            _whole(whole, timed, lambda: why_not(pair, length, "latency")),
+            _over(over, floored=timed.floored),
+            _judged(fast, pair.unlike or _unfair(fast, pair.peer)),
             _sizes(sized, size, lambda: why_not(pair, length, memory)),
             _judged(small, pair.unlike),
         ),
@@ -113,8 +114,18 @@ def _row(
     )
 
 
-def _whole(found: Ratio | None, left_out: int, why: Callable[[], str]) -> Cell:
-    gone = [f"{count(left_out, 'disturbed round')} left out"] if left_out else []
+def _unfair(found: Verdict | None, peer: Peer) -> list[str]:
+    """What theirs does more or less whatever is set, where the verdict may come from that."""
+    if found is not None and found.word == "meets" and peer.more:
+        return [f"theirs {peer.more}"]
+    if found is not None and found.word == "misses" and peer.less:
+        return [f"theirs {peer.less}"]
+    return []
+
+
+def _whole(found: Ratio | None, rounds: Rounds, why: Callable[[], str]) -> Cell:
+    left = ((rounds.disturbed, "disturbed round"), (rounds.torn, "round taken apart"))
+    gone = [f"{count(n, what, what.replace('round', 'rounds'))} left out" for n, what in left if n]
     if found is None:
         return Cell(NO_VALUE, "; ".join(gone or [why()]))
     text, bounds = _ratio(found)
@@ -122,9 +133,9 @@ def _whole(found: Ratio | None, left_out: int, why: Callable[[], str]) -> Cell:
     return Cell(text, note, found.value, ratio=found.value)
 
 
-def _over(found: Above | None) -> Cell:
+def _over(found: Above | None, *, floored: bool) -> Cell:
     if found is None:
-        return Cell(NO_VALUE, f"{NO_MIXING} not measured beside")
+        return Cell(NO_VALUE, "" if floored else f"{NO_MIXING} not measured beside")
     if found.ratio is None:
         where = (("ours", found.ours_at_floor), ("theirs", found.theirs_at_floor))
         said = [f"{who} in {n} of {count(found.rounds, 'round')}" for who, n in where if n]
@@ -184,10 +195,12 @@ def _notes(pairs: Sequence[Pair]) -> tuple[str, ...]:
         f"the floor is at most {BAR:g} of theirs above it, or as much where theirs has less to "
         "compute; elsewhere ours is at most theirs within "
         f"the interval. For memory: at most theirs, or within {ROOM:.0%} of the floor's. Within "
-        f"{CLOSE:g} of a bar, with a bar inside of the interval, or of one round: undecided "
-        "(--replicates gives more rounds).",
+        f"{CLOSE:g} of a bar (but of the floor's {ROOM:.0%}), with a bar inside of the interval, "
+        "or of one round: undecided (--replicates gives more).",
         f"At the floor: in some round it cost no more than {NO_MIXING}. Disturbed: a control in "
-        f"one of the processes was more than {BUSY:g} {TIMES} as slow as usual.",
+        f"one of the processes was more than {BUSY:g} {TIMES} as slow as usual. Taken apart: its "
+        f"processes began more than {TOGETHER.seconds // 60} minutes from each other, as where a "
+        "rerun measured some of them again.",
         *(f"{ours} and {theirs}: {'; '.join(said)}." for (ours, theirs), said in alike.items()),
         *(f"{name}: {peer.note}." for name, peer in sorted(both.items()) if peer.note),
     )

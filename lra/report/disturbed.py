@@ -16,11 +16,12 @@ disturbed one."""
 def disturbed(records: Iterable[Record]) -> set[str]:
     """Return the ids of timing cells whose control, before or after, was that slow.
 
-    Usual is the lower quartile of all controls with the same machine class, threads and torch: a
-    few busy minutes leave it where it is. Where the machine was busy throughout, what came and went
-    still tells.
+    Usual is the lower quartile, over all controls with the same machine class, threads and torch,
+    of the fastest sample of each: a few busy minutes leave it where it is, and even a machine that
+    is busy throughout has quiet milliseconds.
     """
     controls: dict[object, dict[str, list[float]]] = defaultdict(dict)
+    fastest: dict[object, list[float]] = defaultdict(list)
     for record in records:
         cell = record.cell
         found = [record.metrics.get(name) for name in ("control_before", "control_after")]
@@ -28,10 +29,11 @@ def disturbed(records: Iterable[Record]) -> set[str]:
         if isinstance(cell, EfficiencyCell) and values:
             place = (cell.machine, cell.threads, cell.torch, cell.device)
             controls[place][record.id] = values
+            fastest[place] += [m.minimum or m.value for m in found if m is not None and m.value]
     return {
         id
-        for cells in controls.values()
-        for usual in [_lower_quartile([value for values in cells.values() for value in values])]
+        for place, cells in controls.items()
+        for usual in [_lower_quartile(fastest[place])]
         for id, values in cells.items()
         if max(values) > BUSY * min(usual, *values)
     }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -11,7 +12,7 @@ from lra.core import peers
 from lra.core.peers import Peer
 from lra.report.derived import why_none
 from lra.report.entries import Entry, Origin
-from lra.report.rows import EXACT, NO_MIXING, by_length
+from lra.report.rows import EXACT, NO_MIXING, by_length, torn
 from lra.report.table import sorted_groups
 from lra.report.words import flat, plain
 from lra.verdict.beside import Costs
@@ -47,8 +48,12 @@ class Rounds(msgspec.Struct, frozen=True):
     theirs: Costs
     floor: Costs
     exact: Costs
-    left_out: int = 0
-    """Rounds that something disturbed."""
+    disturbed: int = 0
+    """Rounds left out, as the machine was busy."""
+    torn: int = 0
+    """Rounds left out, as their processes ran at different times."""
+    floored: bool = True
+    """Whether the floor was measured at all."""
 
 
 def pairs_of(entries: Sequence[Entry]) -> list[Pair]:
@@ -81,6 +86,9 @@ def _matched(ours: Entry, theirs: Entry, peer: Peer) -> tuple[tuple[str, ...], t
             alike.append(f"{own} = {other} = {mine}")
         else:
             unlike.append(f"{own} {mine} here, {other} {other_one} there")
+    for own, wanted in peer.requires.items():
+        if (mine := here.get(own, plain(None))) != plain(wanted):
+            unlike.append(f"{own} {mine} here, which does as theirs at {plain(wanted)} alone")
     return tuple(alike), tuple(unlike)
 
 
@@ -88,30 +96,43 @@ def _settings(entry: Entry) -> dict[str, str]:
     return flat(json.loads(entry.config)) if entry.config else {}
 
 
-def rounds_of(pair: Pair, length: int, entries: Sequence[Entry], metric: str, busy: Busy) -> Rounds:
+def rounds_of(
+    pair: Pair, length: int, entries: Sequence[Entry], metric: str, busy: Busy | None
+) -> Rounds:
     """Return the costs of one metric, without the rounds in which ours, theirs or the floor was
-    disturbed, and without those of exact attention that were."""
+    disturbed or ran apart from the others, and without those of exact attention that did.
 
-    def costs(own: Iterable[Entry], which: Callable[[Entry], bool]) -> dict[int, float]:
-        wanted = [e for e in own if e.metric == metric and e.length == length and which(e)]
-        return dict(by_length(wanted).get(length, {}))
+    `busy` is None for sizes, which no busy machine changes.
+    """
 
-    def quiet(e: Entry) -> bool:
-        return (e.origin, e.record) not in busy
+    def of(own: Iterable[Entry]) -> list[Entry]:
+        return [e for e in own if e.metric == metric and e.length == length]
 
-    floor = [e for e in entries if e.mechanism == NO_MIXING]
-    exact = [e for e in entries if e.mechanism == EXACT]
-    three = [costs(own, lambda e: True) for own in (pair.ours, pair.theirs, floor)]
-    disturbed = {
-        r
-        for own in (pair.ours, pair.theirs, floor)
-        for r in costs(own, lambda e: not quiet(e))
-        if r in three[0] and r in three[1]
-    }
-    ours, theirs, least = (
-        {r: cost for r, cost in own.items() if r not in disturbed} for own in three
+    sides = [of(pair.ours), of(pair.theirs), of(e for e in entries if e.mechanism == NO_MIXING)]
+    exact = of(e for e in entries if e.mechanism == EXACT)
+    ours, theirs, floor, fused = (dict(by_length(own).get(length, {})) for own in (*sides, exact))
+    if busy is None:
+        return Rounds(ours, theirs, floor, fused, floored=bool(floor))
+    both, loud = ours.keys() & theirs.keys(), {(e.origin, e.record) for e in chain(*sides, exact)}
+    loud &= set(busy)
+    disturbed = both & {e.replicate or 0 for e in chain(*sides) if (e.origin, e.record) in loud}
+    apart = (both & torn(*sides)) - disturbed
+    useless = {e.replicate or 0 for e in exact if (e.origin, e.record) in loud}
+    useless |= torn(*sides, exact)
+
+    def kept(costs: Costs, gone: Collection[int]) -> Costs:
+        return {r: cost for r, cost in costs.items() if r not in gone}
+
+    gone = disturbed | apart
+    return Rounds(
+        ours=kept(ours, gone),
+        theirs=kept(theirs, gone),
+        floor=kept(floor, gone),
+        exact=kept(fused, useless),
+        disturbed=len(disturbed),
+        torn=len(apart),
+        floored=bool(floor),
     )
-    return Rounds(ours, theirs, least, costs(exact, quiet), len(disturbed))
 
 
 def why_not(pair: Pair, length: int, metric: str) -> str:

@@ -148,8 +148,9 @@ def _draw(axes: Axes, panel: _Panel, looks: Looks) -> list[Name]:
     log_axes(axes, panel.lengths, [1.0, *ratios], lambda ratio: f"{ratio:g} {TIMES}")
     axes.axhline(1.0, color=INK, linewidth=1.2, zorder=2)
     if panel.gone is not None:
-        # From halfway after the last length that it did, to the edge.
-        start = panel.gone / math.sqrt(2)
+        # From halfway after the last length that it did, or from the edge, to the edge.
+        before = [n for n in panel.lengths if n < panel.gone]
+        start = math.sqrt(before[-1] * panel.gone) if before else axes.get_xlim()[0]
         axes.axvspan(start, axes.get_xlim()[1], color=FAINT, alpha=0.5, linewidth=0, zorder=0)
         top = axes.get_xaxis_transform()
         middle = math.sqrt(start * axes.get_xlim()[1])

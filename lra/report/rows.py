@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from itertools import chain
 
 from lra.report.entries import Entry, Origin
 from lra.report.table import Cell, Row
@@ -14,6 +16,9 @@ NO_MIXING = "identity"
 EXACT = "sdpa"
 """Fused exact attention: the one to beat."""
 ANCHORS = f"{EXACT}: exact attention, fused, the one to beat. {NO_MIXING}: no mixing, the floor."
+
+TOGETHER = timedelta(minutes=15)
+"""Within it the processes of a pair began; a machine changes its speed in an hour."""
 
 RowKey = tuple[Origin, str]
 Rows = dict[RowKey, list[Entry]]
@@ -41,6 +46,20 @@ def by_replicate(own: Iterable[Entry]) -> dict[int, dict[int, Entry]]:
         if entry.value is not None:
             found.setdefault(entry.replicate or 0, {})[entry.length] = entry
     return found
+
+
+def torn(*sides: Iterable[Entry]) -> set[int]:
+    """Return the replicates of which not all sides were measured together: no pair of processes.
+
+    A store keeps what it has: a rerun, or a second sweep beside it, measures one side alone.
+    The sides are of one length and one metric.
+    """
+    began: dict[int, list[datetime]] = {}
+    for entry in chain(*sides):
+        if entry.value is not None:
+            at = datetime.fromisoformat(entry.started_at)
+            began.setdefault(entry.replicate or 0, []).append(at)
+    return {r for r, found in began.items() if max(found) - min(found) > TOGETHER}
 
 
 def by_length(own: Iterable[Entry]) -> dict[int, dict[int, float]]:

@@ -11,14 +11,14 @@ from lra.report.costs import Cost, costs
 from lra.report.disturbed import BUSY
 from lra.report.efficiency import EfficiencyTables
 from lra.report.entries import PEAK_MEMORY, Entry, Origin
-from lra.report.rows import ANCHORS, EXACT, RowKey, by_length, reference_notes, row, shown
+from lra.report.rows import ANCHORS, EXACT, RowKey, by_length, reference_notes, row, shown, torn
 from lra.report.table import Cell, Section, Table
 from lra.report.words import NO_VALUE, NOT_RUN, TIMES, count, figures, listing, scale_of
 from lra.verdict.ratio import Ratio, ratio
 
 _TASK = "text"
 _DIFFERS = (
-    "Its hardware, framework and batch on a chip are others; not stated there are the size of the "
+    "Its hardware and framework are others; not stated there are the size of the "
     "model, warm-up, how many steps were timed, and whether reading data counts. Here a step is "
     "loss, gradients and AdamW on random bytes, and mechanisms have their papers' settings where "
     "the run gave them no others: not those of its code (blocks of 50, rank 16, features without "
@@ -26,9 +26,10 @@ _DIFFERS = (
     f"Its Transformer was unfused; here it is {EXACT}, exact attention by the fastest kernel there "
     "is, which makes every ratio to it smaller (on a CPU, with dropout on its weights, that kernel "
     "is unfused too).",
-    "Its memory is the peak of one of 16 devices, each with two of the 32 examples, and how it was "
-    "taken is not stated; here it is what a step takes for the whole batch above what is held "
-    "before, such as parameters: resident size on a CPU, live tensors on a GPU.",
+    "Its memory is the peak of one device, with one or two of the 32 examples (16 chips of two "
+    "cores each; which of the two a device is, and how memory was taken, is not stated); here it "
+    "is what a step takes for the whole batch above what is held before, such as parameters: "
+    "resident size on a CPU, live tensors on a GPU.",
 )
 
 
@@ -74,15 +75,15 @@ def _speed(
 ) -> Table:
     entries = [e for e in group if e.metric == "latency"]
     rows, known, lengths = shown(entries), costs(entries, busy), _lengths(entries)
-    exact = {
-        key[0]: by_length(own)
-        for key, own in reversed(rows.items())
-        if own[0].mechanism == paper.exact
-    }
+    base = {key[0]: own for key, own in reversed(rows.items()) if own[0].mechanism == paper.exact}
+    exact = {origin: by_length(own) for origin, own in base.items()}
 
     def cell(key: RowKey, own: Sequence[Entry], length: int) -> Cell:
         beside = exact.get(key[0], {}).get(length, {})
-        found = ratio(beside, by_length(own).get(length, {}))
+        here = [e for e in own if e.length == length]
+        gone = torn(here, [e for e in base.get(key[0], []) if e.length == length])
+        pairs = {r: cost for r, cost in beside.items() if r not in gone}
+        found = ratio(pairs, by_length(here).get(length, {}))
         cost, other = known.at(key, length), known.exact(key[0], length)
         said = _published(paper, own[0].mechanism, length, "steps")
         return _speed_cell(cost, other, found, said, is_exact=own[0].mechanism == paper.exact)

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from statistics import median
+from statistics import fmean, median, stdev
 from typing import Literal
 
 import msgspec
 
-from lra.verdict.ratio import Ratio, of_logarithms, ratio
+from lra.verdict.ratio import SURE, Ratio, of_logarithms, ratio
+from lra.verdict.student import quantile
 
 BAR = 0.8
 SHARE = 0.1
@@ -93,8 +94,16 @@ def time_verdict(
     if far is None or found is None:
         return Verdict("undecided", "floor or exact attention not measured in the same rounds")
     if far:
-        return Verdict(_above_bar(found, bar), f"at most {bar:g} of theirs above the floor")
-    return Verdict(_whole_bar(whole), "at most theirs, which is near the floor")
+        rounds = sorted(ours.keys() & theirs.keys() & floor.keys())
+        word = (
+            _at_most(bar, found.ratio)
+            if found.ratio
+            else _less_than(
+                bar, [ours[r] - floor[r] for r in rounds], [theirs[r] - floor[r] for r in rounds]
+            )
+        )
+        return Verdict(word, f"at most {bar:g} of theirs above the floor")
+    return Verdict(_at_most(1.0, whole), "at most theirs, which is near the floor")
 
 
 def memory_verdict(ours: Costs, theirs: Costs, floor: Costs) -> Verdict | None:
@@ -114,27 +123,24 @@ def memory_verdict(ours: Costs, theirs: Costs, floor: Costs) -> Verdict | None:
     return Verdict("undecided", bar)
 
 
-def _above_bar(found: Above, bar: float) -> Word:
-    if found.rounds < 2:
+def _at_most(bar: float, found: Ratio) -> Word:
+    """Without an interval, as of one round, nothing is decided."""
+    if found.low is None or found.high is None:
         return "undecided"
-    low, high = _bounds(found.ratio, found.value)
-    if found.value < bar - CLOSE and high <= bar:
+    if found.value < bar - CLOSE and found.high <= bar:
         return "meets"
-    return "misses" if found.value > bar + CLOSE and low > bar else "undecided"
+    return "misses" if found.value > bar + CLOSE and found.low > bar else "undecided"
 
 
-def _whole_bar(found: Ratio) -> Word:
-    """Ours may be as slow as theirs: an interval that reaches below 1 is no reason against it."""
-    if found.pairs < 2:
+def _less_than(bar: float, own: list[float], other: list[float]) -> Word:
+    """The same where some have no logarithm: by Student's interval of own less bar times other."""
+    if len(own) < 2:
         return "undecided"
-    low, _ = _bounds(found, found.value)
-    if found.value < 1 - CLOSE:
+    if max(own) <= 0 < min(other):
         return "meets"
-    return "misses" if found.value > 1 + CLOSE and low > 1 else "undecided"
-
-
-def _bounds(found: Ratio | None, value: float) -> tuple[float, float]:
-    """The interval; where there is none, the value itself."""
-    if found is None or found.low is None or found.high is None:
-        return value, value
-    return found.low, found.high
+    found = [a - bar * b for a, b in zip(own, other, strict=True)]
+    margin = quantile(SURE, len(found) - 1) * stdev(found) / math.sqrt(len(found))
+    if fmean(own) < (bar - CLOSE) * fmean(other) and fmean(found) + margin <= 0:
+        return "meets"
+    far = fmean(own) > (bar + CLOSE) * fmean(other)
+    return "misses" if far and fmean(found) - margin > 0 else "undecided"

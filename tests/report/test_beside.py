@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from lra.core.records import Record
@@ -95,6 +96,67 @@ def test_a_disturbed_round_is_left_out_and_counted() -> None:
     assert row.cells[4].value == 60e6
 
 
+@pytest.mark.parametrize("who", ["bigbird", "peer:hf_bigbird", "identity"])
+def test_a_round_is_left_out_whoever_was_disturbed_or_came_later(who: str) -> None:
+    def changed(record: Record, later: bool) -> Record:
+        cell = record.cell
+        if cell.mechanism.name != who or cell.replicate != 2:  # type: ignore[union-attr]
+            return record
+        if later:
+            return msgspec.structs.replace(record, started_at="2026-11-20T11:16:00Z")
+        return with_metrics(record, control_after=5e-3)
+
+    quiet = beside(ours=(2.0, 2.0, 9.0), theirs=(6.0, 6.0, 6.0), floor=(1.0, 1.0, 1.0))
+    for later, told in ((False, "disturbed round"), (True, "round taken apart")):
+        (row,) = rows(*(changed(record, later) for record in quiet))
+        assert row.cells[1].ratio == pytest.approx(1 / 3)
+        assert row.cells[1].note.endswith(f"2 rounds; 1 {told} left out")
+        # What a call takes of memory is the same an hour later.
+        assert row.cells[4].value == 60e6
+
+
+def test_a_disturbed_exact_attention_says_nothing_of_how_far_theirs_is() -> None:
+    # Without its last round theirs is 0.05 of it above the floor, near; with it 0.5.
+    records = [
+        *timed(OURS, (1.1, 1.1, 1.1)),
+        *timed(THEIRS, (2.0, 2.0, 2.0)),
+        *timed("identity", (1.0, 1.0, 1.0)),
+        *timed("sdpa", (20.0, 2.0, 2.0)),
+    ]
+    loud = [
+        with_metrics(r, control_after=5e-3)
+        if r.cell.mechanism.name == "sdpa" and r.cell.replicate  # type: ignore[union-attr]
+        else r
+        for r in records
+    ]
+    assert rows(*records)[0].cells[3].note == "at most 0.8 of theirs above the floor"
+    assert rows(*loud)[0].cells[3].note == "at most theirs, which is near the floor"
+
+
+def test_what_a_peer_does_more_or_less_is_no_reason_to_judge() -> None:
+    # No output projection: what is slower beside it may be so for that.
+    (row,) = rows(*beside(ours=(6.0, 12.0), theirs=(6.0, 12.0)))
+    assert (row.cells[3].text, row.cells[3].note) == (
+        "not judged",
+        "theirs has no output projection",
+    )
+    ours, theirs = mechanism("sliding_window", left=8, right=8), "peer:local_attention"
+    turned = timed(mechanism(theirs, window_size=8), (6.0, 12.0))
+    (row,) = rows(*timed(ours, (2.0, 4.0)), *turned, *beside()[4:])
+    assert (row.cells[3].text, row.cells[3].note) == (
+        "not judged",
+        "theirs rotates queries and keys by their positions",
+    )
+
+
+def test_a_setting_of_ours_that_theirs_lacks_is_other_work() -> None:
+    theirs = timed(mechanism("peer:performer_pytorch", nb_features=64), (6.0, 12.0))
+    for kernel, told in (("softmax", "meets"), ("relu", "not judged")):
+        ours = timed(mechanism("performer", features=64, kernel=kernel), (2.0, 4.0))
+        (row,) = rows(*ours, *theirs, *beside()[4:])
+        assert row.cells[3].text == told
+
+
 def test_at_the_floor_is_said_in_words() -> None:
     (row,) = rows(*beside(ours=(1.0, 1.5)))
     over, fast = row.cells[2:4]
@@ -116,6 +178,7 @@ def test_a_peer_that_has_no_figure_says_how_it_ended() -> None:
     (row,) = rows(*timed(OURS, (2.0,)), *gone, *timed("identity", (1.0,)))
     assert row.cells[1].text == "n/a"
     assert row.cells[1].note == "peer:hf_bigbird: error (ValueError)"
+    assert row.cells[2].note == "", "the floor was measured"
     assert [cell.text for cell in row.cells[3:]] == ["n/a", "n/a", "n/a"]
 
 

@@ -40,6 +40,15 @@ def test_where_all_was_busy_a_control_that_changed_meanwhile_tells() -> None:
     assert disturbed([*busy, changed]) == {changed.id}
 
 
+def test_where_all_was_busy_the_fastest_samples_tell_what_is_usual() -> None:
+    def patchy(record: Record) -> Record:
+        control = Metric(value=16e-3, unit="s", samples=(16e-3, 1.1e-3), minimum=1.1e-3)
+        metrics = {**record.metrics, "control_before": control, "control_after": control}
+        return msgspec.structs.replace(record, metrics=metrics)
+
+    assert disturbed(map(patchy, QUIET)) == {record.id for record in QUIET}
+
+
 def test_half_of_the_cells_disturbed_leaves_the_usual_control_where_it_is() -> None:
     many = [slowed(record, 10e-3, 10e-3) for record in QUIET[:3]]
     assert disturbed([*many, *QUIET[3:]]) == {record.id for record in many}

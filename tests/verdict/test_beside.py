@@ -85,6 +85,18 @@ def test_above_the_floor_the_bar_is_four_fifths(ours: tuple[float, ...], told: s
     assert found is not None and found.bar == "at most 0.8 of theirs above the floor"
 
 
+def test_with_a_cost_at_the_floor_the_interval_of_differences_decides() -> None:
+    # The median is 0.6 of theirs, but the rounds say next to nothing.
+    assert word(rounds(0.99, 1.3, 2.2), rounds(1.5, 1.5, 1.5), exact=rounds(4.0, 4.0, 4.0)) == (
+        "undecided"
+    )
+    own = rounds(1.0, 1.02, 0.99, 1.01)
+    assert word(own, rounds(2.0, 2.1, 1.9, 2.0), rounds(1, 1, 1, 1), rounds(9, 9, 9, 9)) == "meets"
+    # Theirs at the floor in one round, ours far above it in all.
+    slow, theirs = rounds(9.0, 9.1, 8.9, 9.0), rounds(3.0, 1.0, 3.0, 3.0)
+    assert word(slow, theirs, rounds(1, 1, 1, 1), rounds(9, 9, 9, 9)) == "misses"
+
+
 def test_the_bar_is_higher_where_theirs_has_less_to_compute() -> None:
     theirs, ours = rounds(5.0, 5.0, 5.0), rounds(4.9, 4.9, 4.9)  # 0.975
     found = time_verdict(ours, theirs, FLOOR, EXACT, bar=1.0)
@@ -102,6 +114,7 @@ def test_the_bar_is_higher_where_theirs_has_less_to_compute() -> None:
         ((1.65, 1.65, 1.65), "undecided"),  # 1.1
         ((1.8, 1.8, 1.8), "misses"),  # 1.2
         ((0.9, 1.8, 4.5), "undecided"),  # 0.6, 1.2, 3: about 1.3, and the interval holds 1
+        ((0.3, 0.9, 3.0), "undecided"),  # 0.2, 0.6, 2: about 0.6, and the interval holds 1
     ],
 )
 def test_near_the_floor_ours_is_at_most_theirs(ours: tuple[float, ...], told: str) -> None:
