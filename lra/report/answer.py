@@ -9,7 +9,7 @@ import msgspec
 
 from lra.core.cells import EfficiencyCell
 from lra.report.efficiency import EfficiencyTables
-from lra.report.error import ErrorTables, error_sentences
+from lra.report.error import ErrorTables, error_sentences, told_scale
 from lra.report.quality import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
@@ -238,7 +238,7 @@ def summary(
     if not quality:
         own = [cost for cost in costs if not cost.reference_only]
         tables = [table for cost in own for table in reversed(cost.latency.values())]
-        tables += [table for one in errors for table in one.tables.values()]
+        tables += [one.tables[told_scale(one)] for one in errors]
         return next(iter(tables), None)
     table = quality[0].table
     rows = [

@@ -78,7 +78,7 @@ def error_sentences(errors: Sequence[ErrorTables]) -> list[str]:
     sentences = []
     for one in errors:
         start = f"{one.section.removeprefix('Error: ')}: r" if len(errors) > 1 else "R"
-        scale = min(one.tables, key=lambda scale: (scale != 1.0, scale))
+        scale = told_scale(one)
         best: dict[str, tuple[float, str, str]] = {}
         for line in one.tables[scale].rows:
             last = line.cells[-1]
@@ -94,6 +94,11 @@ def error_sentences(errors: Sequence[ErrorTables]) -> list[str]:
                 f"{which}{listing(nearest)}."
             )
     return sentences
+
+
+def told_scale(one: ErrorTables) -> float:
+    """Return the input scale that stands for the others: 1, or the smallest."""
+    return min(one.tables, key=lambda scale: (scale != 1.0, scale))
 
 
 def ratio_text(value: float, most: int = 3) -> str:

@@ -169,16 +169,17 @@ def markdown(table: Table) -> str:
 
 
 def plain_text(table: Table) -> str:
-    """Return a table as aligned columns for a terminal."""
+    """Return a table as aligned columns for a terminal, below its title and what it quotes."""
     from tabulate import tabulate
 
-    return tabulate(
+    aligned = tabulate(
         [[row.title, *(one_line(cell) for cell in row.cells)] for row in table.rows],
         headers=[table.corner, *table.columns],
         tablefmt="simple",
         colalign=["left"] + ["right"] * len(table.columns),
         disable_numparse=True,
     )
+    return f"{table.title}. {table.caption}\n\n{aligned}"
 
 
 def escape(text: str) -> str:

@@ -7,11 +7,12 @@ import msgspec
 from lra.core.records import Record
 from lra.report.answer import answer, summary
 from lra.report.efficiency import efficiency_tables
+from lra.report.error import error_tables
 from lra.report.quality import quality_tables
 from lra.report.select import join
 from lra.report.words import TIMES
 
-from .sample import THERE, TRAINING, baseline, data, efficiency, quality
+from .sample import THERE, TRAINING, baseline, data, efficiency, error, quality
 
 
 def _answer(records: list[Record], reference: list[Record] | None = None) -> tuple[str, ...]:
@@ -275,3 +276,11 @@ def test_costs_of_several_settings_are_told_apart_and_eager_ones_come_first() ->
     eager, compiled = _answer(records)
     assert "of the performer layer takes 0.30" in eager
     assert "the performer layer (by torch.compile) takes 0.20" in compiled
+
+
+def test_the_table_of_errors_is_of_the_inputs_that_the_sentence_is_of() -> None:
+    selection = join([error("performer", 256, input_scale=scale) for scale in (0.25, 1.0)], [])
+    table = summary([], [], error_tables(selection))
+    assert table is not None and table.title.endswith(f"inputs {TIMES} 1")
+    (told,) = answer(selection, [], [], error_tables(selection))
+    assert f"inputs {TIMES} 1:" in told

@@ -54,8 +54,10 @@ def test_only_what_markdown_would_read_is_escaped(text: str, escaped: str) -> No
     assert escape(text) == escaped
 
 
-def test_plain_text_has_one_line_per_row() -> None:
-    lines = plain_text(_table("a", "b")).splitlines()
+def test_plain_text_says_what_it_is_and_has_one_line_per_row() -> None:
+    table = _table("a", "b")
+    told, nothing, *lines = plain_text(table).splitlines()
+    assert told == f"{table.title}. {table.caption}" and nothing == ""
     assert len(lines) == 4
     assert lines[2].split() == ["a", "1.0", "(±", "0.1)", "OOM"]
 
