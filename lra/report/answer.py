@@ -16,6 +16,7 @@ from lra.report.select import Selection
 from lra.report.settings import in_words, trained_and_timed
 from lra.report.table import Cell, Row, Table
 from lra.report.unlike import Unlike
+from lra.report.versions import other_versions
 from lra.report.words import NO_VALUE, NOT_RUN, STATUS, apart, count, listing
 
 _FIGURES = 10
@@ -44,6 +45,7 @@ def answer(
         sentences += _costs(cost, name)
     sentences += error_sentences(errors)
     sentences += _settings(selection, quality)
+    sentences += other_versions(selection.entries)
     if not sentences:
         sentences = ["The run has neither an accuracy nor a time yet."]
     return (*sentences, *_not_ok(selection), *_busy(selection))

@@ -12,7 +12,7 @@ from lra.report.quality import quality_tables
 from lra.report.select import join
 from lra.report.words import TIMES
 
-from .sample import THERE, TRAINING, baseline, data, efficiency, error, quality
+from .sample import THERE, TRAINING, baseline, data, efficiency, error, mechanism, quality
 
 
 def _answer(records: list[Record], reference: list[Record] | None = None) -> tuple[str, ...]:
@@ -284,3 +284,16 @@ def test_the_table_of_errors_is_of_the_inputs_that_the_sentence_is_of() -> None:
     assert table is not None and table.title.endswith(f"inputs {TIMES} 1")
     (told,) = answer(selection, [], [], error_tables(selection))
     assert f"inputs {TIMES} 1:" in told
+
+
+def test_an_edit_between_training_and_timing_is_told() -> None:
+    def told(trained: str, timed: str) -> bool:
+        records = [
+            quality(mechanism("performer", trained, features=32), "text"),
+            efficiency(mechanism("performer", timed, features=256), 512),
+        ]
+        sentence = "Accuracy and speed of performer are of different versions of the source"
+        return any(one.startswith(sentence) for one in _answer(records))
+
+    assert told("as it was", "edited")
+    assert not told("edited", "edited")
