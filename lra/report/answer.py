@@ -195,7 +195,7 @@ def _cheapest(latency: Table, memory: Table, subjects: Sequence[Row], what: str)
             parts.append(f"{word}: {ranked[0][1]}, {ranked[0][2]} {EXACT}")
     where = f"at length {latency.columns[place]}"
     if number < len(subjects):
-        where += f", which {number} of {len(subjects)} mechanisms reached"
+        where += f", where {number} of {len(subjects)} mechanisms have a figure"
     return [f"For {what} {where}, {'; '.join(parts)}."]
 
 
