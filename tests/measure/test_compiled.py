@@ -8,38 +8,21 @@ from typing import Any
 
 import pytest
 import torch
+from cells import toy_cell
 
 from attention_impls.dense.sdpa import Sdpa
 from lra.core.cells import EfficiencyCell
-from lra.core.protocol import Machine, Mechanism
-from lra.measure import compiled, control
+from lra.core.protocol import Mechanism
+from lra.measure import compiled
 from lra.measure.efficiency import measure_efficiency
+
+pytestmark = pytest.mark.usefixtures("small_control")
 
 
 def cell(**changes: Any) -> EfficiencyCell:
-    return EfficiencyCell(
-        **{
-            "scale": "toy",
-            "machine": Machine(processor="toy", cores=1),
-            "torch": "0",
-            "threads": 1,
-            "measure_hash": "0",
-            "mechanism": Mechanism(name="sdpa", hash="0"),
-            "length": 24,
-            "mode": "forward",
-            "heads": 2,
-            "head_width": 4,
-            "seconds": 0.0,
-            "execution": "compiled",
-            **changes,
-        }
+    return toy_cell(
+        **{"mechanism": Mechanism(name="sdpa", hash="0"), "execution": "compiled", **changes}
     )
-
-
-@pytest.fixture(autouse=True)
-def small_control(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(control.SIZE, "cpu", 16)
-    monkeypatch.setattr(control, "SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from cells import toy_cell
 
 from attention_impls.contract import Context
 from attention_impls.dense.sdpa import Sdpa
@@ -14,7 +15,6 @@ from attention_impls.learned.synthesizer import Synthesizer
 from attention_impls.lowrank.linformer import Linformer
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
-from lra.core.protocol import Machine, Mechanism
 from lra.measure.calls import build_layer
 from lra.measure.decode import prepare_decode
 from lra.measure.efficiency import measure_efficiency
@@ -23,24 +23,7 @@ CPU = torch.device("cpu")
 
 
 def cell(**changes: Any) -> EfficiencyCell:
-    return EfficiencyCell(
-        **{
-            "scale": "toy",
-            "machine": Machine(processor="toy", cores=1),
-            "torch": "0",
-            "threads": 1,
-            "measure_hash": "0",
-            "mechanism": Mechanism(name="toy", hash="0"),
-            "length": 24,
-            "mode": "decode",
-            "direction": "causal",
-            "batch": 3,
-            "heads": 2,
-            "head_width": 4,
-            "seconds": 0.0,
-            **changes,
-        }
-    )
+    return toy_cell(**{"mode": "decode", "direction": "causal", "batch": 3, **changes})
 
 
 def test_a_step_is_the_position_behind_the_prompt_however_often_it_is_taken() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from cells import toy_cell
 from torch import Tensor, nn
 
 from attention_impls.contract import Attention, Context, Dims, Layer, MechanismConfig, Out
@@ -13,12 +14,14 @@ from lra.core import catalogue
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
-from lra.core.protocol import Machine, Mechanism
+from lra.core.protocol import Mechanism
 from lra.measure import control
 from lra.measure.calls import build_layer, minimum_bytes, prepare_call
 from lra.measure.efficiency import measure_efficiency
 from lra.measure.latency import FLOOR, HostStopwatch
 from lra.measure.operations import count_operations, declared_operations
+
+pytestmark = pytest.mark.usefixtures("small_control")
 
 CPU = torch.device("cpu")
 
@@ -87,23 +90,7 @@ class NoHeads(Layer):
 
 
 def cell(**changes: Any) -> EfficiencyCell:
-    return EfficiencyCell(
-        **{
-            "scale": "toy",
-            "machine": Machine(processor="toy", cores=1),
-            "torch": "0",
-            "threads": 1,
-            "measure_hash": "0",
-            "mechanism": Mechanism(name="mean", hash="0"),
-            "length": 24,
-            "mode": "forward",
-            "batch": 2,
-            "heads": 2,
-            "head_width": 4,
-            "seconds": 0.0,
-            **changes,
-        }
-    )
+    return toy_cell(**{"mechanism": Mechanism(name="mean", hash="0"), "batch": 2, **changes})
 
 
 def call_once(kind: type[Layer], wanted: EfficiencyCell) -> Layer:
@@ -111,12 +98,6 @@ def call_once(kind: type[Layer], wanted: EfficiencyCell) -> Layer:
     call, _ = prepare_call(wanted, layer, CPU)
     call()
     return layer
-
-
-@pytest.fixture(autouse=True)
-def small_control(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(control.SIZE, "cpu", 16)
-    monkeypatch.setattr(control, "SECONDS", 0.0)
 
 
 def test_all_metrics_and_the_method_are_there() -> None:

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 import torch
+from cells import toy_cell
 
 from attention_impls.baseline.identity import Identity
 from attention_impls.dense.sdpa import Sdpa
 from attention_impls.positions.sinusoidal import Sinusoidal
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
-from lra.core.protocol import Machine, Mechanism, ModelSpec
+from lra.core.protocol import ModelSpec
 from lra.measure.efficiency import Around, measure_efficiency
 from lra.measure.step import build, prepare_step
 from tasks.retrieval import Retrieval
@@ -23,25 +24,8 @@ MODEL = ModelSpec(layers=2, width=8, qkv_width=8, heads=2, mlp_width=16)
 
 
 def cell(**changes: Any) -> EfficiencyCell:
-    return EfficiencyCell(
-        **{
-            "scale": "toy",
-            "machine": Machine(processor="toy", cores=1),
-            "torch": "0",
-            "threads": 1,
-            "measure_hash": "0",
-            "mechanism": Mechanism(name="toy", hash="0"),
-            "length": 24,
-            "mode": "train",
-            "level": "model",
-            "task": "text",
-            "model": MODEL,
-            "batch": 3,
-            "heads": 2,
-            "head_width": 4,
-            "seconds": 0.0,
-            **changes,
-        }
+    return toy_cell(
+        **{"mode": "train", "level": "model", "task": "text", "model": MODEL, "batch": 3, **changes}
     )
 
 

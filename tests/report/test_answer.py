@@ -134,7 +134,8 @@ def test_the_fastest_is_said_to_be_so_only_of_those_that_came_so_far() -> None:
     records = [_timed(name, 0.1, 50e6, length=512) for name in names]
     records += [_timed(name, 0.2, 50e6) for name in ("a", "sdpa")]
     assert _answer(records)[0].startswith(
-        "For a training step of the layer at length 2048, where 1 of 4 mechanisms have a figure, fastest:"
+        "For a training step of the layer at length 2048, where 1 of 4 mechanisms have a figure, "
+        "fastest:"
     )
 
 
