@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 import msgspec
 
+from lra.cli.carry_out import FAILED_CELLS
 from lra.cli.doctor import MOST
 from lra.verdict.repeat import (
     POWER,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 SUITE = "timing"
 INCONCLUSIVE = 3
-FAILED_CELLS = 4
 
 
 class Pair(msgspec.Struct, frozen=True):

@@ -17,8 +17,6 @@ Figure = Literal["steps", "gigabytes"]
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What is published of one mechanism, a figure for each length."""
 
-    name: str
-    """As it stands in the paper."""
     steps: tuple[float, ...]
     """Training steps a second."""
     ratios: tuple[float, ...]
@@ -39,7 +37,6 @@ class Suspect(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A published table of speed and memory."""
 
-    title: str
     source: str
     protocol: str
     lengths: tuple[int, ...]

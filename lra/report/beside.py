@@ -13,7 +13,7 @@ from lra.report.entries import PEAK_MEMORY, Entry
 from lra.report.pairs import Busy, Pair, Rounds, pairs_of, rounds_of, why_not
 from lra.report.rows import EXACT, NO_MIXING, TOGETHER
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
-from lra.report.words import NO_VALUE, TIMES, count, figures, listing, scale_of
+from lra.report.words import NO_VALUE, TIMES, between, count, figures, listing, scale_of
 from lra.verdict.beside import (
     BAR,
     CLOSE,
@@ -148,9 +148,8 @@ def _ratio(found: Ratio) -> tuple[str, list[str]]:
     """The ratio with as many digits as its interval supports, and the interval if there is one."""
     if found.low is None or found.high is None:
         return f"{figures(found.value, most=2)} {TIMES}", []
-    spread = found.high - found.low
-    bounds = " to ".join(figures(bound, spread) for bound in (found.low, found.high))
-    return f"{figures(found.value, spread)} {TIMES}", [bounds]
+    value = figures(found.value, found.high - found.low)
+    return f"{value} {TIMES}", [between(found.low, found.high)]
 
 
 def _sizes(found: Rounds, size: float, why: Callable[[], str]) -> Cell:

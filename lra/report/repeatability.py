@@ -12,7 +12,7 @@ from lra.report.disturbed import BUSY
 from lra.report.entries import Entry, Origin
 from lra.report.rows import RowKey, reference_notes, row, shown
 from lra.report.table import Cell, Table
-from lra.report.words import TIMES, count, figures, percent
+from lra.report.words import TIMES, between, count, figures, percent
 from lra.verdict.ratio import Ratio
 from lra.verdict.repeat import LONG, Process, Processes, median_width, to_control
 
@@ -51,7 +51,7 @@ class _Place(msgspec.Struct, frozen=True):
         if found.low is None or found.high is None:
             return Cell(mark + figures(found.value), "1 process", found.value)
         spread = found.high - found.low
-        bounds = " to ".join(figures(bound, spread) for bound in (found.low, found.high))
+        bounds = between(found.low, found.high)
         return Cell(mark + figures(found.value, spread), bounds, found.value, spread)
 
 

@@ -13,7 +13,7 @@ from lra.report.efficiency import EfficiencyTables
 from lra.report.entries import PEAK_MEMORY, Entry, Origin
 from lra.report.rows import ANCHORS, EXACT, RowKey, by_length, reference_notes, row, shown, torn
 from lra.report.table import Cell, Section, Table
-from lra.report.words import NO_VALUE, NOT_RUN, TIMES, count, figures, listing, scale_of
+from lra.report.words import NO_VALUE, NOT_RUN, TIMES, between, count, figures, listing, scale_of
 from lra.verdict.ratio import Ratio, ratio
 
 _TASK = "text"
@@ -121,14 +121,13 @@ def _speed_cell(cost: Cost, exact: Cost, found: Ratio | None, said: str, *, is_e
         return Cell(f"1 {TIMES}", _joined(f"{speed} steps a second", said), cost.value, ratio=1.0)
     if found is None or exact.value is None:
         return Cell(NO_VALUE, said)
-    spread = found.value * (cost.spread / cost.value + exact.spread / exact.value)
+    spread, bounds = found.value * (cost.spread / cost.value + exact.spread / exact.value), ""
     if found.low is not None and found.high is not None:
-        spread = found.high - found.low
-    bounds = [figures(bound, spread) for bound in (found.low, found.high) if bound is not None]
+        spread, bounds = found.high - found.low, between(found.low, found.high)
     marks = "!" if cost.disturbed or exact.disturbed else ""
     return Cell(
         f"{marks}{figures(found.value, spread)} {TIMES}",
-        _joined(" to ".join(bounds), said),
+        _joined(bounds, said),
         cost.value,
         cost.spread,
         found.value,

@@ -76,6 +76,11 @@ def quantity(value: float, unit: Unit, most: int = 3) -> str:
     return f"{figures(value / size, most=most)} {symbol}"
 
 
+def between(low: float, high: float) -> str:
+    """Return the ends of an interval with as many figures as its width supports: `1.2 to 1.4`."""
+    return " to ".join(figures(bound, high - low) for bound in (low, high))
+
+
 def duration(seconds: float) -> str:
     """Return a time that somebody waits: `40 s`, `3 min`, `2 h 10 min`."""
     if seconds < 90:
