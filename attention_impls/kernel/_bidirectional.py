@@ -155,8 +155,11 @@ def _read_gradients(ctx: Any, upstream_BHNV: Tensor) -> tuple[Tensor, Tensor]:
             )
             dsum_GUR.baddbmm_(dread_GNU.mT, phi_GNR)
             dphi_GNR = torch.bmm(dread_GNU, sum_GUR)
+            del dread_GNU
             local.queries_gradient(q_GNK, phi_GNR, dphi_GNR, dq_GNK)
             tile.put(dq, rows, dq_GNK)
+            # The next one's are made before these names are taken: this is where memory peaks.
+            del phi_GNR, dphi_GNR
         tile.put_states(dsum_BHUR, dsum_GUR)
     return dq, dsum_BHUR
 
