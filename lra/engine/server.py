@@ -97,7 +97,8 @@ class ForkServer:
             call = f"serve({theirs.fileno()}, {entry!r}, {str(self._folder)!r})"
             self._process = subprocess.Popen(
                 [sys.executable, "-c", f"from lra.engine.forkserver import serve; {call}"],
-                env=environment(),
+                # Whatever a worker leaves among temporary files goes with this folder.
+                env=environment() | {"TMPDIR": str(self._folder)},
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -19,7 +19,9 @@ from lra.measure.compiled import carried_out
 def refuse_direction(cell: EfficiencyCell, mechanism: type[Layer]) -> None:
     """Raise `UnsupportedError` for a direction that the mechanism has not."""
     if cell.direction == "causal" and mechanism.card.capabilities.causal == "no":
-        raise UnsupportedError(f"{cell.mechanism.name} cannot be causal; leave that direction out")
+        # What decodes is causal: whoever asked for the mode has not named a direction.
+        what, axis = ("decode", "mode") if cell.mode == "decode" else ("be causal", "direction")
+        raise UnsupportedError(f"{cell.mechanism.name} cannot {what}; leave that {axis} out")
     if cell.direction == "bidirectional" and not mechanism.card.capabilities.bidirectional:
         raise UnsupportedError(f"{cell.mechanism.name} is causal only; leave that direction out")
 

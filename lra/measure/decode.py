@@ -48,7 +48,7 @@ def prepare_decode(cell: EfficiencyCell, layer: Layer, device: torch.device) -> 
     if cell.level != "layer":
         raise UnsupportedError("decoding is measured at level layer; leave the other levels out")
     if layer.card.capabilities.decode == "none":
-        raise UnsupportedError(f"{cell.mechanism.name} does not decode; leave that mode out")
+        raise UnsupportedError(f"{cell.mechanism.name} cannot decode; leave that mode out")
     generator = torch.Generator().manual_seed(0)
     shape = (cell.batch, cell.length + 1, layer.dims.width)
     x_BND, context = normal(shape, cell, device, generator), Context(causal=True)

@@ -46,7 +46,7 @@ def measure_memory(
             "peak_resident_bytes": _unknown("measured on CPUs only"),
             "peak_allocated_bytes": _bytes(allocated),
             "peak_reserved_bytes": _bytes(reserved),
-            "peak_device_bytes": _bytes(taken),
+            "peak_device_bytes": _taken(taken, reserved),
         }
     resident = resident_peak(call, between=between)
     return {
@@ -63,6 +63,13 @@ def _resident(peak: int | None) -> Metric:
     if peak < RESOLUTION:
         return _unknown(f"below {RESOLUTION / 1e6:.2f} MB, which the system's counting can tell")
     return _bytes(peak)
+
+
+def _taken(device: int, reserved: int) -> Metric:
+    if device < reserved:
+        # By its other users, or by torch's allocator after an allocation failed.
+        return _unknown("memory of the device was given back meanwhile")
+    return _bytes(device)
 
 
 def resident_peak(
@@ -92,7 +99,10 @@ def resident_peak(
 def method(device: torch.device) -> str:
     """Return in words how peaks are measured on a device."""
     if device.type == "cuda":
-        return f"peaks of torch's allocator above the level before, {CALLS} calls"
+        return (
+            f"peaks of torch's allocator above the level before, {CALLS} calls; "
+            "of the device, what all its users took meanwhile"
+        )
     return (
         f"peak resident size above the level before, the least of {CALLS} calls, "
         "large blocks mapped singly"
@@ -122,12 +132,12 @@ def _device_peaks(
         call()
         between()
     torch.cuda.synchronize(device)
-    # Torch's allocator has given nothing back in between, so what is taken now is the peak.
+    # Torch's allocator gives back only where an allocation failed, so this is the peak.
     taken = free - torch.cuda.mem_get_info(device)[0]
     return (
         torch.cuda.max_memory_allocated(device) - allocated,
         torch.cuda.max_memory_reserved(device) - reserved,
-        max(0, taken),
+        taken,
     )
 
 

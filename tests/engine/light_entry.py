@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from multiprocessing.connection import Connection
 
@@ -28,6 +29,9 @@ def main(connection: Connection) -> None:
             raise ValueError(text)
         case ["kill", number]:
             os.kill(os.getpid(), int(number))
+        case ["temporary"]:
+            connection.send_bytes(tempfile.mkdtemp().encode())
+            time.sleep(600)
         case ["sleep"]:
             connection.send_bytes(b"asleep")
             time.sleep(600)

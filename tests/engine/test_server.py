@@ -118,6 +118,18 @@ def test_closing_the_server_ends_everything_and_leaves_no_files() -> None:
     worker.close()
 
 
+def test_temporary_files_of_a_killed_worker_go_with_the_server() -> None:
+    with ForkServer(ENTRY) as server:
+        worker = server.start(b"temporary")
+        left = Path(worker.connection.recv_bytes().decode())
+        forked(worker)
+        worker.kill()
+        follow(worker)
+        assert left.is_dir()
+    assert not left.exists()
+    worker.close()
+
+
 def test_workers_end_with_a_server_that_is_killed() -> None:
     with ForkServer(ENTRY) as server:
         worker = server.start(b"sleep")

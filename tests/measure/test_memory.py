@@ -105,6 +105,12 @@ def test_a_peak_that_the_counting_cannot_tell_is_unknown_with_a_reason() -> None
     assert (held["peak_resident_bytes"].value or 0) > 3e6
 
 
+def test_where_others_gave_memory_of_a_gpu_back_its_peak_is_unknown_with_a_reason() -> None:
+    assert memory._taken(2000, 2000).value == 2000
+    found = memory._taken(1999, 2000)
+    assert found.value is None and "given back" in (found.why_null or "")
+
+
 def test_a_gpus_peaks_are_read_in_the_right_order(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
 
