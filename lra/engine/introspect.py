@@ -18,7 +18,7 @@ from lra.core.cards import AttentionCard, PositionCard, TaskCard
 from lra.core.catalogue import Kind, MisnamedError, Target
 from lra.core.errors import LraError
 from lra.core.places import place
-from lra.engine.tails import one_line, strip_paths
+from lra.engine.tails import named, one_line, strip_paths
 
 CARDS: dict[Kind, type[msgspec.Struct]] = {
     "mechanism": AttentionCard,
@@ -56,9 +56,11 @@ def answer(request: Request) -> Answer:
     try:
         return _answer(request)
     except LraError as error:
-        return Answer(unavailable=_words(error), misnamed=isinstance(error, MisnamedError))
+        return Answer(
+            unavailable=strip_paths(named(error)), misnamed=isinstance(error, MisnamedError)
+        )
     except (Exception, SystemExit) as error:
-        words = f"{type(error).__name__}: {_words(error)}"
+        words = strip_paths(named(error))
         # A syntax error's own words end with its place.
         inside = "" if isinstance(error, SyntaxError) else place(error, request.target.module)
         return Answer(unavailable=words + inside)
@@ -99,10 +101,6 @@ def _configure(config: Any, changes: dict[str, Any]) -> Answer:
 def _canonical(config: Any) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(config, order="sorted")
     return plain
-
-
-def _words(error: BaseException) -> str:
-    return strip_paths(one_line(error))
 
 
 def main() -> None:

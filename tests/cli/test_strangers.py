@@ -170,6 +170,7 @@ def test_a_setting_that_is_needed_is_asked_for(lra, folder: Path) -> None:
     ran = lra("verify", "--impl", "zoo.py:Configurable", "--check", "output")
     assert ran.returncode == 1
     assert "which has no default; give it: --set power=VALUE" in ran.stdout
+    assert "Error" not in ran.stdout + ran.stderr, "the names of our classes are nobody's business"
     ran = lra("verify", "--impl", "zoo.py:Configurable", "--check", "output", "--set", "power=2.0")
     assert ran.returncode == 0, ran.stdout
     ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "powr=2.0")
@@ -205,6 +206,7 @@ def test_a_crash_names_the_line_in_the_users_own_file(lra, folder: Path) -> None
     ran = lra("run", "--impl", "mine.py", *TINY, "--json")
     ends = [r["failure"]["message"] for r in json.loads(ran.stdout) if r["failure"]]
     assert len(ends) == 2 and all(end.endswith(" (mine.py, line 10)") for end in ends), ends
+    assert all(end.startswith("RuntimeError: ") for end in ends), ends
 
 
 def test_another_sequence_can_be_denied_on_the_command_line(lra, folder: Path) -> None:
