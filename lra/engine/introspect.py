@@ -17,8 +17,9 @@ from lra.core import catalogue
 from lra.core.cards import AttentionCard, PositionCard, TaskCard
 from lra.core.catalogue import Kind, MisnamedError, Target
 from lra.core.errors import LraError
+from lra.core.misfits import misfit
 from lra.core.places import place
-from lra.engine.tails import named, one_line, strip_paths
+from lra.engine.tails import named, strip_paths
 
 CARDS: dict[Kind, type[msgspec.Struct]] = {
     "mechanism": AttentionCard,
@@ -94,8 +95,10 @@ def _configure(config: Any, changes: dict[str, Any]) -> Answer:
         return Answer(config={})
     try:
         return Answer(config=_canonical(msgspec.convert(changes, config)))
-    except (msgspec.ValidationError, LraError) as error:
-        return Answer(problem=one_line(error))
+    except msgspec.ValidationError as error:
+        return Answer(problem=" ".join(misfit(error, changes, config).split()))
+    except LraError as error:
+        return Answer(problem=named(error))
 
 
 def _canonical(config: Any) -> dict[str, Any]:

@@ -175,6 +175,9 @@ def test_a_setting_that_is_needed_is_asked_for(lra, folder: Path) -> None:
     assert ran.returncode == 0, ran.stdout
     ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "powr=2.0")
     assert ran.returncode == 2 and "did you mean 'power'" in ran.stderr
+    ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "mask_form=kep")
+    told = "settings of 'Configurable': mask_form = 'kep' is none of additive, ignore, keep"
+    assert ran.returncode == 2 and ran.stderr == f"lra: {told}; fix the value\n"
     ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "bend=abc")
     (line,) = ran.stderr.splitlines()
     assert ran.returncode == 2 and "got `str` - at `$.bend`; fix the value" in line
