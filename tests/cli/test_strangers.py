@@ -194,6 +194,22 @@ def test_a_wrong_name_in_a_file_is_one_line(lra, folder: Path, verb: list[str]) 
     assert ran.returncode == 2 and not ran.stdout and not (folder / "results").exists()
 
 
+def test_a_file_of_several_classes_asks_for_one_before_anything_runs(lra, folder: Path) -> None:
+    ran = lra("verify", "--impl", "identity,broken.py")
+    (line,) = ran.stderr.splitlines()
+    told = "broken.py has several classes: MaskIgnored, Turned; name one, as broken.py:MaskIgnored"
+    assert line == f"lra: mechanism 'broken': {told}"
+    assert ran.returncode == 2 and not ran.stdout
+
+
+def test_a_class_that_is_no_module_is_a_row_and_capitals_are_read(lra, folder: Path) -> None:
+    (folder / "mine.py").write_text("class Mine:\n    def forward(self, q, k, v): return v\n")
+    ran = lra("verify", "--impl", "mine.py:Mine,zoo.py:Capitals", "--check", "output,causality")
+    assert ran.returncode == 4, ran.stdout + ran.stderr
+    assert "Mine: error: Mine is no torch.nn.Module, so" in ran.stdout
+    assert "Capitals: 2 held" in ran.stdout
+
+
 def test_a_wrong_name_in_a_package_is_one_line(lra) -> None:
     ran = lra("verify", "--impl", "torch.nn:MultiHeadAtention")
     (line,) = ran.stderr.splitlines()
