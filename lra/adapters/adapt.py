@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, cast
 
 import msgspec
+from torch import nn
 
 from attention_impls.contract import Layer, MechanismConfig
 from lra.adapters import core, module
@@ -84,8 +85,16 @@ def _require(package: str, name: str) -> None:
 def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> type[Layer]:
     """Return a layer around somebody's class or function.
 
-    Raises `UsageError` where it cannot be called.
+    Raises `UsageError` where it cannot be called, and for a class whose parameters nobody would
+    find: training and counting it would say nothing.
     """
+    if isinstance(found, nn.Module):
+        raise UsageError(f"{name} is a module that is built already; name its class")
+    if inspect.isclass(found) and not issubclass(found, nn.Module):
+        raise UsageError(
+            f"{name} is no torch.nn.Module, so nothing would find its parameters; derive it from "
+            "torch.nn.Module, or name a function of q, k, v that uses it"
+        )
     adapter = _fitting(found)
     stranger = adapter.stranger(found, name)
     if peer is not None:

@@ -62,12 +62,20 @@ IGNORED = {"key_padding_mask", "src_key_padding_mask", "padding_mask", "pad_mask
 """Masks that say, by torch's habit, which keys to ignore; others say which to attend to."""
 
 
+def is_ignored(name: str) -> bool:
+    """Return whether a mask of this name says by habit what to ignore."""
+    return name.lower() in IGNORED
+
+
 def roles(names: Mapping[str, Any], known: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Return, by role, the first name among `names` that is known for it."""
+    """Return, by role, the first known name that is among `names`, in capitals or not; of two that
+    differ in that alone, the one spelled as it is known."""
+    spelled = {name.lower(): name for name in reversed(list(names))}
+    spelled |= {name: name for name in names}
     found: dict[str, str] = {}
     for role, candidates in known.items():
-        for name in candidates:
-            if name in names and name not in found.values():
+        for name in (spelled[candidate] for candidate in candidates if candidate in spelled):
+            if name not in found.values():
                 found[role] = name
                 break
     return found

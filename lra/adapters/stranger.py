@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from attention_impls.contract import Dims, MechanismConfig
 from lra.adapters.masks import MaskedConfig, MaskForm, formed
-from lra.adapters.roles import CALL, IGNORED, SIZES, parameters, parameters_of, roles
+from lra.adapters.roles import CALL, SIZES, is_ignored, parameters, parameters_of, roles
 from lra.adapters.settings import fits, kind, settable
 from lra.core.errors import UsageError
 
@@ -91,7 +91,7 @@ class Stranger:
         names = (
             {name, self.asks.get("key_mask", "")} if name == self.asks.get("pairs_mask") else {name}
         )
-        return "ignore" if names & IGNORED else "keep"
+        return "ignore" if any(map(is_ignored, names)) else "keep"
 
     def masks(
         self, keep: Mapping[str, Tensor | None], config: MaskedConfig, dtype: torch.dtype
@@ -198,7 +198,7 @@ def by_pairs(stranger: Stranger) -> bool:
     """Whether causality is asked for by a mask of pairs: torch's habit, which the names query, key,
     value show, or its name for padding."""
     asks = stranger.asks
-    habit = "key" in asks or asks.get("key_mask") in IGNORED
+    habit = "key" in asks or is_ignored(asks.get("key_mask", ""))
     return not stranger.built_causal and "pairs_mask" in asks and habit
 
 

@@ -53,8 +53,8 @@ def _one_line(message: Warning | str, *_: object, **__: object) -> None:
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code.
 
-    0 pass, 2 usage, 3 inconclusive, 4 cells failed, 130 interrupted. Whatever is not the user's to
-    mend keeps its traceback.
+    0 pass, 1 broken claims, 2 usage, 3 inconclusive, 4 cells failed, 130 interrupted, as the README
+    has them. Whatever is not the user's to mend keeps its traceback.
     """
     warnings.showwarning = _one_line
     try:

@@ -40,7 +40,8 @@ FILES = "lra_file_"
 
 
 class MisnamedError(UsageError):
-    """A module can be imported, and has nothing of the name that was asked for."""
+    """A module can be imported, and has nothing of the name that was asked for, or has several of
+    which none was named."""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -272,10 +273,15 @@ def _only_class(module: ModuleType, target: Target) -> type:
     if not found and target.kind == "mechanism" and not target.ours:
         found = [member for member in own if _is_torch_module(member)]
         what += ", or one torch.nn.Module"
-    if len(found) != 1:
+    if len(found) > 1:
+        listed = ", ".join(member.__name__ for member in found)
+        place = Path(target.module).name
+        raise MisnamedError(
+            f"{place} has several classes: {listed}; name one, as {place}:{found[0].__name__}"
+        )
+    if not found:
         raise UsageError(
-            f"{target.module} must define exactly one {what}, "
-            f"found {len(found)}; name it as module:Class"
+            f"{target.module} must define exactly one {what}, found 0; name it as module:Class"
         )
     return found[0]
 

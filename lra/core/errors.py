@@ -34,6 +34,12 @@ class StoreError(LraError):
     """The record store cannot be read, written or locked."""
 
 
+OURS = frozenset(
+    kind.__name__ for kind in (LraError, UsageError, UnsupportedError, DataError, StoreError)
+)
+"""Names of these classes, which say nothing to a person that the text does not."""
+
+
 def close(name: str, known: Iterable[str]) -> list[str]:
     """Return the known name that is most like this one, if any is."""
     return difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)

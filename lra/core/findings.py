@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from lra.core.errors import UsageError
+from lra.core.misfits import misfit
 from lra.core.protocol import Frozen
 
 Verdict = Literal["held", "failed", "unclaimed", "not claimed", "reported", "skipped"]
@@ -66,7 +67,8 @@ def parse(text: str) -> Case:
     try:
         return msgspec.convert(plain, Case, strict=False)
     except msgspec.ValidationError as error:
-        raise UsageError(f"--case '{text}': {error}; write e.g. 'n=5 causal'") from error
+        why = misfit(error, plain, Case)
+        raise UsageError(f"--case '{text}': {why}; write e.g. 'n=5 causal'") from error
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -15,6 +15,7 @@ import msgspec
 
 from lra.core.cells import Direction, Dtype, Execution, Level, Mode
 from lra.core.errors import UsageError, nearest
+from lra.core.misfits import misfit
 from lra.core.protocol import Above0, Frozen, ModelSpec, Positive, Rows, Rules, TrainSpec
 
 _FOLDER = Path(__file__).resolve().parents[1]
@@ -182,7 +183,9 @@ def convert(data: dict[str, Any], kind: type[_Value], where: str) -> _Value:
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{where}: {error}; fix the key or its value") from error
+        raise UsageError(
+            f"{where}: {misfit(error, data, kind)}; fix the key or its value"
+        ) from error
 
 
 def _refuse_infinite(value: Any, where: str) -> None:

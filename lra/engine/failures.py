@@ -19,12 +19,12 @@ from lra.core.errors import LraError, UnsupportedError, UsageError
 from lra.core.places import place
 from lra.core.records import Failure
 from lra.engine.jobs import Job, Outcome
-from lra.engine.tails import one_line
+from lra.engine.tails import named
 
 
 def failed(error: BaseException, phase: str, job: Job) -> Outcome:
     """Return how a cell ended that raised; print the traceback, unless it is only unsupported."""
-    short = Failure(type=type(error).__name__, message=one_line(error), phase=phase)
+    short = Failure(type=type(error).__name__, message=named(error), phase=phase)
     if isinstance(error, UnsupportedError):
         return Outcome(status="unsupported", failure=short)
     # The tail of the record: all that this process wrote to its standard error.

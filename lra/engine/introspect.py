@@ -17,8 +17,9 @@ from lra.core import catalogue
 from lra.core.cards import AttentionCard, PositionCard, TaskCard
 from lra.core.catalogue import Kind, MisnamedError, Target
 from lra.core.errors import LraError
+from lra.core.misfits import misfit
 from lra.core.places import place
-from lra.engine.tails import one_line, strip_paths
+from lra.engine.tails import named, strip_paths
 
 CARDS: dict[Kind, type[msgspec.Struct]] = {
     "mechanism": AttentionCard,
@@ -56,9 +57,11 @@ def answer(request: Request) -> Answer:
     try:
         return _answer(request)
     except LraError as error:
-        return Answer(unavailable=_words(error), misnamed=isinstance(error, MisnamedError))
+        return Answer(
+            unavailable=strip_paths(named(error)), misnamed=isinstance(error, MisnamedError)
+        )
     except (Exception, SystemExit) as error:
-        words = f"{type(error).__name__}: {_words(error)}"
+        words = strip_paths(named(error))
         # A syntax error's own words end with its place.
         inside = "" if isinstance(error, SyntaxError) else place(error, request.target.module)
         return Answer(unavailable=words + inside)
@@ -92,17 +95,15 @@ def _configure(config: Any, changes: dict[str, Any]) -> Answer:
         return Answer(config={})
     try:
         return Answer(config=_canonical(msgspec.convert(changes, config)))
-    except (msgspec.ValidationError, LraError) as error:
-        return Answer(problem=one_line(error))
+    except msgspec.ValidationError as error:
+        return Answer(problem=" ".join(misfit(error, changes, config).split()))
+    except LraError as error:
+        return Answer(problem=named(error))
 
 
 def _canonical(config: Any) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(config, order="sorted")
     return plain
-
-
-def _words(error: BaseException) -> str:
-    return strip_paths(one_line(error))
 
 
 def main() -> None:

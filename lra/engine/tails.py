@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from lra.core.errors import LraError
+
 _QUOTED = re.compile(
     r"""(?P<quote>["'`])(?:/|[A-Za-z]:\\)[^"'`\n]*[/\\](?P<name>[^"'`/\\\n]*)(?P=quote)"""
 )
@@ -42,3 +44,10 @@ def strip_paths(text: str, known: Iterable[str] = ()) -> str:
 def one_line(error: BaseException) -> str:
     """Return an exception's text on one line, its class where it has none."""
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def named(error: BaseException) -> str:
+    """Return an exception's text on one line, after its class where that is none of ours: their
+    words alone may say little (`KeyError: 'q'`)."""
+    words, name = one_line(error), type(error).__name__
+    return words if isinstance(error, LraError) or words == name else f"{name}: {words}"

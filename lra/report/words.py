@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from lra.core.errors import OURS
 from lra.core.protocol import Machine
 from lra.core.records import FAILED, Failure, Status
 
@@ -144,10 +145,11 @@ def visible(text: str) -> str:
 
 
 def ending(status: Status, failure: Failure | None) -> str:
-    """Return how a cell ended, as it stands in a table: `OOM`, `crash (SIGSEGV)`."""
+    """Return how a cell ended, as it stands in a table: `OOM`, `crash (SIGSEGV)`; of our own errors
+    just that it is one."""
     if failure is not None and failure.type in _WHY:
         return f"{STATUS[status]}: {_WHY[failure.type]}"
-    if failure is not None and status in ("crash", "error"):
+    if failure is not None and status in ("crash", "error") and failure.type not in OURS:
         return f"{STATUS[status]} ({visible(failure.type)})"
     return STATUS[status]
 

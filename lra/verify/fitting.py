@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Untried
 from lra.verify.subject import Subject
 
@@ -24,7 +27,7 @@ def misfit(law: Law, subject: Subject) -> str:
         return ""  # it says so when it is tried
     if not own:
         return ""
-    example = f"write e.g. '{own[0]}'"
+    example = f"write e.g. '{_nearest(law, case, own)}'; all its cases: {_all(own)}"
     for name in ASKED:
         taken = {getattr(one, name) for one in own}
         if getattr(case, name) not in taken:
@@ -37,7 +40,29 @@ def misfit(law: Law, subject: Subject) -> str:
     return ""
 
 
+def _nearest(law: Law, case: Case, own: list[Case]) -> Case:
+    """Return what was asked for, changed to what a law takes; the case of its own that is most like
+    it where the sizes do not do either."""
+    ways = [{name: getattr(one, name) for name in ASKED} for one in own]
+    alike = [sum(getattr(case, name) == value for name, value in way.items()) for way in ways]
+    paired = [(one.m is None) == (case.m is None) for one in own]
+    best = max(range(len(own)), key=lambda at: (paired[at], alike[at]))
+    changed = msgspec.structs.replace(case, **ways[best])
+    if not paired[best]:
+        changed = msgspec.structs.replace(changed, m=own[best].m)
+    return changed if law.takes(changed) else own[best]
+
+
+def _all(own: list[Case]) -> str:
+    """Return what all cases of a law have; sizes, seed and trial are free."""
+    words = [_words(name, {getattr(one, name) for one in own}) for name in ASKED]
+    sequences = sorted({"n alone" if one.m is None else "n and m" for one in own})
+    return ", ".join([*words, " or ".join(sequences)])
+
+
 def _words(name: str, taken: set[object]) -> str:
+    if taken == {True, False}:
+        return f"{name} or not"
     if isinstance(next(iter(taken)), bool):
         return name if True in taken else f"no {name}"
-    return " or ".join(f"{name}={value}" for value in sorted(map(str, taken)))
+    return f"{name}={' or '.join(sorted(map(str, taken)))}"

@@ -28,6 +28,7 @@ from attention_impls.contract import (
 from lra.adapters.directions import Directions
 from lra.core import catalogue
 from lra.core.cards import AttentionCard
+from lra.core.errors import LraError
 from lra.core.findings import Case
 from lra.verify.numbers import normal, real
 
@@ -126,6 +127,8 @@ class Subject:
             context = self.context(case, layer)
             before = torch.get_rng_state()
             first, second = (layer(x_BND, context).y_BND for _ in range(2))
+        except LraError as error:
+            return f"not tried in training: {error}"
         except Exception as error:
             # For the laws to find, in evaluation.
             return f"not tried in training: it ends there in {type(error).__name__}"

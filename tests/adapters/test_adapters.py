@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from attention_impls.contract import Context, Dims
 from lra.adapters.adapt import adapt, assumed, configured, load
-from lra.adapters.roles import IGNORED
+from lra.adapters.roles import CALL, IGNORED, roles
 from lra.core.catalogue import find
 from lra.core.errors import UnsupportedError
 
@@ -35,8 +35,8 @@ def of_torch(layer: Any) -> list[tuple[Tensor, Tensor]]:
 
 
 CORES = [
-    zoo.bare_function, zoo.function_of_pairs, zoo.needs_its_mask, zoo.CausalCore, zoo.Registered,
-    zoo.Component,
+    zoo.bare_function, zoo.function_of_pairs, zoo.needs_its_mask, zoo.CausalCore, zoo.Capitals,
+    zoo.IgnoresInWords, zoo.Registered, zoo.Component,
 ]  # fmt: skip
 MODULES = [
     zoo.Keeps, zoo.Ignores, zoo.BuiltCausal, zoo.ReadsContext, zoo.OneMaskForTwo, zoo.HandsOn,
@@ -46,7 +46,7 @@ TORCHS = [nn.MultiheadAttention, zoo.MultiHead, zoo.SelfMultiHead]
 ALL = [*CORES, *MODULES, *TORCHS]
 
 CAUSAL = {
-    zoo.function_of_pairs, zoo.CausalCore, zoo.Registered, zoo.BuiltCausal, *TORCHS,
+    zoo.function_of_pairs, zoo.CausalCore, zoo.Capitals, zoo.Registered, zoo.BuiltCausal, *TORCHS,
 }  # fmt: skip
 CROSS = {*CORES, zoo.ReadsContext, nn.MultiheadAttention, zoo.MultiHead}
 CROSS_CAUSALLY = {zoo.function_of_pairs, nn.MultiheadAttention, zoo.MultiHead}
@@ -62,6 +62,7 @@ def wanted(layer: Any, what: Any, *args: Any, **kwargs: Any) -> Tensor:
     inner = layer.inner.bidirectional
     turns: dict[Any, Callable[..., tuple[Tensor, ...]]] = {
         zoo.CausalCore: lambda q, k, v: (q * inner.scale, k, v),
+        zoo.Capitals: lambda q, k, v: (q * inner.scale, k, v),
         zoo.Registered: lambda q, k, v: (q, k, v * inner.gain),
     }
     return exact(of_ours(layer), *args, **kwargs, turn=turns.get(what, lambda *heads: heads))
@@ -199,6 +200,12 @@ ADDED = "0 = attend, the least finite number = ignore"
         (zoo.bare_function, {}, [f"{CORE}, between our projections"]),
         (zoo.function_of_pairs, {}, [f"attn_mask: {PAIRS}; True = attend"]),
         (zoo.CausalCore, {}, ["built with dim_head = head_width", f"mask: {KEYS}; True = attend"]),
+        (
+            zoo.Capitals,
+            {},
+            ["built with Dim_Head = head_width", f"Mask: {KEYS}; True = attend"],
+        ),
+        (zoo.IgnoresInWords, {}, [f"Key_Padding_Mask: {KEYS}; True = ignore"]),
         (zoo.Keeps, {}, [MODULE, "built with dim = width, heads = heads"]),
         (zoo.Keeps, {"mask_form": "ignore"}, [f"mask: {KEYS}; True = ignore"]),
         (zoo.Ignores, {}, [f"padding_mask: {KEYS}; True = ignore"]),
@@ -234,6 +241,13 @@ def test_it_says_what_it_assumed(what: Any, settings: dict[str, Any], words: lis
     said = assumed(mechanism, mechanism.Config(**settings))
     assert set(words) <= set(said), said
     assert settings or mechanism.card.assumed == said
+
+
+def test_a_name_spelled_as_it_is_known_comes_before_one_in_capitals() -> None:
+    assert roles(dict.fromkeys(("Q", "q", "K")), CALL) == {"query": "q", "key": "K"}
+    assert roles(dict.fromkeys(("V", "K", "QUERIES", "Keys")), CALL) == {
+        "query": "QUERIES", "key": "K", "value": "V"
+    }  # fmt: skip
 
 
 def test_a_mask_that_nothing_passes_is_not_spoken_of() -> None:

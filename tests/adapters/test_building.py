@@ -198,8 +198,34 @@ class Nothing(nn.Module):
     pass
 
 
+class NoModule:
+    """Could be called, but its weights would stay as they are, and uncounted."""
+
+    def __init__(self, dim: int) -> None:
+        self.weights = torch.ones(dim, requires_grad=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weights
+
+
+class NoModuleCalled:
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return v
+
+
+class Kernel(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor) -> Tensor:  # type: ignore[override]
+        return v
+
+
 class InC(nn.Module):
     forward = torch.relu  # type: ignore[assignment]
+
+
+def test_an_object_that_can_be_called_is_a_function() -> None:
+    layer = adapt(NoModuleCalled(), "mine")(Dims(width=D, qkv_width=D, heads=H, max_length=16))
+    assert layer(inputs(), Context()).y_BND.isfinite().all()
 
 
 @pytest.mark.parametrize(
@@ -208,6 +234,10 @@ class InC(nn.Module):
         (TooMuch, "mine cannot be called: it asks for grid; wrap it"),
         (Nothing, "mine cannot be called: it asks for nothing that could be the input"),
         (InC, "mine cannot be called"),
+        (NoModule, r"mine is no torch\.nn\.Module, .*; derive it from torch\.nn\.Module, or"),
+        (NoModuleCalled, r"mine is no torch\.nn\.Module"),
+        (Kernel, r"mine is no torch\.nn\.Module"),
+        (zoo.Keeps(D, H), "mine is a module that is built already; name its class"),
         (F.scaled_dot_product_attention, "mine has no signature that can be read"),
         (TwoOrNone, "mine takes a config, and its module names 0 classes of one; annotate"),
     ],

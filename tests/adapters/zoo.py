@@ -57,6 +57,14 @@ class CausalCore(nn.Module):
         return softmax(q * self.scale, k, v, keep)
 
 
+class Capitals(CausalCore):
+    def __init__(self, Dim_Head: int) -> None:
+        super().__init__(Dim_Head)
+
+    def forward(self, Q: Tensor, K: Tensor, V: Tensor, Mask: Any = None, Causal: bool = False):
+        return super().forward(Q, K, V, Mask, Causal)
+
+
 class Plain(nn.Module):
     """One set of projections; what follows differs in how it is asked."""
 
@@ -90,6 +98,14 @@ class Ignores(Plain):
         """Also returns a tuple."""
         keep = None if padding_mask is None else ~padding_mask[:, None, None, :]
         return self.attend(x, keep=keep), None
+
+
+class IgnoresInWords(nn.Module):
+    """Called with whole words in capitals, of which the mask means what its small one does."""
+
+    def forward(self, Query: Tensor, Key: Tensor, Value: Tensor, Key_Padding_Mask: Any = None):
+        keep = None if Key_Padding_Mask is None else ~Key_Padding_Mask[:, None, None, :]
+        return softmax(Query, Key, Value, keep)
 
 
 class BuiltCausal(Plain):

@@ -170,10 +170,14 @@ def test_a_setting_that_is_needed_is_asked_for(lra, folder: Path) -> None:
     ran = lra("verify", "--impl", "zoo.py:Configurable", "--check", "output")
     assert ran.returncode == 1
     assert "which has no default; give it: --set power=VALUE" in ran.stdout
+    assert "Error" not in ran.stdout + ran.stderr, "the names of our classes are nobody's business"
     ran = lra("verify", "--impl", "zoo.py:Configurable", "--check", "output", "--set", "power=2.0")
     assert ran.returncode == 0, ran.stdout
     ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "powr=2.0")
     assert ran.returncode == 2 and "did you mean 'power'" in ran.stderr
+    ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "mask_form=kep")
+    told = "settings of 'Configurable': mask_form = 'kep' is none of additive, ignore, keep"
+    assert ran.returncode == 2 and ran.stderr == f"lra: {told}; fix the value\n"
     ran = lra("verify", "--impl", "zoo.py:Configurable", "--set", "bend=abc")
     (line,) = ran.stderr.splitlines()
     assert ran.returncode == 2 and "got `str` - at `$.bend`; fix the value" in line
@@ -188,6 +192,22 @@ def test_a_wrong_name_in_a_file_is_one_line(lra, folder: Path, verb: list[str]) 
         == "lra: mechanism 'Keps': zoo.py: unknown class or function 'Keps'; did you mean 'Keeps'?"
     )
     assert ran.returncode == 2 and not ran.stdout and not (folder / "results").exists()
+
+
+def test_a_file_of_several_classes_asks_for_one_before_anything_runs(lra, folder: Path) -> None:
+    ran = lra("verify", "--impl", "identity,broken.py")
+    (line,) = ran.stderr.splitlines()
+    told = "broken.py has several classes: MaskIgnored, Turned; name one, as broken.py:MaskIgnored"
+    assert line == f"lra: mechanism 'broken': {told}"
+    assert ran.returncode == 2 and not ran.stdout
+
+
+def test_a_class_that_is_no_module_is_a_row_and_capitals_are_read(lra, folder: Path) -> None:
+    (folder / "mine.py").write_text("class Mine:\n    def forward(self, q, k, v): return v\n")
+    ran = lra("verify", "--impl", "mine.py:Mine,zoo.py:Capitals", "--check", "output,causality")
+    assert ran.returncode == 4, ran.stdout + ran.stderr
+    assert "Mine: error: Mine is no torch.nn.Module, so" in ran.stdout
+    assert "Capitals: 2 held" in ran.stdout
 
 
 def test_a_wrong_name_in_a_package_is_one_line(lra) -> None:
@@ -205,6 +225,7 @@ def test_a_crash_names_the_line_in_the_users_own_file(lra, folder: Path) -> None
     ran = lra("run", "--impl", "mine.py", *TINY, "--json")
     ends = [r["failure"]["message"] for r in json.loads(ran.stdout) if r["failure"]]
     assert len(ends) == 2 and all(end.endswith(" (mine.py, line 10)") for end in ends), ends
+    assert all(end.startswith("RuntimeError: ") for end in ends), ends
 
 
 def test_another_sequence_can_be_denied_on_the_command_line(lra, folder: Path) -> None:

@@ -148,6 +148,10 @@ def test_what_cannot_be_imported_is_a_row_and_the_others_go_on(lra, tmp_path: Pa
             ["--impl", "full", "--check", "causality", "--case", f"n=5 causal seed={2**40}"],
             "write e.g. 'n=5 causal'",
         ),
+        (
+            ["--impl", "full", "--check", "causality", "--case", "n=5 mask=up"],
+            "mask = 'up' is none of all, behind, front, none, scattered; write",
+        ),
         (["--impl", "full", "--set", "training.steps=3"], "nothing is trained here; leave it out"),
         (["--impl", "full", "--set", "features=3"], "has settings; leave it out"),
     ],

@@ -118,6 +118,11 @@ def test_what_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
         UsageError, match=r"one public class with a card, or one torch\.nn\.Module, found 0"
     ):
         catalogue.load(catalogue.find("mechanism", str(tmp_path / "empty.py")))
+    (tmp_path / "two.py").write_text("class One: card = 1\nclass Two: card = 2\n")
+    with pytest.raises(
+        catalogue.MisnamedError, match=r"^two\.py has several classes: One, Two; .* two\.py:One$"
+    ):
+        catalogue.load(catalogue.find("mechanism", str(tmp_path / "two.py")))
     with pytest.raises(UsageError, match="did you mean 'performer'"):
         catalogue.find("mechanism", "perfromer")
     with pytest.raises(UsageError, match=r"no file 'nowhere\.py'"):

@@ -33,9 +33,12 @@ def test_an_exception_is_a_status_with_its_words(
 ) -> None:
     outcome = ended(error, timing("Toy", tmp_path))
     assert outcome.status == status and outcome.failure is not None
-    own_words = isinstance(error, LraError)
-    assert outcome.failure.message.startswith("boom" if own_words else "boom (test_failures.py, ")
-    assert (outcome.failure.type, outcome.failure.phase) == (type(error).__name__, "train")
+    kind, message = type(error).__name__, outcome.failure.message
+    if isinstance(error, LraError):
+        assert message == "boom"
+    else:
+        assert message.startswith(f"{kind}: boom (test_failures.py, ")
+    assert (outcome.failure.type, outcome.failure.phase) == (kind, "train")
 
 
 @pytest.mark.parametrize("gone", ["gone.py:Toy", "no_such_module_here:Toy", "nothing-of-this-name"])
@@ -44,7 +47,7 @@ def test_what_cannot_be_found_any_more_hides_no_error(tmp_path: Path, gone: str)
     job = Job(cell=job.cell, mechanism=gone, cache=job.cache)
     outcome = ended(ValueError("boom"), job)
     assert outcome.failure is not None
-    assert outcome.failure.message.startswith("boom (test_failures.py, line ")
+    assert outcome.failure.message.startswith("ValueError: boom (test_failures.py, line ")
 
 
 def test_the_line_of_whoever_wrote_the_mechanism_comes_first(tmp_path: Path) -> None:

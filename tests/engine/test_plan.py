@@ -131,6 +131,10 @@ def test_settings_override_both(spec: RunSpec) -> None:
         ({"linear.x": "8"}, "'linear' is neither a mechanism of this run"),
         ({"training.step": "8"}, "did you mean 'steps'"),
         ({"model.layers": "0"}, "layers"),
+        (
+            {"training.schedule": "cosinus"},
+            "^--set training: schedule = 'cosinus' is none of constant, cosine, linear, rsqrt; fix",
+        ),
     ],
 )
 def test_a_wrong_setting_is_one_line(spec: RunSpec, settings: dict[str, str], told: str) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lra.engine.tails import one_line, strip_paths
+from lra.core.errors import UsageError
+from lra.engine.tails import named, one_line, strip_paths
 
 
 @pytest.mark.parametrize(
@@ -66,3 +67,9 @@ def test_nothing_of_this_machine_stays(place: Path) -> None:
 def test_one_line() -> None:
     assert one_line(ValueError("first\n  second\n")) == "first second"
     assert one_line(MemoryError()) == "MemoryError"
+
+
+def test_an_error_of_ours_is_its_words_and_anothers_is_named() -> None:
+    assert named(UsageError("write\nanother")) == "write another"
+    assert named(KeyError("q")) == "KeyError: 'q'"
+    assert named(ValueError()) == "ValueError"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lra.core.errors import DataError, LraError, UsageError
 from lra.core.protocol import Machine
 from lra.core.records import Failure
 from lra.report.words import (
@@ -70,6 +71,8 @@ def test_endings_name_what_is_known() -> None:
     assert ending("skipped", failure("skipped")) == "skipped: a shorter length failed"
     assert ending("error", Failure(type="NoResult", message="")) == "error: no result"
     assert ending("error", Failure(type="ValueError", message="")) == "error (ValueError)"
+    for ours in (LraError, UsageError, DataError):
+        assert ending("error", Failure(type=ours.__name__, message="why")) == "error"
 
 
 def test_listing() -> None:

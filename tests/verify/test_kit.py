@@ -17,6 +17,7 @@ from lra.core.cards import Capabilities
 from lra.core.errors import UsageError
 from lra.core.findings import Case, Finding, parse
 from lra.verify import kit
+from lra.verify.fitting import misfit
 from lra.verify.growth import exponent, greatest_exponent
 from lra.verify.laws import LAWS
 from lra.verify.subject import Subject
@@ -123,8 +124,10 @@ def test_what_was_found_first_survives_the_search_for_less(end: Callable[[], Non
 @pytest.mark.parametrize(
     ("law", "text", "words"),
     [
-        ("causality", "n=5", "causality takes causal cases; write e.g. 'n=1 causal'"),
-        ("empty_rows", "n=5", "empty_rows takes mask=all or mask=front cases"),
+        ("causality", "n=5", "causality takes causal cases; write e.g. 'n=5 causal'; all its"),
+        ("causality", "n=5", "; all its cases: causal, "),
+        ("causality", "n=9 mask=all", "; write e.g. 'n=9 causal'"),
+        ("empty_rows", "n=5", "empty_rows takes mask=all or front cases"),
         ("oracle", "n=5 position=ropes", "oracle takes position=none cases"),
         ("oracle", "n=5 trial=9", "Dense has trials 0 to 0"),
         ("oracle", "n=5 m=9", "oracle takes cases of one sequence"),
@@ -145,6 +148,10 @@ def test_a_case_that_a_law_does_not_take_is_no_verdict(law: str, text: str, word
             attempt()
         assert str(raised.value).startswith(f"--case '{text}': ")
         assert words in str(raised.value)
+    _, found, example = str(raised.value).partition("; write e.g. '")
+    if found:
+        better = Subject(Dense, Dense.Config(), only=parse(example.partition("'")[0]))
+        assert not misfit(kit.select([law])[0], better), "what it advises is taken"
 
 
 def test_every_law_takes_its_own_cases() -> None:
