@@ -43,8 +43,8 @@ def reason(reference: str) -> str | None:
         ),
         (
             "class A:\n    pass\n",
-            "A cannot be called: it asks for nothing that could be the input; wrap it in a module "
-            "with forward(x, mask=None), (B, N, D) in and out",
+            "A is no torch.nn.Module, so nothing would find its parameters; derive it from "
+            "torch.nn.Module, or name a function of q, k, v that uses it",
         ),
     ],
 )
