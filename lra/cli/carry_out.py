@@ -36,6 +36,7 @@ def carry_out(
 
     `prune` skips what is longer than a cell that ran out of memory or time.
     """
+    from lra.cli.labels import labelled
     from lra.cli.progress import watcher
     from lra.core.records import FAILED
     from lra.engine.budget import Budget
@@ -48,7 +49,7 @@ def carry_out(
 
     clock = Budget(budget) if budget else None
     with ForkServer() as server:
-        jobs = plan(spec)
+        jobs = labelled(plan(spec))
         place = Store(store)
         busy = disturbed(place.records()) if rerun == "disturbed" else set()
         missing = [job for job in jobs if _due(job, place, rerun, busy, prune)]
