@@ -16,7 +16,7 @@ from lra.report.entries import PEAK_MEMORY, TIMES_OF_CALLS, Entry, Origin
 from lra.report.growth import growth_table
 from lra.report.limit import Ceilings, limit_table
 from lra.report.operations import declared_operations
-from lra.report.repeatability import Repeatability, repeatability
+from lra.report.repeatability import RepeatTables, repeatability
 from lra.report.rows import ANCHORS, EXACT, NO_MIXING, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
@@ -80,7 +80,7 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     """None where nothing was measured at three lengths."""
     crossover: Table | None
     """Likewise."""
-    repeatability: Repeatability
+    repeatability: RepeatTables
     """Of cells with replicates."""
     entries: tuple[Entry, ...]
     """What the tables are made of."""
