@@ -135,13 +135,18 @@ def _slots(jobs: list[Job]) -> int:
 
 
 def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:
+    from lra.core.scales import load_scale
     from lra.engine.host import machine
     from lra.report.words import count
 
+    # A block's own scale stands in the suite; one that was asked for stands nowhere else.
+    asked = spec.scale if spec.suite.quality else None
+    scale = f", trainings at scale {load_scale(asked).name}" if asked else ""
     kind = machine(spec.device)
     done = len(jobs) - len(missing)
     return (
-        f"device {spec.device}: {kind.processor}, {kind.cores} cores; suite {spec.suite.name}; "
+        f"device {spec.device}: {kind.processor}, {kind.cores} cores; "
+        f"suite {spec.suite.name}{scale}; "
         f"{count(len(missing), 'cell')} to run" + (f", {done} already in the store" if done else "")
     )
 
