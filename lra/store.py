@@ -136,8 +136,9 @@ def _read(file: Path) -> Record | None:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         _warn(file, *_why_unreadable(data, error))
         return None
-    if record.schema < SCHEMA:
-        _warn(file, *_older(record.schema))
+    if record.schema != SCHEMA:
+        # It fits by chance: what its fields mean may have changed.
+        _warn(file, *_of_another_version(record.schema))
         return None
     if record.id != file.stem:
         _warn(file, f"it holds the record of another cell, {record.id}", "rename or delete it")
@@ -155,21 +156,17 @@ def _why_unreadable(data: bytes, error: Exception) -> tuple[str, str]:
         pass
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return "it is not JSON, perhaps cut off", "delete it and run its cell again"
-    if schema is not None and schema > SCHEMA:
-        return (
-            f"a newer version wrote it (schema {schema}, this one reads {SCHEMA})",
-            "update this installation",
-        )
-    if schema is not None and schema < SCHEMA:
-        return _older(schema)
+    if schema is not None and schema != SCHEMA:
+        return _of_another_version(schema)
     return f"it does not fit the schema ({error})", "delete it and run its cell again"
 
 
-def _older(schema: int) -> tuple[str, str]:
-    return (
-        f"an older version wrote it (schema {schema}, this one reads {SCHEMA})",
-        "run its cell again",
-    )
+def _of_another_version(schema: int) -> tuple[str, str]:
+    """Who wrote a record of another schema, and what to do."""
+    which, remedy = "an older", "run its cell again"
+    if schema > SCHEMA:
+        which, remedy = "a newer", "update this installation"
+    return f"{which} version wrote it (schema {schema}, this one reads {SCHEMA})", remedy
 
 
 def _warn(file: Path, what: str, remedy: str) -> None:

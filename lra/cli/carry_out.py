@@ -36,6 +36,7 @@ def carry_out(
 
     `prune` skips what is longer than a cell that ran out of memory or time.
     """
+    from lra.cli.labels import labelled
     from lra.cli.progress import watcher
     from lra.core.records import FAILED
     from lra.engine.budget import Budget
@@ -48,7 +49,7 @@ def carry_out(
 
     clock = Budget(budget) if budget else None
     with ForkServer() as server:
-        jobs = plan(spec)
+        jobs = labelled(plan(spec))
         place = Store(store)
         busy = disturbed(place.records()) if rerun == "disturbed" else set()
         missing = [job for job in jobs if _due(job, place, rerun, busy, prune)]
@@ -134,13 +135,18 @@ def _slots(jobs: list[Job]) -> int:
 
 
 def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:
+    from lra.core.scales import load_scale
     from lra.engine.host import machine
     from lra.report.words import count
 
+    # A block's own scale stands in the suite; one that was asked for stands nowhere else.
+    asked = spec.scale if spec.suite.quality else None
+    scale = f", trainings at scale {load_scale(asked).name}" if asked else ""
     kind = machine(spec.device)
     done = len(jobs) - len(missing)
     return (
-        f"device {spec.device}: {kind.processor}, {kind.cores} cores; suite {spec.suite.name}; "
+        f"device {spec.device}: {kind.processor}, {kind.cores} cores; "
+        f"suite {spec.suite.name}{scale}; "
         f"{count(len(missing), 'cell')} to run" + (f", {done} already in the store" if done else "")
     )
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lra.core.records import Record
     from lra.engine.jobs import Job
 
-BROKEN_CLAIMS, FAILED_CELLS = 1, 4
+BROKEN_CLAIMS, INCONCLUSIVE, FAILED_CELLS = 1, 3, 4
 
 MANY = 3
 """So many laws that end alike are one row."""
@@ -53,7 +53,7 @@ def command(
 ) -> int:
     """Try what mechanisms claim, law by law, and print one line for each.
 
-    Exit code 0 only if all that is claimed holds.
+    Exit code 0 only if all that is claimed holds; 3 if a mechanism could not be tried at all.
 
     \b
     python -m lra verify --impl performer
@@ -62,6 +62,7 @@ def command(
     from lra.cli.recorded import recorded
     from lra.core.errors import UsageError
     from lra.core.findings import parse
+    from lra.core.records import FAILED
     from lra.engine.host import cache_folder, default_device
     from lra.engine.plan_verify import VerifySpec, names_of, plan_verify
     from lra.store import Store
@@ -95,10 +96,11 @@ def command(
             _print(job, record, spec.settings, full=full, quiet=quiet)
     if any(record.failure and record.failure.type == UsageError.__name__ for record in found):
         return UsageError.exit_code
-    if any(record.status != "ok" for record in found):
+    if any(record.status in FAILED for record in found):
         return FAILED_CELLS
-    broken = any(finding.verdict == "failed" for record in found for finding in record.findings)
-    return BROKEN_CLAIMS if broken else 0
+    if any(finding.verdict == "failed" for record in found for finding in record.findings):
+        return BROKEN_CLAIMS
+    return INCONCLUSIVE if any(record.status != "ok" for record in found) else 0
 
 
 def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, quiet: bool) -> None:

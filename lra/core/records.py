@@ -19,7 +19,8 @@ FAILED: frozenset[Status] = frozenset({"oom", "timeout", "crash", "diverged", "e
 
 
 class _Value(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Part of a record. Unknown fields are allowed, so that newer records still load."""
+    """Part of a record. Unknown fields are allowed, so that records of a later version of the same
+    schema still load."""
 
 
 class Metric(_Value, frozen=True, kw_only=True):

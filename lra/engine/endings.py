@@ -1,14 +1,16 @@
-"""From how a worker ended to a typed status; and which cells an ending makes pointless."""
+"""From how a worker ended to a typed status; and which cells are not worth one."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import msgspec
 
+from lra.core import peers
 from lra.core.cells import Cell, EfficiencyCell, ShowCell
 from lra.core.records import Failure, Record
 from lra.engine.jobs import Job, Outcome
@@ -50,6 +52,19 @@ def judge(ending: Ending, job: Job) -> Outcome:
         tail="" if outcome.status == "unsupported" else strip_paths(ending.tail, known),
     )
     return msgspec.structs.replace(outcome, failure=failure, findings=findings)
+
+
+def not_installed(job: Job) -> Outcome | None:
+    """Return `skipped` for a cell of a peer whose package is not installed; else None."""
+    if not job.unavailable or not job.mechanism.startswith(peers.PREFIX):
+        return None
+    package = peers.read(job.mechanism).package
+    try:
+        version(package)
+    except PackageNotFoundError:
+        message = f"needs the package '{package}'; pip install -c constraints.txt \".[peers]\""
+        return Outcome(status="skipped", failure=Failure(type="NotInstalled", message=message))
+    return None
 
 
 def pruned(cell: Cell, failed: Iterable[Record]) -> Outcome | None:

@@ -38,10 +38,16 @@ class Job(Frozen, frozen=True, kw_only=True):
     """Folder of prepared data."""
     checkpoint: str = ""
     """File that a training cell saves to and continues from; the pool fills it in."""
+    apart: tuple[str, ...] = ()
+    """What else tells its cell from others of its plan, in words."""
 
     @property
     def label(self) -> str:
         """A few words for a progress line."""
+        return " ".join((self._name, *self.apart))
+
+    @property
+    def _name(self) -> str:
         cell = self.cell
         if isinstance(cell, EfficiencyCell):
             return " ".join((cell.mechanism.name, cell.mode, str(cell.length), *_unusual(cell)))

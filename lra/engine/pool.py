@@ -21,7 +21,7 @@ from lra.core.errors import LraError
 from lra.core.records import Record
 from lra.engine import host
 from lra.engine.budget import GRACE_MOST, Budget
-from lra.engine.endings import Ending, judge, pruned
+from lra.engine.endings import Ending, judge, not_installed, pruned
 from lra.engine.jobs import Job, Message, Outcome, Progress, Stopped
 from lra.engine.provenance import provenance
 from lra.engine.server import ForkServer, Worker
@@ -131,7 +131,9 @@ class Pool:
         """Fill free slots in the order of the jobs; yields records of cells not worth starting."""
         while waiting and len(self._running) < self.slots:
             job = waiting[0]
-            why = pruned(job.cell, self._failed) if self.prune else None
+            why = not_installed(job)
+            if why is None and self.prune:
+                why = pruned(job.cell, self._failed)
             if why is not None:
                 waiting.popleft()
                 yield self._save(job, why, started_at=_utc(), seconds=0.0)

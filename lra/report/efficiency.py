@@ -12,11 +12,11 @@ from lra.report.crossover import crossover_table
 from lra.report.derived import derived_columns
 from lra.report.disturbed import BUSY
 from lra.report.energy import BOARD, NET, energies
-from lra.report.entries import PEAK_MEMORY, Entry, Origin
+from lra.report.entries import PEAK_MEMORY, TIMES_OF_CALLS, Entry, Origin
 from lra.report.growth import growth_table
 from lra.report.limit import Ceilings, limit_table
 from lra.report.operations import declared_operations
-from lra.report.repeatability import Repeatability, repeatability
+from lra.report.repeatability import RepeatTables, repeatability
 from lra.report.rows import ANCHORS, EXACT, NO_MIXING, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
@@ -42,8 +42,7 @@ _QUANTITIES = {
     ),
 }
 """Title and what is quoted, by metric."""
-_TIMES = ("latency", "prefill")
-_UNITS: dict[str, Unit] = {**dict.fromkeys(_TIMES, "s"), "energy": "J", NET: "J"}
+_UNITS: dict[str, Unit] = {**dict.fromkeys(TIMES_OF_CALLS, "s"), "energy": "J", NET: "J"}
 """Of metrics other than sizes."""
 
 
@@ -81,7 +80,7 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     """None where nothing was measured at three lengths."""
     crossover: Table | None
     """Likewise."""
-    repeatability: Repeatability
+    repeatability: RepeatTables
     """Of cells with replicates."""
     entries: tuple[Entry, ...]
     """What the tables are made of."""
@@ -139,7 +138,7 @@ def _tables(
 
     def by_mode(metric: str, noun: str) -> dict[str, Table]:
         # A busy machine slows a call down; it does not make it larger.
-        slowed = busy if metric in _TIMES else ()
+        slowed = busy if metric in TIMES_OF_CALLS else ()
         return {
             mode: _table(f"{noun}-{mode}-{number}", metric, mode, group, slowed) for mode in modes
         }
@@ -217,7 +216,7 @@ def _table(
     entries = [e for e in group if e.mode == mode]
     measured = [e for e in entries if e.metric == metric]
     lengths = sorted({e.length for e in entries})
-    timed = metric in _TIMES
+    timed = metric in TIMES_OF_CALLS
     rows, known = shown(measured), costs(measured, busy)
     size, symbol = scale_of(known.known(), _UNITS.get(metric, "B"))
     best = {length: known.fastest(length) if timed else None for length in lengths}

@@ -21,6 +21,8 @@ Origin = Literal["run", "reference"]
 """run: the store being reported. reference: the committed rows put beside it."""
 
 ERRORS = ("output_error", "gradient_error_q", "gradient_error_k", "gradient_error_v")
+TIMES_OF_CALLS = ("latency", "prefill")
+"""Metrics of which nothing truly takes no time."""
 PEAK_MEMORY = {"cpu": "peak_resident_bytes", "cuda": "peak_allocated_bytes"}
 
 
@@ -161,6 +163,8 @@ def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:
         word, reason = "not measured", visible(metric.why_null or "no reason given")
     elif not math.isfinite(metric.value):
         word, reason = "not finite", f"measured as {metric.value}"
+    elif name in TIMES_OF_CALLS and metric.value <= 0:
+        word, reason = "not measured", f"{metric.value:g} s by a clock that is too coarse"
     common = Entry(
         origin=kept.origin,
         kind="baseline",

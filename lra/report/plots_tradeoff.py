@@ -79,14 +79,30 @@ def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
             "Dashed outline: timed on another machine class or build, placed by its ratios of "
             f"time and memory to {EXACT} there."
         )
-    disturbed = [circle.row.title for circle in found.circles if circle.disturbed]
-    if disturbed:
-        marks.append(
-            "Timed on a busy machine (! in the table), so the speed is not to be trusted: "
-            f"{listing(disturbed)}."
-        )
+    marks += _busy(found)
     if found.missing:
         marks.append(f"Without a place for want of a figure: {listing(found.missing)}.")
+    return marks
+
+
+def _busy(found: Tradeoff) -> list[str]:
+    """What a busy machine makes doubtful: speeds, ratios that place a speed, the scale above."""
+    disturbed = [circle for circle in found.circles if circle.disturbed]
+    here = [circle.row.title for circle in disturbed if not circle.elsewhere]
+    moved = [circle.row.title for circle in disturbed if circle.elsewhere]
+    marks = []
+    if here:
+        marks.append(
+            "Timed, wholly or in part, on a busy machine (! in the table), so the speed is not to "
+            f"be trusted: {listing(here)}."
+        )
+    if moved:
+        marks.append(
+            f"Placed by a ratio of times of which one, its own or one of {EXACT}, was taken on a "
+            f"busy machine, so the speed is not to be trusted: {listing(moved)}."
+        )
+    if found.exact_disturbed:
+        marks.append(f"The scale above is not to be trusted: {EXACT} was timed on a busy machine.")
     return marks
 
 

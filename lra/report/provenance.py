@@ -14,18 +14,26 @@ from lra.report.words import NO_VALUE, TIMES, count, ending, flat, listing, mach
 
 
 def not_ok_table(selection: Selection) -> Table | None:
-    """Return every cell that did not end well, with its reason; None if all did."""
-    rows = []
+    """Return all cells that did not end well, with their reasons; None if all did.
+
+    Cells that differ in length or replicate alone, and ended alike, share a row.
+    """
+    alike: dict[tuple[str, ...], list[MeasuredCell]] = {}
     for kept in selection.kept:
         record, failure = kept.record, kept.record.failure
         if record.status != "ok":
             phase, why = (visible(failure.phase), visible(failure.message)) if failure else ("", "")
-            texts = (_asked(kept), ending(record.status, failure), phase, why)
-            mark = "reference" if kept.origin == "reference" else ""
-            cells = tuple(Place(text or NO_VALUE) for text in texts)
-            rows.append(Row(kept.label or "simple baselines", cells, mark))
-    if not rows:
+            ended = ending(record.status, failure)
+            key = (kept.origin, kept.label, _asked(kept.cell, _ANY), ended, phase, why)
+            alike.setdefault(key, []).append(kept.cell)
+    if not alike:
         return None
+    rows = []
+    for (origin, label, _, *texts), cells in alike.items():
+        asked = _asked(cells[0], _lengths(cells))
+        mark = "reference" if origin == "reference" else ""
+        places = tuple(Place(text or NO_VALUE) for text in (asked, *texts))
+        rows.append(Row(label or "simple baselines", places, mark))
     return Table(
         id="not-ok",
         title="How they ended",
@@ -37,14 +45,30 @@ def not_ok_table(selection: Selection) -> Table | None:
     )
 
 
-def _asked(kept: Kept) -> str:
-    cell = kept.cell
+_ANY = "any length"
+_LISTED = 4
+"""More lengths than this are a range."""
+
+
+def _asked(cell: MeasuredCell, lengths: str) -> str:
+    """What was asked for, at lengths in words."""
     if isinstance(cell, EfficiencyCell):
-        return f"{cell.mode} at {cell.length}"
+        return f"{cell.mode} at {lengths}"
     if isinstance(cell, ErrorCell):
-        return f"error at {cell.length}, inputs {TIMES} {cell.input_scale:g}, seed {cell.seed}"
+        return f"error at {lengths}, inputs {TIMES} {cell.input_scale:g}, seed {cell.seed}"
     seed = "" if isinstance(cell, BaselineCell) else f", seed {cell.seed}"
     return visible(cell.data.task) + seed
+
+
+def _lengths(cells: Sequence[MeasuredCell]) -> str:
+    """`512 and 1024`, `256 to 4096 (5 lengths, 10 cells)`."""
+    timed = [cell for cell in cells if isinstance(cell, EfficiencyCell | ErrorCell)]
+    lengths = sorted({cell.length for cell in timed})
+    few = len(lengths) <= _LISTED
+    told = listing([str(n) for n in lengths]) if few else f"{lengths[0]} to {lengths[-1]}"
+    counts = [] if few else [f"{len(lengths)} lengths"]
+    counts += [count(len(timed), "cell")] if len(timed) > len(lengths) else []
+    return f"{told} ({', '.join(counts)})" if counts else told
 
 
 def provenance_table(selection: Selection) -> Table:

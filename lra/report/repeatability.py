@@ -19,7 +19,7 @@ from lra.verdict.repeat import LONG, Process, Processes, median_width, to_contro
 _TIMES = ("latency", "control_before", "control_after")
 
 
-class Repeatability(msgspec.Struct, frozen=True):
+class RepeatTables(msgspec.Struct, frozen=True):
     """What replicates say of one setting; nothing where no cell has two."""
 
     text: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ def repeatability(
     group: Sequence[Entry],
     calls: Mapping[str, str],
     busy: Collection[tuple[Origin, str]],
-) -> Repeatability:
+) -> RepeatTables:
     """Return what replicates say of the entries of one setting.
 
     `calls` has what one call of each mode is, in the order of the tables.
@@ -105,7 +105,7 @@ def repeatability(
                 ),
             )
         )
-    return Repeatability(tuple(text), tuple(tables))
+    return RepeatTables(tuple(text), tuple(tables))
 
 
 _NONE = _Place([], None, 0)

@@ -26,7 +26,7 @@ class Circle(msgspec.Struct, frozen=True):
     elsewhere: bool
     """Measured on another machine class or build, brought here by its ratios to exact attention."""
     disturbed: bool = False
-    """A time that places it was taken while the machine was busy."""
+    """A time that places it was taken, wholly or in part, while the machine was busy."""
 
 
 class Tradeoff(msgspec.Struct, frozen=True):
@@ -40,6 +40,8 @@ class Tradeoff(msgspec.Struct, frozen=True):
     """Mechanisms without an accuracy, a time or a size there."""
     exact_seconds: float | None
     """Of exact attention in the run."""
+    exact_disturbed: bool = False
+    """Likewise of that time."""
 
 
 def tradeoff(quality: QualityTable, costs: Sequence[EfficiencyTables]) -> Tradeoff | None:
@@ -65,7 +67,8 @@ def tradeoff(quality: QualityTable, costs: Sequence[EfficiencyTables]) -> Tradeo
     if len(circles) < 2:
         return None
     placed = {(circle.row.origin, circle.row.variant) for circle in circles}
-    exact = latency.row(EXACT, "run")
+    anchor = latency.row(EXACT, "run")
+    exact = anchor.cells[latency.columns.index(length)] if anchor else None
     return Tradeoff(
         length=length,
         level=here.level,
@@ -76,7 +79,8 @@ def tradeoff(quality: QualityTable, costs: Sequence[EfficiencyTables]) -> Tradeo
             for row in quality.table.rows
             if row.mechanism and (row.origin, row.variant) not in placed
         ),
-        exact_seconds=exact.cells[latency.columns.index(length)].value if exact else None,
+        exact_seconds=exact.value if exact else None,
+        exact_disturbed=exact is not None and _is_marked(exact.text),
     )
 
 

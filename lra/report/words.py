@@ -26,6 +26,7 @@ STATUS: dict[Status, str] = {
 }
 _WHY = {
     "Pruned": "a shorter length failed",
+    "NotInstalled": "not installed",
     "NoResult": "no result",
 }
 """Types of failures that are our own names and no exception's or signal's."""
@@ -158,7 +159,8 @@ def is_failure(word: str) -> bool:
     """Whether what stands where a figure is missing is a failure: not that a mechanism cannot do
     what was asked, nor that the figure could not be had."""
     kind = re.split(r"[ :]", word, maxsplit=1)[0]
-    return kind in {STATUS[status] for status in (*FAILED, "skipped")}
+    pruned = f"{STATUS['skipped']}: {_WHY['Pruned']}"
+    return word == pruned or kind in {STATUS[status] for status in FAILED}
 
 
 def machine_words(machine: Machine) -> str:

@@ -85,6 +85,20 @@ def test_a_peer_is_built_and_claims_what_it_gives(name: str) -> None:
 
 
 @pytest.mark.peers
+@pytest.mark.filterwarnings("ignore")  # theirs
+def test_performer_pytorch_with_relu_is_the_function_of_our_kernel_relu() -> None:
+    dims = Dims(width=16, qkv_width=16, heads=2, max_length=9)
+    theirs = load(catalogue.find("mechanism", "peer:performer_pytorch_relu"))
+    peer = theirs(dims, theirs.Config(nb_features=12)).inner.bidirectional.fast_attention
+    mechanism = load(catalogue.find("mechanism", "performer"))
+    ours = mechanism(dims, mechanism.Config(kernel="relu", features=12))
+    ours.omega_HRK.copy_(peer.projection_matrix)
+    heads = torch.randn(3, 2, 2, 9, 8, generator=torch.Generator().manual_seed(0))
+    found, _ = ours.attend(*heads, Context())
+    torch.testing.assert_close(found, peer(*heads))
+
+
+@pytest.mark.peers
 def test_the_packages_named_are_those_installed() -> None:
     from importlib.metadata import version
 

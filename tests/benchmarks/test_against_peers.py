@@ -141,6 +141,10 @@ ROWS = {
     "performer": Row(
         "performer", {"features": 256}, "peer:performer_pytorch", {"nb_features": 256}
     ),
+    "performer, relu": Row(
+        "performer", {"kernel": "relu", "features": 256},
+        "peer:performer_pytorch_relu", {"nb_features": 256},
+    ),
     # Softmax on queries and keys and no denominator: another function.
     "linear": Row("linear", {}, "peer:linear_attention_transformer", {}, bar=1.0),
 }  # fmt: skip

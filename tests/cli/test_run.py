@@ -33,7 +33,7 @@ def test_it_trains_measures_and_reports_and_a_rerun_does_only_what_is_missing(
     asked = ["run", "--impl", "performer", *TINY]
     ran = lra(*asked)
     assert ran.returncode == 0, ran.stderr
-    assert "5 cells to run" in ran.stderr
+    assert "; suite tiny_suite, trainings at scale tiny; 5 cells to run" in ran.stderr
     assert "report:  reports/default/index.html" in ran.stdout
     page = (tmp_path / "reports/default/index.html").read_text(encoding="utf-8")
     assert "performer" in page and "listops" in page

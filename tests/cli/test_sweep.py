@@ -64,6 +64,8 @@ def test_errors_are_measured_where_a_suite_asks_for_them(lra, tmp_path: Path) ->
     assert {c.mechanism.name for c in cells} == {"performer"}
     assert all(0 < (record.metrics["output_error"].value or 0) < 2 for record in records)
     assert {record.method["predicted_rate"] for record in records} == {0.5}
+    for features in (4, 64):
+        assert f"error performer 16 scale 0.5 seed 0 features={features}: " in ran.stderr
 
 
 def test_dry_run_prints_cells_and_about_how_long_they_take(lra, tmp_path: Path) -> None:
@@ -85,6 +87,14 @@ def test_a_suite_of_pairs_measures_those_of_what_is_asked_for(lra) -> None:
     names = ("identity", "sdpa", "bigbird", "peer:hf_bigbird")
     first = [f"{name} train 4096" for name in names]
     assert labels == first + [f"{label} replicate 1" for label in first]
+
+
+def test_a_dry_run_tells_sizes_that_vary(lra) -> None:
+    asked = ("sweep", "--suite", "peers", "--dry-run", "--replicates", "1", "--length", "4096")
+    ran = lra(*asked, "--impl", "linear", "--batch", "1", "--head-width", "64")
+    labels = [line.split(maxsplit=2)[2] for line in ran.stdout.splitlines()]
+    ours = [label for label in labels if label.startswith("linear ")]
+    assert ours == ["linear train 4096 heads 4", "linear train 4096 heads 8"]
 
 
 def test_table_2_on_a_cpu_has_its_own_batch(lra) -> None:

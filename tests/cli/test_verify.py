@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,14 @@ def test_what_cannot_be_imported_is_a_row_and_the_others_go_on(lra, tmp_path: Pa
     ran = lra("verify", "--impl", "gone.py,identity", "--check", "causality")
     assert ran.returncode == 4
     assert "gone: error: " in ran.stdout and "a_module_that_is_not_there" in ran.stdout
+    assert "identity: 1 held" in ran.stdout
+
+
+@pytest.mark.skipif(find_spec("linformer") is not None, reason="it is installed here")
+def test_a_peer_that_is_not_installed_is_skipped_and_proves_nothing(lra, tmp_path: Path) -> None:
+    ran = lra("verify", "--impl", "peer:linformer,identity", "--check", "causality")
+    assert ran.returncode == 3, ran.stdout + ran.stderr
+    assert "peer:linformer: skipped: needs the package 'linformer'; pip install" in ran.stdout
     assert "identity: 1 held" in ran.stdout
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from engine_jobs import baselines, timing, training
 
 from lra.core.findings import Finding
 from lra.core.records import Failure, Record
-from lra.engine.endings import Ending, judge, pruned
+from lra.engine import endings
+from lra.engine.endings import Ending, judge, not_installed, pruned
 from lra.engine.jobs import Job, Outcome
 from lra.engine.plan_show import ShowSpec, plan_show
 
@@ -120,3 +122,34 @@ def test_other_endings_say_nothing_about_longer_twins(status: str) -> None:
     cache = Path("/cache")
     failed = [_record(timing("Toy", cache, length=64), status)]
     assert pruned(timing("Toy", cache, length=128).cell, failed) is None
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "unavailable", "package", "told"),
+    [
+        ("peer:linformer", "no module", None, "needs the package 'linformer'; pip install "),
+        ("peer:linformer", "ImportError: it is broken", "0.2", ""),
+        ("peer:linformer", "", None, ""),
+        ("mine.py:Mine", "ImportError: no module", None, ""),
+    ],
+)
+def test_a_peer_whose_package_is_missing_is_skipped_and_a_broken_one_is_not(
+    mechanism: str,
+    unavailable: str,
+    package: str | None,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def version(name: str) -> str:
+        if package is None:
+            raise PackageNotFoundError(name)
+        return package
+
+    monkeypatch.setattr(endings, "version", version)
+    job = msgspec.structs.replace(JOB, mechanism=mechanism, unavailable=unavailable)
+    found = not_installed(job)
+    if not told:
+        assert found is None
+        return
+    assert found is not None and found.status == "skipped" and found.failure is not None
+    assert found.failure.type == "NotInstalled" and found.failure.message.startswith(told)

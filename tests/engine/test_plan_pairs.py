@@ -132,8 +132,10 @@ def test_the_shipped_pairs_set_what_makes_both_do_the_same_work(cache: str) -> N
     for pair in suite.pairs:
         ours = describer.describe(catalogue.find("mechanism", pair.ours))
         config = ours.configure(pair.settings, pair.ours)
-        for own, other in peers.read(pair.theirs).matching.items():
+        peer = peers.read(pair.theirs)
+        for own, other in peer.matching.items():
             assert config[own] == pair.their_settings[other], f"{pair.ours}: {own}"
+        assert {own: config[own] for own in peer.requires} == peer.requires, pair.theirs
     sizes = {
         (n, block.batches, block.heads, block.head_widths)
         for block in suite.efficiency

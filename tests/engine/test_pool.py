@@ -11,8 +11,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
+import msgspec
 import pytest
 from engine_jobs import baselines, timing, training
 from processes import alive, gone, wait_until
@@ -144,6 +146,18 @@ def test_lengths_beyond_one_that_ran_out_of_memory_are_skipped_not_omitted(
     assert found[2].failure is not None
     assert "oom already at length 64" in found[2].failure.message
     assert store.load(jobs[2].cell.id) is not None
+
+
+@pytest.mark.skipif(find_spec("linformer") is not None, reason="it is installed here")
+def test_a_peer_that_is_not_installed_is_skipped_without_a_worker(
+    server: ForkServer, store: Store, cache: Path
+) -> None:
+    job = msgspec.structs.replace(
+        timing("Toy", cache), mechanism="peer:linformer", unavailable="no module"
+    )
+    (found,) = Pool(store, server, slots=1).run([job])
+    assert (found.status, found.seconds) == ("skipped", 0.0)
+    assert store.load(job.cell.id) == found
 
 
 def test_a_rerun_does_only_what_is_missing(server: ForkServer, store: Store, cache: Path) -> None:

@@ -62,6 +62,22 @@ def test_what_a_mechanism_declares_is_in_neither_of_its_hashes(
     assert declared == before != changed
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["convergence", "predicted_error", "exact_at", "oracle", "reference", "support"],
+)
+def test_what_only_laws_ask_for_makes_no_result_old(name: str, tmp_path: Path) -> None:
+    found = []
+    for said in ("1", "2"):
+        file = _written(tmp_path / said)
+        file.write_text(f"{file.read_text()}\n    def {name}(self):\n        return {said}\n")
+        target = catalogue.find("mechanism", f"{file}:Own")
+        described = Description(target, None, {}, None, _describer=Describer(tmp_path))
+        found.append([sources.mechanism_hash(target, described, proofs=p) for p in (False, True)])
+    (before, checked), (after, checked_after) = found
+    assert before == after and checked != checked_after
+
+
 def test_a_position_scheme_is_hashed_without_what_the_contract_declares(tmp_path: Path) -> None:
     before, declared, changed = (
         sources.measure_hash("quality", positions=(catalogue.find("position", f"{file}:Own"),))

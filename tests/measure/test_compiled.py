@@ -15,6 +15,7 @@ from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Mechanism
 from lra.measure import compiled
 from lra.measure.efficiency import measure_efficiency
+from lra.measure.latency import HostStopwatch
 
 pytestmark = pytest.mark.usefixtures("small_control")
 
@@ -56,6 +57,20 @@ def test_eager_cells_never_meet_the_compiler(seen: list[str]) -> None:
     assert found.method["compile"] == "eager"
     function = object()
     assert compiled.carried_out(cell(execution="eager"), function) is function  # type: ignore[arg-type]
+
+
+def test_compiling_takes_what_the_first_call_does_more_than_the_second(
+    seen: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured, known = HostStopwatch.time, iter((5.0, 2.0))
+
+    def time(*asked: Any) -> list[float]:
+        taken = measured(*asked)
+        return [next(known, taken[0]), *taken[1:]]
+
+    monkeypatch.setattr(HostStopwatch, "time", time)
+    found = measure_efficiency(cell(), Sdpa, Sdpa.Config()).metrics
+    assert (found["first_call"].value, found["compile_time"].value) == (5.0, 3.0)
 
 
 @pytest.mark.slow

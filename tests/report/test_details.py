@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from lra.core.records import Provenance, Record
@@ -37,6 +39,25 @@ def test_every_cell_that_is_not_ok_is_listed_with_its_reason() -> None:
         ["b", "train at 512", "OOM", "timing", "asked for 4.3 GB, 2 GB allowed"],
         ["a", "image, seed 2", "crash (SIGSEGV)", "training", "the worker died"],
         ["c (reference)", "train at 512", "skipped: a shorter length failed", "n/a", "oom at 1024"],
+    ]
+
+
+def test_cells_that_differ_in_length_alone_and_ended_alike_share_a_row() -> None:
+    def at(length: int, mode: str = "train", **more: Any) -> Record:
+        return efficiency("b", length, mode, **{"status": "oom", **more})
+
+    table = not_ok_table(join([at(512), at(1024), at(2048, status="skipped")], []))
+    assert table is not None
+    assert [line[:3] for line in _lines(table)] == [
+        ["b", "train at 512 and 1024", "OOM"],
+        ["b", "train at 2048", "skipped: a shorter length failed"],
+    ]
+    many = [at(2**k, replicate=r) for k in range(5, 10) for r in (0, 1)]
+    one = not_ok_table(join([*many, at(64, "forward")], []))
+    assert one is not None
+    assert sorted(line[1] for line in _lines(one)) == [
+        "forward at 64",
+        "train at 32 to 512 (5 lengths, 10 cells)",
     ]
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
+
+import pytest
+from matplotlib.axes import Axes
 
 from lra.core.records import Record
 from lra.report.assemble import assemble
@@ -66,6 +70,28 @@ def test_exact_attention_out_of_memory_shades_its_lengths_and_loses_no_line() ->
     figure = crossing(records)
     assert "sdpa OOM" in texts(figure) and "a  1,900" in texts(figure)
     assert "sdpa ran out of memory" in figure.caption
+
+
+@pytest.mark.parametrize(
+    ("known", "gone", "start"),
+    [(LENGTHS[:3], LENGTHS[3], math.sqrt(LENGTHS[2] * LENGTHS[3])), (LENGTHS[1:], LENGTHS[0], 0.0)],
+)
+def test_the_shade_begins_halfway_after_the_last_length_that_it_did_or_at_the_edge(
+    known: tuple[int, ...], gone: int, start: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spans: list[tuple[float, float]] = []
+    edges: set[tuple[float, float]] = set()
+
+    def span(axes: Axes, left: float, right: float, **style: object) -> None:
+        spans.append((left, right))
+        edges.add(axes.get_xlim())
+
+    monkeypatch.setattr(Axes, "axvspan", span)
+    crossing([*swept("a", lambda n: n), *exact(lengths=known), *ended("sdpa", "oom", gone)])
+    ((edge, end),) = edges
+    # A panel for the time, one for the memory.
+    assert spans == [(pytest.approx(start or edge), end)] * 2
+    assert edge < LENGTHS[0] and end > LENGTHS[-1]
 
 
 def test_without_ratios_there_is_no_figure() -> None:

@@ -8,7 +8,7 @@ import pytest
 from lra.core.records import Metric, Record
 from lra.report.assemble import assemble
 from lra.report.efficiency import efficiency_tables
-from lra.report.repeatability import Repeatability
+from lra.report.repeatability import RepeatTables
 from lra.report.select import Selection, join
 
 from .sample import efficiency
@@ -30,7 +30,7 @@ def timed(
     return msgspec.structs.replace(record, metrics={**record.metrics, **controls})
 
 
-def _found(records: list[Record], selection: Selection | None = None) -> Repeatability:
+def _found(records: list[Record], selection: Selection | None = None) -> RepeatTables:
     (tables,) = efficiency_tables(selection or join(records, []))
     return tables.repeatability
 
@@ -105,7 +105,7 @@ def test_a_process_without_a_control_has_no_ratio() -> None:
 
 def test_without_replicates_there_is_no_section_and_with_them_there_is() -> None:
     single = [timed("linear", 1024, 0, 5e-3)]
-    assert _found(single) == Repeatability()
+    assert _found(single) == RepeatTables()
     for records, there in ((single, False), ([*single, timed("linear", 1024, 1, 5e-3)], True)):
         report, _ = assemble(join(records, []), "sweep")
         assert ("repeatability" in [section.id for section in report.sections]) is there

@@ -101,6 +101,13 @@ def test_one_replicate_has_no_interval_and_a_busy_one_a_mark() -> None:
     assert any(note.startswith("!:") for note in section.tables[0].notes)
 
 
+def test_a_ratio_is_marked_where_exact_attention_was_timed_on_a_busy_machine() -> None:
+    loud = with_metrics(step("sdpa", 1000), control_after=5e-3)
+    (section,) = sections(loud, step("sdpa", 2000), *(step("linear", n, 0.5) for n in (1000, 2000)))
+    cells = {row.label: row.cells for row in section.tables[0].rows}["linear"]
+    assert [cell.text for cell in cells] == [f"!2.00 {TIMES}", f"2.00 {TIMES}"]
+
+
 @pytest.mark.parametrize(
     "other",
     [

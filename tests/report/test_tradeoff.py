@@ -20,6 +20,21 @@ def _timed(name: str, seconds: float, memory: float, **more: object) -> Record:
     return efficiency(name, 1024, "train", seconds, memory, **more)
 
 
+def _busy(record: Record) -> Record:
+    """The same, with a control that says that the machine was busy."""
+    slow = {**record.metrics, "control_after": Metric(value=9e-3, unit="s")}
+    return msgspec.structs.replace(record, metrics=slow)
+
+
+def _caption(run: list[Record], reference: list[Record] | None = None) -> str:
+    selection = join(run, reference or [])
+    quality_table, costs = quality_tables(selection)[0], efficiency_tables(selection)
+    known = looks((e.mechanism, e.label) for e in selection.entries if e.mechanism)
+    figure = tradeoff_figure(quality_table, costs, {}, known)
+    assert figure is not None
+    return figure.caption
+
+
 def _place(run: list[Record], reference: list[Record] | None = None) -> Tradeoff | None:
     selection = join(run, reference or [])
     return tradeoff(quality_tables(selection)[0], efficiency_tables(selection))
@@ -95,26 +110,44 @@ def test_the_length_is_the_longest_that_most_reached() -> None:
 
 def test_the_caption_names_what_a_busy_machine_placed() -> None:
     def caption(*timed: Record) -> str:
-        selection = join([quality(n, "text") for n in ("a", "b", "sdpa")] + list(timed), [])
-        quality_table, costs = quality_tables(selection)[0], efficiency_tables(selection)
-        known = looks((e.mechanism, e.label) for e in selection.entries if e.mechanism)
-        figure = tradeoff_figure(quality_table, costs, {}, known)
-        assert figure is not None
-        return figure.caption
+        return _caption([quality(n, "text") for n in ("a", "b", "sdpa")] + list(timed))
 
     quiet = [_timed(name, 0.01, 1e6) for name in ("a", "b", "sdpa")]
     assert "busy" not in caption(*quiet)
-    control = Metric(value=9e-3, unit="s")
-    slow = {**quiet[0].metrics, "control_after": control}
-    busy = msgspec.structs.replace(quiet[0], metrics=slow)
-    told = caption(busy, *quiet[1:])
-    assert "Timed on a busy machine (! in the table), so the speed is not to be trusted: a." in told
+    told = caption(_busy(quiet[0]), *quiet[1:])
+    assert (
+        " Timed, wholly or in part, on a busy machine (! in the table), so the speed is not to be "
+        "trusted: a. Without" in told
+    )
+    told = caption(*quiet[:2], _busy(quiet[2]))
+    assert (
+        " so the speed is not to be trusted: sdpa. The scale above is not to be trusted: sdpa was "
+        "timed on a busy machine. Without" in told
+    )
+
+
+def test_of_what_was_timed_elsewhere_the_caption_says_that_the_ratio_is_doubtful() -> None:
+    reference = [
+        quality("linear", "text", 0.6, machine=THERE),
+        _timed("linear", 0.001, 2e6, machine=THERE),
+        _timed("sdpa", 0.002, 10e6, machine=THERE),
+    ]
+    exact, own = quality("sdpa", "text", 0.9), _timed("sdpa", 0.04, 100e6)
+    assert "busy" not in _caption([exact, own], reference)
+    told = _caption([exact, _busy(own)], reference)
+    assert "(! in the table), so the speed is not to be trusted: sdpa. " in told
+    assert (
+        "Placed by a ratio of times of which one, its own or one of sdpa, was taken on a busy "
+        "machine, so the speed is not to be trusted: linear (reference). The scale above" in told
+    )
+    quality_there, linear, exact_there = reference
+    told = _caption([exact, own], [quality_there, _busy(linear), exact_there])
+    assert "so the speed is not to be trusted: linear (reference). Without" in told
+    assert "wholly or in part" not in told and "scale above" not in told
 
 
 def test_a_ratio_to_a_disturbed_time_is_disturbed() -> None:
-    control = Metric(value=9e-3, unit="s")
-    exact = _timed("sdpa", 0.04, 100e6)
-    exact = msgspec.structs.replace(exact, metrics={**exact.metrics, "control_after": control})
+    exact = _busy(_timed("sdpa", 0.04, 100e6))
     there = [
         quality("linear", "text", 0.6, machine=THERE),
         _timed("linear", 0.001, 2e6, machine=THERE),

@@ -47,6 +47,7 @@ def test_there_is_one_of_every_kind_and_one_that_failed() -> None:
     assert {"ok"} < {record.status for record in found}
 
 
+@pytest.mark.parametrize("renamed", [{}, {"seconds": "ended"}], ids=["fits", "does not fit"])
 @pytest.mark.parametrize(
     ("number", "words"),
     [
@@ -55,12 +56,11 @@ def test_there_is_one_of_every_kind_and_one_that_failed() -> None:
     ],
 )
 def test_a_store_of_another_schema_gives_one_line_for_each_record(
-    number: int, words: str, tmp_path: Path
+    number: int, words: str, renamed: dict[str, str], tmp_path: Path
 ) -> None:
     for file in NOW:
-        # As a schema that really changed would have it: a field renamed.
         data = msgspec.json.decode(file.read_bytes()) | {"schema": number}
-        data["ended"] = data.pop("seconds")
+        data |= {new: data.pop(old) for old, new in renamed.items()}
         (tmp_path / file.name).write_bytes(msgspec.json.encode(data))
     with pytest.warns(StoreWarning, match=words) as told:
         assert Store(tmp_path).records() == []

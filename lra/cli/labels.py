@@ -1,0 +1,62 @@
+"""What tells the cells of a plan apart: the sizes and settings that vary over it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from lra.core.cells import BaselineCell, Cell, EfficiencyCell, ErrorCell, QualityCell
+from lra.engine.jobs import Job
+from lra.report.configs import told_apart
+from lra.report.words import visible
+
+_LACKING: dict[type[Cell], tuple[str, ...]] = {
+    QualityCell: ("scale", "seed"),
+    BaselineCell: ("scale",),
+    EfficiencyCell: ("task", "heads", "head_width"),
+    ErrorCell: ("batch", "heads", "head_width", "direction", "dtype"),
+}
+"""By kind, what a label does not say by itself."""
+_BARE = ("task", "direction", "dtype")
+"""What needs no name before its value."""
+
+
+def labelled(jobs: Sequence[Job]) -> list[Job]:
+    """Return a plan's jobs with labels that also say what varies over cells of their kind, and of
+    settings what varies over those of their mechanism."""
+    kinds: dict[type[Cell], list[Cell]] = defaultdict(list)
+    for job in jobs:
+        kinds[type(job.cell)].append(job.cell)
+    said = {id: words for kind, cells in kinds.items() for id, words in _told(kind, cells).items()}
+    return [msgspec.structs.replace(job, apart=said[job.cell.id]) for job in jobs]
+
+
+def _told(kind: type[Cell], cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]:
+    """What tells cells of one kind apart, by their ids."""
+    varying = [
+        name for name in _LACKING.get(kind, ()) if len({getattr(c, name) for c in cells}) > 1
+    ]
+    settings = _settings(cells)
+    return {
+        cell.id: (*(_words(name, getattr(cell, name)) for name in varying), *settings[cell.id])
+        for cell in cells
+    }
+
+
+def _settings(cells: Sequence[Cell]) -> dict[str, list[str]]:
+    """Settings that differ over cells of one mechanism, by the ids of all cells."""
+    found: dict[str, list[str]] = {cell.id: [] for cell in cells}
+    mechanisms: dict[str, dict[str, dict[str, object]]] = defaultdict(dict)
+    for cell in cells:
+        if mechanism := getattr(cell, "mechanism", None):
+            mechanisms[mechanism.name][cell.id] = mechanism.config
+    for configs in mechanisms.values():
+        for id, words in zip(configs, told_apart([*configs.values()]), strict=True):
+            found[id] = [visible(words)] if words else []
+    return found
+
+
+def _words(name: str, value: object) -> str:
+    return f"{value}" if name in _BARE else f"{name.replace('_', ' ')} {value}"

@@ -1,0 +1,68 @@
+"""The label of a cell tells it from all others of its plan, and says nothing that never varies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lra.cli.labels import labelled
+from lra.core import scales
+from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite, load_suite
+from lra.engine.plan import RunSpec, plan
+
+SUITES = sorted((Path(scales.__file__).parents[1] / "suites").glob("*.toml"))
+ONE = EfficiencyBlock(
+    scale="mini", lengths=(16,), modes=("train",), heads=(2,), head_widths=(8,), beside=()
+)
+OTHER = EfficiencyBlock(
+    scale="mini", lengths=(16,), modes=("train",), heads=(4,), head_widths=(8,), beside=()
+)
+BUDGETS = {"performer": ({"features": 4}, {"features": 64}), "linformer": ({"rank": 4},)}
+ERRORS = ErrorBlock(
+    scale="mini", lengths=(16,), heads=(2,), head_widths=(8,), seeds=1, budgets=BUDGETS
+)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("cache"))
+
+
+def labels(suite: Suite, cache: str, *mechanisms: str) -> list[str]:
+    jobs = plan(RunSpec(suite=suite, mechanisms=mechanisms, device="cpu", cache=cache))
+    return [job.label for job in labelled(jobs)]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "told"),
+    [
+        ((ONE,), ["linear train 16"]),
+        ((ONE, OTHER), ["linear train 16 heads 2", "linear train 16 heads 4"]),
+    ],
+)
+def test_heads_are_said_where_they_vary(
+    blocks: tuple[EfficiencyBlock, ...], told: list[str], cache: str
+) -> None:
+    assert labels(Suite(name="s", title="", efficiency=blocks), cache, "linear") == told
+
+
+def test_a_budget_is_said_of_the_mechanism_that_has_several(cache: str) -> None:
+    suite = Suite(name="s", title="", error=(ERRORS,))
+    assert labels(suite, cache, "performer", "linformer") == [
+        "error performer 16 scale 1 seed 0 features=4",
+        "error performer 16 scale 1 seed 0 features=64",
+        "error linformer 16 scale 1 seed 0",
+    ]
+
+
+def test_seeds_are_said_where_there_are_several(cache: str) -> None:
+    block = QualityBlock(scale="mini", tasks=("listops",), seeds=2)
+    told = labels(Suite(name="s", title="", quality=(block,)), cache, "linear")
+    assert told == ["baselines listops", "linear listops seed 0", "linear listops seed 1"]
+
+
+@pytest.mark.parametrize("name", [file.stem for file in SUITES])
+def test_no_two_cells_of_a_shipped_suite_are_called_alike(name: str, cache: str) -> None:
+    told = labels(load_suite(name), cache, "performer", "sinkhorn")
+    assert told and len(told) == len(set(told))
