@@ -79,7 +79,7 @@ def test_a_failed_cell_is_a_row_and_exit_4(lra, tmp_path: Path) -> None:
     )
     ran = lra("run", "--impl", "broken.py:Broken", *TINY)
     assert ran.returncode == FAILED_CELLS
-    assert "Broken listops: error (on purpose" in ran.stderr
+    assert "Broken listops: error (RuntimeError: on purpose" in ran.stderr
     page = (tmp_path / "reports/default/index.html").read_text(encoding="utf-8")
     assert "on purpose" in page
 
