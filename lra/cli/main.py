@@ -50,6 +50,18 @@ def _one_line(message: Warning | str, *_: object, **__: object) -> None:
     click.echo(f"lra: warning: {message}", err=True)
 
 
+def _remedy(error: click.ClickException) -> str:
+    """What to do about a mistake of which click says only that it is one."""
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return ""
+    flags = f"all flags: {error.ctx.command_path} --help"
+    if isinstance(error, click.NoSuchOption) and not error.possibilities:
+        return f" A mechanism's settings are --set NAME=VALUE; {flags}"
+    if "extra argument" in error.message:
+        return f"; lists have commas and no spaces; {flags}"
+    return ""
+
+
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code.
 
@@ -65,7 +77,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
             standalone_mode=False,
         )
     except click.ClickException as error:
-        click.echo(f"lra: {error.format_message()}", err=True)
+        click.echo(f"lra: {error.format_message()}{_remedy(error)}", err=True)
         return error.exit_code
     except click.Abort:
         # What click makes of a Ctrl-C, the line with ^C on it ended.

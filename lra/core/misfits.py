@@ -1,30 +1,48 @@
-"""Why plain data does not fit a type, in words of our own where a value is one of a few."""
+"""Why plain data does not fit a type, in words of our own where one value is wrong."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 from msgspec import inspect
 
+_EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]+)`(?P<bound> [<>]=? \S+)?(, got `[^`]+`)?")
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "null": "nothing",
+}
+
 
 def misfit(error: msgspec.ValidationError, data: Any, kind: type) -> str:
-    """Return why `msgspec.convert(data, kind)` raised this: `mask = 'upside' is none of none,
-    behind`, else the error's own words."""
+    """Return why `msgspec.convert(data, kind)` raised this, else the error's own words.
+
+    `mask = 'upside' is none of none, behind`, `block = 0 must be a whole number >= 1`.
+    """
     text = str(error)
-    _, found, place = text.rpartition(" - at `$")
+    told, _, place = text.rpartition(" - at `$")
     path = place.strip("`.")
     types, value = [inspect.type_info(kind)], data
-    with suppress(LookupError, TypeError):
+    try:
         for step in re.findall(r"[^.\[\]]+", path):
             types = [inner for one in types for inner in _inside(one, step)]
             value = value[int(step)] if isinstance(value, list | tuple) else value[step]
-        known = [str(entry) for one in types for entry in _choices(one) if entry != ""]
-        if found and known:
-            return f"{path} = {value!r} is none of {', '.join(known)}"
+    except (LookupError, TypeError):
+        # The place is given loosely, as that of any key.
+        return text
+    known = [str(entry) for one in types for entry in _choices(one) if entry != ""]
+    if told and known:
+        return f"{path} = {value!r} is none of {', '.join(known)}"
+    if found := _EXPECTED.fullmatch(told):
+        kinds = [_KINDS.get(one, one) for one in found["kinds"].split(" | ")]
+        return f"{path} = {value!r} must be {' or '.join(kinds)}{found['bound'] or ''}"
     return text
 
 

@@ -15,7 +15,7 @@ from lra.report.costs import Cost, costs
 from lra.report.entries import Entry, Origin
 from lra.report.rows import RowKey, row, shown
 from lra.report.table import Cell, Table
-from lra.report.words import figures, machine_words
+from lra.report.words import count, figures, machine_words
 
 _ABOVE = (
     "Above 100: the machine was slower when its limits were measured than when the call was timed; "
@@ -61,9 +61,10 @@ def limit_table(
 
     `call` is what one call is, in words; the entries are of one mode and one setting of sizes.
     """
-    rates = next((found for e in entries if (found := ceilings.of(e)) is not None), None)
-    if rates is None:
+    known_at = [(entry, found) for entry in entries if (found := ceilings.of(entry)) is not None]
+    if not known_at:
         return None
+    place, rates = known_at[0]
     counted = {
         ((e.origin, e.label), e.length, e.metric): e.value for e in entries if e.value is not None
     }
@@ -84,8 +85,10 @@ def limit_table(
         columns=tuple(str(length) for length in lengths),
         rows=tuple(rows),
         notes=(
-            f"Limits measured on this machine: {product / 1e9:,.0f} billion operations a second in "
-            f"a large matrix product, {copy / 1e9:,.0f} GB a second read and written in a copy.",
+            f"Limits, the highest rates of any record of {place.machine}, "
+            f"{count(place.threads, 'thread')}: {product / 1e9:,.0f} billion operations a "
+            f"second in a large matrix product, {copy / 1e9:,.0f} GB a second read and "
+            "written in a copy.",
             "Operations are those of products, convolutions and fused attention, no Fourier "
             "transform and no library's recurrent kernel (not counted); bytes are inputs, "
             "parameters, outputs and gradients once each. Whoever moves more cannot reach 100 %.",

@@ -74,11 +74,13 @@ _READING = (
 def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
     placed = {(scale, circle.row.variant) for circle in found.circles}
     marks = in_words(differences, placed)
-    if any(circle.elsewhere for circle in found.circles):
+    if any(circle.moved for circle in found.circles):
         marks.append(
-            "Dashed outline: timed on another machine class or build, placed by its ratios of "
-            f"time and memory to {EXACT} there."
+            "What was timed in another run is placed by its ratios of time and memory to "
+            f"{EXACT} there."
         )
+    if any(circle.elsewhere for circle in found.circles):
+        marks.append("Dashed outline: that run was on another machine class or build.")
     marks += _busy(found)
     if found.missing:
         marks.append(f"Without a place for want of a figure: {listing(found.missing)}.")
@@ -86,10 +88,10 @@ def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
 
 
 def _busy(found: Tradeoff) -> list[str]:
-    """What a busy machine makes doubtful: speeds, ratios that place a speed, the scale above."""
+    """What a busy machine makes doubtful: speeds, ratios that place a speed, all such places."""
     disturbed = [circle for circle in found.circles if circle.disturbed]
-    here = [circle.row.title for circle in disturbed if not circle.elsewhere]
-    moved = [circle.row.title for circle in disturbed if circle.elsewhere]
+    here = [circle.row.title for circle in disturbed if not circle.moved]
+    moved = [circle.row.title for circle in disturbed if circle.moved]
     marks = []
     if here:
         marks.append(
@@ -102,7 +104,10 @@ def _busy(found: Tradeoff) -> list[str]:
             f"busy machine, so the speed is not to be trusted: {listing(moved)}."
         )
     if found.exact_disturbed:
-        marks.append(f"The scale above is not to be trusted: {EXACT} was timed on a busy machine.")
+        what = "the scale above is"
+        if any(circle.moved for circle in found.circles):
+            what = "the scale above, and how those of another run lie to the others, are"
+        marks.append(f"{EXACT} was timed on a busy machine: {what} not to be trusted.")
     return marks
 
 

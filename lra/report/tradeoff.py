@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import product
 
 import msgspec
 
@@ -23,10 +24,12 @@ class Circle(msgspec.Struct, frozen=True):
     """Of a training step."""
     memory: float
     """Bytes, at the peak of a training step."""
-    elsewhere: bool
-    """Measured on another machine class or build, brought here by its ratios to exact attention."""
+    moved: bool = False
+    """Timed in another run, brought here by its ratios to exact attention there."""
+    elsewhere: bool = False
+    """And that on another machine class or build."""
     disturbed: bool = False
-    """A time that places it was taken, wholly or in part, while the machine was busy."""
+    """Its time, or a time of its ratio, was taken, wholly or in part, on a busy machine."""
 
 
 class Tradeoff(msgspec.Struct, frozen=True):
@@ -47,8 +50,9 @@ class Tradeoff(msgspec.Struct, frozen=True):
 def tradeoff(quality: QualityTable, costs: Sequence[EfficiencyTables]) -> Tradeoff | None:
     """Place the mechanisms of an accuracy table at the longest length that most of them reached.
 
-    What was timed on another machine class or build enters only by its ratios to exact attention,
-    and only where that was timed on both. None with fewer than two to place.
+    What was timed in another run enters by its ratios to exact attention there, if it has them: one
+    of the two runs may have been slowed down. On another machine class or build it enters only so,
+    and only where exact attention was timed on both. None with fewer than two to place.
     """
     here = next((c for c in costs if not c.reference_only and "train" in c.latency), None)
     rows = _accuracies(quality)
@@ -111,24 +115,34 @@ def _circle(
     here: EfficiencyTables,
     costs: Sequence[EfficiencyTables],
 ) -> Circle | None:
-    """Place a mechanism by its own figures here, or by its ratios elsewhere."""
-    own = _cells(here, row, origins, trained, length)
-    if own and own[0].value and own[1].value:
-        busy = _is_marked(own[0].text)
-        return Circle(row, accuracy, own[0].value, own[1].value, elsewhere=False, disturbed=busy)
-    anchor = here.latency["train"].row(EXACT, "run")
-    exact = _cells(here, anchor, ("run",), trained, length) if anchor else None
-    if exact is None or not exact[0].value or not exact[1].value:
-        return None
-    for other in costs:
-        if not other.reference_only:
+    """Place a mechanism by its own figures, or by its ratios to exact attention in another run."""
+    exact = _exact(here, trained, length)
+    places = (here, *(other for other in costs if other.reference_only))
+    for place, origin in product(places, origins):
+        cells = _cells(place, row, origin, trained, length)
+        if cells is None:
             continue
-        cells = _cells(other, row, origins, trained, length)
-        if cells and cells[0].ratio and cells[1].ratio:
-            seconds, memory = cells[0].ratio * exact[0].value, cells[1].ratio * exact[1].value
-            busy = _is_marked(cells[0].note) or _is_marked(exact[0].text)
-            return Circle(row, accuracy, seconds, memory, elsewhere=True, disturbed=busy)
+        time, room = cells
+        elsewhere = place is not here
+        if exact and (origin == "reference" or elsewhere) and time.ratio and room.ratio:
+            busy = _is_marked(time.note)
+            seconds, memory = time.ratio * exact[0], room.ratio * exact[1]
+            return Circle(row, accuracy, seconds, memory, True, elsewhere, busy)
+        if not elsewhere and time.value and room.value:
+            busy = _is_marked(time.text)
+            return Circle(row, accuracy, time.value, room.value, disturbed=busy)
     return None
+
+
+def _exact(
+    here: EfficiencyTables, trained: Collection[str], length: str
+) -> tuple[float, float] | None:
+    """Time and memory of exact attention in the run, if it has both."""
+    anchor = here.latency["train"].row(EXACT, "run")
+    cells = _cells(here, anchor, "run", trained, length) if anchor else None
+    if cells is None or not cells[0].value or not cells[1].value:
+        return None
+    return cells[0].value, cells[1].value
 
 
 def _is_marked(text: str) -> bool:
@@ -137,13 +151,9 @@ def _is_marked(text: str) -> bool:
 
 
 def _cells(
-    costs: EfficiencyTables,
-    row: Row,
-    origins: Sequence[Origin],
-    trained: Collection[str],
-    length: str,
+    costs: EfficiencyTables, row: Row, origin: Origin, trained: Collection[str], length: str
 ) -> tuple[Cell, Cell] | None:
-    """Time and memory of a training step, from the first of these origins that has them.
+    """Time and memory of a training step.
 
     Where the accuracy's own settings were not timed, those of the mechanism that were, and were
     not trained.
@@ -152,8 +162,5 @@ def _cells(
     if latency is None or memory is None or length not in latency.columns:
         return None
     place = latency.columns.index(length)
-    for origin in origins:
-        time, room = (table.nearest(row, origin, trained) for table in (latency, memory))
-        if time and room:
-            return time.cells[place], room.cells[place]
-    return None
+    time, room = (table.nearest(row, origin, trained) for table in (latency, memory))
+    return (time.cells[place], room.cells[place]) if time and room else None

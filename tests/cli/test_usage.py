@@ -21,6 +21,14 @@ USAGE = 2
 MISTAKES = {
     "verb": (["rnu"], "unknown verb 'rnu'; did you mean 'run'?"),
     "flag": (["run", "--imlp", "performer"], "No such option '--imlp'"),
+    "setting as a flag": (
+        ["run", "--impl", "performer", "--features", "3"],
+        "No such option '--features'. A mechanism's settings are --set NAME=VALUE; all flags: ",
+    ),
+    "list with spaces": (
+        ["sweep", "--impl", "performer", "linear"],
+        "(linear); lists have commas and no spaces; all flags: ",
+    ),
     "flag's value": (["run", "--impl", "full", "--device", "tpu"], "'tpu' is not one of"),
     "flag's number": (["sweep", "--impl", "full", "--replicates", "0"], "'--replicates'"),
     "no mechanism": (["run"], "--impl performer (see: python -m lra list impls)"),

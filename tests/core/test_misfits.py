@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -11,12 +11,13 @@ from lra.core.misfits import misfit
 
 
 class Inner(msgspec.Struct):
+    rounds: Annotated[int, msgspec.Meta(ge=1)] = 1
     form: Literal["", "keep", "ignore"] = ""
     size: Literal["auto"] | int = 3
     device: Literal["cpu", "cuda"] | None = None
 
 
-class Outer(msgspec.Struct):
+class Outer(msgspec.Struct, forbid_unknown_fields=True):
     inner: Inner | None = None
     modes: Literal["train", "forward"] | tuple[Literal["train", "forward"], ...] = ()
     level: Literal[1, 2] = 1
@@ -31,13 +32,16 @@ class Outer(msgspec.Struct):
         ({"inner": {"device": "tpu"}}, "inner.device = 'tpu' is none of cpu, cuda"),
         ({"modes": ["train", "x"]}, "modes[1] = 'x' is none of forward, train"),
         ({"level": 7}, "level = 7 is none of 1, 2"),
-        ({"inner": {"size": [3]}}, "Expected `int | str`, got `array` - at `$.inner.size`"),
+        ({"inner": {"size": [3]}}, "inner.size = [3] must be a whole number or a text"),
+        ({"inner": {"rounds": 0}}, "inner.rounds = 0 must be a whole number >= 1"),
+        ({"inner": {"rounds": "x"}}, "inner.rounds = 'x' must be a whole number"),
         ({"named": {"a": {"form": "kep"}}}, "Invalid enum value 'kep' - at `$.named[...].form`"),
-        ({"inner": 3}, "Expected `object | null`, got `int` - at `$.inner`"),
+        ({"inner": 3}, "inner = 3 must be a table or nothing"),
+        ({"sizes": 3}, "Object contains unknown field `sizes`"),
         (3, "Expected `object`, got `int`"),
     ],
 )
-def test_a_value_that_is_one_of_a_few_is_told_which(data: Any, told: str) -> None:
+def test_what_is_said_of_it(data: Any, told: str) -> None:
     with pytest.raises(msgspec.ValidationError) as refused:
         msgspec.convert(data, Outer)
     assert misfit(refused.value, data, Outer) == told

@@ -76,8 +76,8 @@ def test_a_mechanism_by_file_is_described(describer: Describer) -> None:
     ("changes", "words"),
     [
         ({"rats": 1.0}, "^here: unknown field 'rats'; did you mean 'rate'"),
-        ({"rate": "fast"}, r"^here: Expected `float`, got `str` - at `\$.rate`; fix the value$"),
-        ({"sizes": [1, "x"]}, r"^here: Expected `int`, got `str` - at `\$.sizes\[1\]`"),
+        ({"rate": "fast"}, r"^here: rate = 'fast' must be a number; fix the value$"),
+        ({"sizes": [1, "x"]}, r"^here: sizes\[1\] = 'x' must be a whole number"),
     ],
 )
 def test_what_does_not_fit_is_one_line_with_its_place(

@@ -51,11 +51,32 @@ def test_the_runs_own_figures_place_it() -> None:
     )
     assert found is not None
     assert found.length == "1024"
-    assert [(c.accuracy, c.seconds, c.memory, c.elsewhere) for c in found.circles] == [
+    assert [(c.accuracy, c.seconds, c.memory, c.moved) for c in found.circles] == [
         (0.7, 0.02, 50e6, False),
         (0.9, 0.04, 100e6, False),
     ]
     assert found.exact_seconds == 0.04
+
+
+def test_a_run_that_is_slowed_down_does_not_make_reference_rows_fast() -> None:
+    """There `full` takes twice the time of exact attention, which takes five times as long here."""
+    run = [quality("sdpa", "text", 0.9), _busy(_timed("sdpa", 0.2, 100e6))]
+    reference = [
+        quality("full", "text", 0.6),
+        _timed("full", 0.08, 300e6),
+        _timed("sdpa", 0.04, 100e6, replicate=1),
+    ]
+    found = _place(run, reference)
+    assert found is not None
+    full = next(c for c in found.circles if c.row.label == "full")
+    assert full.moved and not full.elsewhere and not full.disturbed
+    assert (full.seconds, full.memory) == pytest.approx((0.4, 300e6))
+    told = _caption(run, reference)
+    assert "placed by its ratios of time and memory to sdpa there. Timed, wholly" in told
+    assert (
+        "sdpa was timed on a busy machine: the scale above, and how those of another run lie to "
+        "the others, are not to be trusted." in told
+    )
 
 
 def test_another_machine_places_only_by_ratio() -> None:
@@ -69,7 +90,7 @@ def test_another_machine_places_only_by_ratio() -> None:
     found = _place(run, reference)
     assert found is not None
     linear = next(c for c in found.circles if c.row.label == "linear")
-    assert linear.elsewhere
+    assert linear.moved and linear.elsewhere
     assert (linear.seconds, linear.memory) == pytest.approx((0.02, 20e6))
 
 
@@ -121,8 +142,8 @@ def test_the_caption_names_what_a_busy_machine_placed() -> None:
     )
     told = caption(*quiet[:2], _busy(quiet[2]))
     assert (
-        " so the speed is not to be trusted: sdpa. The scale above is not to be trusted: sdpa was "
-        "timed on a busy machine. Without" in told
+        " so the speed is not to be trusted: sdpa. sdpa was timed on a busy machine: the scale "
+        "above is not to be trusted. Without" in told
     )
 
 
@@ -135,24 +156,28 @@ def test_of_what_was_timed_elsewhere_the_caption_says_that_the_ratio_is_doubtful
     exact, own = quality("sdpa", "text", 0.9), _timed("sdpa", 0.04, 100e6)
     assert "busy" not in _caption([exact, own], reference)
     told = _caption([exact, _busy(own)], reference)
-    assert "(! in the table), so the speed is not to be trusted: sdpa. " in told
-    assert (
-        "Placed by a ratio of times of which one, its own or one of sdpa, was taken on a busy "
-        "machine, so the speed is not to be trusted: linear (reference). The scale above" in told
-    )
+    assert "(! in the table), so the speed is not to be trusted: sdpa. sdpa was timed" in told
+    assert "Placed by a ratio" not in told
     quality_there, linear, exact_there = reference
     told = _caption([exact, own], [quality_there, _busy(linear), exact_there])
-    assert "so the speed is not to be trusted: linear (reference). Without" in told
+    assert (
+        "Placed by a ratio of times of which one, its own or one of sdpa, was taken on a busy "
+        "machine, so the speed is not to be trusted: linear (reference). Without" in told
+    )
     assert "wholly or in part" not in told and "scale above" not in told
 
 
-def test_a_ratio_to_a_disturbed_time_is_disturbed() -> None:
+def test_a_ratio_is_disturbed_where_it_was_taken() -> None:
     exact = _busy(_timed("sdpa", 0.04, 100e6))
     there = [
         quality("linear", "text", 0.6, machine=THERE),
         _timed("linear", 0.001, 2e6, machine=THERE),
         _timed("sdpa", 0.002, 10e6, machine=THERE),
     ]
+    found = _place([quality("sdpa", "text", 0.9), exact], there)
+    assert found is not None
+    assert [circle.disturbed for circle in found.circles] == [True, False]
+    there[2] = _busy(there[2])
     found = _place([quality("sdpa", "text", 0.9), exact], there)
     assert found is not None
     assert [circle.disturbed for circle in found.circles] == [True, True]
