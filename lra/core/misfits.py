@@ -41,8 +41,9 @@ def misfit(error: msgspec.ValidationError, data: Any, kind: type) -> str:
     if told and known:
         return f"{path} = {value!r} is none of {', '.join(known)}"
     if found := _EXPECTED.fullmatch(told):
-        kinds = [_KINDS.get(one, one) for one in found["kinds"].split(" | ")]
-        return f"{path} = {value!r} must be {' or '.join(kinds)}{found['bound'] or ''}"
+        kinds = found["kinds"].split(" | ")
+        words = [_KINDS.get(one, one) for one in kinds if one != "int" or "float" not in kinds]
+        return f"{path} = {value!r} must be {' or '.join(words)}{found['bound'] or ''}"
     return text
 
 

@@ -11,6 +11,7 @@ from lra.core.misfits import misfit
 
 
 class Inner(msgspec.Struct):
+    bend: int | float | None = None
     rounds: Annotated[int, msgspec.Meta(ge=1)] = 1
     form: Literal["", "keep", "ignore"] = ""
     size: Literal["auto"] | int = 3
@@ -36,6 +37,7 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
         ({"inner": {"rounds": 0}}, "inner.rounds = 0 must be a whole number >= 1"),
         ({"inner": {"rounds": "x"}}, "inner.rounds = 'x' must be a whole number"),
         ({"named": {"a": {"form": "kep"}}}, "Invalid enum value 'kep' - at `$.named[...].form`"),
+        ({"inner": {"bend": "x"}}, "inner.bend = 'x' must be a number or nothing"),
         ({"inner": 3}, "inner = 3 must be a table or nothing"),
         ({"sizes": 3}, "Object contains unknown field `sizes`"),
         (3, "Expected `object`, got `int`"),
