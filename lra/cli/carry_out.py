@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from lra.cli.exit_codes import FAILED_CELLS
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
     from lra.engine.jobs import Job
     from lra.engine.plan import RunSpec
     from lra.store import Store
-
-FAILED_CELLS = 4
 
 
 def carry_out(

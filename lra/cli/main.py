@@ -10,12 +10,11 @@ from collections.abc import Sequence
 import click
 
 import lra
+from lra.cli.exit_codes import INTERRUPTED
 from lra.core.errors import LraError, nearest
 
 VERBS = ("run", "sweep", "verify", "report", "list", "show", "data", "doctor")
 """In the order of a user's day; a verb's name is its file's name."""
-
-INTERRUPTED = 130
 
 
 class _Verbs(click.Group):

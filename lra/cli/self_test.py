@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 import msgspec
 
-from lra.cli.carry_out import FAILED_CELLS
 from lra.cli.doctor import MOST
+from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
 from lra.verdict.repeat import (
     POWER,
     TARGET,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from lra.core.records import Record
 
 SUITE = "timing"
-INCONCLUSIVE = 3
 
 
 class Pair(msgspec.Struct, frozen=True):

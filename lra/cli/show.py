@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from lra.cli import flags
+from lra.cli.exit_codes import FAILED_CELLS
 
 if TYPE_CHECKING:
     from lra.core.cells import ShowCell
     from lra.report.picture import Picture
 
-FAILED_CELLS = 4
 FORMATS = (".svg", ".png")
 PATIENCE = 120.0
 """Seconds that one picture may take."""

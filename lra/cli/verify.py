@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from lra.cli import flags
+from lra.cli.exit_codes import BROKEN_CLAIMS, FAILED_CELLS, INCONCLUSIVE
 
 if TYPE_CHECKING:
     from lra.core.findings import Finding
     from lra.core.records import Record
     from lra.engine.jobs import Job
-
-BROKEN_CLAIMS, INCONCLUSIVE, FAILED_CELLS = 1, 3, 4
 
 MANY = 3
 """So many laws that end alike are one row."""

@@ -7,21 +7,18 @@ from typing import Any
 from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Machine, Mechanism
 
+TOY: dict[str, Any] = {
+    "scale": "toy",
+    "machine": Machine(processor="toy", cores=1),
+    "torch": "0",
+    "threads": 1,
+    "measure_hash": "0",
+    "mechanism": Mechanism(name="toy", hash="0"),
+    "length": 24,
+    "heads": 2,
+}
+"""What cells of every kind that measures calls have."""
+
 
 def toy_cell(**changes: Any) -> EfficiencyCell:
-    return EfficiencyCell(
-        **{
-            "scale": "toy",
-            "machine": Machine(processor="toy", cores=1),
-            "torch": "0",
-            "threads": 1,
-            "measure_hash": "0",
-            "mechanism": Mechanism(name="toy", hash="0"),
-            "length": 24,
-            "mode": "forward",
-            "heads": 2,
-            "head_width": 4,
-            "seconds": 0.0,
-            **changes,
-        }
-    )
+    return EfficiencyCell(**{**TOY, "mode": "forward", "head_width": 4, "seconds": 0.0, **changes})

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from cells import TOY
 
 from attention_impls.contract import Context, Layer, MechanismConfig
 from attention_impls.dense.grouped_query import GroupedQuery
@@ -21,7 +22,6 @@ from attention_impls.pattern.sliding_window import SlidingWindow, SlidingWindowC
 from attention_impls.recurrent.lstm import Lstm
 from lra.core.cells import ErrorCell
 from lra.core.errors import UnsupportedError
-from lra.core.protocol import Machine, Mechanism
 from lra.measure import error
 from lra.measure.error import measure_error, predicted, predicted_error, relative_error
 from lra.measure.tensors import tensor_peak
@@ -30,21 +30,7 @@ NAMES = ("output_error", "gradient_error_q", "gradient_error_k", "gradient_error
 
 
 def cell(**changes: Any) -> ErrorCell:
-    return ErrorCell(
-        **{
-            "scale": "toy",
-            "machine": Machine(processor="toy", cores=1),
-            "torch": "0",
-            "threads": 1,
-            "measure_hash": "0",
-            "mechanism": Mechanism(name="toy", hash="0"),
-            "length": 24,
-            "batch": 2,
-            "heads": 2,
-            "head_width": 8,
-            **changes,
-        }
-    )
+    return ErrorCell(**{**TOY, "batch": 2, "head_width": 8, **changes})
 
 
 def errors(
