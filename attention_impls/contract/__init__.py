@@ -26,13 +26,22 @@ from attention_impls.contract.tensors import (
     split_heads,
     zero_padding,
 )
-from attention_impls.contract.values import Context, Convergence, Dims, Heads, MechanismConfig, Out
+from attention_impls.contract.values import (
+    Context,
+    Convergence,
+    Dims,
+    Exact,
+    Heads,
+    MechanismConfig,
+    Out,
+)
 
 __all__ = [
     "Attention",
     "Context",
     "Convergence",
     "Dims",
+    "Exact",
     "Heads",
     "Layer",
     "MechanismConfig",

@@ -12,12 +12,13 @@ from torch import Tensor, nn
 from attention_impls.contract.layer import Layer
 from attention_impls.contract.tensors import (
     causal_mask,
+    default_scale,
     merge_heads,
     position_ids,
     split_heads,
     zero_padding,
 )
-from attention_impls.contract.values import Context, Dims, Heads, MechanismConfig, Out
+from attention_impls.contract.values import Context, Dims, Exact, Heads, MechanismConfig, Out
 from lra.core.errors import UnsupportedError
 
 
@@ -133,6 +134,15 @@ class Attention(Layer):
         Ours all have one; other people's have none.
         """
         raise UnsupportedError(f"{self.name} has no oracle; compare with nothing")
+
+    def comes_near(
+        self, q_BHNK: Tensor, k_BGMK: Tensor, v_BGMV: Tensor, context: Context
+    ) -> Exact | None:
+        """Return the softmax attention that it approximates where these are its queries, keys and
+        values; None where it claims none."""
+        if self.card.softmax == "never":
+            return None
+        return Exact(Heads(q_BHNK, k_BGMK, v_BGMV), default_scale(q_BHNK.shape[-1]))
 
     def support(self, n: int, m: int, context: Context, *args: Any, **kwargs: Any) -> Tensor:
         """Return which of n queries may depend on which of m keys.

@@ -91,6 +91,17 @@ class Heads(NamedTuple):
     `support`."""
 
 
+class Exact(NamedTuple):
+    """The softmax attention that a mechanism comes near."""
+
+    heads: Heads
+    """What the mechanism attends with, of the queries, keys and values that it is given."""
+    factor: float
+    """Logits are queries times keys times this."""
+    pattern_NM: Tensor | None = None
+    """Which pairs it is over; None for all permitted ones."""
+
+
 class Convergence(NamedTuple):
     """A law of an approximation: its mean squared error falls as budget^-rate."""
 

@@ -19,6 +19,7 @@ from attention_impls.contract import (
     Attention,
     Context,
     Dims,
+    Exact,
     Heads,
     MechanismConfig,
     default_scale,
@@ -94,6 +95,7 @@ class Reformer(Attention):
             padding="length",
             stochastic=True,
         ),
+        softmax="of its own",
     )
     Config = ReformerConfig
     config: ReformerConfig
@@ -133,15 +135,13 @@ class Reformer(Attention):
         heads = self.dims.heads
         q_BHNK = split_heads(self.query(x_BND), heads)
         v_BHNV = split_heads(self.value(x_BND), heads)
-        precise = torch.promote_types(q_BHNK.dtype, torch.float32)
-        k_BHNK = q_BHNK
-        if self.config.parity == "none":
-            k_BHNK = F.normalize(q_BHNK.to(precise), dim=-1).to(q_BHNK.dtype)
+        k_BHNK = self._keys(q_BHNK)
         if self._sees_all(x_BND.shape[1]):
             buckets_BHRN = torch.zeros_like(q_BHNK[:, :, None, :, 0], dtype=torch.int64)
             return Heads(q_BHNK, k_BHNK, v_BHNV, {"buckets": buckets_BHRN})
         with torch.no_grad(), torch.autocast(x_BND.device.type, enabled=False):
             hashed_BHNK = q_BHNK
+            precise = torch.promote_types(q_BHNK.dtype, torch.float32)
             if q_BHNK.dtype != precise:
                 # From unrounded queries: a bucket that flips moves the chunks of all.
                 bias = self.query.bias
@@ -275,6 +275,18 @@ class Reformer(Attention):
         weights = shares / torch.where(total > 0.0, total, 1.0)
         return weights @ v, weights
 
+    def comes_near(self, q_BHNK: Tensor, k_BGMK: Tensor, v_BGMV: Tensor, context: Context) -> Exact:
+        """Softmax over queries that are keys too; a position itself counts only where it is
+        alone."""
+        n, width = q_BHNK.shape[2:]
+        extra = {"buckets": self.buckets(q_BHNK.detach(), context.key_mask_BM)}
+        heads = Heads(q_BHNK, self._keys(q_BHNK), v_BGMV, extra)
+        if self.config.parity == "lra2021":
+            return Exact(heads, self._scale(width))
+        others_NN = ~torch.eye(n, dtype=torch.bool, device=q_BHNK.device)
+        others_NN[:1, :1] = context.causal or n == 1
+        return Exact(heads, self._scale(width), others_NN)
+
     def support(self, n: int, m: int, context: Context, *, buckets: Tensor) -> Tensor:
         """Return which pairs any round sees, (B, H, N, N)."""
         return self._count(n, context, buckets) > 0
@@ -319,6 +331,13 @@ class Reformer(Attention):
             columns = first + min(COLUMNS, math.ceil(half / (2 * first)))
         hashed = 2 * n * columns * self.dims.qkv_width
         return total + self.config.rounds * (hashed + self.pair_operations(pairs))
+
+    def _keys(self, q_BHNK: Tensor) -> Tensor:
+        """Return queries at length 1, or as they are."""
+        if self.config.parity == "lra2021":
+            return q_BHNK
+        precise = torch.promote_types(q_BHNK.dtype, torch.float32)
+        return F.normalize(q_BHNK.to(precise), dim=-1).to(q_BHNK.dtype)
 
     def _size(self, n: int) -> int:
         """Return S for n positions."""

@@ -9,7 +9,7 @@ import msgspec
 Causal = Literal["no", "values-only", "strict"]
 Padding = Literal["none", "content", "length"]
 Decode = Literal["none", "approximate", "exact"]
-Softmax = Literal["always", "configured", "in the limit", "approximates", "never"]
+Softmax = Literal["always", "configured", "in the limit", "approximates", "of its own", "never"]
 Weights = Literal["convex", "normalised", "free"]
 
 
@@ -51,8 +51,9 @@ class AttentionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     softmax: Softmax = "never"
     """Whether it equals softmax attention over all permitted pairs. always: it does. configured:
     in the configuration that `exact_at` names. in the limit: its error falls at the rate that
-    `convergence` declares. approximates: meant to come near, without such a law. never: it
-    computes another function."""
+    `convergence` declares. approximates: meant to come near, without such a law. of its own: near
+    softmax attention over keys or pairs that it makes of those given, see `Attention.comes_near`.
+    never: it computes another function."""
     weights: Weights = "free"
     """Of the values in an output. convex: not negative, and they sum to 1. normalised: they sum
     to 1. free: neither."""

@@ -24,7 +24,7 @@ _PLAIN = tuple(
 DECLARED = ("operations", "projection_operations", "pair_operations", "pairs_in_parts")
 """What of a mechanism says how much it computes; no result depends on it."""
 
-_LAWS = ("convergence", "predicted_error", "exact_at")
+_LAWS = ("convergence", "predicted_error", "exact_at", "comes_near")
 PROOFS = (*DECLARED, *_LAWS, "oracle", "reference", "support")
 """What of a mechanism no training and no timing asks for: the others are for `lra verify`."""
 

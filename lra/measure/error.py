@@ -17,7 +17,15 @@ import torch
 from torch import Tensor
 
 from attention_impls._oracle import softmax_oracle
-from attention_impls.contract import Attention, Context, Dims, Layer, MechanismConfig
+from attention_impls.contract import (
+    Attention,
+    Context,
+    Dims,
+    Exact,
+    Layer,
+    MechanismConfig,
+    default_scale,
+)
 from lra.core.cells import ErrorCell
 from lra.core.errors import UnsupportedError
 from lra.core.records import Metric
@@ -54,6 +62,9 @@ def measure_error(
 ) -> Error:
     """Return the relative errors of one mechanism on one input, in the Frobenius norm.
 
+    Exact is softmax attention over those queries and keys, or over what the mechanism makes of them
+    where it comes near that (`Attention.comes_near`): Reformer's keys are its queries.
+
     Raises `UnsupportedError` for what has no queries and keys, for what does not claim to come near
     softmax attention, and for a direction that it has not.
     """
@@ -78,13 +89,19 @@ def measure_error(
     with torch.no_grad():
         extra = layer.project(x_BND, context, None, None).extra
     leaves = [x.requires_grad_() for x in (q_BHNK, k_BGNK, v_BGNV)]
-    output_BHNV, _ = layer.attend(q_BHNK, k_BGNK, v_BGNV, context, **extra)
+    near = layer.comes_near(q_BHNK, k_BGNK, v_BGNV, context)
+    if near is None:
+        raise UnsupportedError(
+            f"{cell.mechanism.name} does not claim to come near softmax attention; leave it out"
+        )
+    q, k, v, own = near.heads
+    output_BHNV, _ = layer.attend(q, k, v, context, **{**extra, **own})
     gradients = torch.autograd.grad(
         output_BHNV, leaves, upstream_BHNV, allow_unused=True, materialize_grads=True
     )
     found = _Answer(output_BHNV.detach(), *gradients)
     report("exact")
-    exact = _exact(q_BHNK, k_BGNK, v_BGNV, upstream_BHNV, context)
+    exact = _exact(layer, q_BHNK, k_BGNK, v_BGNV, upstream_BHNV, context)
     names = ("output_error", "gradient_error_q", "gradient_error_k", "gradient_error_v")
     return Error(
         metrics={
@@ -94,6 +111,7 @@ def measure_error(
         parameters=sum(p.numel() for p in layer.parameters() if p.requires_grad),
         method={
             "exact": "softmax attention in float64, of the inputs as the mechanism's type has them",
+            "exact_keys": "of its own" if mechanism.card.softmax == "of its own" else "as given",
             "error": "Frobenius norm of the difference, over that of the exact result",
             "inputs": "N(0, 1), queries and keys times the input scale; untrained parameters",
             "upstream": "N(0, 1)",
@@ -154,10 +172,6 @@ def _refuse(cell: ErrorCell, mechanism: type[Layer]) -> None:
         raise UnsupportedError(
             f"{name} has no queries and keys, so it has no error against softmax; leave it out"
         )
-    if card.softmax == "never":
-        raise UnsupportedError(
-            f"{name} does not claim to come near softmax attention; leave it out"
-        )
     if cell.direction == "causal" and card.capabilities.causal == "no":
         raise UnsupportedError(f"{name} cannot be causal; leave that direction out")
     if cell.direction == "bidirectional" and not card.capabilities.bidirectional:
@@ -176,17 +190,35 @@ def _build(cell: ErrorCell, mechanism: type[Layer], config: MechanismConfig) -> 
 
 
 def _exact(
-    q_BHNK: Tensor, k_BGNK: Tensor, v_BGNV: Tensor, upstream_BHNV: Tensor, context: Context
+    layer: Attention,
+    q_BHNK: Tensor,
+    k_BGNK: Tensor,
+    v_BGNV: Tensor,
+    upstream_BHNV: Tensor,
+    context: Context,
 ) -> _Answer:
-    """Softmax attention and its gradients in float64: example by example, head by head, `ROWS`
-    queries at a time, so that memory does not grow with the square of the length.
+    """The softmax attention that a layer comes near, and its gradients, in float64."""
+    leaves = [x.detach().double().requires_grad_() for x in (q_BHNK, k_BGNK, v_BGNV)]
+    near = layer.comes_near(leaves[0], leaves[1], leaves[2], context)
+    assert near is not None, "refused before"
+    found = _softmax(near, upstream_BHNV.double(), context)
+    made = [x for x in near.heads[:3] if x is not None]
+    gradients = torch.autograd.grad(
+        made, leaves, found[1:], allow_unused=True, materialize_grads=True
+    )
+    return _Answer(found.output_BHNV, *gradients)
+
+
+def _softmax(near: Exact, upstream_BHNV: Tensor, context: Context) -> _Answer:
+    """Example by example, head by head, `ROWS` queries at a time, so that memory does not grow with
+    the square of the length.
 
     A causal block is given the keys up to its own last query, as the oracle lets the last of both
     coincide.
     """
-    q, k, v, upstream = (x.detach().double() for x in (q_BHNK, k_BGNK, v_BGNV, upstream_BHNV))
-    found = _Answer(torch.empty_like(upstream), *(torch.zeros_like(x) for x in (q, k, v)))
-    batch, heads, n, _ = q.shape
+    q, k, v = (x.detach() for x in near.heads[:3] if x is not None)
+    found = _Answer(torch.empty_like(upstream_BHNV), *(torch.zeros_like(x) for x in (q, k, v)))
+    batch, heads, n, width = q.shape
     served = heads // k.shape[1]
     for b, h, start in product(range(batch), range(heads), range(0, n, ROWS)):
         stop = min(start + ROWS, n)
@@ -194,8 +226,10 @@ def _exact(
         group = slice(h // served, h // served + 1)
         keys = (slice(b, b + 1), group, slice(0, stop if context.causal else n))
         leaves = [x.clone().requires_grad_() for x in (q[rows], k[keys], v[keys])]
-        output, _ = softmax_oracle(leaves[0], leaves[1], leaves[2], context)
-        gradients = torch.autograd.grad(output, leaves, upstream[rows])
+        scaled = leaves[0] * (near.factor / default_scale(width))
+        pattern = None if near.pattern_NM is None else near.pattern_NM[rows[2], keys[2]]
+        output, _ = softmax_oracle(scaled, leaves[1], leaves[2], context, pattern)
+        gradients = torch.autograd.grad(output, leaves, upstream_BHNV[rows])
         found.output_BHNV[rows] = output.detach()
         found.q_BHNK[rows] = gradients[0]
         found.k_BGNK[keys] += gradients[1]

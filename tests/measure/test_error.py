@@ -10,11 +10,12 @@ import pytest
 import torch
 from cells import TOY
 
-from attention_impls.contract import Context, Layer, MechanismConfig
+from attention_impls.contract import Context, Dims, Layer, MechanismConfig
 from attention_impls.dense.grouped_query import GroupedQuery
 from attention_impls.dense.sdpa import Sdpa
 from attention_impls.kernel.linear import Linear
 from attention_impls.kernel.performer import Performer, PerformerConfig
+from attention_impls.learned.reformer import Reformer, ReformerConfig
 from attention_impls.learned.sinkhorn import Sinkhorn, SinkhornConfig
 from attention_impls.lowrank.nystromformer import Nystromformer, NystromformerConfig
 from attention_impls.pattern.longformer import Longformer, LongformerConfig
@@ -132,6 +133,51 @@ def test_where_it_equals_softmax_only_rounding_is_left(
     assert errors(cell(), mechanism, less)["output_error"] > 0.05
 
 
+@pytest.mark.parametrize("parity", ["none", "lra2021"])
+def test_reformer_nears_softmax_over_its_queries_as_keys_by_hand(parity: str) -> None:
+    wanted = cell(batch=1, heads=1, length=3, head_width=2, input_scale=0.5)
+    draws = torch.Generator().manual_seed(0)
+    q, _, v, upstream = (torch.randn(3, 2, generator=draws).double() for _ in range(4))
+    q = (q / 2).requires_grad_()
+    if parity == "none":
+        logits = q @ (q / q.norm(dim=1, keepdim=True)).T - 1e9 * torch.eye(3)
+    else:
+        logits = q @ q.T * math.sqrt(2)
+    exact = logits.softmax(-1) @ v
+    (gradient,) = torch.autograd.grad(exact, q, upstream)
+
+    class Nothing(Reformer):
+        def attend(self, q: Any, k: Any, v: Any, *rest: Any, **extra: Any) -> Any:
+            return 3 * q + 0 * k + 0 * v, None
+
+    config = ReformerConfig(rounds=1, parity=parity)  # type: ignore[arg-type]
+    found = measure_error(wanted, Nothing, config)
+    assert found.method["exact_keys"] == "of its own"
+    assert found.metrics["output_error"].value == pytest.approx(
+        float(((3 * q - exact).norm() / exact.norm()).detach()), rel=1e-5
+    )
+    assert found.metrics["gradient_error_q"].value == pytest.approx(
+        float((3 * upstream - gradient).norm() / gradient.norm()), rel=1e-5
+    )
+    assert found.metrics["gradient_error_k"].why_null == "the exact result is zero"
+
+
+@pytest.mark.parametrize("direction", ["bidirectional", "causal"])
+@pytest.mark.parametrize("length", [1, 24])
+def test_reformer_that_sees_all_pairs_is_exact_and_more_rounds_come_nearer(
+    direction: str, length: int
+) -> None:
+    all_pairs = cell(direction=direction, length=length)
+    assert max(errors(all_pairs, Reformer, ReformerConfig(chunk=12)).values()) < 2e-6
+    if length > 1:
+        longer = cell(direction=direction, length=96)
+        few, many = (
+            errors(longer, Reformer, ReformerConfig(chunk=4, rounds=rounds))["output_error"]
+            for rounds in (1, 16)
+        )
+        assert many < 0.6 * few
+
+
 @pytest.mark.parametrize(
     ("mechanism", "changes", "told"),
     [
@@ -161,7 +207,8 @@ def test_no_ratio_to_nothing_and_none_of_what_is_no_number() -> None:
 def test_exact_attention_needs_no_matrix_of_all_pairs() -> None:
     n = 2048
     q, k, v, upstream = torch.randn(4, 1, 2, n, 4)
-    peak = tensor_peak(lambda: error._exact(q, k, v, upstream, Context()))
+    layer = Sdpa(Dims(width=8, qkv_width=8, heads=2, max_length=n))
+    peak = tensor_peak(lambda: error._exact(layer, q, k, v, upstream, Context()))
     assert peak < 2.5 * 8 * n * n
 
 
