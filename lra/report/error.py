@@ -57,6 +57,8 @@ class ErrorTables(msgspec.Struct, frozen=True):
     """By input scale; of what was measured at two budgets or more."""
     by_scale: tuple[ScaleCurve, ...]
     """At the largest budgets, of what was measured at two input scales or more."""
+    own_keys: tuple[str, ...]
+    """Mechanisms beside softmax attention over keys of their own: no other's exact result."""
 
 
 def error_tables(selection: Selection) -> list[ErrorTables]:
@@ -82,7 +84,9 @@ def error_sentences(errors: Sequence[ErrorTables]) -> list[str]:
         best: dict[str, tuple[float, str, str]] = {}
         for line in one.tables[scale].rows:
             last = line.cells[-1]
-            if line.origin == "run" and last.value is not None and last.value > ROUNDING[one.dtype]:
+            if line.origin != "run" or line.mechanism in one.own_keys:
+                continue
+            if last.value is not None and last.value > ROUNDING[one.dtype]:
                 own = (last.value, line.label, last.text)
                 best[line.mechanism] = min(own, best.get(line.mechanism, own))
         if best:
@@ -124,12 +128,14 @@ def _tables(
     first, longest = group[0], max(e.length for e in group)
     scales = sorted({e.input_scale or 0.0 for e in group})
     by_scale = {s: [e for e in group if (e.input_scale or 0.0) == s] for s in scales}
+    own_keys = _own_keys(group, laws)
     tables = {
-        scale: _table(f"error-{place}-{number}", scale, own)
+        scale: _table(f"error-{place}-{number}", scale, own, own_keys)
         for place, (scale, own) in enumerate(by_scale.items(), start=1)
     }
     # The last table that has a row knows it: every scale may have rows of its own.
-    rows = {(r.origin, r.label): r for table in tables.values() for r in table.rows}
+    by_key = {(r.origin, r.label): r for table in tables.values() for r in table.rows}
+    rows = [by_key[key] for key in sorted(by_key, key=lambda key: _natural(key[1]))]
     return ErrorTables(
         number=number,
         section=section,
@@ -142,15 +148,22 @@ def _tables(
             for scale, own in by_scale.items()
         },
         by_scale=scale_curves(
-            [*rows.values()],
+            rows,
             [e for e in group if e.length == longest],
             laws,
             ROUNDING[first.dtype],
         ),
+        own_keys=own_keys,
     )
 
 
-def _table(id: str, scale: float, group: Sequence[Entry]) -> Table:
+def _own_keys(group: Sequence[Entry], laws: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    """Which mechanisms stand beside softmax attention over keys that they make themselves."""
+    found = {e.mechanism for e in group if laws.get(e.record, {}).get("exact_keys") == "of its own"}
+    return tuple(sorted(found))
+
+
+def _table(id: str, scale: float, group: Sequence[Entry], own_keys: Sequence[str]) -> Table:
     """Rows are mechanisms with their budgets, columns lengths."""
     lengths, rows = sorted({e.length for e in group}), _ordered(shown(group))
     seeds = sorted({len({e.seed for e in own}) for own in rows.values()})
@@ -177,20 +190,27 @@ def _table(id: str, scale: float, group: Sequence[Entry]) -> Table:
         notes=(
             f"Mean over {over}.{apart}",
             "1 is as far off as an output of zero.",
+            *(
+                f"{name}: beside softmax attention over keys and pairs of its own."
+                for name in own_keys
+            ),
             *_why(group),
             *reference_notes(rows),
         ),
     )
 
 
+def _natural(label: str) -> list[tuple[int, str]]:
+    """Return what puts labels in order with their numbers as numbers: 64 before 256."""
+    return [(int(p), "") if p.isdigit() else (0, p) for p in re.split(r"(\d+)", label)]
+
+
 def _ordered(rows: Rows) -> Rows:
-    """The same with budgets as numbers: 64 before 256."""
+    """The same with budgets as numbers."""
 
     def place(key: RowKey) -> tuple[object, ...]:
         origin, label = key
-        parts = re.split(r"(\d+)", label)
-        natural = [(int(p), "") if p.isdigit() else (0, p) for p in parts]
-        return (origin != "run", rows[key][0].mechanism == EXACT, natural)
+        return (origin != "run", rows[key][0].mechanism == EXACT, _natural(label))
 
     return {key: rows[key] for key in sorted(rows, key=place)}
 
@@ -251,7 +271,10 @@ def _curves(group: Sequence[Entry], laws: Mapping[str, Mapping[str, Any]]) -> li
         if len(points) > 1:
             rests = [json.loads(r) for o, m, r in found if (o, m) == (origin, mechanism)]
             other = told_apart(rests)[rests.index(json.loads(rest))]
-            rates = {laws.get(e.record, {}).get("predicted_rate") for e in own}
+            methods = [laws.get(e.record, {}) for e in own]
+            # What else varies beside the budget that a law is of has no part in that law.
+            lawful = all(set(budget) == set(m.get("predicted_budget", ())) for m in methods)
+            rates = {m.get("predicted_rate") for m in methods} if lawful else {None}
             (rate,) = rates if len(rates) == 1 else (None,)
             curves.append(
                 Curve(

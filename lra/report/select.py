@@ -153,9 +153,12 @@ def _latest(records: Iterable[Record], key: Callable[[Record], Hashable]) -> dic
     return found
 
 
-def _sources(record: Record) -> tuple[str, str]:
+def _sources(record: Record) -> tuple[str, ...]:
+    """Errors hardly depend on the machine, but one mean is of one version of torch."""
     cell = measured(record)
-    return ("" if isinstance(cell, BaselineCell) else cell.mechanism.hash, cell.measure_hash)
+    torch = (cell.torch,) if isinstance(cell, ErrorCell) else ()
+    mechanism = "" if isinstance(cell, BaselineCell) else cell.mechanism.hash
+    return (mechanism, cell.measure_hash, *torch)
 
 
 def _variant(cell: MeasuredCell) -> tuple[str, str]:
@@ -206,9 +209,11 @@ def _slot(cell: MeasuredCell) -> Hashable:
 
 def _lineage(cell: MeasuredCell) -> Hashable:
     """Cells that one figure or one row is made of: they must come from the same sources."""
-    if isinstance(cell, EfficiencyCell | ErrorCell):
+    if isinstance(cell, ErrorCell):
+        return (type(cell), _variant(cell), *_sizes(cell))
+    if isinstance(cell, EfficiencyCell):
         place = (cell.machine.name, cell.threads, cell.torch)
-        what = () if isinstance(cell, ErrorCell) else (cell.level, cell.task, cell.execution)
+        what = (cell.level, cell.task, cell.execution)
         return (type(cell), _variant(cell), place, *what, *_sizes(cell))
     return (_question(cell), _variant(cell))
 

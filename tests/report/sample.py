@@ -241,7 +241,9 @@ def error(
     *,
     status: Status = "ok",
     rate: float | None = None,
+    own_keys: bool = False,
     machine: Machine = HERE,
+    torch: str = "2.13.0",
     started: str = "2026-11-20T11:30:00Z",
     measure: str = "x1",
     **fields: Any,
@@ -250,7 +252,7 @@ def error(
     cell = ErrorCell(
         scale="mini",
         machine=machine,
-        torch="2.13.0",
+        torch=torch,
         threads=1,
         measure_hash=measure,
         mechanism=mechanism(name) if isinstance(name, str) else name,
@@ -268,7 +270,9 @@ def error(
         )
         for times, metric in enumerate(names, start=1)
     }
-    method = {} if rate is None else {"predicted_rate": rate}
+    method: dict[str, Any] = {"exact_keys": "of its own" if own_keys else "as given"}
+    if rate is not None:
+        method |= {"predicted_rate": rate, "predicted_budget": ["features"]}
     return _record(cell, "ok", started, metrics=metrics, method=method)
 
 

@@ -104,6 +104,46 @@ def test_a_newer_record_replaces_an_older_one_and_a_reference_stands_beside_the_
     ]
 
 
+def test_a_mean_is_of_one_version_of_torch_and_of_no_machine_twice() -> None:
+    old = [performer(64, 256, 0.9, seed=s, torch="2.12.0") for s in range(3)]
+    old += [performer(64, 256, status="oom", seed=0, machine=THERE, torch="2.12.0")]
+    new = [performer(64, 256, 0.1 + s, seed=s, started=f"2026-11-21T0{s}:00:00Z") for s in range(2)]
+    elsewhere = performer(64, 256, 0.3, seed=1, started="2026-11-22T00:00:00Z", machine=THERE)
+    selection = join([*old, *new, elsewhere], [])
+    (one,) = error_tables(selection)
+    (table,) = one.tables.values()
+    assert cell(table, "performer", "256").text == "0.200"
+    assert table.notes[0].startswith("Mean over 2 seeds.")
+    assert selection.superseded == 5
+
+
+def test_what_has_keys_of_its_own_says_so_and_is_nearest_to_nobody_elses_softmax() -> None:
+    records = [error("reformer", 256, 0.01, own_keys=True), error("linformer", 256, 0.5)]
+    one = tables(records)
+    (table,) = one.tables.values()
+    told = "reformer: beside softmax attention over keys and pairs of its own."
+    assert told in table.notes
+    (sentence,) = error_sentences([one])
+    assert "linformer" in sentence and "reformer" not in sentence
+    assert not any("of its own" in note for note in only([error("linformer", 256)]).notes)
+
+
+def test_a_law_of_features_is_not_drawn_where_something_else_varies_too() -> None:
+    def both(features: int, redraw: int) -> Record:
+        own = mechanism("performer", features=features, redraw=redraw)
+        return error(own, 256, 1 / features, rate=0.5)
+
+    (curves,) = tables([both(16, 1), both(64, 2)]).curves.values()
+    assert [(c.budget, c.rate) for c in curves] == [("features + redraw", None)]
+
+
+def test_the_largest_budget_stands_for_a_mechanism_though_smaller_ones_have_more_scales() -> None:
+    records = [performer(64, 256, s, input_scale=s) for s in (0.5, 1.0)]
+    records.append(performer(16, 256, 0.7, input_scale=2.0))
+    (curve,) = tables(records).by_scale
+    assert curve.row.variant == "performer (features=64)"
+
+
 def test_curves_are_budgets_of_one_mechanism_at_the_longest_length() -> None:
     records = [performer(n, length, 1 / n) for n in (256, 16) for length in (256, 1024)]
     windows = [mechanism("sliding_window", left=n, right=n) for n in (8, 32)]
