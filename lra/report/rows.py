@@ -19,6 +19,10 @@ ANCHORS = f"{EXACT}: exact attention, fused, the one to beat. {NO_MIXING}: no mi
 
 TOGETHER = timedelta(minutes=15)
 """Within it the processes of a pair began; a machine changes its speed in an hour."""
+APART = (
+    f"Taken apart: its processes began more than {TOGETHER.seconds // 60} minutes from each other, "
+    "as where a rerun measured some of them again."
+)
 
 RowKey = tuple[Origin, str]
 Rows = dict[RowKey, list[Entry]]
