@@ -99,15 +99,16 @@ def _row(
     fast = time_verdict(timed.ours, timed.theirs, timed.floor, timed.exact, bar=bar)
     small = memory_verdict(sized.ours, sized.theirs, sized.floor)
     ours, theirs = pair.ours[0], pair.theirs[0]
+    apart = pair.unlike or pair.burdens(length)
     return Row(
         label=f"{ours.label} / {theirs.label}",
         cells=(
             Cell(str(length)),
             _whole(whole, timed, lambda: why_not(pair, length, "latency")),
             _over(over, floored=timed.floored),
-            _judged(fast, pair.unlike or _unfair(fast, pair.peer)),
+            _judged(fast, apart or _unfair(fast, pair.peer)),
             _sizes(sized, size, lambda: why_not(pair, length, memory)),
-            _judged(small, pair.unlike),
+            _judged(small, apart or _unfair(small, pair.peer)),
         ),
         mechanism=ours.mechanism,
         variant=ours.label,
