@@ -20,8 +20,9 @@ ANCHORS = f"{EXACT}: exact attention, fused, the one to beat. {NO_MIXING}: no mi
 TOGETHER = timedelta(minutes=15)
 """Within it the processes of a pair began; a machine changes its speed in an hour."""
 APART = (
-    f"Taken apart: its processes began more than {TOGETHER.seconds // 60} minutes from each other, "
-    "as where a rerun measured some of them again."
+    "Taken apart: a round whose processes began more than "
+    f"{TOGETHER.seconds // 60} minutes from each other, as where a rerun measured some of them "
+    "again."
 )
 
 RowKey = tuple[Origin, str]
