@@ -40,6 +40,8 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     leads into a setting that is a table."""
     requires: dict[str, Any] = {}
     """Settings of our counterpart without which the two do other work, and which this lacks."""
+    multiples: dict[str, int] = {}
+    """Its settings that a length is a multiple of, each so many times: it needs no more padding."""
     more: str = ""
     """What it does besides, whatever is set: if ours is fast enough beside it, that may be why."""
     less: str = ""
@@ -69,7 +71,7 @@ def _read(file: Path) -> Peer:
         peer = msgspec.toml.decode(file.read_bytes(), type=Peer)
     except msgspec.MsgspecError as error:
         raise LraError(f"{file.name}: {error}; fix the file") from error
-    for key in ("matching", "requires", "lighter", "more", "less"):
+    for key in ("matching", "requires", "multiples", "lighter", "more", "less"):
         if getattr(peer, key) and not peer.counterpart:
             raise LraError(f"{file.name}: {key} needs a counterpart; name one, or leave it out")
     return peer

@@ -11,7 +11,7 @@ from lra.report.disturbed import BUSY
 from lra.report.efficiency import EfficiencyTables, call_words
 from lra.report.entries import PEAK_MEMORY, Entry
 from lra.report.pairs import Busy, Pair, Rounds, pairs_of, rounds_of, why_not
-from lra.report.rows import EXACT, NO_MIXING, TOGETHER
+from lra.report.rows import APART, EXACT, NO_MIXING
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
 from lra.report.words import NO_VALUE, TIMES, between, count, figures, listing, scale_of
 from lra.verdict.beside import (
@@ -99,15 +99,16 @@ def _row(
     fast = time_verdict(timed.ours, timed.theirs, timed.floor, timed.exact, bar=bar)
     small = memory_verdict(sized.ours, sized.theirs, sized.floor)
     ours, theirs = pair.ours[0], pair.theirs[0]
+    apart = pair.unlike or pair.burdens(length)
     return Row(
         label=f"{ours.label} / {theirs.label}",
         cells=(
             Cell(str(length)),
             _whole(whole, timed, lambda: why_not(pair, length, "latency")),
             _over(over, floored=timed.floored),
-            _judged(fast, pair.unlike or _unfair(fast, pair.peer)),
+            _judged(fast, apart or _unfair(fast, pair.peer)),
             _sizes(sized, size, lambda: why_not(pair, length, memory)),
-            _judged(small, pair.unlike),
+            _judged(small, apart or _unfair(small, pair.peer)),
         ),
         mechanism=ours.mechanism,
         variant=ours.label,
@@ -197,9 +198,7 @@ def _notes(pairs: Sequence[Pair]) -> tuple[str, ...]:
         f"{CLOSE:g} of a bar (but of the floor's {ROOM:.0%}), with a bar inside of the interval, "
         "or of one round: undecided (--replicates gives more).",
         f"At the floor: in some round it cost no more than {NO_MIXING}. Disturbed: a control in "
-        f"one of the processes was more than {BUSY:g} {TIMES} as slow as usual. Taken apart: its "
-        f"processes began more than {TOGETHER.seconds // 60} minutes from each other, as where a "
-        "rerun measured some of them again.",
+        f"one of the processes was more than {BUSY:g} {TIMES} as slow as usual. {APART}",
         *(f"{ours} and {theirs}: {'; '.join(said)}." for (ours, theirs), said in alike.items()),
         *(f"{name}: {peer.note}." for name, peer in sorted(both.items()) if peer.note),
     )

@@ -54,8 +54,7 @@ def capabilities(own: Iterable[Record], reference: Iterable[Record] = ()) -> Sec
     found = [*_newest(own), *(committed := _newest(reference))]
     if not found:
         return None
-    named = labelled([_cell(record).mechanism for record in found])
-    labels = {record.id: label for record, label in zip(found, named, strict=True)}
+    labels = _labels(found)
     notes = {record.id: "reference" for record in committed}
     peers = [record for record in found if _cell(record).mechanism.name.startswith(PREFIX)]
     made = (
@@ -74,6 +73,18 @@ def capabilities(own: Iterable[Record], reference: Iterable[Record] = ()) -> Sec
     return Section("capabilities", "Capabilities", text, tuple(tables))
 
 
+def _labels(found: Sequence[Record]) -> dict[str, str]:
+    """Name each check by its mechanism, and by its device where that was tried on several."""
+    named = labelled([_cell(record).mechanism for record in found])
+    devices: dict[str, set[str]] = {}
+    for record, label in zip(found, named, strict=True):
+        devices.setdefault(label, set()).add(_cell(record).device)
+    return {
+        record.id: f"{label} on {_cell(record).device}" if len(devices[label]) > 1 else label
+        for record, label in zip(found, named, strict=True)
+    }
+
+
 def _packages(records: Iterable[Record]) -> dict[str, str]:
     """Which release each check is of."""
     return {r.id: str(r.method["package"]) for r in records if r.method.get("package")}
@@ -85,13 +96,13 @@ def _cell(record: Record) -> VerifyCell:
 
 
 def _newest(records: Iterable[Record]) -> list[Record]:
-    """The newest whole check of each mechanism and configuration; of the same sources and torch a
-    full one before a short."""
-    found: dict[tuple[str, str], Record] = {}
+    """The newest whole check of each mechanism and configuration on each device; of the same
+    sources and torch a full one before a short."""
+    found: dict[tuple[str, str, str], Record] = {}
     whole = [r for r in records if isinstance(r.cell, VerifyCell) and not r.cell.laws]
     for record in sorted(whole, key=lambda r: (r.started_at, r.id)):
         mechanism = _cell(record).mechanism
-        key = mechanism.name, str(flat(in_force(mechanism.config)))
+        key = mechanism.name, str(flat(in_force(mechanism.config))), _cell(record).device
         older = found.get(key)
         if older is None or _cell(record).form == "full" or not _is_fuller(older, record):
             found[key] = record

@@ -19,6 +19,10 @@ _PRUNED = ending("skipped", Failure(type="Pruned", message=""))
 """The word for a length that was not tried because a shorter one failed."""
 
 
+_MOST = 7
+"""Significant figures: lengths in whole positions."""
+
+
 class _Duel(msgspec.Struct, frozen=True):
     """One mechanism against exact attention in one column."""
 
@@ -54,8 +58,9 @@ def crossover_table(
     return Table(
         id=id,
         title=f"Length from which it costs less than {EXACT}",
-        caption=f"The shortest length after which the cost stays below that of {EXACT} in the same "
-        "run. Between measured lengths both costs are taken to follow powers of length.",
+        caption=f"The shortest length after which the cost stays below that of {EXACT} in its "
+        "process of the same replicate number, whenever that ran. Between measured lengths both "
+        "costs are taken to follow powers of length.",
         corner="mechanism",
         columns=tuple(column.title for column in columns),
         rows=tuple(row(own, [_cell(duel) for duel in duels[key]]) for key, own in rows.items()),
@@ -116,34 +121,59 @@ def _left_out(duel: _Duel, found: Crossover) -> list[str]:
 def _text(found: Crossover) -> tuple[str, list[str]]:
     """What stands in the cell, and what is added to it."""
     shortest, longest = found.lengths[0], found.lengths[-1]
-    early, late = _bounds(found)
+    most = _figures(found)
+    early, late = _bounds(found, most)
     if found.at == 0:
         return "from the shortest measured", [str(shortest), *late]
     if math.isinf(found.at):
         return "never in range", [f"up to {longest}", *early]
     if found.jumps:
         return f"from {round(found.at)}", [f"{EXACT} OOM there", *early, *late]
+    text = f"about {_about(found.at, most)}"
     if early and late and found.low and found.high and math.isfinite(found.high):
-        # The third figure only where two do not tell the ends apart.
-        ends = [(_about(found.low, n), _about(found.high, n)) for n in (2, 3)]
-        return f"about {_about(found.at)}", [f"{a} to {b}" for a, b in ends if a != b][:1]
-    return f"about {_about(found.at)}", [*early, *late]
+        ends = [_about(end, most) for end in (found.low, found.high)]
+        return text, [" to ".join(ends)] if ends[0] != ends[1] else []
+    return text, [*early, *late]
 
 
-def _bounds(found: Crossover) -> tuple[list[str], list[str]]:
+def _bounds(found: Crossover, most: int) -> tuple[list[str], list[str]]:
     """How much earlier and later it may be, in words, where it may."""
     early, late = [], []
     if found.low is not None and found.low < found.at:
-        early.append(f"perhaps from {_about(found.low) if found.low else found.lengths[0]}")
+        at = _about(found.low, most) if found.low else found.lengths[0]
+        early.append(f"perhaps from {at}")
     if found.high is not None and found.high > found.at:
         never = math.isinf(found.high)
-        late.append("perhaps never" if never else f"at the latest {_about(found.high)}")
+        late.append("perhaps never" if never else f"at the latest {_about(found.high, most)}")
     return early, late
 
 
-def _about(length: float, most: int = 2) -> str:
+def _figures(found: Crossover) -> int:
+    """With how many significant figures a crossing and its bounds are told: two, three where only
+    they tell the bounds apart, and more where one would seem to lie beyond the lengths compared."""
+    told = [n for n in (found.low, found.at, found.high) if n and math.isfinite(n)]
+
+    def ends(most: int) -> tuple[float, float]:
+        rounded = [_rounded(n, most) for n in told]
+        return min(rounded), max(rounded)
+
+    def is_inside(most: int) -> bool:
+        return found.lengths[0] <= ends(most)[0] and ends(most)[1] <= found.lengths[-1]
+
+    if not told:
+        return 2
+    (low, high), (lower, higher) = ends(2), ends(3)
+    least = 3 if low == high and lower != higher else 2
+    return next((most for most in range(least, _MOST) if is_inside(most)), _MOST)
+
+
+def _rounded(length: float, most: int) -> float:
+    return round(length, most - 1 - math.floor(math.log10(length)))
+
+
+def _about(length: float, most: int) -> str:
     """A length in `most` significant figures."""
-    return f"{round(length, most - 1 - math.floor(math.log10(length))):,.0f}"
+    return f"{_rounded(length, most):,.0f}"
 
 
 def _listed(lengths: Iterable[int]) -> str:

@@ -260,8 +260,10 @@ def _time_notes(entries: Sequence[Entry], known: Costs) -> list[str]:
             f"!: the machine was busy, a control more than {BUSY:g} {TIMES} as slow as usual, or "
             "as on the other side of the cell; --rerun disturbed measures these cells again."
         )
-    before = {e.record: e.value for e in entries if e.metric == "control_before" and e.value}
-    after = {e.record: e.value for e in entries if e.metric == "control_after" and e.value}
+    before, after = (
+        {(e.origin, e.record): e.value for e in entries if e.metric == name and e.value}
+        for name in ("control_before", "control_after")
+    )
     pairs = [(before[record], after[record]) for record in sorted(before.keys() & after.keys())]
     if pairs:
         middle = quantity(median([value for pair in pairs for value in pair]), "s")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from lra.report.entries import Entry
+from lra.report.entries import Entry, Origin
 from lra.report.words import listing
 
 NET = "net_energy"
@@ -23,9 +23,10 @@ def energies(group: Iterable[Entry]) -> list[Entry]:
 
     Net is less idle power times the call's time in the same pass.
     """
-    by_record: dict[str, dict[str, Entry]] = defaultdict(dict)
+    # What is measured again has the id of the committed record.
+    by_record: dict[tuple[Origin, str], dict[str, Entry]] = defaultdict(dict)
     for entry in group:
-        by_record[entry.record][entry.metric] = entry
+        by_record[entry.origin, entry.record][entry.metric] = entry
     found = []
     for parts in by_record.values():
         if "latency" not in parts:

@@ -15,6 +15,10 @@ from lra.report.words import NO_VALUE, count, listing
 from lra.verdict.declared import Declared, declared
 from lra.verdict.growth import LEAST, SLACK, Growth, growth
 
+_WIDER = (
+    " Of several replicates the interval of the slope through their means lies there too: what "
+    "bends, and repeats well, is not held against the claim."
+)
 _CLAIMS = {0.0: "constant", 1.0: "linear", 2.0: "quadratic", 3.0: "cubic"}
 
 
@@ -97,10 +101,12 @@ def _row(own: Sequence[Entry], fits: Mapping[Column, _Fit]) -> Row:
 def _cell(own: Sequence[Entry], fit: _Fit) -> Cell:
     found = fit.growth
     if found is None:
-        lengths = {entry.length for entry in own if entry.value}
-        if not lengths:
+        replicates = by_replicate(entry for entry in own if entry.value)
+        if not replicates:
             return Cell(why_none(own))
-        return Cell(NO_VALUE, f"{count(len(lengths), 'length')} of {LEAST}")
+        lengths = set[int].intersection(*map(set, replicates.values()))
+        each = " in every replicate" if len(replicates) > 1 else ""
+        return Cell(NO_VALUE, f"{count(len(lengths), 'length')} of {LEAST}{each}")
     end = "" if found.end is None else f"; end {_exponent(found.end)}"
     return Cell(
         ("!" if fit.busy else "") + _exponent(found.exponent),
@@ -167,7 +173,8 @@ def _notes(known: Sequence[_Fit]) -> list[str]:
             "Declared: by the mechanism's card; n and m are lengths, other letters constants.",
             f"Grows faster: the lower end of the interval is more than {SLACK:g} above what is "
             "declared, or above 1 where less is declared, as inputs and outputs grow with length "
-            "whatever the mechanism. Nothing shown: no interval is, perhaps because it is wide.",
+            f"whatever the mechanism.{_WIDER if several else ''} Nothing shown: no interval is, "
+            "perhaps because it is wide.",
         ]
     if any(fit.declared is None for fit in known):
         notes.append("n/a: the record has no formula that the mechanism declares.")

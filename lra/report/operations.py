@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from lra.report.entries import Entry
+from lra.report.entries import Entry, Origin
 from lra.report.rows import row, shown
 from lra.report.table import Cell, Table
 from lra.report.words import NO_VALUE, TIMES, figures, listing
@@ -21,21 +21,21 @@ def declared_operations(
 
     Nothing where no record says what is declared; `call` is what one call is, in words.
     """
-    values: dict[str, dict[str, float | None]] = defaultdict(dict)
+    values: dict[tuple[Origin, str], dict[str, float | None]] = defaultdict(dict)
     for e in group:
         if e.metric in ("operations", "declared_operations"):
-            values[e.record][e.metric] = e.value
+            values[e.origin, e.record][e.metric] = e.value
     declared = [e for e in group if e.metric == "declared_operations"]
     # What a library's kernel does is not counted: there is nothing to compare with.
     ratios = {
-        e.record: e.value / counted
+        (e.origin, e.record): e.value / counted
         for e in declared
-        if e.value and (counted := values[e.record].get("operations"))
+        if e.value and (counted := values[e.origin, e.record].get("operations"))
     }
-    compared = [e for e in declared if e.record in ratios]
+    compared = [e for e in declared if (e.origin, e.record) in ratios]
     if not compared:
         return None, ()
-    off = {e.label for e in compared if abs(ratios[e.record] - 1.0) > ALIKE}
+    off = {e.label for e in compared if abs(ratios[e.origin, e.record] - 1.0) > ALIKE}
     agreeing = {e.label for e in compared} - off
     sentences = []
     if agreeing:
@@ -52,7 +52,8 @@ def declared_operations(
     lengths = sorted({e.length for e in compared})
     rows = []
     for own in shown([e for e in declared if e.label in off]).values():
-        by_length = {e.length: ratios[e.record] for e in own if e.record in ratios}
+        known = [(e.length, ratios.get((e.origin, e.record))) for e in own]
+        by_length = {length: ratio for length, ratio in known if ratio is not None}
         rows.append(row(own, [_cell(by_length.get(n)) for n in lengths]))
     return (
         Table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
@@ -16,6 +17,9 @@ from lra.report.rows import EXACT, NO_MIXING, by_length, torn
 from lra.report.table import sorted_groups
 from lra.report.words import flat, plain
 from lra.verdict.beside import Costs
+
+_PADDING = 1.05
+"""So many times as long as its blocks need may be what theirs is given."""
 
 Busy = Collection[tuple[Origin, str]]
 """Origins and ids of disturbed records."""
@@ -39,6 +43,19 @@ class Pair(msgspec.Struct, frozen=True):
             return False
         there = _settings(self.theirs[0])
         return all(there.get(key) == plain(value) for key, value in self.peer.lighter.items())
+
+    def burdens(self, length: int) -> tuple[str, ...]:
+        """Return what our adapter has theirs do for nothing, in words: where nothing is padded, as
+        in timings, a mask, and more padding than its blocks need."""
+        there, said = _settings(self.theirs[0]), []
+        if there.get("always_mask") == plain(True):
+            said.append("theirs gets a mask though nothing is padded (always_mask)")
+        blocks = [int(there[key]) * n for key, n in self.peer.multiples.items() if key in there]
+        needed = _padded(length, math.lcm(*blocks))
+        given = _padded(length, int(there.get("pad_to", 1)))
+        if given > _PADDING * needed:
+            said.append(f"theirs is padded to {given} where {needed} would do (pad_to)")
+        return tuple(said)
 
 
 class Rounds(msgspec.Struct, frozen=True):
@@ -90,6 +107,10 @@ def _matched(ours: Entry, theirs: Entry, peer: Peer) -> tuple[tuple[str, ...], t
         if (mine := here.get(own, plain(None))) != plain(wanted):
             unlike.append(f"{own} {mine} here, which does as theirs at {plain(wanted)} alone")
     return tuple(alike), tuple(unlike)
+
+
+def _padded(length: int, multiple: int) -> int:
+    return length + -length % multiple
 
 
 def _settings(entry: Entry) -> dict[str, str]:

@@ -23,7 +23,7 @@ class RepeatTables(msgspec.Struct, frozen=True):
     """What replicates say of one setting; nothing where no cell has two."""
 
     text: tuple[str, ...] = ()
-    """How wide intervals are, a sentence for each mode."""
+    """How wide the run's intervals are, a sentence for each mode in which it has any."""
     tables: tuple[Table, ...] = ()
     """Ratios to the control, a table for each mode."""
 
@@ -77,7 +77,9 @@ def repeatability(
         }
         if not any(place.several for place in places.values()):
             continue
-        text.append(_sentence(mode, places))
+        of_run = {place: found for place, found in places.items() if place[0][0] == "run"}
+        if any(place.several for place in of_run.values()):
+            text.append(_sentence(mode, of_run))
         lengths = sorted({length for _, length in places})
         tables.append(
             Table(

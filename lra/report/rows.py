@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
@@ -19,6 +19,11 @@ ANCHORS = f"{EXACT}: exact attention, fused, the one to beat. {NO_MIXING}: no mi
 
 TOGETHER = timedelta(minutes=15)
 """Within it the processes of a pair began; a machine changes its speed in an hour."""
+APART = (
+    "Taken apart: a round whose processes began more than "
+    f"{TOGETHER.seconds // 60} minutes from each other, as where a rerun measured some of them "
+    "again."
+)
 
 RowKey = tuple[Origin, str]
 Rows = dict[RowKey, list[Entry]]
@@ -27,7 +32,8 @@ Rows = dict[RowKey, list[Entry]]
 def shown(group: Iterable[Entry]) -> Rows:
     """Group entries into rows: the run's before the reference's, exact attention and floor last.
 
-    A reference row is left out where the run has measured all of it, from the same sources.
+    A reference row is left out where the run has measured all of it, from the same sources, with as
+    many seeds, and has a figure wherever it has one.
     """
     rows: Rows = {}
     for entry in sorted(group, key=_order):
@@ -35,7 +41,7 @@ def shown(group: Iterable[Entry]) -> Rows:
     return {
         (origin, label): own
         for (origin, label), own in rows.items()
-        if origin == "run" or not _measured(own) <= _measured(rows.get(("run", label), []))
+        if origin == "run" or not _is_measured(own, rows.get(("run", label), []))
     }
 
 
@@ -106,8 +112,23 @@ def _machines(own: Iterable[Entry]) -> str:
     return listing(sorted({entry.machine for entry in own}))
 
 
-def _measured(own: Iterable[Entry]) -> set[tuple[object, ...]]:
-    return {(e.mechanism_hash, e.protocol, e.mode, e.length) for e in own}
+def _is_measured(reference: Sequence[Entry], run: Sequence[Entry]) -> bool:
+    """Whether a row of the run answers all that the reference's does, with as many seeds, and has a
+    figure wherever that has one."""
+
+    def known(own: Iterable[Entry]) -> list[Entry]:
+        return [entry for entry in own if entry.value is not None]
+
+    return _seeds(reference) <= _seeds(run) and _seeds(known(reference)) <= _seeds(known(run))
+
+
+def _seeds(own: Iterable[Entry]) -> Counter[tuple[object, ...]]:
+    """How many seeds there are of each question."""
+    return Counter(question for question, _ in {(_question(e), e.seed) for e in own})
+
+
+def _question(e: Entry) -> tuple[object, ...]:
+    return (e.mechanism_hash, e.protocol, e.metric, e.mode, e.length)
 
 
 def _order(entry: Entry) -> tuple[object, ...]:

@@ -11,12 +11,22 @@ from lra.report.costs import Cost, costs
 from lra.report.disturbed import BUSY
 from lra.report.efficiency import EfficiencyTables
 from lra.report.entries import PEAK_MEMORY, Entry, Origin
-from lra.report.rows import ANCHORS, EXACT, RowKey, by_length, reference_notes, row, shown, torn
+from lra.report.rows import (
+    ANCHORS,
+    APART,
+    EXACT,
+    RowKey,
+    by_length,
+    reference_notes,
+    row,
+    shown,
+    torn,
+)
 from lra.report.table import Cell, Section, Table
 from lra.report.words import NO_VALUE, NOT_RUN, TIMES, between, count, figures, listing, scale_of
 from lra.verdict.ratio import Ratio, ratio
 
-_TASK = "text"
+_TASK, _SCALE = "text", "paper"
 _DIFFERS = (
     "Its hardware and framework are others; not stated there are the size of the "
     "model, warm-up, how many steps were timed, and whether reading data counts. Here a step is "
@@ -63,8 +73,9 @@ def table2_sections(
 
 
 def _belongs(e: Entry, paper: Efficiency) -> bool:
-    asked = (e.level, e.mode, e.task, e.direction)
-    return asked == ("model", "train", _TASK, "bidirectional") and e.length in paper.lengths
+    asked = (e.scale, e.level, e.mode, e.task, e.direction)
+    found = asked == (_SCALE, "model", "train", _TASK, "bidirectional")
+    return found and e.length in paper.lengths
 
 
 def _speed(
@@ -81,14 +92,19 @@ def _speed(
     def cell(key: RowKey, own: Sequence[Entry], length: int) -> Cell:
         beside = exact.get(key[0], {}).get(length, {})
         here = [e for e in own if e.length == length]
+        mine = by_length(here).get(length, {})
         gone = torn(here, [e for e in base.get(key[0], []) if e.length == length])
         pairs = {r: cost for r, cost in beside.items() if r not in gone}
-        found = ratio(pairs, by_length(here).get(length, {}))
+        found, lost = ratio(pairs, mine), len(gone & mine.keys() & beside.keys())
+        apart = f"{count(lost, 'round')} taken apart left out" if lost else ""
         cost, other = known.at(key, length), known.exact(key[0], length)
         said = _published(paper, own[0].mechanism, length, "steps")
-        return _speed_cell(cost, other, found, said, is_exact=own[0].mechanism == paper.exact)
+        if own[0].mechanism == paper.exact:
+            return _exact_cell(cost, said)
+        return _speed_cell(cost, other, found, _joined(apart, said))
 
     several = any(len(own) > 1 for one in exact.values() for own in one.values())
+    lines = [row(own, [cell(key, own, n) for n in lengths]) for key, own in rows.items()]
     return Table(
         id=f"table-2-speed-{number}",
         title=f"Training steps a second, over those of {EXACT}",
@@ -96,7 +112,7 @@ def _speed(
         "published against its own Transformer.",
         corner="mechanism",
         columns=tuple(str(n) for n in lengths),
-        rows=tuple(row(own, [cell(key, own, n) for n in lengths]) for key, own in rows.items()),
+        rows=tuple(lines),
         notes=(
             *(["First below, of several replicates: Student's interval of 95 %."] * several),
             *(
@@ -104,6 +120,7 @@ def _speed(
                 if any(cost.disturbed for cost in known.by_place.values())
                 else []
             ),
+            *([APART] if any("taken apart" in c.note for one in lines for c in one.cells) else []),
             *_suspects(paper, rows.values(), lengths, "steps"),
             *_unknown(paper, rows.values()),
             ANCHORS,
@@ -112,13 +129,18 @@ def _speed(
     )
 
 
-def _speed_cell(cost: Cost, exact: Cost, found: Ratio | None, said: str, *, is_exact: bool) -> Cell:
-    """The ratio with its interval, and LRA's below; of exact attention its own speed."""
+def _exact_cell(cost: Cost, said: str) -> Cell:
+    """The speed of exact attention itself, and LRA's."""
     if cost.value is None:
         return Cell(cost.word, said)
-    if is_exact:
-        speed = figures(1 / cost.value, cost.spread / cost.value**2)
-        return Cell(f"1 {TIMES}", _joined(f"{speed} steps a second", said), cost.value, ratio=1.0)
+    speed = ("!" if cost.disturbed else "") + figures(1 / cost.value, cost.spread / cost.value**2)
+    return Cell(f"1 {TIMES}", _joined(f"{speed} steps a second", said), cost.value, ratio=1.0)
+
+
+def _speed_cell(cost: Cost, exact: Cost, found: Ratio | None, said: str) -> Cell:
+    """The ratio with its interval, and LRA's below."""
+    if cost.value is None:
+        return Cell(cost.word, said)
     if found is None or exact.value is None:
         return Cell(NO_VALUE, said)
     spread, bounds = found.value * (cost.spread / cost.value + exact.spread / exact.value), ""

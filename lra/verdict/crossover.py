@@ -1,4 +1,4 @@
-"""From which length on something costs less than the exact mechanism of the same run.
+"""From which length on something costs less than the exact mechanism, replicate by replicate.
 
 The ratio of the two costs is joined from length to length by straight lines in its logarithm and
 that of length. It crosses where it falls below one for good: the shortest length after which it

@@ -27,6 +27,9 @@ def test_a_counterpart_is_ours_and_has_the_settings_that_are_matched(
     assert peer.counterpart in catalogue.names("mechanism")
     ours = describer.describe(catalogue.find("mechanism", peer.counterpart))
     assert set(peer.matching) <= set(ours.defaults)
+    # What a length is a multiple of is a size of blocks, which both have.
+    assert set(peer.multiples) <= set(peer.matching.values())
+    assert peer.multiples or "pad_to" not in peer.settings
 
 
 @pytest.mark.parametrize(
@@ -36,6 +39,7 @@ def test_a_counterpart_is_ours_and_has_the_settings_that_are_matched(
         ('counterpar = "full"', r"mine.toml: .*counterpar"),
         ('matching = { rank = "k" }', "mine.toml: matching needs a counterpart"),
         ('counterpart = "linformer"\nmatching = { rank = 3 }', r"mine.toml: .*matching"),
+        ("multiples = { k = 2 }", "mine.toml: multiples needs a counterpart"),
     ],
 )
 def test_a_mistake_names_the_file(

@@ -8,10 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from lra.core import peers
 from lra.core.records import Record
+from lra.core.scales import load_suite
 from lra.report.assemble import assemble
 from lra.report.beside import beside_sections
 from lra.report.efficiency import efficiency_tables
+from lra.report.entries import Entry
+from lra.report.pairs import pairs_of
 from lra.report.select import join
 from lra.report.table import Row, Section
 from lra.report.words import TIMES
@@ -19,7 +23,7 @@ from lra.report.words import TIMES
 from .sample import efficiency, mechanism, with_metrics
 
 OURS = mechanism("bigbird", block=64, random=3)
-THEIRS = mechanism("peer:hf_bigbird", block_size=64, random_blocks=3, always_mask=True)
+THEIRS = mechanism("peer:hf_bigbird", block_size=64, random_blocks=3, pad_to=64)
 
 
 def timed(name: Any, seconds: Sequence[float], length: int = 4096, **more: Any) -> list[Record]:
@@ -46,6 +50,11 @@ def beside(
 def sections(*records: Record) -> list[Section]:
     selection = join(list(records), [])
     return beside_sections(efficiency_tables(selection), selection.busy)
+
+
+def entries_of(records: list[Record]) -> list[Entry]:
+    (tables,) = efficiency_tables(join(records, []))
+    return list(tables.entries)
 
 
 def rows(*records: Record) -> list[Row]:
@@ -147,6 +156,82 @@ def test_what_a_peer_does_more_or_less_is_no_reason_to_judge() -> None:
         "not judged",
         "theirs rotates queries and keys by their positions",
     )
+
+
+def test_a_goal_for_memory_is_no_more_judged_by_what_a_peer_does_more_or_less() -> None:
+    small, large = {"memory": 60e6}, {"memory": 500e6}
+    (row,) = rows(*timed(OURS, (2.0,), **large), *timed(THEIRS, (6.0,), **small), *beside()[4:])
+    assert (row.cells[5].text, row.cells[5].note) == (
+        "not judged",
+        "theirs has no output projection",
+    )
+    turned = timed(mechanism("peer:local_attention", window_size=8), (6.0,), **large)
+    ours = timed(mechanism("sliding_window", left=8, right=8), (2.0,), **small)
+    (row,) = rows(*ours, *turned, *beside()[4:])
+    assert (row.cells[5].text, row.cells[5].note) == (
+        "not judged",
+        "theirs rotates queries and keys by their positions",
+    )
+
+
+MASKED = "theirs gets a mask though nothing is padded (always_mask)"
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "length", "told"),
+    [
+        ("hf_bigbird", {"block_size": 64, "always_mask": True}, 4096, MASKED),
+        ("hf_bigbird", {"block_size": 64, "always_mask": False}, 4096, ""),
+        (
+            "hf_bigbird",
+            {"block_size": 64, "pad_to": 768},
+            1000,
+            "theirs is padded to 1536 where 1024 would do (pad_to)",
+        ),
+        # 3072 and 3008; a block of theirs; and two buckets, which it cannot do without.
+        ("hf_bigbird", {"block_size": 64, "pad_to": 768}, 3000, ""),
+        ("hf_bigbird", {"block_size": 64, "pad_to": 64}, 1000, ""),
+        ("reformer_pytorch", {"bucket_size": 64, "n_hashes": 4, "pad_to": 128}, 1000, ""),
+        ("reformer_pytorch", {"bucket_size": 64, "n_hashes": 4, "pad_to": 128}, 70, ""),
+        (
+            "reformer_pytorch",
+            {"bucket_size": 8, "n_hashes": 4, "pad_to": 128, "always_mask": True},
+            200,
+            f"{MASKED}; theirs is padded to 256 where 208 would do (pad_to)",
+        ),
+    ],
+)
+def test_a_peer_that_our_adapter_burdens_is_not_judged(
+    name: str, settings: dict[str, Any], length: int, told: str
+) -> None:
+    if name == "reformer_pytorch":
+        ours = mechanism("reformer", chunk=settings["bucket_size"], rounds=4)
+    else:
+        ours, settings = OURS, {"random_blocks": 3, **settings}
+    theirs = mechanism(f"peer:{name}", **settings)
+    anchors = [*timed("identity", (1.0, 1.0), length), *timed("sdpa", (9.0, 9.0), length)]
+    (row,) = rows(*timed(ours, (2.0, 2.0), length), *timed(theirs, (6.0, 6.0), length), *anchors)
+    assert [(row.cells[n].text, row.cells[n].note) for n in (3, 5)] == (
+        [("not judged", told)] * 2
+        if told
+        else [
+            ("meets", "at most 0.8 of theirs above the floor"),
+            ("meets", "at most theirs, or within 10% of the floor"),
+        ]
+    )
+
+
+def test_no_pair_of_the_suite_is_burdened() -> None:
+    suite = load_suite("peers")
+    lengths = {n for block in suite.efficiency for n in block.lengths}
+    assert 3000 in lengths
+    for pair in suite.pairs:
+        config = {**peers.read(pair.theirs).settings, **pair.their_settings}
+        ours = timed(mechanism(pair.ours, **pair.settings), (2.0,), 3000)
+        for n in lengths:
+            entries = entries_of([*ours, *timed(mechanism(pair.theirs, **config), (6.0,), 3000)])
+            (found,) = pairs_of(entries)
+            assert found.burdens(n) == (), pair.theirs
 
 
 def test_a_setting_of_ours_that_theirs_lacks_is_other_work() -> None:

@@ -102,6 +102,26 @@ def test_parts_of_a_check_are_no_check() -> None:
     assert capabilities([check("x", "2026", {"causality": "held"}, laws=("causality",))]) is None
 
 
+def test_a_claim_that_is_broken_on_one_device_is_not_hidden_by_a_check_on_another() -> None:
+    gpu = check("x", "2025", {"causality": "failed"}, device="cuda")
+    cpu = check("x", "2026", {"causality": "held"})
+    shown = cells(cpu, gpu, check("y", "2026", {"causality": "held"}))
+    assert list(shown) == ["x on cpu", "x on cuda", "y"]
+    assert shown["x on cuda"]["causal"] == "strict (claimed, broken)"
+    assert shown["x on cpu"]["causal"] == "strict"
+    section = capabilities([cpu, gpu])
+    assert section is not None
+    assert [row.label for row in section.tables[-1].rows] == ["x on cuda"]
+    # One device alone goes without saying.
+    assert list(cells(gpu)) == ["x"]
+
+
+def test_of_one_device_the_newest_check_counts_whatever_there_is_of_others() -> None:
+    old = check("x", "2020", {"causality": "failed"}, device="cuda")
+    new = check("x", "2026", {"causality": "held"}, device="cuda", source="b")
+    assert cells(old, new)["x"]["causal"] == "strict"
+
+
 def test_peers_stand_apart_with_their_release() -> None:
     peer = check("peer:x", "2026", {"causality": "failed"}, method={"package": "x-package 1.2"})
     section = capabilities([peer, check("x", "2026", {"causality": "held"})])

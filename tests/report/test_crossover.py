@@ -64,6 +64,19 @@ def test_a_narrow_interval_has_a_figure_more_and_none_is_told_where_that_says_no
     assert _said(records) == "about 1,900"
 
 
+def test_what_is_told_never_lies_outside_of_its_own_bracket_or_of_the_lengths() -> None:
+    # Two figures would be 4,800, which is above the greatest.
+    records = [*swept("a", lambda n: 4770.0 * n, width=0.002), *exact(width=0.002)]
+    assert _said(records) == "about 4,770 (4,760 to 4,780)"
+    long = {"lengths": LENGTHS[2:], "width": 0.01}
+    records = [*swept("a", lambda n: 1033.0 * n, **long), *exact(**long)]
+    assert _said(records) == "about 1,030 (perhaps from 1024; at the latest 1,040)"
+    records = [*swept("a", lambda n: 1020.0 * n, **long), *exact(**long)]
+    assert _said(records) == "from the shortest measured (1024; at the latest 1,030)"
+    records = [*swept("a", lambda n: 8260.0 * n, **long), *exact(**long)]
+    assert _said(records) == "never in range (up to 8192; perhaps from 8,180)"
+
+
 def test_a_crossing_is_told_with_the_range_over_replicates() -> None:
     records = []
     for replicate, factor in enumerate((1600.0, 1900.0, 2300.0)):
@@ -218,3 +231,11 @@ def test_of_decoding_the_state_is_compared_and_what_has_none_says_why() -> None:
     assert table.columns == ("time, decode", "state, decode")
     assert one_line(table.rows[0].cells[1]) == "about 1,000"
     assert one_line(table.rows[1].cells[1]) == "unsupported"
+
+
+def test_nothing_says_that_both_were_measured_in_one_run() -> None:
+    """A store keeps what it has: last week's exact attention stands beside today's mechanism."""
+    old = "2026-11-13T11:00:00Z"
+    records = [*swept("a", lambda n: 1900.0 * n), *exact(started=old)]
+    caption = _table(records).caption
+    assert "same run" not in caption and "of the same replicate number, whenever" in caption

@@ -10,7 +10,7 @@ from lra.report.select import join
 from lra.report.table import Cell, Table
 from lra.report.words import TIMES
 
-from .sample import GPU, HERE, THERE, efficiency, mechanism
+from .sample import GPU, HERE, THERE, efficiency, mechanism, with_metrics
 
 
 def _tables(records: list[Record], reference: list[Record] | None = None) -> list[EfficiencyTables]:
@@ -196,3 +196,14 @@ def test_the_control_says_whether_the_machine_held_still() -> None:
 def test_no_table_averages_over_lengths() -> None:
     (tables,) = _tables([efficiency("a", n) for n in (512, 1024, 2048)])
     assert tables.latency["forward"].columns == ("512", "1024", "2048")
+
+
+def test_the_drift_of_the_control_is_of_both_origins_of_one_cell() -> None:
+    """A cell measured again has the id of the committed one."""
+    drifted = with_metrics(efficiency("sdpa", 512), control_after=1.5e-3)
+    old = "2026-11-01T00:00:00Z"
+    quiet = [efficiency("sdpa", n, started=old) for n in (512, 1024)]
+    assert drifted.id == quiet[0].id
+    (tables,) = _tables([drifted, efficiency("a", 1024)], quiet)
+    (note,) = (n for n in tables.latency["forward"].notes if n.startswith("Control"))
+    assert "up to 50% apart" in note

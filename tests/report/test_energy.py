@@ -94,3 +94,17 @@ def test_null_energies_make_no_table_and_the_protocol_says_why() -> None:
 
 def test_records_that_say_nothing_of_energy_make_no_sentence() -> None:
     assert "energy" not in told(efficiency("linear", 512))
+
+
+def test_a_cell_measured_again_and_its_reference_have_each_their_own_energy() -> None:
+    again = [powered("sdpa", 512, 1.0), powered("linear", 512, 3.0), powered("linear", 1024, 3.0)]
+    old = "2026-11-01T00:00:00Z"
+    committed = [powered("sdpa", n, 2.0, idle=100.0, started=old) for n in (512, 1024)]
+    assert again[0].id == committed[0].id
+    (one,) = efficiency_tables(join(again, committed))
+    gross, net = one.energy["forward"], one.net_energy["forward"]
+    rows = {row.title: row.cells[0].value for row in gross.rows}
+    assert rows == {"linear": 3.0, "sdpa": 1.0, "sdpa (reference)": 2.0}
+    # Less 10 ms at 50 and at 100 W.
+    rows = {row.title: row.cells[0].value for row in net.rows}
+    assert rows == pytest.approx({"linear": 2.5, "sdpa": 0.5, "sdpa (reference)": 1.0})

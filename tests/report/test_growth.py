@@ -214,3 +214,34 @@ def test_two_lengths_have_no_section_and_another_machine_has_its_own() -> None:
         "Crossover: Example CPU 9000, 2 cores",
         "Crossover: Other CPU 1, 8 cores",
     ]
+
+
+def test_a_bend_that_repeats_flags_nothing_and_the_notes_say_why() -> None:
+    def affine(n: int) -> float:
+        return 2734.0 * n - 0.4e6
+
+    records = [
+        efficiency("a", n, "train", 1e-6 * n, affine(n), replicate=r, declared=LINEAR)
+        for n in (256, 512, 1024, 2048)
+        for r in range(2)
+    ]
+    table = _table(records)
+    assert _cell(table, "a", "memory, train").note.startswith("1.36 to 1.36")
+    assert _cell(table, "a", "against the claim") == Cell("nothing shown")
+    said = "Of several replicates the interval of the slope through their means lies there too"
+    assert any(said in note for note in table.notes)
+    assert not any(said in note for note in _table(swept("a", 1.0)).notes)
+
+
+def test_lengths_that_no_replicate_shares_are_not_counted() -> None:
+    records = [
+        *swept("whole", 1.0, replicates=2),
+        *swept("apart", 1.0, lengths=LENGTHS[:3]),
+        *(efficiency("apart", n, "train", 1e-6 * n, replicate=1) for n in (2048, 4096, 8192)),
+        *swept("partly", 1.0, lengths=LENGTHS[:3]),
+        *(efficiency("partly", n, "train", 1e-6 * n, replicate=1) for n in LENGTHS[2:]),
+    ]
+    table = _table(records)
+    said = "0 lengths of 3 in every replicate"
+    assert _cell(table, "apart", "time, train") == Cell("n/a", said)
+    assert _cell(table, "partly", "time, train").note == said.replace("0 lengths", "1 length")

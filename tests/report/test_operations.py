@@ -114,3 +114,14 @@ def test_dots_are_of_the_longest_length_best_first() -> None:
 @pytest.mark.parametrize("records", [(), (ceiling(),)])
 def test_without_ceilings_or_counts_there_are_no_dots(records: tuple[Record, ...]) -> None:
     assert _dots(*records, efficiency("linear", 512)) is None
+
+
+def test_a_cell_measured_again_is_compared_with_its_own_count() -> None:
+    """It has the id of the committed one."""
+    run = [said("linear", 512, 1e6, 1e6), said("sdpa", 1024, 2e6, 2e6)]
+    old = [said("linear", n, 3e6, 2e6, started="2026-11-01T00:00:00Z") for n in (512, 1024)]
+    assert run[0].id == old[0].id
+    (one,) = efficiency_tables(join(run, old))
+    assert one.declared is not None
+    found = {row.title: row.cells[0].value for row in one.declared.rows}
+    assert found == pytest.approx({"linear": 1.0, "linear (reference)": 1.5})

@@ -109,3 +109,23 @@ def test_without_replicates_there_is_no_section_and_with_them_there_is() -> None
     for records, there in ((single, False), ([*single, timed("linear", 1024, 1, 5e-3)], True)):
         report, _ = assemble(join(records, []), "sweep")
         assert ("repeatability" in [section.id for section in report.sections]) is there
+
+
+def test_the_sentence_is_of_the_run_alone_and_the_table_has_the_reference_too() -> None:
+    def committed(name: str, seconds: float, control: float, replicate: int) -> Record:
+        made = timed(name, 1024, replicate, seconds, (control, control))
+        return msgspec.structs.replace(made, started_at="2026-11-01T00:00:00Z")
+
+    run = [timed("linear", 1024, r, 5e-3) for r in range(2)]
+    reference = [
+        committed("full", s, c, r) for r, (s, c) in enumerate(((1e-3, 1e-3), (9e-3, 3e-3)))
+    ]
+    found = _found(run, join(run, reference))
+    assert [row.title for row in found.tables[0].rows] == ["linear", "full (reference)"]
+    assert found.text == (
+        "Forward: at lengths of 1024 and more the 95 % intervals of 1 cell are 0.0 % wide "
+        "(median); 1 cell of 2 processes, the machine busy in 0 of 2.",
+    )
+    # Of one process each nothing is said of the run.
+    found = _found(run[:1], join(run[:1], reference))
+    assert len(found.tables) == 1 and found.text == ()

@@ -104,8 +104,30 @@ def test_one_replicate_has_no_interval_and_a_busy_one_a_mark() -> None:
 def test_a_ratio_is_marked_where_exact_attention_was_timed_on_a_busy_machine() -> None:
     loud = with_metrics(step("sdpa", 1000), control_after=5e-3)
     (section,) = sections(loud, step("sdpa", 2000), *(step("linear", n, 0.5) for n in (1000, 2000)))
-    cells = {row.label: row.cells for row in section.tables[0].rows}["linear"]
-    assert [cell.text for cell in cells] == [f"!2.00 {TIMES}", f"2.00 {TIMES}"]
+    rows = {row.label: row.cells for row in section.tables[0].rows}
+    assert [cell.text for cell in rows["linear"]] == [f"!2.00 {TIMES}", f"2.00 {TIMES}"]
+    assert [cell.note.split(";")[0] for cell in rows["sdpa"]] == [
+        "!1.00 steps a second",
+        "1.00 steps a second",
+    ]
+
+
+def test_rounds_that_were_taken_apart_are_left_out_and_counted() -> None:
+    later = "2026-11-20T11:16:00Z"
+    both = [step(name, 1000, s, replicate=0) for name, s in (("sdpa", 1.0), ("linear", 0.5))]
+    apart = [step("sdpa", 1000, replicate=1), step("linear", 1000, 0.1, replicate=1, started=later)]
+    for records, text, note in (
+        ([*both, *apart], f"2.0 {TIMES}", "1 round taken apart left out; LRA 1.1"),
+        (apart, "n/a", "1 round taken apart left out; LRA 1.1"),
+    ):
+        (section,) = sections(*records)
+        cells = {row.label: row.cells[0] for row in section.tables[0].rows}
+        assert cells["linear"].text == text
+        assert cells["linear"].note.startswith(note)
+        assert "taken apart" not in cells["sdpa"].note
+        assert any(n.startswith("Taken apart: a round whose") for n in section.tables[0].notes)
+    (section,) = sections(*both)
+    assert not any("apart" in note for note in section.tables[0].notes)
 
 
 @pytest.mark.parametrize(
@@ -116,13 +138,17 @@ def test_a_ratio_is_marked_where_exact_attention_was_timed_on_a_busy_machine() -
         {"direction": "causal"},
         {"length": 1024},
         {"mode": "forward"},
+        {"scale": "mini"},
     ],
 )
 def test_other_cells_make_no_section(other: dict[str, Any]) -> None:
-    asked = {"length": 1000, "mode": "train", "level": "model", "task": "text", **other}
-    mode, length = asked.pop("mode"), asked.pop("length")
-    record = efficiency("linear", length, mode, scale="paper", **asked)
-    assert sections(record) == []
+    theirs = {"length": 1000, "mode": "train", "level": "model", "task": "text", "scale": "paper"}
+
+    def made(**asked: Any) -> Record:
+        return efficiency("linear", asked.pop("length"), asked.pop("mode"), **asked)
+
+    assert len(sections(made(**theirs))) == 1
+    assert sections(made(**{**theirs, **other})) == []
 
 
 def test_each_setting_has_its_own_section_and_a_reference_alone_none() -> None:

@@ -107,5 +107,27 @@ def test_only_an_interval_wholly_above_the_declared_exceeds_it() -> None:
     assert quadratic.exceeds(1.0)
     assert not quadratic.exceeds(2.0)
     assert not linear.exceeds(1.0)
-    unsure = Growth(exponent=1.4, low=1.14, high=1.66, end=None, lengths=LENGTHS, replicates=3)
+    unsure = Growth(
+        exponent=1.4, low=1.14, high=1.66, least=1.14, end=None, lengths=LENGTHS, replicates=3
+    )
     assert not unsure.exceeds(1.0)
+
+
+@pytest.mark.parametrize("replicates", [1, 2, 3])
+def test_a_bend_that_repeats_to_the_last_digit_is_no_faster_growth(replicates: int) -> None:
+    """A linear cost less a fixed part, as of memory above a level that was taken before."""
+    affine = {n: 2734.0 * n - 0.4e6 for n in (256, 512, 1024, 2048)}
+    found = fitted([affine] * replicates)
+    assert found.exponent == pytest.approx(1.36, abs=0.01)
+    assert found.least == pytest.approx(0.93, abs=0.01)
+    assert not found.exceeds(1.0)
+    if replicates > 1:
+        assert found.low == pytest.approx(found.exponent), "how well it repeats"
+
+
+def test_the_wider_of_both_intervals_counts_against_a_claim() -> None:
+    apart = fitted([{n: float(n) ** power for n in LENGTHS} for power in (1.1, 1.5)])
+    assert apart.least == apart.low < 1.0
+    bent = fitted([{n: 1e6 + float(n) ** 2 for n in LENGTHS}] * 2)
+    (one,) = [fitted([{n: 1e6 + float(n) ** 2 for n in LENGTHS}])]
+    assert bent.least == pytest.approx(one.low) and one.least == one.low
