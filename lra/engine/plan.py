@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -183,9 +184,9 @@ class _Planner:
             torch=self.torch,
             threads=threads,
             measure_hash=measure_hash(
-                "quality", "training/loop.py", "models/build.py", positions=(position,)
+                "quality", "training/loop.py", "models/build.py", outside=(position.file,)
             ),
-            mechanism=self._configured(target, scale.mechanisms.get(target.name, {})),
+            mechanism=self._configured("quality", target, scale.mechanisms.get(target.name, {})),
             data=data[task.name],
             model=model,
             training=training,
@@ -212,13 +213,15 @@ class _Planner:
             # A layer by itself is timed with the paper's hyper-parameters, not with the scale's.
             fitted = scale.mechanisms if place["level"] == "model" else {}
             for target, chosen in subjects:
+                settings = {**fitted.get(target.name, {}), **chosen}
                 cell = EfficiencyCell(
                     scale=scale.name,
                     machine=self.machine,
                     torch=self.torch,
                     threads=self.machine.cores,
                     measure_hash=measure_hash("efficiency", "measure/efficiency.py"),
-                    mechanism=self._configured(target, {**fitted.get(target.name, {}), **chosen}),
+                    mechanism=self._configured("efficiency", target, settings),
+                    declared_hash=self._declared_hash(target, place),
                     device=self.spec.device,
                     seconds=block.seconds,
                     **place,
@@ -244,7 +247,7 @@ class _Planner:
         for target, cell in error_cells(
             block,
             targets,
-            self._configured,
+            partial(self._configured, "error"),
             machine=self.machine,
             torch=self.torch,
             device=self.spec.device,
@@ -264,13 +267,21 @@ class _Planner:
         extra = [catalogue.find("mechanism", name) for name in beside] if wanted else []
         return list({target.name: target for target in (*extra, *self.mechanisms)}.values())
 
-    def _configured(self, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
-        """With what the run's files choose; what a person sets comes before that."""
+    def _configured(self, kind: str, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
+        """For a kind of cell, with what the run's files choose; what a person sets comes before
+        that."""
         description = self.describer.describe(target)
         config = self.settings.configure(
             target, description, asked_for=target in self.mechanisms, scale=chosen
         )
-        return Mechanism(name=target.name, config=config, hash=mechanism_hash(target, description))
+        found = mechanism_hash(target, description, kind)
+        return Mechanism(name=target.name, config=config, hash=found)
+
+    def _declared_hash(self, target: Target, place: Mapping[str, Any]) -> str:
+        """The hash of what a cell's record repeats of the operations that a mechanism declares."""
+        if (place["level"], place["mode"]) != ("layer", "forward"):
+            return ""
+        return mechanism_hash(target, self.describer.describe(target), "operations")
 
     def _job(
         self,

@@ -81,8 +81,10 @@ def test_the_cells_of_a_suite(spec: RunSpec) -> None:
         EfficiencyCell: 3 * 2 * 2,
     }
     assert len({cell.id for cell in cells}) == len(cells)
-    lengths = [cell.length for cell in cells if isinstance(cell, EfficiencyCell)]
+    timed = [cell for cell in cells if isinstance(cell, EfficiencyCell)]
+    lengths = [cell.length for cell in timed]
     assert lengths == sorted(lengths)
+    assert all((cell.declared_hash != "") == (cell.mode == "forward") for cell in timed)
 
 
 def test_a_plan_is_deterministic_across_processes(spec: RunSpec) -> None:
