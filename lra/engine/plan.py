@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from lra.core import catalogue
+from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
 from lra.core.cells import BaselineCell, CeilingCell, Cell, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
@@ -28,6 +29,7 @@ from tasks.sources.data_hash import data_hash, source_kind
 
 NO_MIXING = "identity"
 EXACT = "sdpa"
+_TIMED = "measure/efficiency.py"
 
 
 class RunSpec(Frozen, frozen=True, kw_only=True):
@@ -208,8 +210,10 @@ class _Planner:
             )
             yield self._job(ceiling)
         for place in places(block):
-            if place["level"] == "model":
-                place |= self._whole(block, scale, causal=place["direction"] == "causal")
+            task = catalogue.find("task", block.task) if place["level"] == "model" else None
+            place["measure_hash"] = measure_hash("efficiency", _TIMED)
+            if task is not None:
+                place |= self._whole(task, scale, causal=place["direction"] == "causal")
             # A layer by itself is timed with the paper's hyper-parameters, not with the scale's.
             fitted = scale.mechanisms if place["level"] == "model" else {}
             for target, chosen in subjects:
@@ -219,14 +223,13 @@ class _Planner:
                     machine=self.machine,
                     torch=self.torch,
                     threads=self.machine.cores,
-                    measure_hash=measure_hash("efficiency", "measure/efficiency.py"),
                     mechanism=self._configured("efficiency", target, settings),
                     declared_hash=self._declared_hash(target, place),
                     device=self.spec.device,
                     seconds=block.seconds,
                     **place,
                 )
-                yield self._job(cell, mechanism=target)
+                yield self._job(cell, mechanism=target, task=task)
 
     def _subjects(self, block: EfficiencyBlock) -> list[Subject]:
         """What is measured, with the settings that the suite chooses."""
@@ -254,13 +257,22 @@ class _Planner:
         ):
             yield self._job(cell, mechanism=target)
 
-    def _whole(self, block: EfficiencyBlock, scale: Scale, *, causal: bool) -> dict[str, Any]:
+    def _whole(self, task: Target, scale: Scale, *, causal: bool) -> dict[str, Any]:
         """What a cell of level `model` says beside its place on the axes; sizes are the scale's."""
-        task = catalogue.find("task", block.task).name
-        model = self.settings.override("model", scale.model_spec(task))
+        model = self.settings.override("model", scale.model_spec(task.name))
         model = msgspec.structs.replace(model, causal=causal)
+        card = self.describer.describe(task).card
+        found = measure_hash(
+            "efficiency",
+            _TIMED,
+            outside=(catalogue.find("position", model.position).file,),
+            # No more of its task is timed than the sizes of embedding and head.
+            values=(card.vocabulary, card.classes, card.inputs)
+            if isinstance(card, TaskCard)
+            else (),
+        )
         sizes = {"heads": model.heads, "head_width": model.qkv_width // model.heads}
-        return {"task": task, "model": model, **sizes}
+        return {"task": task.name, "model": model, "measure_hash": found, **sizes}
 
     def _with(self, wanted: bool, beside: Iterable[str]) -> list[Target]:
         """The asked-for mechanisms, preceded by those measured beside them."""
