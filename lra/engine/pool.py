@@ -21,7 +21,7 @@ from lra.core.errors import LraError
 from lra.core.records import Record
 from lra.engine import host
 from lra.engine.budget import GRACE_MOST, Budget
-from lra.engine.endings import Ending, judge, not_installed, pruned
+from lra.engine.endings import ByLength, Ending, judge, not_installed, pruned
 from lra.engine.jobs import Job, Message, Outcome, Progress, Stopped
 from lra.engine.provenance import provenance
 from lra.engine.server import ForkServer, Worker
@@ -75,8 +75,8 @@ class Pool:
     """Runs jobs on worker slots; the caller holds the store open for writing.
 
     `timeout` is for each cell, in seconds. Jobs start in the order given; a timing cell waits until
-    nothing of ours runs beside it, and with `prune` is skipped where its shorter twin ran out of
-    memory or time.
+    nothing of ours runs beside it. With `prune` a cell is skipped where its shorter twin ran out of
+    memory or time, in this run or, by the store, in an earlier one.
     """
 
     def __init__(
@@ -107,6 +107,7 @@ class Pool:
         and `LraError` where the store or the fork server fails.
         """
         waiting = deque(jobs)
+        self._failed = self._failed_before(waiting) if self.prune else []
         with StopSignals() as signals:
             try:
                 while waiting or self._running:
@@ -126,6 +127,13 @@ class Pool:
                     f"stopped by {signals.received}; finished cells are stored, "
                     f"{len(self.left)} are left: run the same command again to continue"
                 )
+
+    def _failed_before(self, jobs: Iterable[Job]) -> list[Record]:
+        """What ran out of memory or time in earlier runs, but for what is to be tried again."""
+        again = {job.cell.id for job in jobs if isinstance(job.cell, ByLength)}
+        if not again:
+            return []
+        return [record for record in self.store.records() if record.id not in again]
 
     def _start(self, waiting: deque[Job]) -> Iterator[Record]:
         """Fill free slots in the order of the jobs; yields records of cells not worth starting."""
@@ -255,7 +263,7 @@ class Pool:
         self.store.save(record)
         if record.status in ("ok", "diverged", "unsupported"):
             self.store.checkpoint(record.id).unlink(missing_ok=True)
-        elif isinstance(record.cell, EfficiencyCell):
+        else:
             self._failed.append(record)
         self.watcher.finished(job, record)
         return record

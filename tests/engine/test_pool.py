@@ -148,6 +148,22 @@ def test_lengths_beyond_one_that_ran_out_of_memory_are_skipped_not_omitted(
     assert store.load(jobs[2].cell.id) is not None
 
 
+def test_what_ran_out_of_memory_in_an_earlier_run_is_remembered(
+    server: ForkServer, store: Store, cache: Path
+) -> None:
+    (short,) = Pool(store, server, slots=1).run([timing("TooLarge", cache, length=64)])
+    assert short.status == "oom"
+    longer = [timing("TooLarge", cache, length=length) for length in (128, 256)]
+    diary = Diary()
+    list(Pool(store, server, slots=1, watcher=diary).run(longer))
+    assert diary.lines == ["skipped TooLarge forward 128", "skipped TooLarge forward 256"]
+    # What is tried again itself says nothing beforehand, and neither does any without pruning.
+    again = Pool(store, server, slots=1).run([timing("TooLarge", cache, length=64), longer[0]])
+    assert [record.status for record in again] == ["oom", "skipped"]
+    (tried,) = Pool(store, server, slots=1, prune=False).run([longer[0]])
+    assert tried.status == "oom"
+
+
 @pytest.mark.skipif(find_spec("linformer") is not None, reason="it is installed here")
 def test_a_peer_that_is_not_installed_is_skipped_without_a_worker(
     server: ForkServer, store: Store, cache: Path

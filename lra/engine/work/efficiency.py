@@ -18,7 +18,11 @@ def run(cell: EfficiencyCell, job: Job, report: Report) -> Outcome:
     device(cell.device)
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
     measured = measure_efficiency(
-        cell, mechanism, config, _around(cell, job), report=lambda phase: report(Progress(phase=phase))
+        cell,
+        mechanism,
+        config,
+        _around(cell, job),
+        report=lambda phase: report(Progress(phase=phase)),
     )
     return Outcome(
         status="ok",
