@@ -6,6 +6,7 @@ cells that were running are lost, and training cells among them go on from their
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -99,6 +100,7 @@ class Pool:
         self._lock = TimingLock()
         self._provenance = provenance(host.facts())
         self._failed: list[Record] = []
+        self._signals = StopSignals()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Record]:
         """Run all jobs and yield each record once it is stored.
@@ -108,7 +110,7 @@ class Pool:
         """
         waiting = deque(jobs)
         self._failed = self._failed_before(waiting) if self.prune else []
-        with StopSignals() as signals:
+        with self._signals as signals:
             try:
                 while waiting or self._running:
                     if signals.received:
@@ -119,7 +121,7 @@ class Pool:
                     yield from self._collect(self._wait())
             finally:
                 # Also when the caller gives up, or fails, between two records.
-                late = self._stop_all(signals)
+                late = self._stop_all()
                 self.left += waiting
             yield from late
             if signals.received:
@@ -233,7 +235,7 @@ class Pool:
         )
         seconds = worker.ended_at - worker.forked_at
         worker.close()
-        if running.outcome is None and (running.stopped or running.asked_to_stop):
+        if running.outcome is None and (running.stopped or self._is_told_to_stop(running)):
             self._leave(job)
             return None
         if running.outcome is None and worker.exit_code is None:
@@ -241,6 +243,13 @@ class Pool:
             self._leave(job)
             raise self.server.lost()
         return self._save(job, judge(ending, job), started_at=running.started_at, seconds=seconds)
+
+    def _is_told_to_stop(self, running: _Running) -> bool:
+        """Whether a worker ended because the run does: by its order, or by whoever ends all of us."""
+        if running.worker.exit_code == -signal.SIGTERM and not self._signals.received:
+            # A signal to a whole cgroup may reach the worker first.
+            time.sleep(TICK)
+        return running.asked_to_stop or bool(self._signals.received)
 
     def _save(self, job: Job, outcome: Outcome, *, started_at: str, seconds: float) -> Record:
         record = Record(
@@ -272,7 +281,7 @@ class Pool:
         self.left.append(job)
         self.watcher.left(job)
 
-    def _stop_all(self, signals: StopSignals) -> list[Record]:
+    def _stop_all(self) -> list[Record]:
         """Ask running cells to save themselves, give them time, end them; store late records."""
         late: list[Record] = []
         grace = GRACE_MOST if self.budget is None else self.budget.grace
@@ -280,7 +289,7 @@ class Pool:
         for running in self._running:
             running.asked_to_stop = True
         while self._running:
-            impatient = signals.count > 1 or time.monotonic() > deadline
+            impatient = self._signals.count > 1 or time.monotonic() > deadline
             for running in list(self._running):
                 if not impatient:
                     running.worker.stop()

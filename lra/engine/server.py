@@ -62,7 +62,7 @@ class Worker:
                 os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill the worker and all it started."""
+        """Kill the worker and all it started, but for what has left its process group."""
         if self.pid is not None and self.exit_code is None:
             kill_group(self.pid)
 

@@ -386,7 +386,10 @@ def launch(place: Path) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("how", ["kill -9 of the run", "Ctrl-C at the terminal"])
+STOPPED = ["kill -9 of the run", "Ctrl-C at the terminal", "SIGTERM to all at once"]
+
+
+@pytest.mark.parametrize("how", STOPPED)
 def test_a_run_that_is_stopped_from_outside_leaves_nothing_running_and_loses_nothing(
     tmp_path: Path, server: ForkServer, how: str
 ) -> None:
@@ -400,6 +403,11 @@ def test_a_run_that_is_stopped_from_outside_leaves_nothing_running_and_loses_not
         if how == "kill -9 of the run":
             run.kill()
             assert run.wait(20) == -signal.SIGKILL
+        elif how == "SIGTERM to all at once":
+            # As Slurm and systemd send it; the run, which knows what to do, may be the last.
+            for group in (os.getpgid(pids[1]), int(server_pid), run.pid):
+                os.killpg(group, signal.SIGTERM)
+            assert run.wait(20) == 130
         else:
             os.killpg(run.pid, signal.SIGINT)
             assert run.wait(20) == 130
