@@ -218,9 +218,7 @@ class Pool:
         with suppress(OSError):
             while not worker.connection.closed and worker.connection.poll():
                 self._receive(running)
-        self._running.remove(running)
-        if job.alone:
-            self._lock.release()
+        self._forget(running)
         if worker.pid is None:
             worker.close()
             self._leave(job)
@@ -244,8 +242,13 @@ class Pool:
             raise self.server.lost()
         return self._save(job, judge(ending, job), started_at=running.started_at, seconds=seconds)
 
+    def _forget(self, running: _Running) -> None:
+        self._running.remove(running)
+        if running.job.alone:
+            self._lock.release()
+
     def _is_told_to_stop(self, running: _Running) -> bool:
-        """Whether a worker ended because the run does: by its order, or by whoever ends all of us."""
+        """Whether a worker ended because the run does, by its order or whoever ends all of us."""
         if running.worker.exit_code == -signal.SIGTERM and not self._signals.received:
             # A signal to a whole cgroup may reach the worker first.
             time.sleep(TICK)
@@ -297,7 +300,8 @@ class Pool:
                     running.worker.kill()
                 else:
                     # Never forked: the fork server is still importing, and ends it when closed.
-                    self._running.remove(running)
+                    self._forget(running)
+                    running.worker.close()
                     self._leave(running.job)
             late += self._collect(self._wait())
         return late

@@ -24,7 +24,7 @@ from lra.core.records import Record
 from lra.engine.budget import Budget
 from lra.engine.jobs import Job, Progress
 from lra.engine.pool import Pool, RunStopped, Watcher
-from lra.engine.server import ForkServer
+from lra.engine.server import ForkServer, Worker
 from lra.engine.timing_lock import TimingLock
 from lra.store import Store
 
@@ -329,6 +329,32 @@ def test_a_second_ctrl_c_does_not_wait(
         list(pool.run([job]))
     assert store.records() == []
     assert pool.left[0].cell.id == job.cell.id
+
+
+def test_a_worker_that_was_never_forked_gives_back_what_it_held(
+    store: Store, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "never_there.py").write_text("import time\ntime.sleep(60)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    class Impatient(Watcher):
+        def started(self, job: Job) -> None:
+            for _ in range(2):
+                os.kill(os.getpid(), signal.SIGINT)
+
+    workers: list[Worker] = []
+    with ForkServer("never_there") as server:
+        start = server.start
+        monkeypatch.setattr(server, "start", lambda job: workers.append(start(job)) or workers[0])
+        pool = Pool(store, server, slots=1, watcher=Impatient())
+        pool._lock = TimingLock(tmp_path / "lock")
+        with pytest.raises(RunStopped, match="Ctrl-C"):
+            list(pool.run([timing("Toy", cache)]))
+        # It would see the closed socket only after its import.
+        server._process.kill()
+    assert len(pool.left) == 1
+    assert workers[0].connection.closed
+    assert TimingLock(tmp_path / "lock").acquire()
 
 
 def test_giving_up_between_two_records_stops_what_runs(
