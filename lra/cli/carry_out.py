@@ -41,7 +41,7 @@ def carry_out(
     from lra.core.records import FAILED
     from lra.engine.budget import Budget
     from lra.engine.plan import plan
-    from lra.engine.pool import Pool
+    from lra.engine.pool import Pool, side_by_side
     from lra.engine.server import ForkServer
     from lra.report.disturbed import disturbed
     from lra.report.words import count
@@ -65,7 +65,7 @@ def carry_out(
                 pool = Pool(
                     place,
                     server,
-                    slots=slots or _slots(jobs),
+                    slots=slots or side_by_side(jobs),
                     timeout=timeout,
                     budget=clock,
                     watcher=watch,
@@ -87,6 +87,7 @@ def carry_out(
 
 def _foretell(jobs: list[Job], missing: list[Job], store: Store) -> None:
     """Print the cells, which of them are due, and how long these may take."""
+    from lra.engine.pool import side_by_side
     from lra.report.words import count, duration
 
     due = {job.cell.id for job in missing}
@@ -96,7 +97,7 @@ def _foretell(jobs: list[Job], missing: list[Job], store: Store) -> None:
     alone = {job.cell.id for job in missing if job.alone}
     words = f"{count(len(missing), 'cell')} due"
     if expected:
-        slots = _slots(missing)
+        slots = side_by_side(missing)
         whole = sum(s if id in alone else s / slots for id, s in expected.items())
         words += f", about {duration(whole)} by earlier records"
     if len(expected) < len(missing):
@@ -126,12 +127,6 @@ def _due(job: Job, store: Store, rerun: str, busy: Collection[str], prune: bool)
     if pruned:
         return rerun == "failed" or not prune
     return rerun == "failed" and record.status in FAILED
-
-
-def _slots(jobs: list[Job]) -> int:
-    """As many workers as the cores allow with the threads of the one that computes with most."""
-    side_by_side = [job.cell for job in jobs if not job.alone]
-    return min((c.machine.cores // c.threads for c in side_by_side), default=1) or 1
 
 
 def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:

@@ -307,6 +307,15 @@ class Pool:
         return late
 
 
+def side_by_side(jobs: Iterable[Job]) -> int:
+    """Return how many cells of a plan may run at once: as many as the cores allow with the threads
+    of the one that computes with most; one where they share a GPU, its memory and its time."""
+    cells = [job.cell for job in jobs if not job.alone]
+    if any(getattr(cell, "device", "cpu") == "cuda" for cell in cells):
+        return 1
+    return max(1, min((cell.machine.cores // cell.threads for cell in cells), default=1))
+
+
 def _least_seconds(job: Job) -> float:
     """What a cell that cannot be continued takes at least; no use in starting it for less."""
     return 2 * job.cell.seconds if isinstance(job.cell, EfficiencyCell) else 0.0
