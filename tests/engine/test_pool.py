@@ -20,10 +20,11 @@ from engine_jobs import baselines, timing, training
 from processes import alive, gone, wait_until
 
 from lra.core.errors import StoreError
+from lra.core.protocol import Machine
 from lra.core.records import Record
 from lra.engine.budget import Budget
 from lra.engine.jobs import Job, Progress
-from lra.engine.pool import Pool, RunStopped, Watcher
+from lra.engine.pool import Pool, RunStopped, Watcher, side_by_side
 from lra.engine.server import ForkServer, Worker
 from lra.engine.timing_lock import TimingLock
 from lra.store import Store
@@ -35,6 +36,7 @@ class Diary(Watcher):
     def __init__(self, at_training: Callable[[], None] = lambda: None) -> None:
         self.lines: list[str] = []
         self.losses: list[float] = []
+        self.steps: dict[str, list[int]] = {}
         self.at_training = at_training
 
     def started(self, job: Job) -> None:
@@ -42,6 +44,7 @@ class Diary(Watcher):
 
     def progress(self, job: Job, progress: Progress) -> None:
         if progress.phase == "train" and progress.step:
+            self.steps.setdefault(job.cell.id, []).append(progress.step)
             self.at_training()
         if progress.loss is not None:
             self.losses.append(progress.loss)
@@ -219,6 +222,24 @@ def test_baselines_become_a_record(server: ForkServer, store: Store, cache: Path
         assert metric.value is not None and 0.0 <= metric.value <= 1.0
 
 
+def test_as_many_cells_run_side_by_side_as_cores_allow_and_one_on_a_gpu(cache: Path) -> None:
+    def jobs(*devices: str, threads: int = 1) -> list[Job]:
+        here = Machine(processor="toy", cores=16)
+        trained = training("Toy", cache)
+        cells = [
+            msgspec.structs.replace(trained.cell, machine=here, device=device, threads=threads)
+            for device in devices
+        ]
+        found = [msgspec.structs.replace(trained, cell=cell) for cell in cells]
+        return [*found, timing("Toy", cache)]
+
+    assert side_by_side(jobs("cpu", "cpu")) == 16
+    assert side_by_side([*jobs("cpu"), *jobs("cpu", threads=3)]) == 5
+    assert side_by_side(jobs("cpu", threads=32)) == 1
+    assert side_by_side(jobs("cpu", "cuda")) == 1
+    assert side_by_side(jobs()) == 1
+
+
 def test_timing_waits_until_it_is_alone(server: ForkServer, store: Store, cache: Path) -> None:
     diary = Diary()
     jobs = [
@@ -257,11 +278,11 @@ def test_timing_waits_for_another_runs_timing(
 def test_a_budget_stops_a_long_training_which_continues_next_time(
     server: ForkServer, store: Store, cache: Path
 ) -> None:
-    steps = 60
+    steps, now = 120, [0.0]
     job = training("Slow", cache, steps=steps, evaluate_every=30)
     never = timing("Toy", cache)
-    diary = Diary()
-    pool = Pool(store, server, slots=1, budget=Budget(1.2), watcher=diary)
+    diary = Diary(at_training=lambda: now.__setitem__(0, 99.0))
+    pool = Pool(store, server, slots=1, budget=Budget(100, lambda: now[0]), watcher=diary)
     assert list(pool.run([job, never])) == []
     assert [left.label for left in pool.left] == ["Slow listops", "Toy forward 32"]
     assert diary.lines == ["start Slow listops", "left Slow listops"]
@@ -269,12 +290,13 @@ def test_a_budget_stops_a_long_training_which_continues_next_time(
     assert store.checkpoint(job.cell.id).is_file()
 
     straight = training("Slow", cache, steps=steps, evaluate_every=30, weight_decay=1e-30)
-    again = Pool(store, server, slots=2)
+    rest = Diary()
+    again = Pool(store, server, slots=2, watcher=rest)
     found = {record.id: record for record in again.run([job, straight])}
     continued, uninterrupted = found[job.cell.id], found[straight.cell.id]
     assert again.left == []
     assert continued.method["continued"] is True
-    assert continued.seconds < uninterrupted.seconds
+    assert min(rest.steps[job.cell.id]) > max(diary.steps[job.cell.id])
     assert not store.checkpoint(job.cell.id).exists()
     # The same numbers as in one go: a decay of 1e-30 is another cell and the same arithmetic.
     assert continued.metrics["test_loss"] == uninterrupted.metrics["test_loss"]
