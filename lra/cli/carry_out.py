@@ -57,7 +57,8 @@ def carry_out(
             _foretell(jobs, missing, place)
             return 0
         with place.writing():
-            missing = [job for job in missing if _due(job, place, rerun, busy, prune)]
+            due = [job for job in missing if _due(job, place, rerun, busy, prune)]
+            missing = _from_the_oldest(due, place)
             if not quiet:
                 click.echo(_headline(spec, jobs, missing), err=True)
             expected = {} if quiet else _expected(missing, place)
@@ -83,6 +84,17 @@ def carry_out(
     if failed and not as_json:
         click.echo(f"{count(len(failed), 'cell')} failed; --rerun failed runs them again", err=True)
     return FAILED_CELLS if failed or unread else 0
+
+
+def _from_the_oldest(due: list[Job], store: Store) -> list[Job]:
+    """Jobs in their order, from the first without a record on, or else from the oldest record's.
+
+    So the same command again goes on where a rerun was stopped, and begins nothing anew.
+    """
+    records = [store.load(job.cell.id) for job in due]
+    began = ["" if record is None else record.started_at for record in records]
+    first = began.index(min(began)) if began else 0
+    return due[first:] + due[:first]
 
 
 def _foretell(jobs: list[Job], missing: list[Job], store: Store) -> None:
