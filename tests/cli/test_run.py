@@ -46,10 +46,14 @@ def test_it_trains_measures_and_reports_and_a_rerun_does_only_what_is_missing(
     ]  # fmt: skip
     assert {record.status for record in records} == {"ok"}
 
-    (tmp_path / "results/runs/default" / f"{records[0].id}.json").unlink()
+    files = sorted((tmp_path / "results/runs/default").glob("*.json"))
+    before = {file: file.read_bytes() for file in files}
+    files[0].unlink()
     again = lra(*asked)
     assert again.returncode == 0
     assert "1 cell to run, 4 already in the store" in again.stderr
+    after = {file: file.read_bytes() for file in files}
+    assert {file for file in files if after[file] != before[file]} == {files[0]}
     assert not lra(*asked, "--quiet").stderr
 
 
