@@ -41,7 +41,7 @@ def carry_out(
     from lra.core.records import FAILED
     from lra.engine.budget import Budget
     from lra.engine.plan import plan
-    from lra.engine.pool import Pool
+    from lra.engine.pool import Pool, side_by_side
     from lra.engine.server import ForkServer
     from lra.report.disturbed import disturbed
     from lra.report.words import count
@@ -57,7 +57,8 @@ def carry_out(
             _foretell(jobs, missing, place)
             return 0
         with place.writing():
-            missing = [job for job in missing if _due(job, place, rerun, busy, prune)]
+            due = [job for job in missing if _due(job, place, rerun, busy, prune)]
+            missing = _from_the_oldest(due, place)
             if not quiet:
                 click.echo(_headline(spec, jobs, missing), err=True)
             expected = {} if quiet else _expected(missing, place)
@@ -65,7 +66,7 @@ def carry_out(
                 pool = Pool(
                     place,
                     server,
-                    slots=slots or _slots(jobs),
+                    slots=slots or side_by_side(jobs),
                     timeout=timeout,
                     budget=clock,
                     watcher=watch,
@@ -85,8 +86,20 @@ def carry_out(
     return FAILED_CELLS if failed or unread else 0
 
 
+def _from_the_oldest(due: list[Job], store: Store) -> list[Job]:
+    """Jobs in their order, from the first without a record on, or else from the oldest record's.
+
+    So the same command again goes on where a rerun was stopped, and begins nothing anew.
+    """
+    records = [store.load(job.cell.id) for job in due]
+    began = ["" if record is None else record.started_at for record in records]
+    first = began.index(min(began)) if began else 0
+    return due[first:] + due[:first]
+
+
 def _foretell(jobs: list[Job], missing: list[Job], store: Store) -> None:
     """Print the cells, which of them are due, and how long these may take."""
+    from lra.engine.pool import side_by_side
     from lra.report.words import count, duration
 
     due = {job.cell.id for job in missing}
@@ -96,7 +109,7 @@ def _foretell(jobs: list[Job], missing: list[Job], store: Store) -> None:
     alone = {job.cell.id for job in missing if job.alone}
     words = f"{count(len(missing), 'cell')} due"
     if expected:
-        slots = _slots(missing)
+        slots = side_by_side(missing)
         whole = sum(s if id in alone else s / slots for id, s in expected.items())
         words += f", about {duration(whole)} by earlier records"
     if len(expected) < len(missing):
@@ -126,12 +139,6 @@ def _due(job: Job, store: Store, rerun: str, busy: Collection[str], prune: bool)
     if pruned:
         return rerun == "failed" or not prune
     return rerun == "failed" and record.status in FAILED
-
-
-def _slots(jobs: list[Job]) -> int:
-    """As many workers as the cores allow with the threads of the one that computes with most."""
-    side_by_side = [job.cell for job in jobs if not job.alone]
-    return min((c.machine.cores // c.threads for c in side_by_side), default=1) or 1
 
 
 def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:

@@ -179,7 +179,7 @@ def jobs(command: _Command) -> _Command:
         "--jobs",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Cells side by side; default: as many as the cores allow.",
+        help="Cells side by side; default: as many as the cores allow, on a GPU one.",
     )(command)
 
 

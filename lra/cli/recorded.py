@@ -17,7 +17,7 @@ def recorded(
 ) -> list[Record]:
     """Run what has no record, failed or ran out of time; return records in the jobs' order."""
     from lra.cli.progress import watcher
-    from lra.engine.pool import Pool
+    from lra.engine.pool import Pool, side_by_side
     from lra.engine.server import ForkServer
 
     with ForkServer() as server, place.writing():
@@ -25,8 +25,8 @@ def recorded(
         done = {id for id, record in kept.items() if record and _is_done(record)}
         missing = [job for job in jobs if job.cell.id not in done]
         with closing(watcher(missing, quiet=quiet)) as watch:
-            cores = max((job.cell.machine.cores for job in jobs), default=1)
-            pool = Pool(place, server, slots=slots or cores, watcher=watch, timeout=timeout)
+            slots = slots or side_by_side(jobs)
+            pool = Pool(place, server, slots=slots, watcher=watch, timeout=timeout)
             for _ in pool.run(missing):
                 pass
         records = [place.load(job.cell.id) for job in jobs]

@@ -81,6 +81,9 @@ class EfficiencyCell(_Measured, frozen=True, tag="efficiency", kw_only=True):
     task: str = ""
     """Whose model is timed at level `model`; empty at others."""
     model: ModelSpec | None = None
+    declared_hash: str = ""
+    """Of the mechanism's sources with what it declares of its operations, where the record
+    repeats that; empty elsewhere. The mechanism's own hash is without, as a training's."""
     replicate: int = 0
     seconds: float = 1.0
     """Time budget of the timing pass."""

@@ -69,6 +69,10 @@ PATIENCE = 120.0
 """Seconds that importing a module and reading its card may take."""
 
 
+PARTING = 2.0
+"""Seconds that it may take to end."""
+
+
 class Describer:
     """Describes modules; starts its child process with the first question the cache cannot answer.
 
@@ -149,12 +153,16 @@ class Describer:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Let the child see the end of its questions."""
+    """Let the child see the end of its questions; kill it where it hangs in an import."""
     for stream in (child.stdin, child.stdout):
         if stream is not None:
             with suppress(BrokenPipeError):
                 stream.close()
-    child.wait()
+    try:
+        child.wait(timeout=PARTING)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 def _key(request: Request) -> str | None:

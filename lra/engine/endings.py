@@ -11,10 +11,13 @@ from pathlib import Path
 import msgspec
 
 from lra.core import peers
-from lra.core.cells import Cell, EfficiencyCell, ShowCell
+from lra.core.cells import Cell, EfficiencyCell, ErrorCell, ShowCell
 from lra.core.records import Failure, Record
 from lra.engine.jobs import Job, Outcome
 from lra.engine.tails import strip_paths
+
+ByLength = EfficiencyCell | ErrorCell
+"""Cells of which a plan has several lengths."""
 
 
 @dataclass(frozen=True)
@@ -69,19 +72,28 @@ def not_installed(job: Job) -> Outcome | None:
 
 def pruned(cell: Cell, failed: Iterable[Record]) -> Outcome | None:
     """Return `skipped` for a cell whose shorter twin ran out of memory or time; else None."""
-    if not isinstance(cell, EfficiencyCell):
+    if not isinstance(cell, ByLength):
         return None
     for record in failed:
         twin = record.cell
         if (
             record.status in ("oom", "timeout")
-            and isinstance(twin, EfficiencyCell)
+            and isinstance(twin, ByLength)
             and twin.length < cell.length
-            and msgspec.structs.replace(cell, length=twin.length, replicate=twin.replicate) == twin
+            and _at(cell, twin) == twin
         ):
             message = f"not tried: {record.status} already at length {twin.length}"
             return Outcome(status="skipped", failure=Failure(type="Pruned", message=message))
     return None
+
+
+def _at(cell: ByLength, twin: ByLength) -> ByLength:
+    """The cell at the length, and of the repetition, of another."""
+    if isinstance(cell, EfficiencyCell) and isinstance(twin, EfficiencyCell):
+        return msgspec.structs.replace(cell, length=twin.length, replicate=twin.replicate)
+    if isinstance(cell, ErrorCell) and isinstance(twin, ErrorCell):
+        return msgspec.structs.replace(cell, length=twin.length, seed=twin.seed)
+    return cell
 
 
 def _without_words(ending: Ending, cell: Cell) -> Outcome:

@@ -21,6 +21,13 @@ from lra.core.records import Failure
 from lra.engine.jobs import Job, Outcome
 from lra.engine.tails import named
 
+_OUT_OF_MEMORY = (
+    "DefaultCPUAllocator",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
+"""What torch says where it has no class for it: on a CPU, and on a GPU outside of its allocator."""
+
 
 def failed(error: BaseException, phase: str, job: Job) -> Outcome:
     """Return how a cell ended that raised; print the traceback, unless it is only unsupported."""
@@ -55,5 +62,4 @@ def _place(error: BaseException, job: Job) -> str:
 def _is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
-    # torch has no class of its own for a CPU that is out of memory.
-    return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _OUT_OF_MEMORY)

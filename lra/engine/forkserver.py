@@ -38,8 +38,10 @@ def serve(control_fd: int, entry: str, folder: str) -> None:
     A worker runs `main(connection)` of the module `entry`.
     """
     control = socket.socket(fileno=control_fd)
-    # Signals for a whole terminal or process group are for the run, which tells its workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Signals for a whole terminal, process group or cgroup are for the run, which tells its
+    # workers; without this process they would be killed before they have saved anything.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     # Frozen objects are never written to by the collector, so that forks go on sharing them.
     gc.disable()
     importlib.import_module(entry)
@@ -101,7 +103,7 @@ def _tell(status_fd: int, number: int) -> None:
 
 
 def kill_group(pid: int) -> None:
-    """Kill a worker and all it started."""
+    """Kill a worker and all it started, but for what has left its process group."""
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
 
@@ -113,7 +115,8 @@ def _become_worker(server: int, entry: str, connection_fd: int, log_fd: int) -> 
         os.setpgid(0, 0)
         _die_with(server)
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
         os.dup2(log_fd, 1)
         os.dup2(log_fd, 2)
         os.close(log_fd)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from lra.core.errors import UsageError
 from lra.core.protocol import Machine
+from lra.engine.gpus import gpus as gpus
 from lra.engine.provenance import library, output
 
 
@@ -26,10 +27,11 @@ def machine(device: Literal["cpu", "cuda"] = "cpu") -> Machine:
         raise UsageError(
             "--device cuda: no GPU is visible here; leave it out, or see: python -m lra doctor"
         )
+    driver = cards[0]["driver"]
     return Machine(
         processor=cards[0]["name"],
         cores=cores_allowed(),
-        driver=str(cards[0]["driver"]).partition(".")[0],
+        driver=driver and driver.partition(".")[0],
     )
 
 
@@ -113,35 +115,6 @@ def memory_kills() -> int:
     return _field(Path("/proc/vmstat"), "oom_kill") or 0
 
 
-def gpus() -> list[dict[str, Any]]:
-    """Return name, memory and driver of each visible GPU, without torch; empty where none is."""
-    try:
-        import pynvml
-    except ImportError:
-        return []
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    try:
-        driver = pynvml.nvmlSystemGetDriverVersion()
-        handles = [
-            pynvml.nvmlDeviceGetHandleByIndex(i) for i in _visible(pynvml.nvmlDeviceGetCount())
-        ]
-        return [
-            {
-                "name": pynvml.nvmlDeviceGetName(handle),
-                "memory_bytes": int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
-                "driver": driver,
-            }
-            for handle in handles
-        ]
-    except pynvml.NVMLError:
-        return []
-    finally:
-        pynvml.nvmlShutdown()
-
-
 def cache_folder() -> Path:
     """Return where prepared data and descriptions are kept: $LRA_CACHE or the system's place."""
     told = os.environ.get("LRA_CACHE")
@@ -150,22 +123,6 @@ def cache_folder() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "lra"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lra"
-
-
-def _visible(count: int) -> list[int]:
-    """Indices of the GPUs that CUDA_VISIBLE_DEVICES leaves; NVML itself ignores it."""
-    told = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if told is None:
-        return list(range(count))
-    chosen: list[int] = []
-    for part in told.split(","):
-        if not part.strip().isdigit():
-            # CUDA stops at the first entry that is no index; names of devices are left to torch.
-            return chosen if not part.strip().startswith(("GPU-", "MIG-")) else list(range(count))
-        if int(part) >= count:
-            break
-        chosen.append(int(part))
-    return chosen
 
 
 def _cgroups(controller: str) -> list[Path]:

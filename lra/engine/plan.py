@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from lra.core import catalogue
+from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
 from lra.core.cells import BaselineCell, CeilingCell, Cell, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
@@ -27,6 +29,7 @@ from tasks.sources.data_hash import data_hash, source_kind
 
 NO_MIXING = "identity"
 EXACT = "sdpa"
+_TIMED = "measure/efficiency.py"
 
 
 class RunSpec(Frozen, frozen=True, kw_only=True):
@@ -183,9 +186,9 @@ class _Planner:
             torch=self.torch,
             threads=threads,
             measure_hash=measure_hash(
-                "quality", "training/loop.py", "models/build.py", positions=(position,)
+                "quality", "training/loop.py", "models/build.py", outside=(position.file,)
             ),
-            mechanism=self._configured(target, scale.mechanisms.get(target.name, {})),
+            mechanism=self._configured("quality", target, scale.mechanisms.get(target.name, {})),
             data=data[task.name],
             model=model,
             training=training,
@@ -207,23 +210,26 @@ class _Planner:
             )
             yield self._job(ceiling)
         for place in places(block):
-            if place["level"] == "model":
-                place |= self._whole(block, scale, causal=place["direction"] == "causal")
+            task = catalogue.find("task", block.task) if place["level"] == "model" else None
+            place["measure_hash"] = measure_hash("efficiency", _TIMED)
+            if task is not None:
+                place |= self._whole(task, scale, causal=place["direction"] == "causal")
             # A layer by itself is timed with the paper's hyper-parameters, not with the scale's.
             fitted = scale.mechanisms if place["level"] == "model" else {}
             for target, chosen in subjects:
+                settings = {**fitted.get(target.name, {}), **chosen}
                 cell = EfficiencyCell(
                     scale=scale.name,
                     machine=self.machine,
                     torch=self.torch,
                     threads=self.machine.cores,
-                    measure_hash=measure_hash("efficiency", "measure/efficiency.py"),
-                    mechanism=self._configured(target, {**fitted.get(target.name, {}), **chosen}),
+                    mechanism=self._configured("efficiency", target, settings),
+                    declared_hash=self._declared_hash(target, place),
                     device=self.spec.device,
                     seconds=block.seconds,
                     **place,
                 )
-                yield self._job(cell, mechanism=target)
+                yield self._job(cell, mechanism=target, task=task)
 
     def _subjects(self, block: EfficiencyBlock) -> list[Subject]:
         """What is measured, with the settings that the suite chooses."""
@@ -244,33 +250,50 @@ class _Planner:
         for target, cell in error_cells(
             block,
             targets,
-            self._configured,
+            partial(self._configured, "error"),
             machine=self.machine,
             torch=self.torch,
             device=self.spec.device,
         ):
             yield self._job(cell, mechanism=target)
 
-    def _whole(self, block: EfficiencyBlock, scale: Scale, *, causal: bool) -> dict[str, Any]:
+    def _whole(self, task: Target, scale: Scale, *, causal: bool) -> dict[str, Any]:
         """What a cell of level `model` says beside its place on the axes; sizes are the scale's."""
-        task = catalogue.find("task", block.task).name
-        model = self.settings.override("model", scale.model_spec(task))
+        model = self.settings.override("model", scale.model_spec(task.name))
         model = msgspec.structs.replace(model, causal=causal)
+        card = self.describer.describe(task).card
+        found = measure_hash(
+            "efficiency",
+            _TIMED,
+            outside=(catalogue.find("position", model.position).file,),
+            # No more of its task is timed than the sizes of embedding and head.
+            values=(card.vocabulary, card.classes, card.inputs)
+            if isinstance(card, TaskCard)
+            else (),
+        )
         sizes = {"heads": model.heads, "head_width": model.qkv_width // model.heads}
-        return {"task": task, "model": model, **sizes}
+        return {"task": task.name, "model": model, "measure_hash": found, **sizes}
 
     def _with(self, wanted: bool, beside: Iterable[str]) -> list[Target]:
         """The asked-for mechanisms, preceded by those measured beside them."""
         extra = [catalogue.find("mechanism", name) for name in beside] if wanted else []
         return list({target.name: target for target in (*extra, *self.mechanisms)}.values())
 
-    def _configured(self, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
-        """With what the run's files choose; what a person sets comes before that."""
+    def _configured(self, kind: str, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
+        """For a kind of cell, with what the run's files choose; what a person sets comes before
+        that."""
         description = self.describer.describe(target)
         config = self.settings.configure(
             target, description, asked_for=target in self.mechanisms, scale=chosen
         )
-        return Mechanism(name=target.name, config=config, hash=mechanism_hash(target, description))
+        found = mechanism_hash(target, description, kind)
+        return Mechanism(name=target.name, config=config, hash=found)
+
+    def _declared_hash(self, target: Target, place: Mapping[str, Any]) -> str:
+        """The hash of what a cell's record repeats of the operations that a mechanism declares."""
+        if (place["level"], place["mode"]) != ("layer", "forward"):
+            return ""
+        return mechanism_hash(target, self.describer.describe(target), "operations")
 
     def _job(
         self,

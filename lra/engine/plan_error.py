@@ -13,7 +13,7 @@ from lra.core.cells import ErrorCell
 from lra.core.protocol import Machine, Mechanism
 from lra.core.scales import ErrorBlock
 from lra.engine.describe import Describer
-from lra.engine.sources import measure_hash
+from lra.engine.sources import ORACLE, measure_hash
 
 
 def approximating(targets: Iterable[Target], describer: Describer) -> list[Target]:
@@ -56,7 +56,7 @@ def error_cells(
             machine=machine,
             torch=torch,
             threads=block.threads,
-            measure_hash=measure_hash("error", "measure/error.py"),
+            measure_hash=measure_hash("error", "measure/error.py", outside=(ORACLE,)),
             mechanism=mechanism,
             device=device,
             **place,

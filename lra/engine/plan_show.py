@@ -86,7 +86,7 @@ def _job(
         mechanism=Mechanism(
             name=target.name,
             config=config,
-            hash=mechanism_hash(target, description, proofs=True),
+            hash=mechanism_hash(target, description, "show"),
         ),
         length=shape[0],
         width=shape[1],

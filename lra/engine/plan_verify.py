@@ -60,16 +60,16 @@ def law_names() -> list[str]:
 def _job(spec: VerifySpec, target: Target, settings: Settings, describer: Describer) -> Job:
     description = describer.describe(target)
     config = settings.configure(target, description, asked_for=True)
-    positions = tuple(catalogue.find("position", name) for name in POSITIONS)
+    positions = tuple(catalogue.find("position", name).file for name in POSITIONS)
     cell = VerifyCell(
         machine=machine(spec.device),
         torch=library("torch"),
         threads=1,
-        measure_hash=measure_hash("verify", "verify/kit.py", positions=positions),
+        measure_hash=measure_hash("verify", "verify/kit.py", outside=positions),
         mechanism=Mechanism(
             name=target.name,
             config=config,
-            hash=mechanism_hash(target, description, proofs=True),
+            hash=mechanism_hash(target, description, "verify"),
         ),
         form="full" if spec.full else "short",
         laws=spec.laws,

@@ -6,6 +6,7 @@ cells that were running are lost, and training cells among them go on from their
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -21,7 +22,7 @@ from lra.core.errors import LraError
 from lra.core.records import Record
 from lra.engine import host
 from lra.engine.budget import GRACE_MOST, Budget
-from lra.engine.endings import Ending, judge, not_installed, pruned
+from lra.engine.endings import ByLength, Ending, judge, not_installed, pruned
 from lra.engine.jobs import Job, Message, Outcome, Progress, Stopped
 from lra.engine.provenance import provenance
 from lra.engine.server import ForkServer, Worker
@@ -75,8 +76,8 @@ class Pool:
     """Runs jobs on worker slots; the caller holds the store open for writing.
 
     `timeout` is for each cell, in seconds. Jobs start in the order given; a timing cell waits until
-    nothing of ours runs beside it, and with `prune` is skipped where its shorter twin ran out of
-    memory or time.
+    nothing of ours runs beside it. With `prune` a cell is skipped where its shorter twin ran out of
+    memory or time, in this run or, by the store, in an earlier one.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Pool:
         self._lock = TimingLock()
         self._provenance = provenance(host.facts())
         self._failed: list[Record] = []
+        self._signals = StopSignals()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Record]:
         """Run all jobs and yield each record once it is stored.
@@ -107,7 +109,8 @@ class Pool:
         and `LraError` where the store or the fork server fails.
         """
         waiting = deque(jobs)
-        with StopSignals() as signals:
+        self._failed = self._failed_before(waiting) if self.prune else []
+        with self._signals as signals:
             try:
                 while waiting or self._running:
                     if signals.received:
@@ -118,7 +121,7 @@ class Pool:
                     yield from self._collect(self._wait())
             finally:
                 # Also when the caller gives up, or fails, between two records.
-                late = self._stop_all(signals)
+                late = self._stop_all()
                 self.left += waiting
             yield from late
             if signals.received:
@@ -126,6 +129,13 @@ class Pool:
                     f"stopped by {signals.received}; finished cells are stored, "
                     f"{len(self.left)} are left: run the same command again to continue"
                 )
+
+    def _failed_before(self, jobs: Iterable[Job]) -> list[Record]:
+        """What ran out of memory or time in earlier runs, but for what is to be tried again."""
+        again = {job.cell.id for job in jobs if isinstance(job.cell, ByLength)}
+        if not again:
+            return []
+        return [record for record in self.store.records() if record.id not in again]
 
     def _start(self, waiting: deque[Job]) -> Iterator[Record]:
         """Fill free slots in the order of the jobs; yields records of cells not worth starting."""
@@ -208,9 +218,7 @@ class Pool:
         with suppress(OSError):
             while not worker.connection.closed and worker.connection.poll():
                 self._receive(running)
-        self._running.remove(running)
-        if job.alone:
-            self._lock.release()
+        self._forget(running)
         if worker.pid is None:
             worker.close()
             self._leave(job)
@@ -225,7 +233,7 @@ class Pool:
         )
         seconds = worker.ended_at - worker.forked_at
         worker.close()
-        if running.outcome is None and (running.stopped or running.asked_to_stop):
+        if running.outcome is None and (running.stopped or self._is_told_to_stop(running)):
             self._leave(job)
             return None
         if running.outcome is None and worker.exit_code is None:
@@ -233,6 +241,18 @@ class Pool:
             self._leave(job)
             raise self.server.lost()
         return self._save(job, judge(ending, job), started_at=running.started_at, seconds=seconds)
+
+    def _forget(self, running: _Running) -> None:
+        self._running.remove(running)
+        if running.job.alone:
+            self._lock.release()
+
+    def _is_told_to_stop(self, running: _Running) -> bool:
+        """Whether a worker ended because the run does, by its order or whoever ends all of us."""
+        if running.worker.exit_code == -signal.SIGTERM and not self._signals.received:
+            # A signal to a whole cgroup may reach the worker first.
+            time.sleep(TICK)
+        return running.asked_to_stop or bool(self._signals.received)
 
     def _save(self, job: Job, outcome: Outcome, *, started_at: str, seconds: float) -> Record:
         record = Record(
@@ -255,7 +275,7 @@ class Pool:
         self.store.save(record)
         if record.status in ("ok", "diverged", "unsupported"):
             self.store.checkpoint(record.id).unlink(missing_ok=True)
-        elif isinstance(record.cell, EfficiencyCell):
+        else:
             self._failed.append(record)
         self.watcher.finished(job, record)
         return record
@@ -264,7 +284,7 @@ class Pool:
         self.left.append(job)
         self.watcher.left(job)
 
-    def _stop_all(self, signals: StopSignals) -> list[Record]:
+    def _stop_all(self) -> list[Record]:
         """Ask running cells to save themselves, give them time, end them; store late records."""
         late: list[Record] = []
         grace = GRACE_MOST if self.budget is None else self.budget.grace
@@ -272,7 +292,7 @@ class Pool:
         for running in self._running:
             running.asked_to_stop = True
         while self._running:
-            impatient = signals.count > 1 or time.monotonic() > deadline
+            impatient = self._signals.count > 1 or time.monotonic() > deadline
             for running in list(self._running):
                 if not impatient:
                     running.worker.stop()
@@ -280,10 +300,20 @@ class Pool:
                     running.worker.kill()
                 else:
                     # Never forked: the fork server is still importing, and ends it when closed.
-                    self._running.remove(running)
+                    self._forget(running)
+                    running.worker.close()
                     self._leave(running.job)
             late += self._collect(self._wait())
         return late
+
+
+def side_by_side(jobs: Iterable[Job]) -> int:
+    """Return how many cells of a plan may run at once: as many as the cores allow with the threads
+    of the one that computes with most; one where they share a GPU, its memory and its time."""
+    cells = [job.cell for job in jobs if not job.alone]
+    if any(getattr(cell, "device", "cpu") == "cuda" for cell in cells):
+        return 1
+    return max(1, min((cell.machine.cores // cell.threads for cell in cells), default=1))
 
 
 def _least_seconds(job: Job) -> float:

@@ -62,7 +62,7 @@ class Worker:
                 os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill the worker and all it started."""
+        """Kill the worker and all it started, but for what has left its process group."""
         if self.pid is not None and self.exit_code is None:
             kill_group(self.pid)
 
@@ -171,7 +171,8 @@ def environment() -> dict[str, str]:
 
     The same modules as here, whatever lies in the current folder; no threads that libraries start
     at import, which a fork would lose (a worker sets torch's own); nothing that touches CUDA on
-    import; the same order of sets; output without delay.
+    import; GPUs in the order in which the run names them; the same order of sets; output without
+    delay.
     """
     return {
         **os.environ,
@@ -183,5 +184,6 @@ def environment() -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "JE_ARROW_MALLOC_CONF": "background_thread:false",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
     }

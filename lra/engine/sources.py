@@ -15,44 +15,64 @@ from lra.engine.describe import Description
 from lra.engine.provenance import distribution_hash, distribution_of
 
 _LRA = Path(__file__).resolve().parents[1]
+ORACLE = _LRA.parent / "attention_impls" / "_oracle.py"
+"""Softmax attention in float64, which errors are measured against."""
 _PLAIN = tuple(
     f"lra.core.{name}"
     for name in ("cards", "catalogue", "cells", "errors", "peers", "protocol", "records", "scales")
 )
 """Left out of what a measurement hashes: values that a cell holds anyway, names and errors."""
 
-DECLARED = ("operations", "projection_operations", "pair_operations", "pairs_in_parts")
-"""What of a mechanism says how much it computes; no result depends on it."""
-
+_DECLARED = ("operations", "projection_operations", "pair_operations", "pairs_in_parts")
+"""What of a mechanism says how much it computes: a timing's record repeats it."""
 _LAWS = ("convergence", "predicted_error", "exact_at", "comes_near")
-PROOFS = (*DECLARED, *_LAWS, "oracle", "reference", "support")
-"""What of a mechanism no training and no timing asks for: the others are for `lra verify`."""
+"""What says where and how it comes near softmax attention: an error's record repeats it."""
+_ORACLES = ("oracle", "reference", "support")
+"""What it is compared with."""
+
+_UNASKED: dict[str, tuple[str, ...]] = {
+    "quality": (*_DECLARED, *_LAWS, *_ORACLES),
+    # As a training's, so that a report sees whether the two are of one version of a mechanism.
+    "efficiency": (*_DECLARED, *_LAWS, *_ORACLES),
+    "operations": (*_LAWS, *_ORACLES),
+    "error": (*_DECLARED, *_ORACLES),
+    "verify": _DECLARED,
+    "show": (*_DECLARED, *_LAWS),
+}
+"""By kind of cell, what it asks no mechanism for: an edit of that makes none of them due.
+operations: what timings of a forward pass ask for besides, in a hash of its own."""
 
 
 @cache
-def measure_hash(kind: str, *files: str, positions: tuple[Target, ...] = ()) -> str:
-    """Hash of the sources that measure cells of a kind, as seen from `lra/`, and of position
-    schemes'.
+def measure_hash(
+    kind: str,
+    *files: str,
+    outside: tuple[Path, ...] = (),
+    values: tuple[int, ...] = (),
+) -> str:
+    """Hash of the sources that measure cells of a kind, as seen from `lra/`, of others `outside`
+    of it, and of values that cells depend on and do not hold.
 
     The worker, which calls them, and the server, which sets its threads, count by themselves.
     """
     own = source_hash(*(_LRA / file for file in files), leave_out=_PLAIN)
-    callers = [_LRA / "engine" / n for n in ("worker.py", "server.py", f"work/{kind}.py")]
-    around = source_hash(*callers, leave_out=("lra",))
-    schemes = [scheme.file for scheme in positions]
-    return value_hash([own, around, source_hash(*schemes, methods=DECLARED) if schemes else ""])
+    called = ("worker.py", "server.py", f"work/{kind}.py", "work/data.py", "work/mechanism.py")
+    around = source_hash(*(_LRA / "engine" / name for name in called), leave_out=("lra",))
+    others = source_hash(*outside, methods=_UNASKED.get(kind, ())) if outside else ""
+    return value_hash([own, around, others, values])
 
 
-def mechanism_hash(target: Target, description: Description, *, proofs: bool = False) -> str:
-    """Hash of the sources that answer, an adapter's among them where there is one.
+def mechanism_hash(target: Target, description: Description, kind: str) -> str:
+    """Hash of the sources that answer cells of a kind, an adapter's among them where there is one.
 
     Of one that is unavailable, of the reason: what is missing today may be installed tomorrow.
     """
     if description.unavailable is not None:
         return value_hash(description.unavailable)
+    unasked = _UNASKED[kind]
     left_out: dict[str, tuple[str, ...]] = {
-        "methods": DECLARED if proofs else PROOFS,
-        "leave_out": () if proofs else ("attention_impls._oracle",),
+        "methods": unasked,
+        "leave_out": ("attention_impls._oracle",) if "oracle" in unasked else (),
     }
     package = _package(target)
     if package:
@@ -61,9 +81,10 @@ def mechanism_hash(target: Target, description: Description, *, proofs: bool = F
     own = _file_hash(target, left_out)
     if package:
         own = value_hash([own, distribution_hash(package)])
-    if target.is_peer and proofs:
+    if target.is_peer:
         peer = peers.read(target.name)
-        own = value_hash([own, peer.trials, peer.claims])
+        # What it claims decides what is asked of it, and how it is padded.
+        own = value_hash([own, peer.claims, peer.trials if kind == "verify" else ()])
     card = description.card
     if not isinstance(card, AttentionCard) or not card.assumed:
         return own

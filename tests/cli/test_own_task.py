@@ -37,6 +37,16 @@ def test_it_is_trained_on_and_reported(lra, folder: Path, task: str, name: str) 
     assert name in (folder / "reports/default/report.md").read_text()
 
 
+def test_a_model_of_it_is_timed(lra, folder: Path) -> None:
+    (folder / "whole.toml").write_text(
+        'title = "whole"\n[[efficiency]]\nscale = "tiny.toml"\ntask = "mine.py"\nlengths = [16]\n'
+        'modes = ["forward"]\nlevels = ["model"]\nheads = [1]\nhead_widths = [4]\nseconds = 0.02\n'
+    )
+    ran = lra("sweep", "--impl", "linear", "--suite", "whole.toml")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "linear forward 16 model: " in ran.stderr
+
+
 def test_an_installed_one_is_listed(lra, folder: Path) -> None:
     listed = lra("list", "tasks", "--json")
     assert {"name": "most", "title": "Majority"}.items() <= next(

@@ -17,8 +17,9 @@ from msgspec.structs import replace
 from lra.cli.data import varied
 from lra.core.cells import EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
-from lra.core.records import Failure
+from lra.core.records import Failure, Record
 from lra.engine import pool
+from lra.engine.jobs import Job
 from lra.store import Store
 
 from .conftest import HERE, TINY
@@ -45,10 +46,14 @@ def test_it_trains_measures_and_reports_and_a_rerun_does_only_what_is_missing(
     ]  # fmt: skip
     assert {record.status for record in records} == {"ok"}
 
-    (tmp_path / "results/runs/default" / f"{records[0].id}.json").unlink()
+    files = sorted((tmp_path / "results/runs/default").glob("*.json"))
+    before = {file: file.read_bytes() for file in files}
+    files[0].unlink()
     again = lra(*asked)
     assert again.returncode == 0
     assert "1 cell to run, 4 already in the store" in again.stderr
+    after = {file: file.read_bytes() for file in files}
+    assert {file for file in files if after[file] != before[file]} == {files[0]}
     assert not lra(*asked, "--quiet").stderr
 
 
@@ -127,6 +132,33 @@ def test_rerun_says_which_cells_are_due(
     assert len(cells) == 5
     assert list(cells.values()).count("due") == due
     assert (cells[trained.id] == "due") == (which != "missing")
+
+
+def test_a_rerun_of_all_goes_on_where_it_was_stopped(
+    finished, lra_here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path / "store")
+    shutil.copytree(finished.store, store.path)
+    asked = ["run", "--impl", "linear", *TINY, "--store", "store"]
+    planned = [line.split()[0] for line in lra_here(*asked, "--dry-run").stdout.splitlines()]
+    for done in planned[:2]:
+        record = store.load(done)
+        assert record is not None
+        store.save(replace(record, started_at="2999-01-01T00:00:00+00:00"))
+    tried: list[str] = []
+
+    def listed(self: pool.Pool, jobs: list[Job]) -> list[Record]:
+        tried.extend(job.cell.id for job in jobs)
+        return []
+
+    monkeypatch.setattr(pool.Pool, "run", listed)
+    lra_here(*asked, "--rerun", "all")
+    assert tried == [*planned[2:], *planned[:2]]
+    # What has no record comes first.
+    (store.path / f"{planned[3]}.json").unlink()
+    tried.clear()
+    lra_here(*asked, "--rerun", "all")
+    assert tried == [*planned[3:], *planned[:3]]
 
 
 def test_rerun_disturbed_measures_what_a_busy_machine_slowed(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 
 import pytest
 from engine_jobs import TOYS
@@ -14,6 +17,7 @@ from lra.core import catalogue
 from lra.core.cards import AttentionCard, TaskCard
 from lra.core.catalogue import Target
 from lra.core.errors import UsageError
+from lra.engine import describe
 from lra.engine.describe import Describer
 
 PLUGIN = """
@@ -100,6 +104,27 @@ def test_a_module_that_hangs_is_unavailable_and_the_next_is_described(
     assert again == "importing it takes more than 0.5 s", "asked again"
     patient = Describer(tmp_path / "cache")
     assert patient.describe(target(plugin)).unavailable is None
+
+
+def test_an_interrupt_in_a_hanging_import_ends_the_child(
+    describer: Describer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "slow.py"
+    slow.write_text(f"import time\ntime.sleep(60)\n{PLUGIN}")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(describe, "PARTING", 0.2)
+    monkeypatch.setattr(describe, "select", SimpleNamespace(select=interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        describer.describe(target(slow))
+    child = describer._child
+    assert child is not None and child.poll() is None
+    started = time.monotonic()
+    describe._end(child)
+    assert time.monotonic() - started < 20
+    assert child.returncode == -signal.SIGKILL
 
 
 def test_answers_are_kept_until_the_source_changes(

@@ -16,15 +16,26 @@ HASHES = """
 import json
 from pathlib import Path
 from lra.core import catalogue
-from lra.core.protocol import Rows
+from lra.core.protocol import Machine, Mechanism, Rows
+from lra.core.scales import ErrorBlock
 from lra.engine import sources
 from lra.engine.describe import Describer, Description
+from lra.engine.plan_error import error_cells
 from tasks.sources.data_hash import data_hash
 
 def mechanism(name):
     target = catalogue.find("mechanism", name)
     known = Description(target, None, {}, None, _describer=Describer(Path("cache")))
-    return sources.mechanism_hash(target, known)
+    return sources.mechanism_hash(target, known, "quality")
+
+def error():
+    block = ErrorBlock(scale="mini", lengths=(8,), heads=(1,), head_widths=(4,))
+    target = catalogue.find("mechanism", "performer")
+    ((_, cell),) = error_cells(
+        block, [target], lambda target, settings: Mechanism(name=target.name, hash="0"),
+        machine=Machine(processor="", cores=1), torch="", device="cpu",
+    )
+    return cell.measure_hash
 
 def task(name):
     rows = Rows(train=1, validation=1, test=1)
@@ -38,6 +49,7 @@ print(json.dumps({
     **{name: task(name) for name in ("listops", "pathfinder")},
     "timing": sources.measure_hash("efficiency", "measure/efficiency.py"),
     "training": sources.measure_hash("quality", "training/loop.py", "models/build.py"),
+    "error": error(),
 }))
 """
 EDIT = "\nEDITED = 1\n"
@@ -74,6 +86,8 @@ def test_an_edit_touches_what_it_is_an_edit_of(house: Path) -> None:
         "lra/measure/latency.py": {"timing"},
         "lra/measure/control.py": {"timing"},
         "lra/training/loop.py": {"training"},
+        "lra/engine/work/data.py": {"timing", "training", "error"},
+        "attention_impls/_oracle.py": {"error"},
         "tasks/listops.py": {"listops"},
         "attention_impls/kernel/linear.py": {"linear"},
         "attention_impls/lowrank/linformer.py": {"linformer"},

@@ -10,7 +10,9 @@ import msgspec
 import pytest
 from engine_jobs import baselines, timing, training
 
+from lra.core.cells import ErrorCell
 from lra.core.findings import Finding
+from lra.core.protocol import Mechanism
 from lra.core.records import Failure, Record
 from lra.engine import endings
 from lra.engine.endings import Ending, judge, not_installed, pruned
@@ -115,6 +117,34 @@ def test_longer_twins_of_what_ran_out_are_skipped(status: str) -> None:
         baselines(cache),
     ):
         assert pruned(other.cell, failed) is None
+
+
+def _error(length: int, **changes: Any) -> Job:
+    fields = {"heads": 2, "head_width": 8, "scale": "toy", "threads": 1, "torch": "0"}
+    cell = ErrorCell(
+        **{
+            "machine": JOB.cell.machine,
+            "measure_hash": "0",
+            "mechanism": Mechanism(name="Toy", hash="0"),
+            "length": length,
+            **fields,
+            **changes,
+        }
+    )
+    return msgspec.structs.replace(JOB, cell=cell)
+
+
+@pytest.mark.parametrize("status", ["oom", "timeout"])
+def test_errors_at_longer_inputs_than_one_that_ran_out_are_skipped_too(status: str) -> None:
+    failed = [_record(_error(64), status)]
+    for longer in (_error(128), _error(128, seed=1)):
+        found = pruned(longer.cell, failed)
+        assert found is not None and found.failure is not None
+        assert found.failure.message == f"not tried: {status} already at length 64"
+    for other in (_error(32), _error(64, seed=1), _error(128, input_scale=2.0)):
+        assert pruned(other.cell, failed) is None
+    timed = timing("Toy", Path("/cache"), length=128)
+    assert pruned(timed.cell, failed) is None
 
 
 @pytest.mark.parametrize("status", ["ok", "crash", "error", "unsupported", "skipped"])

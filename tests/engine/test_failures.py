@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from engine_jobs import TOYS, timing
 
 from lra.core.errors import LraError, UnsupportedError
@@ -24,6 +25,12 @@ def ended(error: BaseException, job: Job) -> Outcome:
     [
         (ValueError("boom"), "error"),
         (MemoryError("boom"), "oom"),
+        (RuntimeError("boom"), "error"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "oom"),
+        (torch.OutOfMemoryError("boom"), "oom"),
+        (torch.AcceleratorError("CUDA error: out of memory"), "oom"),
+        (torch.AcceleratorError("CUDA error: unspecified launch failure"), "error"),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"), "oom"),
         (UnsupportedError("boom"), "unsupported"),
         (LraError("boom"), "error"),
     ],
@@ -37,7 +44,7 @@ def test_an_exception_is_a_status_with_its_words(
     if isinstance(error, LraError):
         assert message == "boom"
     else:
-        assert message.startswith(f"{kind}: boom (test_failures.py, ")
+        assert message.startswith(f"{kind}: {error} (test_failures.py, ")
     assert (outcome.failure.type, outcome.failure.phase) == (kind, "train")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from lra.engine import host
+from lra.engine.server import environment
 
 
 def test_this_machine_has_a_class_and_facts_without_names() -> None:
@@ -71,6 +72,8 @@ class FakeNvml(SimpleNamespace):
     def __init__(self, cards: int, *, driver_there: bool = True) -> None:
         super().__init__()
         self.cards, self.driver_there, self.open = cards, driver_there, 0
+        self.cut: set[float] = set()
+        self.unsupported: set[tuple[str, int]] = set()
 
     def nvmlInit(self) -> None:  # noqa: N802
         if not self.driver_there:
@@ -87,13 +90,45 @@ class FakeNvml(SimpleNamespace):
         return "570.12.3"
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
-        return index
+        return self._answered("handle", index)
 
-    def nvmlDeviceGetName(self, handle: int) -> str:  # noqa: N802
-        return f"GPU model {handle}"
+    def nvmlDeviceGetName(self, handle: float) -> str:  # noqa: N802
+        return f"GPU model {self._answered('name', int(handle))}"
 
-    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:  # noqa: N802
+    def nvmlDeviceGetMemoryInfo(self, handle: float) -> Any:  # noqa: N802
+        self._answered("memory", int(handle))
         return SimpleNamespace(total=2**30)
+
+    # Of a board in MIG mode the slices are 0.25 and 0.5 beyond it.
+    def nvmlDeviceGetUUID(self, handle: float) -> str:  # noqa: N802
+        return f"MIG-b{handle}" if self.nvmlDeviceIsMigDeviceHandle(handle) else f"GPU-a{handle}0"
+
+    def nvmlDeviceIsMigDeviceHandle(self, handle: float) -> bool:  # noqa: N802
+        return handle != int(handle)
+
+    def nvmlDeviceGetMigMode(self, handle: float) -> list[int]:  # noqa: N802
+        if self.nvmlDeviceIsMigDeviceHandle(handle):
+            raise self.NVMLError("not of a slice")
+        return [int(handle in self.cut), 0]
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, handle: int) -> int:  # noqa: N802
+        return 7
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: int, index: int) -> float:  # noqa: N802
+        if index >= 2:
+            raise self.NVMLError("not found")
+        return handle + (index + 1) / 4
+
+    def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, handle: float) -> int:  # noqa: N802
+        return int(handle)
+
+    def nvmlDeviceGetAttributes(self, handle: float) -> Any:  # noqa: N802
+        return SimpleNamespace(gpuInstanceSliceCount=int(handle % 1 * 4), memorySizeMB=9856)
+
+    def _answered(self, question: str, handle: int) -> int:
+        if (question, handle) in self.unsupported:
+            raise self.NVMLError("not supported")
+        return handle
 
 
 @pytest.fixture
@@ -120,6 +155,10 @@ def test_gpus_are_described_and_the_library_is_closed(nvml: FakeNvml) -> None:
         ("", []),
         ("-1", []),
         ("0,7,1", ["GPU model 0"]),
+        ("GPU-a10", ["GPU model 1"]),
+        ("GPU-a1, GPU-a0", ["GPU model 1", "GPU model 0"]),
+        ("GPU-a", []),
+        ("GPU-a00,GPU-other,1", ["GPU model 0"]),
     ],
 )
 def test_hidden_gpus_are_not_described(
@@ -127,6 +166,40 @@ def test_hidden_gpus_are_not_described(
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", told)
     assert [card["name"] for card in host.gpus()] == seen
+
+
+@pytest.mark.parametrize(
+    ("told", "seen"),
+    [
+        (None, ["GPU model 0", "GPU model 1 MIG 1g.10gb"]),
+        ("1", ["GPU model 1 MIG 1g.10gb"]),
+        ("MIG-b1.5", ["GPU model 1 MIG 2g.10gb"]),
+        ("MIG-other", []),
+    ],
+)
+def test_a_slice_of_a_gpu_is_no_whole_one(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, told: str | None, seen: list[str]
+) -> None:
+    nvml.cut = {1}
+    if told is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", told)
+    assert [card["name"] for card in host.gpus()] == seen
+
+
+def test_what_one_board_does_not_tell_hides_no_gpu(nvml: FakeNvml) -> None:
+    nvml.unsupported = {("memory", 0), ("name", 1)}
+    assert [(card["name"], card["memory_bytes"]) for card in host.gpus()] == [
+        ("GPU model 0", None),
+        ("unknown GPU", 2**30),
+    ]
+    assert host.machine("cuda").processor == "GPU model 0"
+    # One that this process may not use is none of CUDA's either.
+    nvml.unsupported = {("handle", 0)}
+    assert [card["name"] for card in host.gpus()] == ["GPU model 1"]
+
+
+def test_processes_that_compute_count_gpus_as_their_names_do() -> None:
+    assert environment()["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
 
 
 def test_without_a_driver_or_the_library_there_is_no_gpu(

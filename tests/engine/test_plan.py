@@ -15,6 +15,7 @@ from lra.core.errors import UsageError
 from lra.core.protocol import Machine
 from lra.core.scales import load_suite
 from lra.engine.plan import RunSpec, check_sources, places, plan
+from lra.engine.sources import measure_hash
 
 SCALE = """
 title = "small"
@@ -81,8 +82,10 @@ def test_the_cells_of_a_suite(spec: RunSpec) -> None:
         EfficiencyCell: 3 * 2 * 2,
     }
     assert len({cell.id for cell in cells}) == len(cells)
-    lengths = [cell.length for cell in cells if isinstance(cell, EfficiencyCell)]
+    timed = [cell for cell in cells if isinstance(cell, EfficiencyCell)]
+    lengths = [cell.length for cell in timed]
     assert lengths == sorted(lengths)
+    assert all((cell.declared_hash != "") == (cell.mode == "forward") for cell in timed)
 
 
 def test_a_plan_is_deterministic_across_processes(spec: RunSpec) -> None:
@@ -249,3 +252,58 @@ def test_table_2_is_a_training_step_of_the_papers_text_model(
         assert (cell.model.layers, cell.model.width, cell.heads) == (4, 256, 4)
     lengths = {cell.length for cell in cells if isinstance(cell, EfficiencyCell)}
     assert lengths == {1000, 2000, 3000, 4000}
+
+
+TASK = """
+from lra.core.cards import TaskCard
+from tasks.contract import Task, TaskConfig
+
+class {name}(Task):
+    card = TaskCard(title="own", source="none", classes=2, vocabulary={vocabulary})
+    Config = TaskConfig
+
+    def generate(self, split, rows):
+        return {made}
+"""
+
+
+def _timed_whole(spec: RunSpec, **of_task: object) -> dict[str, EfficiencyCell]:
+    """The cells of a whole model of a task of one's own and of a layer, by level."""
+    folder = Path(spec.cache) / "own"
+    folder.mkdir(exist_ok=True)
+    text = TASK.format(**{"name": "Own", "vocabulary": 9, "made": "None", **of_task})
+    (folder / "own.py").write_text(text)
+    (folder / "scheme.py").write_text(f"TURNED = {of_task.get('turned', 1)}\n")
+    scale = folder / "small.toml"
+    model = f'mlp_width = 16\nposition = "{folder / "scheme.py"}"'
+    scale.write_text(
+        SCALE.replace("mlp_width = 16", model)
+        + "[default]\nlength = 16\nrows = {train = 9, validation = 9, test = 9}\n"
+    )
+    (block,) = spec.suite.efficiency
+    block = msgspec.structs.replace(
+        block, scale=str(scale), task=f"{folder / 'own.py'}:Own", lengths=(16,),
+        modes=("train",), levels=("layer", "model"),
+    )  # fmt: skip
+    suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(block,))
+    jobs = [job for job in plan(changed(spec, suite=suite)) if job.mechanism == "performer"]
+    assert {job.task for job in jobs} == {"", block.task}
+    return {c.level: c for c in (job.cell for job in jobs) if isinstance(c, EfficiencyCell)}
+
+
+@pytest.mark.parametrize(
+    ("of_task", "due"),
+    [
+        ({"made": "[]"}, set()),
+        ({"vocabulary": 10}, {"model"}),
+        ({"turned": 2}, {"model"}),
+    ],
+)
+def test_what_is_timed_around_a_mechanism_makes_a_whole_model_due(
+    spec: RunSpec, of_task: dict[str, object], due: set[str]
+) -> None:
+    before = _timed_whole(spec)
+    measure_hash.cache_clear()
+    after = _timed_whole(spec, **of_task)
+    measure_hash.cache_clear()
+    assert {level for level, cell in after.items() if cell.id != before[level].id} == due

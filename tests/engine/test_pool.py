@@ -20,11 +20,12 @@ from engine_jobs import baselines, timing, training
 from processes import alive, gone, wait_until
 
 from lra.core.errors import StoreError
+from lra.core.protocol import Machine
 from lra.core.records import Record
 from lra.engine.budget import Budget
 from lra.engine.jobs import Job, Progress
-from lra.engine.pool import Pool, RunStopped, Watcher
-from lra.engine.server import ForkServer
+from lra.engine.pool import Pool, RunStopped, Watcher, side_by_side
+from lra.engine.server import ForkServer, Worker
 from lra.engine.timing_lock import TimingLock
 from lra.store import Store
 
@@ -35,6 +36,7 @@ class Diary(Watcher):
     def __init__(self, at_training: Callable[[], None] = lambda: None) -> None:
         self.lines: list[str] = []
         self.losses: list[float] = []
+        self.steps: dict[str, list[int]] = {}
         self.at_training = at_training
 
     def started(self, job: Job) -> None:
@@ -42,6 +44,7 @@ class Diary(Watcher):
 
     def progress(self, job: Job, progress: Progress) -> None:
         if progress.phase == "train" and progress.step:
+            self.steps.setdefault(job.cell.id, []).append(progress.step)
             self.at_training()
         if progress.loss is not None:
             self.losses.append(progress.loss)
@@ -148,6 +151,22 @@ def test_lengths_beyond_one_that_ran_out_of_memory_are_skipped_not_omitted(
     assert store.load(jobs[2].cell.id) is not None
 
 
+def test_what_ran_out_of_memory_in_an_earlier_run_is_remembered(
+    server: ForkServer, store: Store, cache: Path
+) -> None:
+    (short,) = Pool(store, server, slots=1).run([timing("TooLarge", cache, length=64)])
+    assert short.status == "oom"
+    longer = [timing("TooLarge", cache, length=length) for length in (128, 256)]
+    diary = Diary()
+    list(Pool(store, server, slots=1, watcher=diary).run(longer))
+    assert diary.lines == ["skipped TooLarge forward 128", "skipped TooLarge forward 256"]
+    # What is tried again itself says nothing beforehand, and neither does any without pruning.
+    again = Pool(store, server, slots=1).run([timing("TooLarge", cache, length=64), longer[0]])
+    assert [record.status for record in again] == ["oom", "skipped"]
+    (tried,) = Pool(store, server, slots=1, prune=False).run([longer[0]])
+    assert tried.status == "oom"
+
+
 @pytest.mark.skipif(find_spec("linformer") is not None, reason="it is installed here")
 def test_a_peer_that_is_not_installed_is_skipped_without_a_worker(
     server: ForkServer, store: Store, cache: Path
@@ -158,17 +177,6 @@ def test_a_peer_that_is_not_installed_is_skipped_without_a_worker(
     (found,) = Pool(store, server, slots=1).run([job])
     assert (found.status, found.seconds) == ("skipped", 0.0)
     assert store.load(job.cell.id) == found
-
-
-def test_a_rerun_does_only_what_is_missing(server: ForkServer, store: Store, cache: Path) -> None:
-    jobs = [timing("Toy", cache, length=length) for length in (8, 16, 24)]
-    first = list(Pool(store, server, slots=1).run(jobs))
-    (store.path / f"{first[1].id}.json").unlink()
-    diary = Diary()
-    missing = [job for job in jobs if store.load(job.cell.id) is None]
-    list(Pool(store, server, slots=1, watcher=diary).run(missing))
-    assert diary.lines == ["start Toy forward 16", "ok Toy forward 16"]
-    assert store.load(first[0].id) == first[0]
 
 
 def test_a_training_becomes_a_record_with_its_curve(
@@ -201,6 +209,24 @@ def test_baselines_become_a_record(server: ForkServer, store: Store, cache: Path
     for metric in record.metrics.values():
         assert (metric.unit, metric.better) == ("share", "higher")
         assert metric.value is not None and 0.0 <= metric.value <= 1.0
+
+
+def test_as_many_cells_run_side_by_side_as_cores_allow_and_one_on_a_gpu(cache: Path) -> None:
+    def jobs(*devices: str, threads: int = 1) -> list[Job]:
+        here = Machine(processor="toy", cores=16)
+        trained = training("Toy", cache)
+        cells = [
+            msgspec.structs.replace(trained.cell, machine=here, device=device, threads=threads)
+            for device in devices
+        ]
+        found = [msgspec.structs.replace(trained, cell=cell) for cell in cells]
+        return [*found, timing("Toy", cache)]
+
+    assert side_by_side(jobs("cpu", "cpu")) == 16
+    assert side_by_side([*jobs("cpu"), *jobs("cpu", threads=3)]) == 5
+    assert side_by_side(jobs("cpu", threads=32)) == 1
+    assert side_by_side(jobs("cpu", "cuda")) == 1
+    assert side_by_side(jobs()) == 1
 
 
 def test_timing_waits_until_it_is_alone(server: ForkServer, store: Store, cache: Path) -> None:
@@ -241,11 +267,11 @@ def test_timing_waits_for_another_runs_timing(
 def test_a_budget_stops_a_long_training_which_continues_next_time(
     server: ForkServer, store: Store, cache: Path
 ) -> None:
-    steps = 60
+    steps, now = 120, [0.0]
     job = training("Slow", cache, steps=steps, evaluate_every=30)
     never = timing("Toy", cache)
-    diary = Diary()
-    pool = Pool(store, server, slots=1, budget=Budget(1.2), watcher=diary)
+    diary = Diary(at_training=lambda: now.__setitem__(0, 99.0))
+    pool = Pool(store, server, slots=1, budget=Budget(100, lambda: now[0]), watcher=diary)
     assert list(pool.run([job, never])) == []
     assert [left.label for left in pool.left] == ["Slow listops", "Toy forward 32"]
     assert diary.lines == ["start Slow listops", "left Slow listops"]
@@ -253,12 +279,13 @@ def test_a_budget_stops_a_long_training_which_continues_next_time(
     assert store.checkpoint(job.cell.id).is_file()
 
     straight = training("Slow", cache, steps=steps, evaluate_every=30, weight_decay=1e-30)
-    again = Pool(store, server, slots=2)
+    rest = Diary()
+    again = Pool(store, server, slots=2, watcher=rest)
     found = {record.id: record for record in again.run([job, straight])}
     continued, uninterrupted = found[job.cell.id], found[straight.cell.id]
     assert again.left == []
     assert continued.method["continued"] is True
-    assert continued.seconds < uninterrupted.seconds
+    assert min(rest.steps[job.cell.id]) > max(diary.steps[job.cell.id])
     assert not store.checkpoint(job.cell.id).exists()
     # The same numbers as in one go: a decay of 1e-30 is another cell and the same arithmetic.
     assert continued.metrics["test_loss"] == uninterrupted.metrics["test_loss"]
@@ -313,6 +340,32 @@ def test_a_second_ctrl_c_does_not_wait(
         list(pool.run([job]))
     assert store.records() == []
     assert pool.left[0].cell.id == job.cell.id
+
+
+def test_a_worker_that_was_never_forked_gives_back_what_it_held(
+    store: Store, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "never_there.py").write_text("import time\ntime.sleep(60)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    class Impatient(Watcher):
+        def started(self, job: Job) -> None:
+            for _ in range(2):
+                os.kill(os.getpid(), signal.SIGINT)
+
+    workers: list[Worker] = []
+    with ForkServer("never_there") as server:
+        start = server.start
+        monkeypatch.setattr(server, "start", lambda job: workers.append(start(job)) or workers[0])
+        pool = Pool(store, server, slots=1, watcher=Impatient())
+        pool._lock = TimingLock(tmp_path / "lock")
+        with pytest.raises(RunStopped, match="Ctrl-C"):
+            list(pool.run([timing("Toy", cache)]))
+        # It would see the closed socket only after its import.
+        server._process.kill()
+    assert len(pool.left) == 1
+    assert workers[0].connection.closed
+    assert TimingLock(tmp_path / "lock").acquire()
 
 
 def test_giving_up_between_two_records_stops_what_runs(
@@ -370,9 +423,12 @@ def launch(place: Path) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("how", ["kill -9 of the run", "Ctrl-C at the terminal"])
+STOPPED = ["kill -9 of the run", "Ctrl-C at the terminal", "SIGTERM to all at once"]
+
+
+@pytest.mark.parametrize("how", STOPPED)
 def test_a_run_that_is_stopped_from_outside_leaves_nothing_running_and_loses_nothing(
-    tmp_path: Path, server: ForkServer, how: str
+    tmp_path: Path, how: str
 ) -> None:
     with launch(tmp_path) as run:
         assert run.stdout is not None
@@ -384,15 +440,13 @@ def test_a_run_that_is_stopped_from_outside_leaves_nothing_running_and_loses_not
         if how == "kill -9 of the run":
             run.kill()
             assert run.wait(20) == -signal.SIGKILL
+        elif how == "SIGTERM to all at once":
+            # As Slurm and systemd send it; the run, which knows what to do, may be the last.
+            for group in (os.getpgid(pids[1]), int(server_pid), run.pid):
+                os.killpg(group, signal.SIGTERM)
+            assert run.wait(20) == 130
         else:
             os.killpg(run.pid, signal.SIGINT)
             assert run.wait(20) == 130
     assert gone(pids)
-    with Store(tmp_path / "store").writing() as store:
-        assert [record.id for record in store.records()] == [finished]
-        # And the same command again does the rest, and nothing twice.
-        jobs = [timing("Toy", tmp_path), timing("Sleeps", tmp_path, note=str(tmp_path))]
-        due = [job for job in jobs if store.load(job.cell.id) is None]
-        assert [job.label for job in due] == ["Sleeps forward 32"]
-        (record,) = Pool(store, server, slots=1, timeout=1.0).run(due)
-        assert record.status == "timeout"
+    assert [record.id for record in Store(tmp_path / "store").records()] == [finished]

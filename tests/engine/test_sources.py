@@ -49,38 +49,47 @@ def _folders(tmp_path: Path) -> tuple[Path, Path, Path]:
     )
 
 
-@pytest.mark.parametrize("proofs", [False, True])
-def test_what_a_mechanism_declares_is_in_neither_of_its_hashes(
-    tmp_path: Path, proofs: bool
-) -> None:
-    found = []
-    for file in _folders(tmp_path):
-        target = catalogue.find("mechanism", f"{file}:Own")
-        described = Description(target, None, {}, None, _describer=Describer(tmp_path))
-        found.append(sources.mechanism_hash(target, described, proofs=proofs))
-    before, declared, changed = found
-    assert declared == before != changed
+KINDS = ("quality", "efficiency", "operations", "error", "verify", "show")
+
+
+def _hashes(file: Path, tmp_path: Path) -> dict[str, str]:
+    """What each kind of cell hashes of the mechanism in a file."""
+    target = catalogue.find("mechanism", f"{file}:Own")
+    described = Description(target, None, {}, None, _describer=Describer(tmp_path))
+    return {kind: sources.mechanism_hash(target, described, kind) for kind in KINDS}
+
+
+def _unlike(one: dict[str, str], other: dict[str, str]) -> set[str]:
+    return {kind for kind in KINDS if one[kind] != other[kind]}
+
+
+def test_declared_operations_count_where_a_record_repeats_them(tmp_path: Path) -> None:
+    before, declared, changed = (_hashes(file, tmp_path) for file in _folders(tmp_path))
+    assert _unlike(before, declared) == {"operations"}
+    assert _unlike(before, changed) == set(KINDS)
+    assert before["quality"] == before["efficiency"], "a report compares them"
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["convergence", "predicted_error", "exact_at", "oracle", "reference", "support"],
+    ("name", "asked_by"),
+    [
+        *((law, {"error", "verify"}) for law in ("convergence", "predicted_error", "comes_near")),
+        *((dense, {"verify", "show"}) for dense in ("oracle", "reference", "support")),
+    ],
 )
-def test_what_only_laws_ask_for_makes_no_result_old(name: str, tmp_path: Path) -> None:
+def test_a_method_counts_for_the_cells_that_ask_for_it(
+    name: str, asked_by: set[str], tmp_path: Path
+) -> None:
     found = []
     for said in ("1", "2"):
         file = _written(tmp_path / said)
         file.write_text(f"{file.read_text()}\n    def {name}(self):\n        return {said}\n")
-        target = catalogue.find("mechanism", f"{file}:Own")
-        described = Description(target, None, {}, None, _describer=Describer(tmp_path))
-        found.append([sources.mechanism_hash(target, described, proofs=p) for p in (False, True)])
-    (before, checked), (after, checked_after) = found
-    assert before == after and checked != checked_after
+        found.append(_hashes(file, tmp_path))
+    assert _unlike(*found) == asked_by
 
 
 def test_a_position_scheme_is_hashed_without_what_the_contract_declares(tmp_path: Path) -> None:
     before, declared, changed = (
-        sources.measure_hash("quality", positions=(catalogue.find("position", f"{file}:Own"),))
-        for file in _folders(tmp_path)
+        sources.measure_hash("quality", outside=(file,)) for file in _folders(tmp_path)
     )
     assert declared == before != changed

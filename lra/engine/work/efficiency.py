@@ -18,7 +18,11 @@ def run(cell: EfficiencyCell, job: Job, report: Report) -> Outcome:
     device(cell.device)
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
     measured = measure_efficiency(
-        cell, mechanism, config, _around(cell), report=lambda phase: report(Progress(phase=phase))
+        cell,
+        mechanism,
+        config,
+        _around(cell, job),
+        report=lambda phase: report(Progress(phase=phase)),
     )
     return Outcome(
         status="ok",
@@ -28,10 +32,10 @@ def run(cell: EfficiencyCell, job: Job, report: Report) -> Outcome:
     )
 
 
-def _around(cell: EfficiencyCell) -> Around | None:
+def _around(cell: EfficiencyCell, job: Job) -> Around | None:
     """What a whole model needs beside its mechanism."""
     if cell.model is None:
         return None
     position = catalogue.load(catalogue.find("position", cell.model.position))
-    task = catalogue.load(catalogue.find("task", cell.task))
+    task = catalogue.load(catalogue.find("task", job.task or cell.task))
     return Around(cast(type[Position], position), cast(type[Task], task).card)
