@@ -51,6 +51,8 @@ def carry_out(
     with ForkServer() as server:
         jobs = labelled(plan(spec))
         place = Store(store)
+        # Once, in one line, and not for each cell.
+        place.present()
         busy = disturbed(place.records()) if rerun == "disturbed" else set()
         missing = [job for job in jobs if _due(job, place, rerun, busy, prune)]
         if dry_run:

@@ -12,7 +12,7 @@ import msgspec
 from lra.core import catalogue
 from lra.core.catalogue import Target
 from lra.core.cells import BaselineCell, CeilingCell, Cell, EfficiencyCell, QualityCell
-from lra.core.errors import UsageError
+from lra.core.errors import UsageError, readable
 from lra.core.protocol import DataSpec, Frozen, Mechanism, Rules
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Scale, Suite, load_scale
 from lra.engine.describe import Describer
@@ -357,5 +357,9 @@ def check_sources(sources: dict[str, str]) -> None:
     """Refuse `--data` for a task that does not exist, and for a path that does not."""
     for task, source in sources.items():
         catalogue.find("task", task)
-        if not source.startswith("hub:") and not Path(source).expanduser().exists():
+        if source.startswith("hub:"):
+            continue
+        with readable(f"--data {task}={source}"):
+            there = Path(source).expanduser().exists()
+        if not there:
             raise UsageError(f"--data {task}={source}: no such file or folder; check the path")
