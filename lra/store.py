@@ -35,6 +35,20 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def present(self) -> bool:
+        """Return whether there is such a folder.
+
+        Raises `StoreError` where one may not look into it, or into one above it.
+        """
+        try:
+            # A file in it is asked for, too: a folder may be seen and yet closed.
+            return (self.path / ".lock").exists() or self.path.is_dir()
+        except OSError as error:
+            raise StoreError(
+                f"cannot read the store '{self.path}': {_reason(error)}; "
+                "mend its permissions or choose another --store"
+            ) from error
+
     def load(self, id: str) -> Record | None:
         """Return the record of a cell; None where there is none, or none that can be read."""
         return _read(self._file(id))

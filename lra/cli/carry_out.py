@@ -51,10 +51,13 @@ def carry_out(
     with ForkServer() as server:
         jobs = labelled(plan(spec))
         place = Store(store)
+        # Once, in one line, and not for each cell.
+        place.present()
         busy = disturbed(place.records()) if rerun == "disturbed" else set()
         missing = [job for job in jobs if _due(job, place, rerun, busy, prune)]
+        slots = slots or side_by_side(jobs)
         if dry_run:
-            _foretell(jobs, missing, place)
+            _foretell(jobs, missing, place, slots=slots, as_json=as_json)
             return 0
         with place.writing():
             due = [job for job in missing if _due(job, place, rerun, busy, prune)]
@@ -66,7 +69,7 @@ def carry_out(
                 pool = Pool(
                     place,
                     server,
-                    slots=slots or side_by_side(jobs),
+                    slots=slots,
                     timeout=timeout,
                     budget=clock,
                     watcher=watch,
@@ -75,7 +78,7 @@ def carry_out(
                 for _ in pool.run(missing):
                     pass
     found = [record for job in jobs if (record := place.load(job.cell.id)) is not None]
-    _show(found, place, left=len(pool.left), as_json=as_json)
+    _show(found, place, left=pool.left, as_json=as_json)
     left = {job.cell.id for job in pool.left}
     unread = sum(job.cell.id not in left and place.load(job.cell.id) is None for job in jobs)
     if unread:
@@ -97,19 +100,32 @@ def _from_the_oldest(due: list[Job], store: Store) -> list[Job]:
     return due[first:] + due[:first]
 
 
-def _foretell(jobs: list[Job], missing: list[Job], store: Store) -> None:
+def _foretell(
+    jobs: list[Job], missing: list[Job], store: Store, *, slots: int, as_json: bool
+) -> None:
     """Print the cells, which of them are due, and how long these may take."""
-    from lra.engine.pool import side_by_side
+    import msgspec
+
     from lra.report.words import count, duration
 
     due = {job.cell.id for job in missing}
-    for job in jobs:
-        click.echo(f"{job.cell.id}  {'due' if job.cell.id in due else 'done':<4}  {job.label}")
     expected = _expected(missing, store)
+    cells = [
+        {
+            "id": job.cell.id,
+            "state": "due" if job.cell.id in due else "done",
+            "label": job.label,
+            "seconds": expected.get(job.cell.id),
+        }
+        for job in jobs
+    ]
+    if as_json:
+        click.echo(msgspec.json.encode(cells))
+    for cell in () if as_json else cells:
+        click.echo(f"{cell['id']}  {cell['state']:<4}  {cell['label']}")
     alone = {job.cell.id for job in missing if job.alone}
     words = f"{count(len(missing), 'cell')} due"
     if expected:
-        slots = side_by_side(missing)
         whole = sum(s if id in alone else s / slots for id, s in expected.items())
         words += f", about {duration(whole)} by earlier records"
     if len(expected) < len(missing):
@@ -147,8 +163,7 @@ def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:
     from lra.report.words import count
 
     # A block's own scale stands in the suite; one that was asked for stands nowhere else.
-    asked = spec.scale if spec.suite.quality else None
-    scale = f", trainings at scale {load_scale(asked).name}" if asked else ""
+    scale = f", trainings at scale {load_scale(spec.scale).name}" if spec.scale else ""
     kind = machine(spec.device)
     done = len(jobs) - len(missing)
     return (
@@ -158,8 +173,11 @@ def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:
     )
 
 
-def _show(found: list[Record], store: Store, *, left: int, as_json: bool) -> None:
-    """Render the report of the whole store, and print what a person wants to read of this run."""
+def _show(found: list[Record], store: Store, *, left: list[Job], as_json: bool) -> None:
+    """Render the report of the whole store, and print what a person wants to read of this run.
+
+    As JSON: the records, then a cell with the status `left` for each that is left.
+    """
     import msgspec
 
     from lra.cli.report import echo_findings, reference, render_store
@@ -168,11 +186,14 @@ def _show(found: list[Record], store: Store, *, left: int, as_json: bool) -> Non
 
     rendered = render_store(store)
     if as_json:
-        click.echo(msgspec.json.encode(found, order="sorted"))
-        return
-    if found or not left:
+        rest = [{"id": job.cell.id, "cell": job.cell, "status": "left"} for job in left]
+        click.echo(msgspec.json.encode([*found, *rest], order="sorted"))
+    elif found or not left:
         echo_findings(findings(found, reference(), store.records()))
     if left:
-        click.echo(f"{count(left, 'cell')} left; run the same command again to continue")
+        words = f"{count(len(left), 'cell')} left; run the same command again to continue"
+        click.echo(words, err=as_json)
+    if as_json:
+        return
     click.echo(f"records: {store.path}")
     click.echo(f"report:  {rendered.page}")

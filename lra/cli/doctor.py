@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -16,6 +18,16 @@ FEWEST, USUAL, MOST = 3, 5, 12
 """Processes of each cell in each of the two sweeps of the self-test."""
 TO_MEND = 2
 """As for any error that the user can mend."""
+PATIENCE = 120
+"""Seconds that a GPU has for a product of two small matrices; loading torch is in them."""
+TRIAL = """
+import torch
+try:
+    x = torch.ones(2, 2, device="cuda")
+    (x @ x).sum().item()
+except Exception as error:
+    raise SystemExit((str(error).splitlines() or [type(error).__name__])[0])
+"""
 
 
 @click.command("doctor", short_help="Check the installation and this machine.")
@@ -100,14 +112,57 @@ def _problems(store: Path, cache: Path) -> Iterator[str]:
                 f"package '{package}' is another project's, at {places[0]}; "
                 "run from a folder without one, or in a fresh virtual environment"
             )
+    yield from _idle_gpus()
     for what, folder in (("store", store), ("cache", cache)):
         place = folder.resolve()
-        present = next(p for p in (place, *place.parents) if p.exists())
+        present = next(p for p in (place, *place.parents) if _seen(p))
         if not present.is_dir():
             yield f"the {what} '{folder}' is or lies below a file, '{present.name}'; choose another"
-        elif not os.access(present, os.W_OK):
+        elif not os.access(present, os.W_OK | os.X_OK):
             yield f"the {what} '{folder}' cannot be written; mend its permissions or choose another"
     if importlib.util.find_spec("numba") is None:
         click.echo(
             "note: without numba Pathfinder images are drawn slower; install the extra `fast`"
         )
+
+
+def _idle_gpus() -> Iterator[str]:
+    """What keeps torch from a GPU that the driver shows: such cells would all be errors."""
+    from lra.engine import host
+
+    if host.default_device() == "cuda":
+        why = _why_no_product()
+        if why is not None:
+            yield (
+                f"the GPU cannot be used: {why}; update its driver or install a build of torch "
+                "that fits it, or run with --device cpu"
+            )
+    elif host.gpus():
+        click.echo("note: this build of torch is for CPUs alone, so that the GPU is not measured")
+
+
+def _why_no_product() -> str | None:
+    """Compute on the GPU in a process of its own; return why that fails, None where it does not."""
+    from lra.engine.server import environment
+
+    try:
+        tried = subprocess.run(
+            [sys.executable, "-c", TRIAL],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer in {PATIENCE} s"
+    if tried.returncode == 0:
+        return None
+    return (tried.stderr.strip().splitlines() or [f"exit code {tried.returncode}"])[-1]
+
+
+def _seen(place: Path) -> bool:
+    """Whether there is such a file or folder, as far as one may look."""
+    try:
+        return place.exists()
+    except OSError:
+        return False

@@ -117,15 +117,21 @@ def suite(default: str) -> Callable[[_Command], _Command]:
     )
 
 
-def carried_out(command: _Command) -> _Command:
-    """Add what says how cells are carried out: `--rerun` to `--json`."""
-    for option in (
+def carried_out(*, timeout: str | None = None) -> Callable[[_Command], _Command]:
+    """Return what adds how cells are carried out: `--rerun` to `--json`; `timeout` is a default."""
+    options = (
         as_json,
         click.option("--quiet", is_flag=True, help="Print only results and what went wrong."),
         click.option(
             "--dry-run", is_flag=True, help="Print the cells, about how long they take, and stop."
         ),
-        click.option("--timeout", metavar="TIME", help="Longest time for one cell."),
+        click.option(
+            "--timeout",
+            metavar="TIME",
+            default=timeout,
+            show_default=timeout is not None,
+            help="Longest time for one cell.",
+        ),
         click.option(
             "--budget",
             metavar="TIME",
@@ -137,11 +143,16 @@ def carried_out(command: _Command) -> _Command:
             default="missing",
             show_default=True,
             help="Which cells to run; a record makes a cell not missing. disturbed: timings taken "
-            "while the machine was busy.",
+            "while the machine was busy or throttled.",
         ),
-    ):
-        command = option(command)
-    return command
+    )
+
+    def add(command: _Command) -> _Command:
+        for option in options:
+            command = option(command)
+        return command
+
+    return add
 
 
 def scale(command: _Command) -> _Command:
@@ -214,7 +225,7 @@ def seconds(text: str | None, flag: str) -> float | None:
     except ValueError as error:
         raise UsageError(f"{flag} '{text}' is no time; write e.g. 90s, 9m or 2h") from error
     if not math.isfinite(value):
-        raise UsageError(f"{flag} '{text}' has no end; leave {flag} out for no limit")
+        raise UsageError(f"{flag} '{text}' has no end; write e.g. 90s, 9m or 2h")
     if value <= 0:
         raise UsageError(f"{flag} '{text}': give more than nothing")
     return value

@@ -46,7 +46,7 @@ def command(
 
     assumed = Assumptions(grid_intensity, price)
     place = Store(store)
-    if not place.path.is_dir():
+    if not place.present():
         raise UsageError(f"no store at '{store}'; run cells first, or name a folder of records")
     rendered = render_store(place, out, assumed)
     echo_findings(rendered.findings)

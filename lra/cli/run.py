@@ -37,7 +37,7 @@ from lra.cli import flags
 )
 @click.option("--offline", is_flag=True, help="Never ask a data hub.")
 @flags.jobs
-@flags.carried_out
+@flags.carried_out()
 def command(
     impls: tuple[str, ...],
     tasks: tuple[str, ...],
@@ -77,10 +77,17 @@ def command(
         )
     data = flags.pairs(sources, "--data")
     check_sources(data)
+    whole = load_suite(suite)
+    if not whole.quality:
+        trained = (tasks, data, scale, rules, seeds, baselines)
+        names = ("--task", "--data", "--scale", "--rules", "--seeds", "--baselines")
+        for flag, given in zip(names, trained, strict=True):
+            if given:
+                raise UsageError(f"suite '{whole.name}' trains nothing; leave {flag} out")
     if offline:
         flags.go_offline()
     spec = RunSpec(
-        suite=load_suite(suite),
+        suite=whole,
         mechanisms=impls,
         tasks=tasks or tuple(data),
         scale=scale,

@@ -134,8 +134,8 @@ def judge(records: Sequence[Record]) -> SelfTest:
 
 def in_words(told: SelfTest) -> list[str]:
     """Return the lines for a person, the last of which is the answer."""
-    from lra.report.disturbed import BUSY
-    from lra.report.words import TIMES, count
+    from lra.report.disturbed import SIGNS
+    from lra.report.words import count
 
     found = told.found
     cells = count(found.cells, "cell")
@@ -145,8 +145,7 @@ def in_words(told: SelfTest) -> list[str]:
         f"agreement  on {found.agreeing} of {cells} the 95 % intervals of the two overlap",
         f"interval   median width {wide} of the ratio to the control, at lengths of 1024 and more",
         f"alarms     {found.alarms} of {cells} called slower though equal; 5 % are by chance",
-        f"busy       {told.busy} of {count(told.timings, 'timing')} (a control more than {BUSY:g} "
-        f"{TIMES} as slow as usual)",
+        f"busy       {told.busy} of {count(told.timings, 'timing')} ({SIGNS})",
         f"resolves {_share(TARGET)}: {answer(told)}",
     ]
 

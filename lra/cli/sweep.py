@@ -28,7 +28,7 @@ from lra.cli import axes, flags
 @flags.device
 @flags.settings()
 @flags.store
-@flags.carried_out
+@flags.carried_out(timeout="30m")
 def command(
     impls: tuple[str, ...],
     suite: str,

@@ -6,7 +6,8 @@ Anything that is not an `LraError` is a bug and keeps its traceback.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 LISTED = 40
 """Most names that an error lists."""
@@ -38,6 +39,18 @@ OURS = frozenset(
     kind.__name__ for kind in (LraError, UsageError, UnsupportedError, DataError, StoreError)
 )
 """Names of these classes, which say nothing to a person that the text does not."""
+
+
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """Raise `UsageError` where the system refuses to look at `what`, a file or folder in words."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(
+            f"{what} cannot be read: {reason}; check the path and its permissions"
+        ) from error
 
 
 def close(name: str, known: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from lra.core.cells import Direction, Dtype, Execution, Level, Mode
-from lra.core.errors import UsageError, nearest
+from lra.core.errors import UsageError, nearest, readable
 from lra.core.misfits import misfit
 from lra.core.protocol import Above0, Frozen, ModelSpec, Positive, Rows, Rules, TrainSpec
 
@@ -198,16 +198,16 @@ def _refuse_infinite(value: Any, where: str) -> None:
 
 
 def _load(reference: str, noun: str, kind: type[_Value]) -> _Value:
-    if reference.endswith(".toml"):
-        path = Path(reference)
-        if not path.is_file():
-            raise UsageError(f"no {noun} file '{reference}'; check the path")
-    else:
-        path = _FOLDER / f"{noun}s" / f"{reference}.toml"
-        if not path.is_file():
-            raise nearest(noun, reference, names(f"{noun}s"))
+    own = reference.endswith(".toml")
+    path = Path(reference) if own else _FOLDER / f"{noun}s" / f"{reference}.toml"
+    with readable(f"{noun} file '{reference}'"):
+        text = path.read_bytes() if path.is_file() else None
+    if text is None and own:
+        raise UsageError(f"no {noun} file '{reference}'; check the path")
+    if text is None:
+        raise nearest(noun, reference, names(f"{noun}s"))
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{noun} file '{path.name}' is not valid TOML: {error}") from error
     return convert({"name": path.stem, **data}, kind, f"{noun} file '{path.name}'")

@@ -14,7 +14,7 @@ from lra.core import catalogue
 from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
 from lra.core.cells import BaselineCell, CeilingCell, Cell, EfficiencyCell, QualityCell
-from lra.core.errors import UsageError
+from lra.core.errors import UsageError, readable
 from lra.core.protocol import DataSpec, Frozen, Mechanism, Rules
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Scale, Suite, load_scale
 from lra.engine.describe import Describer
@@ -318,12 +318,16 @@ def places(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
     Rounds of replicates come one after the other, so that a slow spell of the machine does not
     fall on one cell; in a round short inputs come first, so that what ends at some length is known
     before longer ones are due. Decoding is timed at level `layer` and eagerly alone; raises
-    `UsageError` where nothing else is asked for, in other ways.
+    `UsageError` where it is asked for in other ways alone.
     """
-    if set(block.modes) == {"decode"} and "layer" not in block.levels:
-        raise UsageError("decoding is measured at level layer; add it to the levels")
-    if set(block.modes) == {"decode"} and "eager" not in block.executions:
-        raise UsageError("decoding is measured eagerly; add eager to the executions")
+    if "decode" in block.modes and "layer" not in block.levels:
+        raise UsageError(
+            "decoding is measured at level layer; add it to the levels, or leave that mode out"
+        )
+    if "decode" in block.modes and "eager" not in block.executions:
+        raise UsageError(
+            "decoding is measured eagerly; add eager to the executions, or leave that mode out"
+        )
     axes = {
         "replicate": range(block.replicates),
         "length": sorted(block.lengths),
@@ -380,5 +384,9 @@ def check_sources(sources: dict[str, str]) -> None:
     """Refuse `--data` for a task that does not exist, and for a path that does not."""
     for task, source in sources.items():
         catalogue.find("task", task)
-        if not source.startswith("hub:") and not Path(source).expanduser().exists():
+        if source.startswith("hub:"):
+            continue
+        with readable(f"--data {task}={source}"):
+            there = Path(source).expanduser().exists()
+        if not there:
             raise UsageError(f"--data {task}={source}: no such file or folder; check the path")

@@ -135,7 +135,11 @@ class Pool:
         again = {job.cell.id for job in jobs if isinstance(job.cell, ByLength)}
         if not again:
             return []
-        return [record for record in self.store.records() if record.id not in again]
+        return [
+            record
+            for record in self.store.records()
+            if record.status in ("oom", "timeout") and record.id not in again
+        ]
 
     def _start(self, waiting: deque[Job]) -> Iterator[Record]:
         """Fill free slots in the order of the jobs; yields records of cells not worth starting."""

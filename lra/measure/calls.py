@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attention_impls.contract import Attention, Context, Dims, Layer, MechanismConfig
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
 from lra.measure.compiled import carried_out
+from lra.measure.layer import build, used
 
 
 def refuse_direction(cell: EfficiencyCell, mechanism: type[Layer]) -> None:
@@ -32,12 +33,7 @@ def build_layer(cell: EfficiencyCell, mechanism: type[Layer], config: MechanismC
     # Decoding goes one position beyond the context that it is measured at.
     longest = cell.length + (cell.mode == "decode")
     dims = Dims(width=width, qkv_width=width, heads=cell.heads, max_length=longest)
-    torch.manual_seed(0)
-    shared: nn.Module | None = mechanism.build_shared(dims, config)
-    layer = mechanism(dims, config, shared=shared, seed=0)
-    if shared is not None:
-        # As a model does: moved, counted and cleared with the layer, once.
-        layer.add_module("shared_by_all", shared)
+    layer = build(mechanism, dims, config)
     return layer.to(getattr(torch, cell.dtype)).train(cell.mode == "train")
 
 
@@ -80,11 +76,7 @@ def minimum_bytes(cell: EfficiencyCell, layer: Layer) -> int:
     if isinstance(layer, Attention) and cell.level == "attention":
         inputs += 2 * positions * layer.kv_heads
     else:
-        parameters = sum(
-            parameter.numel()
-            for name, parameter in layer.named_parameters()
-            if not name.startswith(layer.unused)
-        )
+        parameters = sum(parameter.numel() for parameter in used(layer))
     once = inputs + parameters + outputs
     size: int = getattr(torch, cell.dtype).itemsize
     return once * (2 if cell.mode == "train" else 1) * size

@@ -5,6 +5,7 @@ B batch, N length of the prompt, D width
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
 from lra.core.records import Metric
 from lra.measure.calls import normal
+from lra.measure.layer import used
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,17 @@ class Decoding:
         return {
             "minimum_bytes": Metric(value=float(moved), unit="B", better="lower"),
             "state_bytes": Metric(value=float(self.state_bytes), unit="B", better="lower"),
-            "decode_error": Metric(value=self.error, unit="ratio", better="lower"),
+            "decode_error": self._error(),
         }
+
+    def _error(self) -> Metric:
+        finite = math.isfinite(self.error)
+        return Metric(
+            value=self.error if finite else None,
+            unit="ratio",
+            better="lower",
+            why_null=None if finite else f"it is {self.error}",
+        )
 
 
 @torch.no_grad()
@@ -74,7 +85,7 @@ def prepare_decode(cell: EfficiencyCell, layer: Layer, device: torch.device) -> 
         prefill=prefill,
         step=step,
         state_bytes=sum(tensor.nbytes for tensor in _tensors(state)),
-        parameter_bytes=sum(p.nbytes for p in layer.parameters()),
+        parameter_bytes=sum(p.nbytes for p in used(layer)),
         error=float((step().float() - wanted).abs().amax() / scale),
     )
 

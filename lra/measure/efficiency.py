@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -83,9 +84,14 @@ def _measure(
     report: Callable[[str], None],
 ) -> Efficiency:
     device = torch.device(cell.device)
-    stopwatch: Stopwatch = cuda_stopwatch(device) if device.type == "cuda" else HostStopwatch()
-    wall = HostStopwatch(synchronize=lambda: _synchronize(device))
+    stopwatch, wall = _stopwatches(device)
     found = board(device)
+    held_down: set[str] = set()
+
+    def watch() -> None:
+        if not isinstance(found, str):
+            held_down.update(found.throttled())
+
     report("build")
     subject = _build(cell, mechanism, config, around, device)
     call, between = subject.call, subject.between
@@ -105,14 +111,15 @@ def _measure(
     report("control")
     before, state_before = measure_control(device, stopwatch), _state(found)
     report("time")
-    latency = measure_latency(call, stopwatch, seconds=cell.seconds, between=between)
+    timed = partial(measure_latency, after_block=watch)
+    latency = timed(call, stopwatch, seconds=cell.seconds, between=between)
     metrics["latency"] = latency.metric()
     if device.type == "cuda":
-        walled = measure_latency(call, wall, seconds=cell.seconds, between=between)
+        walled = timed(call, wall, seconds=cell.seconds, between=between)
         metrics["latency_wall"] = walled.metric()
     if subject.prefill is not None:
         seconds = PREFILL_SHARE * cell.seconds
-        metrics["prefill"] = measure_latency(subject.prefill, stopwatch, seconds=seconds).metric()
+        metrics["prefill"] = timed(subject.prefill, stopwatch, seconds=seconds).metric()
     report("control")
     metrics["control_before"] = before.metric()
     metrics["control_after"] = measure_control(device, stopwatch).metric()
@@ -135,6 +142,7 @@ def _measure(
         parameters=sum(p.numel() for p in subject.module.parameters() if p.requires_grad),
         method={
             "timer": stopwatch.name,
+            **({"timer_wall": wall.name} if device.type == "cuda" else {}),
             "timed_region": _region(cell),
             "warmup_calls": latency.warmup_calls,
             "steady": latency.steady,
@@ -146,7 +154,7 @@ def _measure(
             "declared_time": mechanism.card.time,
             "declared_memory": mechanism.card.memory,
             "threads": torch.get_num_threads(),
-            **({"board_before": state_before, "board_after": state_after} if state_before else {}),
+            **_clocks(state_before, state_after, held_down),
         },
     )
 
@@ -184,6 +192,25 @@ def _region(cell: EfficiencyCell) -> str:
         "one forward and one backward pass down to inputs and parameters, in training mode; "
         "gradients are cleared between calls, off the clock"
     )
+
+
+def _stopwatches(device: torch.device) -> tuple[Stopwatch, HostStopwatch]:
+    """The device's own clock, and the host's."""
+    if device.type == "cpu":
+        return HostStopwatch(), HostStopwatch()
+    stopwatch = cuda_stopwatch(device)
+    return stopwatch, stopwatch.on_host()
+
+
+def _clocks(before: dict[str, Any], after: dict[str, Any], held_down: set[str]) -> dict[str, Any]:
+    """What the board said around timing, and all that held its clocks down in it or around it."""
+    if not before:
+        return {}
+    found: dict[str, Any] = {"board_before": before, "board_after": after}
+    if "throttled_by" in before:
+        around = (*before["throttled_by"], *after.get("throttled_by", ()))
+        found["throttled_by"] = sorted(held_down.union(around))
+    return found
 
 
 def _state(found: Board | str) -> dict[str, Any]:

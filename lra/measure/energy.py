@@ -2,7 +2,8 @@
 
 The counter is the GPU board's own (NVML, since the driver was loaded): of the device alone, other
 processes on it included. It moves every 20 to 100 ms, so that a window shorter than `SECONDS` would
-say nothing. Where there is no counter the figure is None with the reason, never 0.
+say nothing. Where there is no counter, or it cannot be trusted, the figure is None with the reason,
+never 0.
 """
 
 from __future__ import annotations
@@ -21,14 +22,18 @@ BLOCK = 0.05
 """Seconds of calls between two waits for the device."""
 
 
+class CounterError(Exception):
+    """A counter cannot be read; says why."""
+
+
 class Counter(Protocol):
-    """A device's energy since some moment."""
+    """A device's energy since some moment. Each question may raise `CounterError`."""
 
     def joules(self) -> float:
         """Return the energy so far."""
 
     def shared(self) -> bool:
-        """Return whether processes other than this one compute on the device."""
+        """Return whether processes other than this one hold the device, computing or not."""
 
 
 def measure_energy(
@@ -43,30 +48,37 @@ def measure_energy(
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Metric]:
     """Return `energy` and `energy_seconds`, energy and time of one call in the window, and
-    `idle_power`; all None where `counter` is a reason.
+    `idle_power`; all None where `counter` is a reason, cannot be read, or is others' too.
 
     `between`, which runs after each call, is in the window: on a device it is next to nothing.
     """
     if isinstance(counter, str):
         return _found(None, None, None, counter)
-    synchronize()
-    started, before = now(), counter.joules()
-    sleep(idle_seconds)
-    idle = (counter.joules() - before) / (now() - started)
-    calls, block = 0, 1
-    started, before = now(), counter.joules()
-    while (elapsed := now() - started) < seconds:
-        # Waiting for each of many short calls would measure a device that idles between them.
-        if elapsed:
-            block = max(1, int(BLOCK * calls / elapsed))
-        for _ in range(block):
-            call()
-            between()
+    others = "other processes hold the device too"
+    try:
+        if counter.shared():
+            return _found(None, None, None, others)
         synchronize()
-        calls += block
-    spent, each = counter.joules() - before, elapsed / calls
-    if counter.shared():
-        return _found(None, None, None, "other processes computed on the device meanwhile")
+        started, before = now(), counter.joules()
+        sleep(idle_seconds)
+        idle = (counter.joules() - before) / (now() - started)
+        calls, block = 0, 1
+        started, before = now(), counter.joules()
+        while (elapsed := now() - started) < seconds:
+            # Waiting for each of many short calls would measure a device that idles between them.
+            if elapsed:
+                block = max(1, int(BLOCK * calls / elapsed))
+            for _ in range(block):
+                call()
+                between()
+            synchronize()
+            calls += block
+        spent, each = counter.joules() - before, elapsed / calls
+        if counter.shared():
+            return _found(None, None, None, others)
+    except CounterError as error:
+        # All else of the cell has been measured by now, and stays.
+        return _found(None, None, None, str(error))
     if spent <= 0.0:
         return _found(None, each, idle, f"the counter did not move in {seconds:g} s")
     return _found(spent / calls, each, idle, None)

@@ -29,6 +29,7 @@ from attention_impls.contract import (
 from lra.core.cells import ErrorCell
 from lra.core.errors import UnsupportedError
 from lra.core.records import Metric
+from lra.measure.layer import build
 
 ROWS = 512
 """Queries that exact attention is computed for at a time: a block of weights at length 4096 is
@@ -182,9 +183,7 @@ def _build(cell: ErrorCell, mechanism: type[Layer], config: MechanismConfig) -> 
     """The layer on the CPU, in evaluation mode; the cell's seed draws all that is random in it."""
     width = cell.heads * cell.head_width
     dims = Dims(width=width, qkv_width=width, heads=cell.heads, max_length=cell.length)
-    torch.manual_seed(cell.seed)
-    shared = mechanism.build_shared(dims, config)
-    layer = mechanism(dims, config, shared=shared, seed=cell.seed)
+    layer = build(mechanism, dims, config, seed=cell.seed)
     assert isinstance(layer, Attention), "refused before"
     return layer.eval()
 

@@ -49,23 +49,29 @@ class Stopwatch(Protocol):
 
 
 class HostStopwatch:
-    """The host's clock around each call; `synchronize` waits for a device inside the region."""
+    """The host's clock around each call; `synchronize` waits for a device inside the region, whose
+    cache `flush` empties before it."""
 
     def __init__(
         self,
         synchronize: Call | None = None,
+        flush: Call | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
-        self.name = "perf_counter_ns" if synchronize is None else "perf_counter_ns, synchronised"
-        self._synchronize = synchronize
+        self.name = "perf_counter_ns"
+        self.name += "" if synchronize is None else ", synchronised"
+        self.name += "" if flush is None else ", L2 flushed outside"
+        self._synchronize, self._flush = synchronize, flush
         self._clock = clock
 
     def time(self, call: Call, calls: int, between: Call) -> list[float]:
         """Return one duration for each call, in seconds."""
-        clock, synchronize = self._clock, self._synchronize
+        clock, synchronize, flush = self._clock, self._synchronize, self._flush
         seconds = []
         for _ in range(calls):
             between()
+            if flush is not None:
+                flush()
             if synchronize is not None:
                 synchronize()
             start = clock()
@@ -98,6 +104,10 @@ class DeviceStopwatch:
             end.record()
         self._synchronize()
         return [start.elapsed_time(end) / 1e3 for start, end in pairs]
+
+    def on_host(self) -> HostStopwatch:
+        """Return the host's clock for the same calls, which finds the cache as empty."""
+        return HostStopwatch(self._synchronize, self._flush)
 
 
 def cuda_stopwatch(device: torch.device) -> DeviceStopwatch:
@@ -142,12 +152,14 @@ def measure_latency(
     *,
     seconds: float,
     between: Call = lambda: None,
+    after_block: Call = lambda: None,
     now: Callable[[], float] = time.perf_counter,
 ) -> Latency:
     """Time `call` for about `seconds`, at least `FLOOR` times (`FLOOR_SLOW` if it is slow).
 
     Sampling ends when the budget is spent, or earlier when twice the floor has been taken and the
-    interquartile range is below `SETTLED` of the median.
+    interquartile range is below `SETTLED` of the median. `after_block` runs off the clock, after
+    as many samples as the floor at most.
     """
     with _no_collection():
         warm, steady = _warm_up(call, stopwatch, seconds * WARM_SHARE, between, now)
@@ -158,6 +170,7 @@ def measure_latency(
             len(samples) < CEILING and now() < deadline and not _settled(samples, 2 * floor)
         ):
             samples += stopwatch.time(call, floor - len(samples) % floor, between)
+            after_block()
     return Latency(tuple(samples), len(warm), steady)
 
 

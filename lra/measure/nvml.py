@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from lra.measure.energy import CounterError
+
 
 class Board:
     """One GPU board, as NVML knows it."""
@@ -17,19 +19,34 @@ class Board:
         self._handle = handle
 
     def joules(self) -> float:
-        """Return the energy since the driver was loaded."""
+        """Return the energy since the driver was loaded; raises `CounterError` if not told."""
         import pynvml
 
-        return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) / 1e3
+        try:
+            return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) / 1e3
+        except pynvml.NVMLError as error:
+            raise CounterError(f"the driver tells no energy: {error}") from error
 
     def shared(self) -> bool:
-        """Return whether more than one process computes here.
+        """Return whether more than one process has a context here, if only an idle notebook.
 
-        Their numbers say nothing: in a container they are those of the host.
+        Their numbers say nothing: in a container they are those of the host. Raises `CounterError`
+        where the driver does not tell.
         """
         import pynvml
 
-        return len(pynvml.nvmlDeviceGetComputeRunningProcesses(self._handle)) > 1
+        try:
+            return len(pynvml.nvmlDeviceGetComputeRunningProcesses(self._handle)) > 1
+        except pynvml.NVMLError as error:
+            raise CounterError(f"the driver does not tell who holds the device: {error}") from error
+
+    def throttled(self) -> list[str]:
+        """Return why the clocks are held down now, in words; empty where the driver tells none."""
+        import pynvml
+
+        with suppress(pynvml.NVMLError):
+            return self._throttles()
+        return []
 
     def state(self) -> dict[str, Any]:
         """Return clocks in MHz, temperature in degrees Celsius, power limit in W and why the clocks
@@ -45,15 +62,18 @@ class Board:
                 self._handle, pynvml.NVML_TEMPERATURE_GPU
             ),
             "power_limit_watts": lambda: pynvml.nvmlDeviceGetEnforcedPowerLimit(self._handle) / 1e3,
-            "throttled_by": lambda: throttle_words(
-                pynvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle)
-            ),
+            "throttled_by": self._throttles,
         }
         found: dict[str, Any] = {}
         for name, ask in asked.items():
             with suppress(pynvml.NVMLError):
                 found[name] = ask()
         return found
+
+    def _throttles(self) -> list[str]:
+        import pynvml
+
+        return throttle_words(pynvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle))
 
 
 THROTTLES = {
@@ -80,8 +100,6 @@ def board(device: torch.device) -> Board | str:
     try:
         pynvml.nvmlInit()
         uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
-        found = Board(pynvml.nvmlDeviceGetHandleByUUID(uuid.encode()))
-        found.joules()
+        return Board(pynvml.nvmlDeviceGetHandleByUUID(uuid.encode()))
     except pynvml.NVMLError as error:
-        return f"the driver tells no energy: {error}"
-    return found
+        return f"the driver tells nothing of the board: {error}"

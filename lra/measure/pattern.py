@@ -19,6 +19,7 @@ from lra.core.cells import ShowCell
 from lra.core.errors import LraError, UnsupportedError
 from lra.core.pattern import Pattern, pack
 from lra.core.vectors import read_vectors
+from lra.measure.layer import build
 
 ROUNDING = 1e-12
 """Share of the largest dependence below which one counts as none: a convolution by way of Fourier
@@ -92,12 +93,7 @@ def _layer(cell: ShowCell, mechanism: type[Layer], config: MechanismConfig) -> L
         heads=cell.heads,
         max_length=cell.length,
     )
-    torch.manual_seed(0)
-    shared = mechanism.build_shared(dims, config)
-    layer = mechanism(dims, config, shared=shared, seed=0)
-    if shared is not None:
-        layer.add_module("shared_by_all", shared)
-    return layer.double().eval()
+    return build(mechanism, dims, config).double().eval()
 
 
 def _input(cell: ShowCell, source: str | None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pty
 import subprocess
@@ -69,6 +70,31 @@ def lra_here(
         return subprocess.CompletedProcess(arguments, code, told.out, told.err)
 
     return run
+
+
+@pytest.fixture
+def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder `closed` that nobody may look into, the superuser included."""
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    stat, access = os.stat, os.access
+
+    def inside(path: object, *, or_itself: bool) -> bool:
+        if not isinstance(path, str | Path):
+            return False
+        place = Path(os.path.abspath(path))  # noqa: PTH100  Path's own asks the system
+        return folder in place.parents or (or_itself and place == folder)
+
+    def refusing_stat(path: object, *arguments: object, **more: object) -> object:
+        if inside(path, or_itself=False):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, *arguments, **more)  # type: ignore[arg-type, call-overload]
+
+    monkeypatch.setattr(os, "stat", refusing_stat)
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: not inside(path, or_itself=True) and access(path, mode)
+    )
+    return folder
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
+
+from lra.cli import doctor
+from lra.engine import host
 
 
 def test_a_whole_installation(lra) -> None:
@@ -26,3 +30,62 @@ def test_a_store_that_is_a_file_or_lies_below_one(store: str, lra_here, tmp_path
     assert ran.returncode == 2
     assert f"problem: the store '{store}' is or lies below a file, 'taken'" in ran.stdout
     assert "1 to mend" in ran.stdout
+
+
+def test_a_store_below_a_closed_folder(lra_here, closed: Path) -> None:
+    ran = lra_here("doctor", "--store", "closed/store")
+    assert ran.returncode == 2
+    assert "problem: the store 'closed/store' cannot be written; mend its perm" in ran.stdout
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU that the driver shows, hidden from torch; torch says that it can use one."""
+    card = {"name": "GPU model 0", "memory_bytes": 2**30, "driver": "570.12"}
+    monkeypatch.setattr(host, "gpus", lambda: [card])
+    monkeypatch.setattr(host, "library", lambda name: "2.13.0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+
+def test_a_gpu_that_torch_cannot_use_is_to_be_mended(gpu: None, lra_here) -> None:
+    ran = lra_here("doctor")
+    assert ran.returncode == 2 and "all well" not in ran.stdout
+    (line,) = (line for line in ran.stdout.splitlines() if line.startswith("problem: "))
+    why = line.removeprefix("problem: the GPU cannot be used: ").partition("; ")[0]
+    assert "CUDA" in why or "NVIDIA" in why
+    assert line.endswith("or run with --device cpu")
+
+
+def test_a_gpu_that_computes_is_well(gpu: None, lra_here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "TRIAL", "print('4.0')")
+    ran = lra_here("doctor")
+    assert ran.returncode == 0 and "all well" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("trial", "why"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", "exit code -9"),
+        ("import warnings; warnings.warn('old'); raise SystemExit('no kernel')", "no kernel"),
+        ("import time; time.sleep(60)", "no answer in 1 s"),
+    ],
+)
+def test_however_a_gpu_fails_it_is_a_line(
+    trial: str, why: str, gpu: None, lra_here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "TRIAL", trial)
+    monkeypatch.setattr(doctor, "PATIENCE", 1 if "sleep" in trial else 60)
+    assert f"the GPU cannot be used: {why}; update its driver" in lra_here("doctor").stdout
+
+
+def test_a_gpu_beside_a_torch_for_cpus_is_a_note_and_no_fault(
+    gpu: None, lra_here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("nothing to try")
+
+    monkeypatch.setattr(host, "library", lambda name: "2.13.0+cpu")
+    monkeypatch.setattr(subprocess, "run", refuse)
+    ran = lra_here("doctor")
+    assert ran.returncode == 0
+    assert "note: this build of torch is for CPUs alone" in ran.stdout

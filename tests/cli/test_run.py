@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from lra.cli import carry_out
 from lra.cli.data import varied
 from lra.core.cells import EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
@@ -62,6 +63,54 @@ def test_dry_run_writes_nothing(lra, tmp_path: Path) -> None:
     assert ran.returncode == 0
     assert ["due", "linear", "listops"] in [line.split()[1:] for line in ran.stdout.splitlines()]
     assert not (tmp_path / "results").exists()
+
+
+def test_a_dry_run_for_scripts(finished, lra_here, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    shutil.copytree(finished.store, store.path)
+    trained = next(r for r in store.records() if isinstance(r.cell, QualityCell))
+    (store.path / f"{trained.id}.json").unlink()
+    ran = lra_here("run", "--impl", "linear", *TINY, "--store", "store", "--dry-run", "--json")
+    assert ran.returncode == 0
+    cells = json.loads(ran.stdout)
+    assert len(cells) == 5 and all(set(c) == {"id", "state", "label", "seconds"} for c in cells)
+    due = [cell for cell in cells if cell["state"] == "due"]
+    assert [(cell["id"], cell["label"]) for cell in due] == [(trained.id, "linear listops")]
+    assert {cell["state"] for cell in cells} == {"due", "done"}
+    assert ran.stderr.startswith("1 cell due")
+
+
+@pytest.mark.parametrize(("flags", "told"), [((), "35 min"), (("--jobs", "1"), "50 min")])
+def test_the_estimate_is_of_as_many_cells_side_by_side(
+    flags: tuple[str, ...], told: str, lra_here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two cells that run beside others, and three timings that do not, of ten minutes each."""
+    monkeypatch.setattr(carry_out, "_slots", lambda jobs: 4)
+    monkeypatch.setattr(
+        carry_out, "_expected", lambda missing, store: {job.cell.id: 600.0 for job in missing}
+    )
+    ran = lra_here("run", "--impl", "linear", *TINY, "--dry-run", *flags)
+    assert f"5 cells due, about {told} by earlier records" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--task", "listops"),
+        ("--data", "text=hub:some/reviews"),
+        ("--scale", "mini"),
+        ("--rules", "lra2021"),
+        ("--seeds", "3"),
+        ("--baselines",),
+    ],
+    ids=lambda flags: flags[0],
+)
+def test_a_flag_of_trainings_is_refused_where_nothing_is_trained(
+    flags: tuple[str, ...], lra_here
+) -> None:
+    ran = lra_here("run", "--impl", "performer", "--suite", "timing", *flags, "--dry-run")
+    assert ran.returncode == 2
+    assert ran.stderr == f"lra: suite 'timing' trains nothing; leave {flags[0]} out\n"
 
 
 def test_settings_reach_the_record(lra) -> None:
@@ -258,6 +307,18 @@ def test_a_rerun_out_of_budget_leaves_cells_with_records(
     assert ran.returncode == 0, ran.stderr
     assert "5 cells left" in ran.stdout
     assert "without a record" not in ran.stderr
+
+
+def test_cells_left_are_told_to_scripts_too(finished, lra_here, tmp_path: Path) -> None:
+    shutil.copytree(finished.store, tmp_path / "store")
+    asked = ("run", "--impl", "linear", *TINY, "--task", "listops", "--store", "store", "--json")
+    ran = lra_here(*asked, "--set", "training.steps=20", "--budget", "0.1s")
+    assert ran.returncode == 0, ran.stderr
+    assert "1 cell left; run the same command again to continue" in ran.stderr
+    *done, left = json.loads(ran.stdout)
+    assert {record["status"] for record in done} == {"ok"} and len(done) == 4
+    assert left["status"] == "left" and left["cell"]["training"]["steps"] == 20
+    assert "left" not in lra_here(*asked).stdout
 
 
 def test_a_run_cut_before_its_first_record_says_only_that_cells_are_left(lra_here) -> None:

@@ -11,6 +11,7 @@ from lra.cli import axes
 from lra.core.cells import EfficiencyCell, ErrorCell
 from lra.core.errors import UsageError
 from lra.core.records import Failure
+from lra.engine import pool
 from lra.store import Store
 
 SMALL = ("--heads", "2", "--head-width", "8", "--store", "store")
@@ -127,6 +128,8 @@ def test_replicates_come_in_rounds(lra) -> None:
         (("--impl", "linear", "--length", "512..256"), "the smaller first"),
         (("--impl", "linear", "--length", "long"), "--length 'long' is no number"),
         (("--impl", "linear", "--batch", ","), "--batch ',' names nothing"),
+        (("--impl", "linear", "--mode", "forward,decode", "--level", "model"), "leave that mode"),
+        (("--impl", "linear", "--mode", "*", "--execution", "compiled"), "measured eagerly"),
         (("--impl", "linear", "--mode", "trian"), "unknown mode 'trian'; did you mean 'train'?"),
         (("--impl", "linear", "--dtype", "float8"), "unknown dtype 'float8'"),
         (("--impl", "linear", "--suite", "quality.toml"), "measures neither time nor errors"),
@@ -161,6 +164,19 @@ def test_numbers_are_read_once_each_and_ranges_double() -> None:
     assert axes.choices(["*"], "mode", ("forward", "train")) == ("forward", "train")
     with pytest.raises(UsageError, match="smaller first"):
         axes.numbers([f"1..{axes.MOST + 1}"], "length", "")
+
+
+@pytest.mark.parametrize(("flags", "told"), [((), "1800 s"), (("--timeout", "2h"), "7200 s")])
+def test_no_cell_of_a_sweep_goes_on_for_ever(
+    flags: tuple[str, ...], told: str, lra_here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, timeout: float, **__: object) -> None:
+        raise UsageError(f"at most {timeout:g} s")
+
+    monkeypatch.setattr(pool, "Pool", refuse)
+    ran = lra_here("sweep", "--impl", "identity", *SMALL, *flags)
+    assert f"lra: at most {told}\n" in ran.stderr
+    assert "[default: 30m]" in lra_here("sweep", "--help").stdout
 
 
 def test_what_was_left_out_is_due_without_pruning(lra_here, tmp_path: Path) -> None:

@@ -67,6 +67,26 @@ def test_a_mistake_is_one_line_and_exit_2(mistake: str, lra) -> None:
     assert len(ran.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", "--store", "closed/store"),
+        ("run", "--impl", "full", "--dry-run", "--store", "closed/store"),
+        ("run", "--impl", "full", "--dry-run", "--suite", "closed/mine.toml"),
+        ("run", "--impl", "full", "--dry-run", "--scale", "closed/mine.toml"),
+        ("run", "--impl", "full", "--dry-run", "--data", "text=closed/reviews"),
+    ],
+    ids=lambda arguments: arguments[-1],
+)
+def test_what_one_may_not_look_into_is_one_line(
+    arguments: tuple[str, ...], closed: Path, lra_here
+) -> None:
+    ran = lra_here(*arguments)
+    assert ran.returncode == USAGE
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("lra: ") and "closed/" in line and "permission" in line
+
+
 def test_a_broken_suite_file_names_its_key(lra, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('title = "mine"\nqualities = []\n')
     ran = lra("run", "--impl", "full", "--suite", "mine.toml")

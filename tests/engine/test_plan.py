@@ -204,7 +204,7 @@ def test_a_model_has_the_scales_sizes_and_settings_and_decoding_is_causal(spec: 
     assert len(whole) == 2 * 2, "two directions and two batches"
     assert {cell.mechanism.config["features"] for cell in whole} == {16}
     assert {cell.direction for cell in ours if cell.mode == "decode"} == {"causal"}
-    block = msgspec.structs.replace(block, modes=("decode",), levels=("model",))
+    block = msgspec.structs.replace(block, modes=("train", "decode"), levels=("model",))
     suite = msgspec.structs.replace(suite, efficiency=(block,))
     with pytest.raises(UsageError, match="level layer"):
         plan(changed(spec, suite=suite))

@@ -8,6 +8,7 @@ import pytest
 import torch
 from cells import toy_cell
 
+from attention_impls.baseline.identity import Identity
 from attention_impls.contract import Context
 from attention_impls.dense.sdpa import Sdpa
 from attention_impls.kernel.linear import Linear
@@ -48,6 +49,25 @@ def test_the_error_is_that_of_the_step() -> None:
 
     layer = build_layer(cell(), Forgetful, Forgetful.Config())
     assert prepare_decode(cell(), layer, CPU).error > 0.01
+
+
+def test_an_error_that_is_no_number_is_none_with_the_reason() -> None:
+    class Broken(Sdpa):
+        def forward(self, x_BND, context: Context, **rest: Any) -> Any:  # type: ignore[no-untyped-def]
+            if x_BND.shape[1] == 1:
+                x_BND = x_BND * float("nan")
+            return super().forward(x_BND, context, **rest)
+
+    found = prepare_decode(cell(), build_layer(cell(), Broken, Broken.Config()), CPU).metrics()
+    assert found["decode_error"].value is None
+    assert found["decode_error"].why_null == "it is nan"
+
+
+def test_a_step_has_to_move_the_state_and_the_parameters_that_it_reads() -> None:
+    layer = build_layer(cell(), Identity, Identity.Config())
+    decoding = prepare_decode(cell(), layer, CPU)
+    # Values and outputs, 8 x 8 with biases each, in float32; it drops its queries and keys.
+    assert decoding.parameter_bytes == 2 * 4 * (8 * 8 + 8)
 
 
 def test_a_cache_grows_with_the_context_and_a_sum_does_not() -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lra.measure.energy import measure_energy
-from lra.measure.nvml import board, throttle_words
+from lra.measure.energy import CounterError, measure_energy
+from lra.measure.nvml import board
 
 
 class Device:
     """Idles at 50 W, computes at 300 W; a call takes 10 ms. The counter moves every 100 ms."""
 
-    def __init__(self, *, others: bool = False, dead: bool = False) -> None:
+    def __init__(
+        self, *, others: tuple[bool, bool] = (False, False), dead: bool = False, fails: int = 0
+    ) -> None:
         self.time, self.energy, self.calls, self.waits = 100.0, 7e5, 0, 0
-        self.others, self.dead = others, dead
+        self.others, self.dead = list(others), dead
+        self.questions, self.fails = 0, fails
 
     def pass_time(self, seconds: float, watts: float) -> None:
         self.time += seconds
@@ -28,10 +31,17 @@ class Device:
         self.waits += 1
 
     def joules(self) -> float:
+        self.answer()
         return 0.0 if self.dead else self.energy
 
     def shared(self) -> bool:
-        return self.others
+        self.answer()
+        return self.others.pop(0)
+
+    def answer(self) -> None:
+        self.questions += 1
+        if self.questions == self.fails:
+            raise CounterError("the driver says no")
 
     def measured(self):  # type: ignore[no-untyped-def]
         return measure_energy(
@@ -56,7 +66,12 @@ def test_a_call_and_the_idle_device() -> None:
 
 
 def test_what_cannot_be_trusted_is_none_with_the_reason_never_0() -> None:
-    for device, why in ((Device(others=True), "other processes"), (Device(dead=True), "not move")):
+    held = "other processes hold the device too"
+    for device, why in (
+        (Device(others=(True, False)), held),
+        (Device(others=(False, True)), held),
+        (Device(dead=True), "not move"),
+    ):
         energy = device.measured()["energy"]
         assert energy.value is None and why in str(energy.why_null)
     missing = measure_energy(lambda: None, "no counter", synchronize=lambda: None)
@@ -65,25 +80,39 @@ def test_what_cannot_be_trusted_is_none_with_the_reason_never_0() -> None:
     assert missing["energy_seconds"].why_null == "no counter"
 
 
-def test_a_cpu_has_no_board() -> None:
-    assert "CPU" in str(board(torch.device("cpu")))
+@pytest.mark.parametrize("question", range(1, 7))
+def test_a_counter_that_fails_at_any_time_is_a_reason_and_no_error(question: int) -> None:
+    found = Device(fails=question).measured()
+    assert {metric.value for metric in found.values()} == {None}
+    assert {metric.why_null for metric in found.values()} == {"the driver says no"}
 
 
-def test_throttling_in_words() -> None:
-    assert throttle_words(0x1) == []
-    assert throttle_words(0x4 | 0x20) == ["power cap", "temperature"]
+def test_a_device_that_others_hold_is_not_made_to_work_for_nothing() -> None:
+    device = Device(others=(True, True))
+    device.measured()
+    assert device.calls == 0
 
 
 @pytest.mark.gpu
 def test_a_real_board_tells_its_energy_and_clocks() -> None:
     device = torch.device("cuda")
     found = board(device)
-    if isinstance(found, str):
-        pytest.skip(found)
+    assert not isinstance(found, str), found
+    assert found.state()["sm_mhz"] > 0
+    try:
+        alone = not found.shared()
+        found.joules()
+    except CounterError as error:
+        pytest.skip(str(error))
     x = torch.randn(4096, 4096, device=device)
     measured = measure_energy(
         lambda: x @ x, found, synchronize=lambda: torch.cuda.synchronize(device)
     )
-    energy = measured["energy"]
-    assert energy.why_null is not None or (energy.value is not None and energy.value > 0.0)
-    assert found.state()["sm_mhz"] > 0
+    energy, each = measured["energy"], measured["energy_seconds"].value
+    if not alone:
+        assert energy.value is None and energy.why_null == "other processes hold the device too"
+        return
+    # No board takes less than it does idle, or more than 2 kW.
+    assert energy.value is not None and each is not None, energy.why_null
+    idle = measured["idle_power"].value
+    assert idle is not None and 1.0 < 0.8 * idle < energy.value / each < 2000.0

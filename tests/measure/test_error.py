@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from cells import TOY
+from torch import nn
 
 from attention_impls.contract import Context, Dims, Layer, MechanismConfig
 from attention_impls.dense.grouped_query import GroupedQuery
@@ -102,6 +103,29 @@ def test_performer_falls_with_features_at_the_rate_it_declares_and_grows_with_th
     assert slope == pytest.approx(rate, abs=0.15)
     assert all(many[name] < few[name] for name in NAMES)
     assert off(32, 1.0)["output_error"] > 2 * few["output_error"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_what_layers_share_is_the_layers_own(dtype: str) -> None:
+    class Scaled(Sdpa):
+        @classmethod
+        def build_shared(cls, dims: Dims, config: MechanismConfig) -> nn.Module:
+            return nn.Linear(3, 1, bias=False)
+
+        def __init__(self, *arguments: Any, shared: nn.Module, **rest: Any) -> None:
+            super().__init__(*arguments, shared=shared, **rest)
+            # Kept out of the layer's own parameters: the model counts it.
+            self.table = [shared]
+
+        def attend(self, *arguments: Any, **extra: Any) -> Any:
+            out, state = super().attend(*arguments, **extra)
+            assert not self.table[0].training
+            # Refuses a type that is not its own.
+            return torch.mm(self.table[0].weight, out.new_ones(3, 1)) * out, state
+
+    wanted = cell(dtype=dtype)
+    alone = measure_error(wanted, Sdpa, Sdpa.Config()).parameters
+    assert measure_error(wanted, Scaled, Scaled.Config()).parameters == alone + 3
 
 
 def test_seeds_draw_inputs_and_features() -> None:

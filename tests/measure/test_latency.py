@@ -71,6 +71,26 @@ def test_what_runs_between_calls_is_not_timed(between: float) -> None:
     assert set(found.seconds) == {0.001}
 
 
+def test_between_blocks_of_samples_one_may_look_off_the_clock() -> None:
+    clock, calls, seen = Clock(), [0], list[int]()
+    spend = clock.call(repeat(0.001))
+
+    def call() -> None:
+        calls[0] += 1
+        spend()
+
+    def look() -> None:
+        seen.append(calls[0])
+        clock.now += 10**9
+
+    found = measure_latency(
+        call, HostStopwatch(clock=clock), seconds=9.0, after_block=look, now=clock.seconds
+    )
+    assert set(found.seconds) == {0.001}
+    # Never while it warms up; then after each of two blocks, when nothing new would come.
+    assert seen == [found.warmup_calls + FLOOR, found.warmup_calls + 2 * FLOOR]
+
+
 @pytest.mark.parametrize(("duration", "least"), [(0.001, FLOOR), (0.9, FLOOR), (1.1, FLOOR_SLOW)])
 def test_the_floor_on_the_count_holds_without_any_time(duration: float, least: int) -> None:
     assert len(measure(repeat(duration), seconds=0.0).seconds) == least
@@ -167,6 +187,20 @@ def test_the_flush_is_outside_the_events_and_a_block_synchronises_once() -> None
     assert found == [0.002] * 3
     once = ["between", "flush", "event", "call", "event"]
     assert device.done == [*once * 3, "synchronize"]
+
+
+def test_the_hosts_clock_finds_the_cache_as_empty_and_times_neither_flush_nor_its_end() -> None:
+    device = FakeDevice()
+    watch = DeviceStopwatch(
+        flush=device.work("flush", 100.0),
+        event=device.event,
+        synchronize=device.work("synchronize", 0.5),
+    ).on_host()
+    watch._clock = lambda: round(device.now * 1e6)
+    found = watch.time(device.work("call", 2.0), 2, between=device.work("between", 50.0))
+    assert found == [0.0025] * 2
+    assert device.done == ["between", "flush", "synchronize", "call", "synchronize"] * 2
+    assert watch.name == "perf_counter_ns, synchronised, L2 flushed outside"
 
 
 def test_a_real_call_takes_about_its_time() -> None:

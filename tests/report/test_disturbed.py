@@ -6,7 +6,7 @@ import msgspec
 
 from lra.core.records import Metric, Record
 from lra.report.answer import answer
-from lra.report.disturbed import disturbed
+from lra.report.disturbed import SIGNS, disturbed
 from lra.report.efficiency import efficiency_tables
 from lra.report.select import join
 
@@ -65,6 +65,18 @@ def test_a_disturbed_time_is_marked_and_never_bold_and_its_memory_counts() -> No
     room = tables.memory["forward"].row("performer", "run")
     assert room is not None and not room.cells[0].text.startswith("!")
     assert any("busy during 1 of 7 timings" in text for text in answer(selection, [], [tables]))
+
+
+def test_a_timing_that_heat_or_power_held_down_is_marked_and_the_signs_say_so() -> None:
+    def with_words(record: Record, *words: str) -> Record:
+        return msgspec.structs.replace(record, method={"throttled_by": list(words)})
+
+    hot = with_words(QUIET[0], "temperature")
+    cool = with_words(QUIET[1])
+    trained = with_words(quality("sdpa", "text"), "temperature")
+    assert disturbed([hot, cool, trained, *QUIET[2:]]) == {hot.id}
+    assert disturbed([with_words(BUSY), *QUIET]) == {BUSY.id}
+    assert "1.5" in SIGNS and "heat or power" in SIGNS
 
 
 def test_only_timings_that_have_a_time_are_counted() -> None:

@@ -1,0 +1,31 @@
+"""The layer that a cell measures: built with what it shares, and owning it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from attention_impls.contract import Dims, Layer, MechanismConfig
+
+
+def build(mechanism: type[Layer], dims: Dims, config: MechanismConfig, *, seed: int = 0) -> Layer:
+    """Return a layer on the CPU, in float32; the seed draws all that is random in it.
+
+    What layers of a model share is its submodule: moved, cast, counted and cleared with it, once,
+    as a model does.
+    """
+    torch.manual_seed(seed)
+    shared: nn.Module | None = mechanism.build_shared(dims, config)
+    layer = mechanism(dims, config, shared=shared, seed=seed)
+    if shared is not None:
+        layer.add_module("shared_by_all", shared)
+    return layer
+
+
+def used(layer: Layer) -> Iterator[nn.Parameter]:
+    """Yield the parameters that a call reads: all but those that the layer declares unused."""
+    for name, parameter in layer.named_parameters():
+        if not name.startswith(layer.unused):
+            yield parameter
