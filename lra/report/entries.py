@@ -144,10 +144,9 @@ def _expected(cell: MeasuredCell) -> dict[str, Metric]:
         return {"majority": share, "bag_of_tokens": share}
     if isinstance(cell, ErrorCell):
         return dict.fromkeys(ERRORS, Metric(value=None, unit="ratio"))
-    return {
-        "latency": Metric(value=None, unit="s"),
-        PEAK_MEMORY[cell.device]: Metric(value=None, unit="B"),
-    }
+    seconds, size = Metric(value=None, unit="s"), Metric(value=None, unit="B")
+    of_decoding = {"prefill": seconds, "state_bytes": size} if cell.mode == "decode" else {}
+    return {"latency": seconds, PEAK_MEMORY[cell.device]: size, **of_decoding}
 
 
 def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lra.core.records import Record
@@ -75,6 +77,24 @@ def test_decoding_has_prompt_and_state_and_how_exact_it_is() -> None:
     (sentence,) = tables.exactness
     assert "4e-07" in sentence and "(linear after 1024 positions)" in sentence
     assert tables.latency["decode"].title == "Time of a decoding step, in µs"
+
+
+def test_a_decoding_cell_that_failed_says_how_in_every_table_of_decoding() -> None:
+    def decoded(name: str, length: int, **fields: Any) -> Record:
+        made = efficiency(name, length, "decode", 1e-4, direction="causal", **fields)
+        return made if fields else with_metrics(made, prefill=0.02, state_bytes=1e3 * length)
+
+    tables = _tables(
+        *(decoded(name, n) for name in ("linear", "sdpa") for n in (512, 1024)),
+        decoded("linear", 2048),
+        decoded("sdpa", 2048, status="oom"),
+        *(decoded("bigbird", n, status="unsupported") for n in (512, 1024, 2048)),
+    )
+    for table in (tables.prefill["decode"], tables.state["decode"]):
+        cells = {row.label: row.cells for row in table.rows}
+        assert cells["sdpa"][2] == Cell("OOM")
+        assert cells["bigbird"] == (Cell("unsupported"),) * 3
+        assert "n/a: no ratio, for sdpa has no figure at 2048 (OOM)." in table.notes
 
 
 def test_without_decoding_and_without_ceilings_there_is_neither() -> None:
