@@ -232,9 +232,12 @@ def _table(
             for key, own in rows.items()
         ),
         notes=(
+            *_taken(measured, known),
             *(_time_notes(entries, known) if timed else []),
             *(
-                [f"Bold: the fastest but {NO_MIXING}, its quartiles apart from the next one's."]
+                [
+                    f"Bold: the fastest but {NO_MIXING}, its range over processes apart from all others."
+                ]
                 if any(best.values())
                 else []
             ),
@@ -246,13 +249,31 @@ def _table(
     )
 
 
-def _time_notes(entries: Sequence[Entry], known: Costs) -> list[str]:
-    """How many samples, how wide, and whether the machine held still."""
+def _taken(measured: Sequence[Entry], known: Costs) -> list[str]:
+    """Of how many processes and samples figures are, where there are several."""
+    numbers = [cost.processes for cost in known.by_place.values() if cost.value is not None]
+    samples = _span([e.samples for e in measured if e.samples])
     notes = []
-    samples = sorted({e.samples for e in entries if e.metric == "latency" and e.samples})
-    if samples:
-        span = f"{samples[0]} to {samples[-1]}" if len(samples) > 1 else f"{samples[0]}"
-        notes.append(f"{span} samples a figure.")
+    if max(numbers, default=1) > 1:
+        each = f"; {samples} samples in each" if samples else ""
+        notes.append(
+            f"{_span(numbers)} processes a figure: the median of theirs, in no more digits than "
+            f"their range allows{each}."
+        )
+    elif samples:
+        notes.append(f"{samples} samples a figure.")
+    return notes + known.partly_notes()
+
+
+def _span(numbers: Sequence[int]) -> str:
+    """`5 to 500`, `3`; of none an empty text."""
+    low, high = min(numbers, default=0), max(numbers, default=0)
+    return f"{low} to {high}" if low < high else f"{low}" if numbers else ""
+
+
+def _time_notes(entries: Sequence[Entry], known: Costs) -> list[str]:
+    """How wide, and whether the machine held still."""
+    notes = []
     if any(cost.loose for cost in known.by_place.values()):
         notes.append(f"~: the quartiles lie more than {LOOSE:.0%} of the median apart.")
     if any(cost.disturbed for cost in known.by_place.values()):
