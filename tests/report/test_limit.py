@@ -110,4 +110,20 @@ def test_of_replicates_the_median_counts_and_a_busy_one_is_marked() -> None:
     assert table.rows[0].cells[0].value == pytest.approx(0.25)
     failed = efficiency("linear", 512, status="crash", replicate=3)
     (table,) = _tables(ceiling(), timed(0, 0.01), failed).limit
-    assert table.rows[0].cells[0].value == pytest.approx(0.5)
+    (cell,) = table.rows[0].cells
+    assert cell.value == pytest.approx(0.5)
+    assert cell.note == "operations; 1 of 2; crash (SIGSEGV)"
+    assert any(note.startswith("1 of 2: ") for note in table.notes)
+
+
+def test_where_bytes_are_not_known_the_limit_is_of_operations_alone() -> None:
+    def model(**counted: float) -> Record:
+        made = efficiency("linear", 512, "train", level="model", task="text")
+        return with_metrics(made, operations=5e8, **counted)
+
+    (table,) = _tables(ceiling(), model()).limit
+    assert table.rows[0].cells[0].note == "operations alone"
+    assert any(note.startswith("Operations alone: ") for note in table.notes)
+    (table,) = _tables(ceiling(), model(minimum_bytes=9e7)).limit
+    assert table.rows[0].cells[0].note == "bytes"
+    assert not any(note.startswith("Operations alone: ") for note in table.notes)
