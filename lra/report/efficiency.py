@@ -44,6 +44,7 @@ _QUANTITIES = {
 """Title and what is quoted, by metric."""
 _UNITS: dict[str, Unit] = {**dict.fromkeys(TIMES_OF_CALLS, "s"), "energy": "J", NET: "J"}
 """Of metrics other than sizes."""
+_BOLD = f"Bold: the fastest but {NO_MIXING}, its range over processes apart from all others."
 
 
 class EfficiencyTables(msgspec.Struct, frozen=True):
@@ -195,14 +196,30 @@ def _tables(
 
 
 def _exactness(group: Sequence[Entry]) -> tuple[str, ...]:
-    found = [(e.value, e) for e in group if e.metric == "decode_error" and e.value is not None]
-    if not found:
-        return ()
-    worst, entry = max(found, key=lambda pair: pair[0])
-    return (
-        "In the same processes a step was compared with the parallel form: it differs by at most "
-        f"{worst:.0e} of the largest output ({entry.label} after {entry.length} positions).",
-    )
+    """How far a step is from the parallel form at most, and of which steps nothing is known."""
+    tried = [e for e in group if e.metric == "decode_error"]
+    found = [(e.value, e) for e in tried if e.value is not None]
+    lacking: dict[str, set[int]] = {}
+    for e in tried:
+        if e.value is None and e.status == "ok":
+            lacking.setdefault(e.label, set()).add(e.length)
+    told = []
+    if found:
+        worst, entry = max(found, key=lambda pair: pair[0])
+        told.append(
+            "In the same processes a step was compared with the parallel form: it differs by at "
+            f"most {worst:.0e} of the largest output ({entry.label} after {entry.length} "
+            "positions)."
+        )
+    if lacking:
+        parts = [
+            f"{name} after {listing([str(n) for n in sorted(ns)])}" for name, ns in lacking.items()
+        ]
+        told.append(
+            "Of these steps the difference from the parallel form is no finite number: "
+            f"{'; '.join(parts)} positions."
+        )
+    return tuple(told)
 
 
 def _table(
@@ -234,13 +251,7 @@ def _table(
         notes=(
             *_taken(measured, known),
             *(_time_notes(entries, known) if timed else []),
-            *(
-                [
-                    f"Bold: the fastest but {NO_MIXING}, its range over processes apart from all others."
-                ]
-                if any(best.values())
-                else []
-            ),
+            *([_BOLD] if any(best.values()) else []),
             *_missing(entries, known, lengths, metric),
             *([ANCHORS] if timed else []),
             *([BOARD] if metric == "energy" else []),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import msgspec
 import pytest
 
-from lra.core.records import Record
+from lra.core.records import Metric, Record
 from lra.report.efficiency import EfficiencyTables, efficiency_tables
 from lra.report.select import join
 from lra.report.table import Cell
@@ -95,6 +97,23 @@ def test_a_decoding_cell_that_failed_says_how_in_every_table_of_decoding() -> No
         assert cells["sdpa"][2] == Cell("OOM")
         assert cells["bigbird"] == (Cell("unsupported"),) * 3
         assert "n/a: no ratio, for sdpa has no figure at 2048 (OOM)." in table.notes
+
+
+def test_a_step_whose_difference_is_no_number_is_named() -> None:
+    def decoded(name: str, length: int, error: float | None) -> Record:
+        made = efficiency(name, length, "decode", 1e-4, direction="causal")
+        metrics = {**made.metrics, "decode_error": Metric(value=error, unit="ratio")}
+        return msgspec.structs.replace(made, metrics=metrics)
+
+    # A record has null for what is not finite.
+    lost = [decoded("linear", 512, None), decoded("linear", 1024, math.inf)]
+    said = (
+        "Of these steps the difference from the parallel form is no finite number: linear after "
+        "512 and 1024 positions."
+    )
+    assert _tables(*lost).exactness == (said,)
+    first, second = _tables(*lost, decoded("sdpa", 512, 1e-7)).exactness
+    assert "1e-07" in first and second == said
 
 
 def test_without_decoding_and_without_ceilings_there_is_neither() -> None:
