@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from statistics import median
 
@@ -20,7 +22,7 @@ from lra.report.repeatability import RepeatTables, repeatability
 from lra.report.rows import ANCHORS, EXACT, NO_MIXING, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
-from lra.report.words import TIMES, Unit, count, listing, quantity, scale_of
+from lra.report.words import TIMES, Unit, count, differing, flat, listing, quantity, scale_of
 
 _CALLS = {"forward": "forward pass", "train": "training step", "decode": "decoding step"}
 _QUANTITIES = {
@@ -95,9 +97,9 @@ def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
     measured = [e for e in selection.entries if e.kind == "efficiency"]
     groups = [group for _, group in sorted_groups(measured, _key)]
     groups.sort(key=lambda group: all(e.origin == "reference" for e in group))
-    ceilings = Ceilings(selection.ceilings)
+    ceilings, models = Ceilings(selection.ceilings), _models(groups)
     return [
-        _tables(number, group, selection.busy, ceilings)
+        _tables(number, group, models[number - 1], selection.busy, ceilings)
         for number, group in enumerate(groups, start=1)
     ]
 
@@ -110,12 +112,28 @@ def call_words(mode: str) -> str:
 def _key(e: Entry) -> tuple[object, ...]:
     where = (e.device, e.machine, e.threads, e.torch, e.measure_hash)
     sizes = (e.batch, e.heads, e.head_width, e.dtype, e.execution != "eager")
-    return (e.scale, e.level, e.task, e.direction, *sizes, *where)
+    return (e.scale, e.level, e.task, e.direction, *sizes, *where, e.model)
+
+
+def _models(groups: Sequence[Sequence[Entry]]) -> list[str]:
+    """Say of the model of each group in what it differs from others of its task and direction."""
+    firsts = [group[0] for group in groups]
+    alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for place, e in enumerate(firsts):
+        if e.model:
+            alike[e.scale, e.task, e.direction].append(place)
+    told = [""] * len(groups)
+    for places in alike.values():
+        settings = [flat(json.loads(firsts[place].model)) for place in places]
+        for place, text in zip(places, differing(settings), strict=True):
+            told[place] = text
+    return told
 
 
 def _tables(
     number: int,
     group: list[Entry],
+    model: str,
     busy: Collection[tuple[Origin, str]],
     ceilings: Ceilings,
 ) -> EfficiencyTables:
@@ -125,6 +143,7 @@ def _tables(
     what = {"attention": "the attention alone", "model": f"a model of {first.task}"}.get(
         first.level, f"one {first.level}"
     )
+    what += f" with {model}" if model else ""
     where = (first.machine, count(first.threads, "thread"), f"torch {first.torch}")
     asked = (
         what,

@@ -179,8 +179,12 @@ def _question(cell: MeasuredCell) -> Hashable:
     sizes = _sizes(cell)
     if isinstance(cell, ErrorCell):
         return ("error", *sizes, cell.input_scale, cell.length)
-    what = (cell.level, cell.task, cell.execution)
-    return ("efficiency", *what, *sizes, cell.mode, cell.length)
+    return ("efficiency", *_called(cell), *sizes, cell.mode, cell.length)
+
+
+def _called(cell: EfficiencyCell) -> tuple[Hashable, ...]:
+    """What is timed, but for its sizes: a layer, or which model."""
+    return (cell.level, cell.task, cell.execution, value_hash(cell.model))
 
 
 def _sizes(cell: EfficiencyCell | ErrorCell) -> tuple[Hashable, ...]:
@@ -208,7 +212,7 @@ def _lineage(cell: MeasuredCell) -> Hashable:
     """Cells that one figure or one row is made of: they must come from the same sources."""
     if isinstance(cell, EfficiencyCell | ErrorCell):
         place = (cell.machine.name, cell.threads, cell.torch)
-        what = () if isinstance(cell, ErrorCell) else (cell.level, cell.task, cell.execution)
+        what = () if isinstance(cell, ErrorCell) else _called(cell)
         return (type(cell), _variant(cell), place, *what, *_sizes(cell))
     return (_question(cell), _variant(cell))
 

@@ -11,7 +11,7 @@ from lra.report.select import join
 from lra.report.table import Cell, Table, one_line
 from lra.report.words import TIMES
 
-from .sample import GPU, HERE, THERE, efficiency, mechanism
+from .sample import GPU, HERE, MODEL, THERE, efficiency, mechanism
 
 
 def _tables(records: list[Record], reference: list[Record] | None = None) -> list[EfficiencyTables]:
@@ -99,6 +99,22 @@ def test_two_machine_classes_in_one_store_are_two_tables_as_well() -> None:
 )
 def test_other_sizes_and_other_profilers_are_other_tables(change: dict[str, object]) -> None:
     assert len(_tables([efficiency("sdpa", 512), efficiency("linear", 512, **change)])) == 2
+
+
+def test_other_models_are_other_tables_named_by_what_differs() -> None:
+    deep = msgspec.structs.replace(MODEL, layers=8, dropout=0.1)
+    whole = {"level": "model", "task": "text"}
+    records = [efficiency("sdpa", 512, model=model, **whole) for model in (MODEL, deep)]
+    selection = join([*records, efficiency("sdpa", 512)], [])
+    tables = efficiency_tables(selection)
+    named = {
+        "a model of text with dropout=0.0, layers=2",
+        "a model of text with dropout=0.1, layers=8",
+    }
+    assert {one.parts[0] for one in tables} == {"one layer", *named}
+    assert all(one.parts[0] in one.setting for one in tables)
+    (alone,) = efficiency_tables(join(records[:1], []))
+    assert alone.parts[0] == "a model of text"
 
 
 def test_ratios_of_reference_rows_are_to_their_own_run() -> None:
