@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lra.core.cells import EfficiencyCell
+from lra.core.cells import CeilingCell, EfficiencyCell, ShowCell, VerifyCell
 from lra.report.answer_costs import MOST, asked, cost_sentences
 from lra.report.efficiency import EfficiencyTables
 from lra.report.error import ErrorTables, error_sentences, told_scale
@@ -22,6 +22,8 @@ from lra.report.words import NO_VALUE, NOT_RUN, STATUS, apart, count, listing
 
 _FIGURES = 10
 """With more accuracies than this the answer names the best mechanisms instead of each."""
+_OTHERS = {VerifyCell: "check", ShowCell: "picture", CeilingCell: "ceiling"}
+"""What is no measurement of a mechanism."""
 
 
 def answer(
@@ -138,14 +140,21 @@ def _settings(selection: Selection, quality: Sequence[QualityTable]) -> list[str
 
 
 def _not_ok(selection: Selection) -> list[str]:
-    """How many of the run's cells did not end well, by ending."""
+    """How many of the run's cells did not end well, by ending; other kinds by themselves."""
     own = [kept.record for kept in selection.kept if kept.origin == "run"]
-    bad = Counter(record.status for record in own if record.status != "ok")
-    if not bad:
-        return []
-    endings = [f"{number} {STATUS[status]}" for status, number in sorted(bad.items())]
-    verb = "is" if bad.total() == 1 else "are"
-    return [f"{bad.total()} of {count(len(own), 'cell')} {verb} not ok: {listing(endings)}."]
+    kinds = [("cell", own)]
+    for kind, words in _OTHERS.items():
+        kinds.append((words, [r for r in selection.others if isinstance(r.cell, kind)]))
+    sentences = []
+    for words, records in kinds:
+        bad = Counter(record.status for record in records if record.status != "ok")
+        if bad:
+            endings = [f"{number} {STATUS[status]}" for status, number in sorted(bad.items())]
+            verb = "is" if bad.total() == 1 else "are"
+            sentences.append(
+                f"{bad.total()} of {count(len(records), words)} {verb} not ok: {listing(endings)}."
+            )
+    return sentences
 
 
 def _busy(selection: Selection) -> list[str]:

@@ -11,6 +11,7 @@ import msgspec
 from lra.core.cells import (
     BaselineCell,
     CeilingCell,
+    Cell,
     EfficiencyCell,
     ErrorCell,
     MeasuredCell,
@@ -59,6 +60,8 @@ class Selection(msgspec.Struct, frozen=True):
     """Reference records left out because nothing in the run shares their protocol."""
     unlike: tuple[Unlike, ...] = ()
     """Protocols of the run for whose tasks the reference has only other protocols."""
+    others: tuple[Record, ...] = ()
+    """The run's checks, pictures and ceilings, of each the newest."""
 
 
 def join(
@@ -79,6 +82,7 @@ def join(
     ceilings = [r for r in (*reference, *records) if isinstance(r.cell, CeilingCell)]
     checks = [record for record in records if isinstance(record.cell, VerifyCell)]
     shown = [record for record in records if isinstance(record.cell, ShowCell)]
+    rest = [record for record in records if not isinstance(record.cell, MeasuredCell)]
     records = [record for record in records if isinstance(record.cell, MeasuredCell)]
     run = _newest(records)
     own = {(record.id, record.started_at) for record in records}
@@ -117,6 +121,7 @@ def join(
         superseded_reference=len(candidates) - len(other),
         unrelated=len(other) - len(fitting),
         unlike=unlike(_trained(cells), _trained(map(measured, other)), {EXACT, NO_MIXING}),
+        others=tuple(_latest(rest, lambda record: _whatever_sources(record.cell)).values()),
     )
 
 
@@ -151,6 +156,15 @@ def _latest(records: Iterable[Record], key: Callable[[Record], Hashable]) -> dic
     for record in sorted(records, key=lambda r: (r.started_at, r.id)):
         found[key(record)] = record
     return found
+
+
+def _whatever_sources(cell: Cell) -> str:
+    """What a check, a picture or a ceiling is of, whichever version of the sources it tells of."""
+    cell = msgspec.structs.replace(cell, measure_hash="")
+    if isinstance(cell, VerifyCell | ShowCell):
+        bare = msgspec.structs.replace(cell.mechanism, hash="")
+        cell = msgspec.structs.replace(cell, mechanism=bare)
+    return value_hash(cell)
 
 
 def _sources(record: Record) -> tuple[str, str]:
