@@ -124,15 +124,18 @@ def _cheapest(time: _Told, room: _Told, rows: Sequence[Row], what: str) -> list[
     place = max(beside or reached)
     length = int(time.table.columns[place])
     keys = {_key(row): row for row in rows}
-    parts, number, processes = [], 0, 1
-    for told, word in ((time, "fastest"), (room, "least memory")):
-        ranked = told.known.ranked(keys, length)
-        number = max(number, len(ranked))
-        processes = max([processes, *(cost.processes for _, cost in ranked)])
-        least = [keys[key] for key in told.known.least(keys, length)]
-        parts += [f"{word}{_named(told, least, place)}"] if least else []
+    timed, sized = (told.known.ranked(keys, length) for told in (time, room))
+    named = [("fastest", time)]
+    # What has a time and no size may need less than the system can tell.
+    if {key for key, _ in timed} <= {key for key, _ in sized}:
+        named.append(("least memory", room))
+    parts = [
+        f"{word}{_named(told, [keys[key] for key in told.known.least(keys, length)], place)}"
+        for word, told in named
+    ]
+    number = max(len(timed), len(sized))
     where = f"at length {length}"
-    if processes == 1:
+    if all(cost.processes == 1 for _, cost in timed):
         where += " (one process each)"
     if number < len(rows):
         where += f", where {number} of {len(rows)} mechanisms have a figure"

@@ -287,8 +287,8 @@ def _taken(measured: Sequence[Entry], known: Costs) -> list[str]:
     if max(numbers, default=1) > 1:
         each = f"; {samples} samples in each" if samples else ""
         notes.append(
-            f"{_span(numbers)} processes a figure: the median of theirs, in no more digits than "
-            f"their range allows{each}."
+            f"{_span(numbers)} processes a figure: their median, in no more digits than their "
+            f"range allows{each}."
         )
     elif samples:
         notes.append(f"{samples} samples a figure.")

@@ -211,8 +211,8 @@ def test_notes_tell_of_how_many_processes_and_of_whose_samples_figures_are() -> 
     several = _latency([*_timed("a", 512, 0.01, 0.02), *_timed("sdpa", 512, 0.01)])
     assert one_line(_cell(several, "a", "512")).startswith("15 ")
     assert several.notes[0] == (
-        "1 to 2 processes a figure: the median of theirs, in no more digits than their range "
-        "allows; 3 samples in each."
+        "1 to 2 processes a figure: their median, in no more digits than their range allows; 3 "
+        "samples in each."
     )
     assert not any(note.startswith("~") for note in several.notes)
     decoded = efficiency("a", 512, "decode", direction="causal")
