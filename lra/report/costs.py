@@ -160,23 +160,25 @@ def costs(entries: Iterable[Entry], busy: Collection[tuple[Origin, str]] = ()) -
         key: RowKey = (entry.origin, entry.label)
         places.setdefault((key, entry.length), []).append(entry)
         mechanism[key] = entry.mechanism
-    pooled = {
-        place: msgspec.structs.replace(
-            _pooled(found), disturbed=any((entry.origin, entry.record) in busy for entry in found)
-        )
-        for place, found in places.items()
-    }
-    return Costs(pooled, mechanism)
+    return Costs({place: _pooled(found, busy) for place, found in places.items()}, mechanism)
 
 
-def _pooled(found: Sequence[Entry]) -> Cost:
+def _pooled(found: Sequence[Entry], busy: Collection[tuple[Origin, str]]) -> Cost:
     """The figure of one cell with its quartiles; of replicates, their median and range."""
-    values = [entry.value for entry in found if entry.value is not None]
+    known = [entry for entry in found if entry.value is not None]
+    values = [entry.value for entry in known if entry.value is not None]
     words = listing(sorted({entry.word for entry in found if entry.value is None}))
     if not values:
         return Cost(None, word=words)
     low, high = min(values), max(values)
     if len(values) == 1:
-        one = next(entry for entry in found if entry.value is not None)
-        low, high = (values[0] if bound is None else bound for bound in (one.q1, one.q3))
-    return Cost(median(values), low, high, processes=len(values), asked=len(found), others=words)
+        low, high = (values[0] if bound is None else bound for bound in (known[0].q1, known[0].q3))
+    return Cost(
+        median(values),
+        low,
+        high,
+        disturbed=any((entry.origin, entry.record) in busy for entry in known),
+        processes=len(known),
+        asked=len(found),
+        others=words,
+    )
