@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lra.core.cells import EfficiencyCell
+from lra.core.cells import CeilingCell, EfficiencyCell, ShowCell, VerifyCell
+from lra.report.answer_costs import MOST, asked, cost_sentences
 from lra.report.efficiency import EfficiencyTables
 from lra.report.error import ErrorTables, error_sentences, told_scale
 from lra.report.quality import QualityTable
@@ -21,13 +22,8 @@ from lra.report.words import NO_VALUE, NOT_RUN, STATUS, apart, count, listing
 
 _FIGURES = 10
 """With more accuracies than this the answer names the best mechanisms instead of each."""
-_SENTENCES = 3
-"""With more mechanisms than this it names the cheapest instead of each."""
-_STEPS = {
-    "train": "a training step",
-    "forward": "a forward pass",
-    "decode": "a decoding step",
-}
+_OTHERS = {VerifyCell: "check", ShowCell: "picture", CeilingCell: "ceiling"}
+"""What is no measurement of a mechanism."""
 
 
 def answer(
@@ -42,7 +38,7 @@ def answer(
         sentences += _quality(one, selection.unlike, name_scale=len(quality) > 1)
     own = [cost for cost in costs if not cost.reference_only]
     for cost, name in zip(own, apart([cost.parts for cost in own]), strict=True):
-        sentences += _costs(cost, name)
+        sentences += cost_sentences(cost, name, selection.busy)
     sentences += error_sentences(errors)
     sentences += _settings(selection, quality)
     sentences += other_versions(selection.entries)
@@ -51,15 +47,8 @@ def answer(
     return (*sentences, *_not_ok(selection), *_busy(selection))
 
 
-def _subjects(table: Table) -> list[Row]:
-    """The run's mechanisms that are asked about; exact attention, or the floor, if that is all."""
-    own = [row for row in table.rows if row.origin == "run" and row.mechanism]
-    asked = [row for row in own if row.mechanism not in (EXACT, NO_MIXING)]
-    return asked or [row for row in own if row.mechanism == EXACT] or own
-
-
 def _quality(quality: QualityTable, unlike: Sequence[Unlike], *, name_scale: bool) -> list[str]:
-    table, subjects = quality.table, _subjects(quality.table)
+    table, subjects = quality.table, asked(quality.table)
     if len(subjects) * len(quality.columns) > _FIGURES:
         sentences = [_best(quality, subjects)]
     else:
@@ -124,7 +113,7 @@ def _best(quality: QualityTable, subjects: Sequence[Row]) -> str:
     )
     if not ranked:
         return f"{start}; none of them has a {over}."
-    best = [f"{row.label} {_share(row.cells[-1])}" for _, row in ranked[:_SENTENCES]]
+    best = [f"{row.label} {_share(row.cells[-1])}" for _, row in ranked[:MOST]]
     beside = _beside(_anchors(quality.table, ranked[0][1]), -1)
     told = f"{start}. Highest {over}: {listing(best)}{beside}."
     return f"{told}{_unranked(quality, [row for row in subjects if row.cells[-1].value is None])}"
@@ -132,7 +121,7 @@ def _best(quality: QualityTable, subjects: Sequence[Row]) -> str:
 
 def _unranked(quality: QualityTable, rows: Sequence[Row]) -> str:
     """Which mechanisms are not compared, and what they lack; of many only how many they are."""
-    if len(rows) > _SENTENCES:
+    if len(rows) > MOST:
         return f" {len(rows)} of them lack some of these and are not compared."
     needed = quality.averaged or quality.columns
     parts = []
@@ -143,78 +132,29 @@ def _unranked(quality: QualityTable, rows: Sequence[Row]) -> str:
     return f" Not compared: {listing(parts)}." if parts else ""
 
 
-def _costs(costs: EfficiencyTables, name: str) -> list[str]:
-    """`name` tells these tables from those of other settings."""
-    mode = next((mode for mode in _STEPS if mode in costs.latency), None)
-    if mode is None:
-        return []
-    latency, memory = costs.latency[mode], costs.memory[mode]
-    subjects = [row for row in _subjects(latency) if row.mechanism != EXACT]
-    layer = "attention alone" if costs.level == "attention" else costs.level
-    layer += f" ({name})" if name else ""
-    if len(subjects) > _SENTENCES:
-        return _cheapest(latency, memory, subjects, f"{_STEPS[mode]} of the {layer}")
-    return [
-        _cost(row, latency, memory, f"{_STEPS[mode]} of the {row.label} {layer}")
-        for row in subjects
-    ]
-
-
-def _cost(row: Row, latency: Table, memory: Table, what: str) -> str:
-    """`At length 2048 a training step of the performer layer takes 0.41 x the time of sdpa ...`."""
-    reached = [place for place, cell in enumerate(row.cells) if cell.value is not None]
-    if not reached:
-        return f"There is no time of {what} ({row.cells[-1].text})."
-    place = reached[-1]
-    time, symbol = row.cells[place], latency.title.rpartition(" ")[2]
-    start = f"At length {latency.columns[place]} {what} takes"
-    beside = memory.row(row.variant, row.origin)
-    room = beside.cells[place] if beside else Cell("not measured")
-    if time.ratio is None:
-        needs = f" and {room.text} {memory.title.rpartition(' ')[2]}" if room.value else ""
-        return f"{start} {time.text} {symbol}{needs}; {EXACT} has no time there."
-    if room.ratio is not None:
-        return f"{start} {time.note} the time of {EXACT} and {room.note} its memory."
-    needs = f" and {room.text} {memory.title.rpartition(' ')[2]}" if room.value else ""
-    needs = needs or f"; memory {room.text}"
-    return f"{start} {time.note} the time of {EXACT}{needs}."
-
-
-def _cheapest(latency: Table, memory: Table, subjects: Sequence[Row], what: str) -> list[str]:
-    """The fastest and the leanest of many, at the longest length with a ratio."""
-    known = [n for row in subjects for n, cell in enumerate(row.cells) if cell.ratio is not None]
-    if not known:
-        return []
-    place, parts, number = max(known), [], 0
-    for table, word in ((latency, "fastest"), (memory, "least memory")):
-        own = [table.row(row.variant, row.origin) for row in subjects]
-        cells = [(row.cells[place], row.label) for row in own if row]
-        ranked = sorted((cell.ratio, name, cell.note) for cell, name in cells if cell.ratio)
-        number = max(number, len(ranked))
-        if ranked:
-            parts.append(f"{word}: {ranked[0][1]}, {ranked[0][2]} {EXACT}")
-    where = f"at length {latency.columns[place]}"
-    if number < len(subjects):
-        where += f", where {number} of {len(subjects)} mechanisms have a figure"
-    return [f"For {what} {where}, {'; '.join(parts)}."]
-
-
 def _settings(selection: Selection, quality: Sequence[QualityTable]) -> list[str]:
     """Which of the asked mechanisms were trained with other settings than they were timed with."""
-    asked = {row.variant for one in quality for row in _subjects(one.table)}
+    own = {row.variant for one in quality for row in asked(one.table)}
     found = trained_and_timed(selection.entries)
-    return in_words(found, {key for key in found if key[1] in asked}, names_only=True)
+    return in_words(found, {key for key in found if key[1] in own}, names_only=True)
 
 
 def _not_ok(selection: Selection) -> list[str]:
-    """How many of the run's cells did not end well, by ending."""
+    """How many of the run's cells did not end well, by ending; other kinds by themselves."""
     own = [kept.record for kept in selection.kept if kept.origin == "run"]
-    bad = Counter(record.status for record in own if record.status != "ok")
-    if not bad:
-        return []
-    endings = [f"{number} {STATUS[status]}" for status, number in sorted(bad.items())]
-    verb = "is" if bad.total() == 1 else "are"
-    return [f"{bad.total()} of {count(len(own), 'cell')} {verb} not ok: {listing(endings)}."]
+    kinds = [("cell", own)]
+    for kind, words in _OTHERS.items():
+        kinds.append((words, [r for r in selection.others if isinstance(r.cell, kind)]))
+    sentences = []
+    for words, records in kinds:
+        bad = Counter(record.status for record in records if record.status != "ok")
+        if bad:
+            endings = [f"{number} {STATUS[status]}" for status, number in sorted(bad.items())]
+            verb = "is" if bad.total() == 1 else "are"
+            sentences.append(
+                f"{bad.total()} of {count(len(records), words)} {verb} not ok: {listing(endings)}."
+            )
+    return sentences
 
 
 def _busy(selection: Selection) -> list[str]:

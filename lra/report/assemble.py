@@ -9,6 +9,7 @@ from lra.report.answer import answer, summary
 from lra.report.beside import beside_sections
 from lra.report.capabilities import capabilities
 from lra.report.efficiency import EfficiencyTables, efficiency_tables
+from lra.report.endings import not_ok_table
 from lra.report.energy import why_no_energy
 from lra.report.error import ErrorTables, error_tables
 from lra.report.estimate import Assumptions, estimate_tables, no_estimate
@@ -22,7 +23,7 @@ from lra.report.plots_limit import limit_figure
 from lra.report.plots_quality import quality_figure
 from lra.report.plots_tradeoff import tradeoff_figure
 from lra.report.protocol import parameter_table, protocol_table
-from lra.report.provenance import footer, measuring, not_ok_table, provenance_table, subtitle
+from lra.report.provenance import footer, measuring, provenance_table, subtitle
 from lra.report.quality import QualityTable, quality_tables
 from lra.report.select import Selection
 from lra.report.settings import in_words, trained_and_timed
@@ -53,6 +54,8 @@ def assemble(
         alone = _there(
             [capabilities(selection.checks, selection.reference_checks), gallery(selection.shown)]
         )
+        if not_ok_table(selection) is not None:
+            alone = (*alone, *_not_ok(selection))
         told = tuple(text for section in alone for text in section.text) or (EMPTY,)
         return Report(title, "", told, alone, ""), None
     quality, costs = quality_tables(selection), efficiency_tables(selection)

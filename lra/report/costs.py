@@ -13,7 +13,10 @@ from lra.report.table import Cell
 from lra.report.words import NO_VALUE, NOT_RUN, TIMES, figures, listing
 
 LOOSE = 0.1
-"""Quartiles further apart than this share of the median are marked with `~`."""
+"""Quartiles of one process further apart than this share of the median are marked with `~`."""
+CLOSE = 0.1
+"""Figures of one process each within this share of the least are not told apart: its quartiles say
+nothing of the next process."""
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -25,6 +28,12 @@ class Cost(msgspec.Struct, frozen=True):
     word: str = NOT_RUN
     disturbed: bool = False
     """Whether the machine was busy while it was taken."""
+    processes: int = 1
+    """How many replicates have a figure."""
+    asked: int = 1
+    """How many were tried."""
+    others: str = ""
+    """How those without a figure ended; empty where there are none, or no figure at all."""
 
     @property
     def spread(self) -> float:
@@ -33,13 +42,31 @@ class Cost(msgspec.Struct, frozen=True):
 
     @property
     def loose(self) -> bool:
-        """Whether the spread is too wide to trust the second figure."""
-        return self.value is not None and self.spread > LOOSE * self.value
+        """Whether the quartiles are too wide to trust the second figure; a range over replicates
+        says itself, in its digits, what it is worth."""
+        one = self.value is not None and self.processes == 1
+        return one and self.spread > LOOSE * (self.value or 0.0)
 
     @property
     def marks(self) -> str:
         """What stands before the figure."""
         return ("!" if self.disturbed else "") + ("~" if self.loose else "")
+
+    @property
+    def partly(self) -> str:
+        """Of how many replicates it is, and how the others ended: `1 of 3; timeout`."""
+        return f"{self.processes} of {self.asked}; {self.others}" if self.others else ""
+
+    @property
+    def flawed(self) -> bool:
+        """Whether it may not be called the least by itself."""
+        return self.disturbed or bool(self.others)
+
+    def below(self, other: Cost) -> bool:
+        """Whether it is less than another by more than the spread of processes."""
+        if self.processes > 1 and other.processes > 1:
+            return self.high < other.low
+        return (1 + CLOSE) * (self.value or 0.0) < (other.value or 0.0)
 
 
 class Costs(msgspec.Struct, frozen=True):
@@ -61,21 +88,54 @@ class Costs(msgspec.Struct, frozen=True):
         """Return all values, in no order that means anything."""
         return [cost.value for cost in self.by_place.values() if cost.value is not None]
 
+    def partly_notes(self) -> list[str]:
+        """Return the sentence that explains figures of some replicates only, if there are any."""
+        found = [cost for cost in self.by_place.values() if cost.partly]
+        return [
+            f"{one.processes} of {one.asked}: so many of the processes have a figure; then how the "
+            "others ended."
+            for one in found[:1]
+        ]
+
+    def ranked(self, keys: Iterable[RowKey], length: int) -> list[tuple[RowKey, Cost]]:
+        """Return those of the rows that have a figure at a length, the least first."""
+        found = [(key, self.at(key, length)) for key in keys]
+        known = [(cost.value, key, cost) for key, cost in found if cost.value is not None]
+        return [(key, cost) for _, key, cost in sorted(known, key=lambda one: one[:2])]
+
+    def least(self, keys: Iterable[RowKey], length: int) -> list[RowKey]:
+        """Return the row that costs least and those not told apart from it, the least first.
+
+        What was disturbed, or is of some replicates only, never stands alone.
+        """
+        ranked = self.ranked(keys, length)
+        if not ranked:
+            return []
+        (first, cost), *rest = ranked
+        close = [key for key, other in rest if not cost.below(other)]
+        if cost.flawed and not close:
+            close = [key for key, _ in rest[:1]]
+        return [first, *close]
+
     def fastest(self, length: int) -> RowKey | None:
-        """Return the run's cheapest mechanism but the floor, if its quartiles lie apart."""
+        """Return the run's cheapest mechanism but the floor, where replicates tell it apart."""
         main = "run" if any(origin == "run" for origin, _ in self.mechanism) else "reference"
-        ranked = sorted(
-            (cost.value, key, cost)
-            for key, name in self.mechanism.items()
-            if key[0] == main and name != NO_MIXING
-            for cost in [self.at(key, length)]
-            if cost.value is not None
-        )
-        if len(ranked) < 2 or ranked[0][2].high >= ranked[1][2].low:
+        keys = [k for k, name in self.mechanism.items() if k[0] == main and name != NO_MIXING]
+        found = [cost for _, cost in self.ranked(keys, length)]
+        if len(found) < 2 or any(cost.disturbed or cost.processes < 2 for cost in found):
             return None
-        if any(cost.disturbed for _, _, cost in ranked):
-            return None
-        return ranked[0][1]
+        least = self.least(keys, length)
+        return least[0] if len(least) == 1 else None
+
+    def ratio(self, key: RowKey, length: int) -> str:
+        """Return the ratio to exact attention as it is printed; empty where there is none."""
+        cost, exact = self.at(key, length), self.exact(key[0], length)
+        if not cost.value or not exact.value:
+            return ""
+        ratio = cost.value / exact.value
+        spread = ratio * (cost.spread / cost.value + exact.spread / exact.value)
+        busy = "!" if cost.disturbed or exact.disturbed else ""
+        return f"{busy}{figures(ratio, spread)} {TIMES}"
 
     def cell(self, key: RowKey, length: int, size: float, *, strong: bool) -> Cell:
         """Return a place as it is printed, in units of `size`, its ratio to exact attention below.
@@ -86,12 +146,9 @@ class Costs(msgspec.Struct, frozen=True):
         if cost.value is None:
             return Cell(cost.word)
         text = cost.marks + figures(cost.value / size, cost.spread / size)
-        if not exact.value or not cost.value:
-            return Cell(text, NO_VALUE, cost.value, cost.spread, strong=strong)
-        ratio = cost.value / exact.value
-        spread = ratio * (cost.spread / cost.value + exact.spread / exact.value)
-        busy = "!" if cost.disturbed or exact.disturbed else ""
-        note = f"{busy}{figures(ratio, spread)} {TIMES}"
+        told = self.ratio(key, length)
+        ratio = cost.value / exact.value if told and exact.value else None
+        note = "; ".join(part for part in (told or NO_VALUE, cost.partly) if part)
         return Cell(text, note, cost.value, cost.spread, ratio, strong)
 
 
@@ -103,23 +160,25 @@ def costs(entries: Iterable[Entry], busy: Collection[tuple[Origin, str]] = ()) -
         key: RowKey = (entry.origin, entry.label)
         places.setdefault((key, entry.length), []).append(entry)
         mechanism[key] = entry.mechanism
-    pooled = {
-        place: msgspec.structs.replace(
-            _pooled(found), disturbed=any((entry.origin, entry.record) in busy for entry in found)
-        )
-        for place, found in places.items()
-    }
-    return Costs(pooled, mechanism)
+    return Costs({place: _pooled(found, busy) for place, found in places.items()}, mechanism)
 
 
-def _pooled(found: Sequence[Entry]) -> Cost:
+def _pooled(found: Sequence[Entry], busy: Collection[tuple[Origin, str]]) -> Cost:
     """The figure of one cell with its quartiles; of replicates, their median and range."""
-    values = [entry.value for entry in found if entry.value is not None]
+    known = [entry for entry in found if entry.value is not None]
+    values = [entry.value for entry in known if entry.value is not None]
+    words = listing(sorted({entry.word for entry in found if entry.value is None}))
     if not values:
-        words = sorted({entry.word for entry in found})
-        return Cost(None, word=listing(words))
-    if len(values) > 1:
-        return Cost(median(values), min(values), max(values))
-    one = next(entry for entry in found if entry.value is not None)
-    low, high = (values[0] if bound is None else bound for bound in (one.q1, one.q3))
-    return Cost(values[0], low, high)
+        return Cost(None, word=words)
+    low, high = min(values), max(values)
+    if len(values) == 1:
+        low, high = (values[0] if bound is None else bound for bound in (known[0].q1, known[0].q3))
+    return Cost(
+        median(values),
+        low,
+        high,
+        disturbed=any((entry.origin, entry.record) in busy for entry in known),
+        processes=len(known),
+        asked=len(found),
+        others=words,
+    )

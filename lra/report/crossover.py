@@ -49,8 +49,6 @@ def crossover_table(
         theirs = [e for e in group if (e.origin, e.mechanism) == (origin, EXACT)]
         first = min((e.label for e in theirs), default="")
         mine, exact = column.of(own), column.of([e for e in theirs if e.label == first])
-        # What did not end well has no state either, nor an entry that says so.
-        mine = mine or [e for e in own if e.mode == column.mode and e.value is None]
         found = crossover(_costs(mine), _costs(exact), _gone(exact))
         return _Duel(column, mine, exact, found, is_busy([*mine, *exact], column, busy))
 

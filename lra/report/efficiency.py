@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from statistics import median
 
@@ -20,7 +22,7 @@ from lra.report.repeatability import RepeatTables, repeatability
 from lra.report.rows import ANCHORS, EXACT, NO_MIXING, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
-from lra.report.words import TIMES, Unit, count, listing, quantity, scale_of
+from lra.report.words import TIMES, Unit, count, differing, flat, listing, quantity, scale_of
 
 _CALLS = {"forward": "forward pass", "train": "training step", "decode": "decoding step"}
 _QUANTITIES = {
@@ -44,6 +46,7 @@ _QUANTITIES = {
 """Title and what is quoted, by metric."""
 _UNITS: dict[str, Unit] = {**dict.fromkeys(TIMES_OF_CALLS, "s"), "energy": "J", NET: "J"}
 """Of metrics other than sizes."""
+_BOLD = f"Bold: the fastest but {NO_MIXING}, its range over processes apart from all others."
 
 
 class EfficiencyTables(msgspec.Struct, frozen=True):
@@ -94,9 +97,9 @@ def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
     measured = [e for e in selection.entries if e.kind == "efficiency"]
     groups = [group for _, group in sorted_groups(measured, _key)]
     groups.sort(key=lambda group: all(e.origin == "reference" for e in group))
-    ceilings = Ceilings(selection.ceilings)
+    ceilings, models = Ceilings(selection.ceilings), _models(groups)
     return [
-        _tables(number, group, selection.busy, ceilings)
+        _tables(number, group, models[number - 1], selection.busy, ceilings)
         for number, group in enumerate(groups, start=1)
     ]
 
@@ -109,12 +112,28 @@ def call_words(mode: str) -> str:
 def _key(e: Entry) -> tuple[object, ...]:
     where = (e.device, e.machine, e.threads, e.torch, e.measure_hash)
     sizes = (e.batch, e.heads, e.head_width, e.dtype, e.execution != "eager")
-    return (e.scale, e.level, e.task, e.direction, *sizes, *where)
+    return (e.scale, e.level, e.task, e.direction, *sizes, *where, e.model)
+
+
+def _models(groups: Sequence[Sequence[Entry]]) -> list[str]:
+    """Say of the model of each group in what it differs from others of its task and direction."""
+    firsts = [group[0] for group in groups]
+    alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for place, e in enumerate(firsts):
+        if e.model:
+            alike[e.scale, e.task, e.direction].append(place)
+    told = [""] * len(groups)
+    for places in alike.values():
+        settings = [flat(json.loads(firsts[place].model)) for place in places]
+        for place, text in zip(places, differing(settings), strict=True):
+            told[place] = text
+    return told
 
 
 def _tables(
     number: int,
     group: list[Entry],
+    model: str,
     busy: Collection[tuple[Origin, str]],
     ceilings: Ceilings,
 ) -> EfficiencyTables:
@@ -124,6 +143,7 @@ def _tables(
     what = {"attention": "the attention alone", "model": f"a model of {first.task}"}.get(
         first.level, f"one {first.level}"
     )
+    what += f" with {model}" if model else ""
     where = (first.machine, count(first.threads, "thread"), f"torch {first.torch}")
     asked = (
         what,
@@ -195,14 +215,30 @@ def _tables(
 
 
 def _exactness(group: Sequence[Entry]) -> tuple[str, ...]:
-    found = [(e.value, e) for e in group if e.metric == "decode_error" and e.value is not None]
-    if not found:
-        return ()
-    worst, entry = max(found, key=lambda pair: pair[0])
-    return (
-        "In the same processes a step was compared with the parallel form: it differs by at most "
-        f"{worst:.0e} of the largest output ({entry.label} after {entry.length} positions).",
-    )
+    """How far a step is from the parallel form at most, and of which steps nothing is known."""
+    tried = [e for e in group if e.metric == "decode_error"]
+    found = [(e.value, e) for e in tried if e.value is not None]
+    lacking: dict[str, set[int]] = {}
+    for e in tried:
+        if e.value is None and e.status == "ok":
+            lacking.setdefault(e.label, set()).add(e.length)
+    told = []
+    if found:
+        worst, entry = max(found, key=lambda pair: pair[0])
+        told.append(
+            "In the same processes a step was compared with the parallel form: it differs by at "
+            f"most {worst:.0e} of the largest output ({entry.label} after {entry.length} "
+            "positions)."
+        )
+    if lacking:
+        parts = [
+            f"{name} after {listing([str(n) for n in sorted(ns)])}" for name, ns in lacking.items()
+        ]
+        told.append(
+            "Of these steps the difference from the parallel form is no finite number: "
+            f"{'; '.join(parts)} positions."
+        )
+    return tuple(told)
 
 
 def _table(
@@ -232,12 +268,9 @@ def _table(
             for key, own in rows.items()
         ),
         notes=(
+            *_taken(measured, known),
             *(_time_notes(entries, known) if timed else []),
-            *(
-                [f"Bold: the fastest but {NO_MIXING}, its quartiles apart from the next one's."]
-                if any(best.values())
-                else []
-            ),
+            *([_BOLD] if any(best.values()) else []),
             *_missing(entries, known, lengths, metric),
             *([ANCHORS] if timed else []),
             *([BOARD] if metric == "energy" else []),
@@ -246,13 +279,31 @@ def _table(
     )
 
 
-def _time_notes(entries: Sequence[Entry], known: Costs) -> list[str]:
-    """How many samples, how wide, and whether the machine held still."""
+def _taken(measured: Sequence[Entry], known: Costs) -> list[str]:
+    """Of how many processes and samples figures are, where there are several."""
+    numbers = [cost.processes for cost in known.by_place.values() if cost.value is not None]
+    samples = _span([e.samples for e in measured if e.samples])
     notes = []
-    samples = sorted({e.samples for e in entries if e.metric == "latency" and e.samples})
-    if samples:
-        span = f"{samples[0]} to {samples[-1]}" if len(samples) > 1 else f"{samples[0]}"
-        notes.append(f"{span} samples a figure.")
+    if max(numbers, default=1) > 1:
+        each = f"; {samples} samples in each" if samples else ""
+        notes.append(
+            f"{_span(numbers)} processes a figure: their median, in no more digits than their "
+            f"range allows{each}."
+        )
+    elif samples:
+        notes.append(f"{samples} samples a figure.")
+    return notes + known.partly_notes()
+
+
+def _span(numbers: Sequence[int]) -> str:
+    """`5 to 500`, `3`; of none an empty text."""
+    low, high = min(numbers, default=0), max(numbers, default=0)
+    return f"{low} to {high}" if low < high else f"{low}" if numbers else ""
+
+
+def _time_notes(entries: Sequence[Entry], known: Costs) -> list[str]:
+    """How wide, and whether the machine held still."""
+    notes = []
     if any(cost.loose for cost in known.by_place.values()):
         notes.append(f"~: the quartiles lie more than {LOOSE:.0%} of the median apart.")
     if any(cost.disturbed for cost in known.by_place.values()):

@@ -78,6 +78,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     head_width: int | None = None
     dtype: str = ""
     execution: str = ""
+    model: str = ""
+    """Settings of a whole model that was timed, as JSON."""
     input_scale: float | None = None
     device: str = ""
     seed: int | None = None
@@ -144,10 +146,9 @@ def _expected(cell: MeasuredCell) -> dict[str, Metric]:
         return {"majority": share, "bag_of_tokens": share}
     if isinstance(cell, ErrorCell):
         return dict.fromkeys(ERRORS, Metric(value=None, unit="ratio"))
-    return {
-        "latency": Metric(value=None, unit="s"),
-        PEAK_MEMORY[cell.device]: Metric(value=None, unit="B"),
-    }
+    seconds, size = Metric(value=None, unit="s"), Metric(value=None, unit="B")
+    of_decoding = {"prefill": seconds, "state_bytes": size} if cell.mode == "decode" else {}
+    return {"latency": seconds, PEAK_MEMORY[cell.device]: size, **of_decoding}
 
 
 def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:
@@ -255,10 +256,11 @@ def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:
         mode=cell.mode,
         level=cell.level,
         execution=cell.execution,
+        model="" if cell.model is None else config_text(msgspec.to_builtins(cell.model)),
         replicate=cell.replicate,
     )
 
 
 def config_text(config: Mapping[str, Any]) -> str:
-    """Return a mechanism's configuration as JSON with sorted keys."""
+    """Return settings, of a mechanism or a model, as JSON with sorted keys."""
     return msgspec.json.encode(config, order="sorted").decode()

@@ -23,6 +23,9 @@ _ABOVE = (
     "does, a step that reads a part of its state, or what finds its inputs in a cache."
 )
 
+_ALONE = "operations alone"
+_UNKNOWN = "Operations alone: least bytes are not known, as of a whole model."
+
 Place = tuple[str, int, str, str, str]
 """Machine, threads, torch, dtype, device: what a ceiling holds for."""
 
@@ -75,6 +78,7 @@ def limit_table(
         cells = [_cell(known.at(key, n), _least(counted, key, n, rates)) for n in lengths]
         rows.append(row(own, cells))
     product, copy = rates
+    alone = any(cell.note.startswith(_ALONE) for one in rows for cell in one.cells)
     above = any((cell.value or 0.0) > 1.0 for one in rows for cell in one.cells)
     return Table(
         id=id,
@@ -92,6 +96,8 @@ def limit_table(
             "Operations are those of products, convolutions and fused attention, no Fourier "
             "transform and no library's recurrent kernel (not counted); bytes are inputs, "
             "parameters, outputs and gradients once each. Whoever moves more cannot reach 100 %.",
+            *([_UNKNOWN] if alone else []),
+            *known.partly_notes(),
             *([_ABOVE] if above else []),
         ),
     )
@@ -108,7 +114,9 @@ def _least(
     operations = counted.get((key, length, "operations"))
     if not operations:
         return None
-    moved = counted.get((key, length, "minimum_bytes"), 0.0)
+    moved = counted.get((key, length, "minimum_bytes"))
+    if moved is None:
+        return operations / rates[0], _ALONE
     return max((operations / rates[0], "operations"), (moved / rates[1], "bytes"))
 
 
@@ -118,4 +126,5 @@ def _cell(cost: Cost, least: tuple[float, str] | None) -> Cell:
     if least is None:
         return Cell("not counted")
     share = least[0] / cost.value
-    return Cell(("!" if cost.disturbed else "") + figures(100 * share, most=2), least[1], share)
+    note = "; ".join(part for part in (least[1], cost.partly) if part)
+    return Cell(("!" if cost.disturbed else "") + figures(100 * share, most=2), note, share)

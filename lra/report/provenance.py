@@ -1,4 +1,4 @@
-"""Cells that did not end well, and which machine, versions and commit the records come from."""
+"""Which machine, versions and commit the records come from, and how they were measured."""
 
 from __future__ import annotations
 
@@ -10,65 +10,7 @@ from lra.report.entries import Kept
 from lra.report.select import Selection
 from lra.report.table import Cell as Place
 from lra.report.table import Row, Table, sorted_groups
-from lra.report.words import NO_VALUE, TIMES, count, ending, flat, listing, machine_words, visible
-
-
-def not_ok_table(selection: Selection) -> Table | None:
-    """Return all cells that did not end well, with their reasons; None if all did.
-
-    Cells that differ in length or replicate alone, and ended alike, share a row.
-    """
-    alike: dict[tuple[str, ...], list[MeasuredCell]] = {}
-    for kept in selection.kept:
-        record, failure = kept.record, kept.record.failure
-        if record.status != "ok":
-            phase, why = (visible(failure.phase), visible(failure.message)) if failure else ("", "")
-            ended = ending(record.status, failure)
-            key = (kept.origin, kept.label, _asked(kept.cell, _ANY), ended, phase, why)
-            alike.setdefault(key, []).append(kept.cell)
-    if not alike:
-        return None
-    rows = []
-    for (origin, label, _, *texts), cells in alike.items():
-        asked = _asked(cells[0], _lengths(cells))
-        mark = "reference" if origin == "reference" else ""
-        places = tuple(Place(text or NO_VALUE) for text in (asked, *texts))
-        rows.append(Row(label or "simple baselines", places, mark))
-    return Table(
-        id="not-ok",
-        title="How they ended",
-        caption="No figure of theirs is in any table, mean or plot.",
-        corner="mechanism",
-        columns=("cell", "ended as", "phase", "why"),
-        rows=tuple(rows),
-        numeric=False,
-    )
-
-
-_ANY = "any length"
-_LISTED = 4
-"""More lengths than this are a range."""
-
-
-def _asked(cell: MeasuredCell, lengths: str) -> str:
-    """What was asked for, at lengths in words."""
-    if isinstance(cell, EfficiencyCell):
-        return f"{cell.mode} at {lengths}"
-    if isinstance(cell, ErrorCell):
-        return f"error at {lengths}, inputs {TIMES} {cell.input_scale:g}, seed {cell.seed}"
-    seed = "" if isinstance(cell, BaselineCell) else f", seed {cell.seed}"
-    return visible(cell.data.task) + seed
-
-
-def _lengths(cells: Sequence[MeasuredCell]) -> str:
-    """`512 and 1024`, `256 to 4096 (5 lengths, 10 cells)`."""
-    timed = [cell for cell in cells if isinstance(cell, EfficiencyCell | ErrorCell)]
-    lengths = sorted({cell.length for cell in timed})
-    few = len(lengths) <= _LISTED
-    told = listing([str(n) for n in lengths]) if few else f"{lengths[0]} to {lengths[-1]}"
-    counts = [] if few else [f"{len(lengths)} lengths"]
-    counts += [count(len(timed), "cell")] if len(timed) > len(lengths) else []
-    return f"{told} ({', '.join(counts)})" if counts else told
+from lra.report.words import NO_VALUE, count, flat, listing, machine_words, visible
 
 
 def provenance_table(selection: Selection) -> Table:

@@ -11,6 +11,7 @@ import msgspec
 from lra.core.cells import (
     BaselineCell,
     CeilingCell,
+    Cell,
     EfficiencyCell,
     ErrorCell,
     MeasuredCell,
@@ -59,6 +60,8 @@ class Selection(msgspec.Struct, frozen=True):
     """Reference records left out because nothing in the run shares their protocol."""
     unlike: tuple[Unlike, ...] = ()
     """Protocols of the run for whose tasks the reference has only other protocols."""
+    others: tuple[Record, ...] = ()
+    """The run's checks, pictures and ceilings, of each the newest."""
 
 
 def join(
@@ -79,6 +82,7 @@ def join(
     ceilings = [r for r in (*reference, *records) if isinstance(r.cell, CeilingCell)]
     checks = [record for record in records if isinstance(record.cell, VerifyCell)]
     shown = [record for record in records if isinstance(record.cell, ShowCell)]
+    rest = [record for record in records if not isinstance(record.cell, MeasuredCell)]
     records = [record for record in records if isinstance(record.cell, MeasuredCell)]
     run = _newest(records)
     own = {(record.id, record.started_at) for record in records}
@@ -117,6 +121,7 @@ def join(
         superseded_reference=len(candidates) - len(other),
         unrelated=len(other) - len(fitting),
         unlike=unlike(_trained(cells), _trained(map(measured, other)), {EXACT, NO_MIXING}),
+        others=tuple(_latest(rest, lambda record: _whatever_sources(record.cell)).values()),
     )
 
 
@@ -153,6 +158,15 @@ def _latest(records: Iterable[Record], key: Callable[[Record], Hashable]) -> dic
     return found
 
 
+def _whatever_sources(cell: Cell) -> str:
+    """What a check, a picture or a ceiling is of, whichever version of the sources it tells of."""
+    cell = msgspec.structs.replace(cell, measure_hash="")
+    if isinstance(cell, VerifyCell | ShowCell):
+        bare = msgspec.structs.replace(cell.mechanism, hash="")
+        cell = msgspec.structs.replace(cell, mechanism=bare)
+    return value_hash(cell)
+
+
 def _sources(record: Record) -> tuple[str, ...]:
     """Errors hardly depend on the machine, but one mean is of one version of torch."""
     cell = measured(record)
@@ -182,8 +196,12 @@ def _question(cell: MeasuredCell) -> Hashable:
     sizes = _sizes(cell)
     if isinstance(cell, ErrorCell):
         return ("error", *sizes, cell.input_scale, cell.length)
-    what = (cell.level, cell.task, cell.execution)
-    return ("efficiency", *what, *sizes, cell.mode, cell.length)
+    return ("efficiency", *_called(cell), *sizes, cell.mode, cell.length)
+
+
+def _called(cell: EfficiencyCell) -> tuple[Hashable, ...]:
+    """What is timed, but for its sizes: a layer, or which model."""
+    return (cell.level, cell.task, cell.execution, value_hash(cell.model))
 
 
 def _sizes(cell: EfficiencyCell | ErrorCell) -> tuple[Hashable, ...]:
@@ -213,8 +231,7 @@ def _lineage(cell: MeasuredCell) -> Hashable:
         return (type(cell), _variant(cell), *_sizes(cell))
     if isinstance(cell, EfficiencyCell):
         place = (cell.machine.name, cell.threads, cell.torch)
-        what = (cell.level, cell.task, cell.execution)
-        return (type(cell), _variant(cell), place, *what, *_sizes(cell))
+        return (type(cell), _variant(cell), place, *_called(cell), *_sizes(cell))
     return (_question(cell), _variant(cell))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
-from lra.core.records import Record
+from lra.core.records import Metric, Record
 from lra.report.answer import answer, summary
 from lra.report.efficiency import efficiency_tables
 from lra.report.error import error_tables
@@ -78,8 +79,9 @@ def test_many_mechanisms_are_told_by_the_best() -> None:
     assert _answer(records) == (
         "4 mechanisms on 3 tasks. Highest mean accuracy over listops, text and image: b 80.0 %, "
         "c 70.0 % and d 60.0 % (sdpa 90.0 %).",
-        f"For a training step of the layer at length 2048, fastest: d, 0.200 {TIMES} sdpa; "
-        f"least memory: a, 0.500 {TIMES} sdpa.",
+        "For a training step of the layer at length 2048 (one process each), fastest: d, 0.200 "
+        f"{TIMES} sdpa; least memory, not told apart: a, b and c, 0.500, 0.500 and 0.500 {TIMES} "
+        "sdpa, and 1 more.",
     )
 
 
@@ -134,17 +136,92 @@ def test_the_fastest_is_said_to_be_so_only_of_those_that_came_so_far() -> None:
     records = [_timed(name, 0.1, 50e6, length=512) for name in names]
     records += [_timed(name, 0.2, 50e6) for name in ("a", "sdpa")]
     assert _answer(records)[0].startswith(
-        "For a training step of the layer at length 2048, where 1 of 4 mechanisms have a figure, "
-        "fastest:"
+        "For a training step of the layer at length 2048 (one process each), where 1 of 4 "
+        "mechanisms have a figure, fastest: a,"
     )
 
 
-def test_a_mechanism_reached_a_length_with_its_time_alone() -> None:
+def test_where_some_sizes_are_not_known_none_is_called_the_least() -> None:
+    """A size that could not be measured may be smaller than can be told."""
     records = [efficiency(name, 2048, "train", 0.1, None) for name in ("a", "b", "c")]
     records += [_timed(name, 0.2, 50e6) for name in ("d", "sdpa")]
-    assert _answer(records)[0].startswith(
-        "For a training step of the layer at length 2048, fastest: a"
+    assert _answer(records)[0] == (
+        "For a training step of the layer at length 2048 (one process each), fastest, not told "
+        f"apart: a, b and c, 0.50, 0.50 and 0.50 {TIMES} sdpa."
     )
+
+
+def test_without_exact_attention_the_cheapest_are_absolute() -> None:
+    records = [_timed(n, s, 50e6) for n, s in zip("abcd", (4.0, 3.0, 2.0, 1.0), strict=True)]
+    assert _answer(records) == (
+        "For a training step of the layer at length 2048 (one process each), fastest: d, 1.00 s; "
+        "least memory, not told apart: a, b and c, 50.0, 50.0 and 50.0 MB, and 1 more.",
+    )
+
+
+def test_of_exact_attention_alone_its_own_time_is_told() -> None:
+    records = [_timed("sdpa", 0.1, 100e6), _timed("identity", 0.01, 1e6)]
+    assert _answer(records) == (
+        "At length 2048 a training step of the sdpa layer takes 100 ms and 100 MB.",
+    )
+    assert _answer(records[1:]) == (
+        "At length 2048 a training step of the identity layer takes 10.0 ms and 1.00 MB; sdpa has "
+        "no time there.",
+    )
+
+
+def test_a_mode_without_a_time_hides_no_other() -> None:
+    records = [efficiency(name, 512, "train", status="unsupported") for name in "abcd"]
+    assert _answer(records)[0] == (
+        "There is no time of a training step of the layer by any of 4 mechanisms."
+    )
+    (told, _) = _answer([*records, efficiency("a", 512, "forward", 1.0)])
+    assert told.startswith("At length 512 a forward pass of the a layer takes 1.00 s")
+
+
+def _replicates(name: str, *seconds: float, length: int = 2048, **fields: object) -> list[Record]:
+    return [
+        efficiency(name, length, "train", s, 1e6 * ord(name[0]), replicate=n, **fields)  # type: ignore[arg-type]
+        for n, s in enumerate(seconds)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        ((1.3, 1.4, 1.5), f"fastest: a, 0.11 {TIMES} sdpa;"),
+        ((1.15, 1.4, 1.5), f"fastest, not told apart: a and b, 0.11 and 0.14 {TIMES} sdpa;"),
+        # One process says nothing of the next; so near is no win.
+        ((1.2,), f"fastest, not told apart: a and b, 0.11 and 0.120 {TIMES} sdpa;"),
+        ((1.3,), f"fastest: a, 0.11 {TIMES} sdpa;"),
+    ],
+)
+def test_the_fastest_stands_alone_where_processes_tell_it_apart(
+    second: tuple[float, ...], told: str
+) -> None:
+    records = [*_replicates("a", 1.0, 1.1, 1.2), *_replicates("b", *second)]
+    records += [r for name in ("c", "d") for r in _replicates(name, 4.0, 4.0, 4.0)]
+    answered = _answer([*records, *_replicates("sdpa", 10.0, 10.0, 10.0)])[0]
+    assert answered.startswith(f"For a training step of the layer at length 2048, {told}")
+
+
+def test_what_some_replicates_lack_never_wins_alone_and_says_so() -> None:
+    lost = efficiency("a", 2048, "train", status="timeout", replicate=2)
+    records = [*_replicates("a", 1.0, 1.1), lost]
+    records += [r for name in "bcd" for r in _replicates(name, 4.0, 4.0, 4.0)]
+    records += _replicates("sdpa", 10.0, 10.0, 10.0)
+    assert f"fastest, not told apart: a and b, 0.11 and 0.400 {TIMES} sdpa;" in _answer(records)[0]
+    alone = [*records[:3], *records[-3:]]
+    assert _answer(alone)[0].endswith("; 2 of 3 processes have a time (timeout).")
+
+
+def test_what_a_busy_machine_timed_never_wins_alone() -> None:
+    records = [_timed(n, s, 50e6) for n, s in zip("abcd", (4.0, 3.0, 2.0, 1.0), strict=True)]
+    records.append(_timed("sdpa", 5.0, 100e6))
+    slowed = {"control_before": Metric(value=13e-3, unit="s")}
+    records[3] = msgspec.structs.replace(records[3], metrics={**records[3].metrics, **slowed})
+    told = _answer(records)[0]
+    assert f"fastest, not told apart: d and c, !0.200 and 0.40 {TIMES} sdpa;" in told
 
 
 def test_reference_rows_of_other_settings_are_missed_in_a_sentence() -> None:
@@ -215,7 +292,7 @@ def test_the_cheapest_of_many_are_at_the_longest_length_that_has_a_ratio() -> No
     records.append(_timed("sdpa", 5.0, 100e6, length=512))
     records.append(efficiency("sdpa", 1024, "train", status="oom"))
     assert _answer(records)[0].startswith(
-        "For a training step of the layer at length 512, fastest: d, 0.200"
+        "For a training step of the layer at length 512 (one process each), fastest: d, 0.200"
     )
 
 

@@ -217,6 +217,16 @@ def test_busy_timings_are_marked_in_time_and_not_in_memory() -> None:
     assert not _said(records, "memory, train").startswith("!")
 
 
+def test_a_state_that_had_no_memory_counts_as_beaten() -> None:
+    def decoded(name: str, lengths: Sequence[int]) -> list[Record]:
+        found = swept(name, lambda n: 1.0, mode="decode", lengths=lengths)
+        return [with_metrics(one, state_bytes=5e3) for one in found]
+
+    records = [*decoded("a", LENGTHS), *decoded("sdpa", LENGTHS[:-1])]
+    records += ended("sdpa", "oom", 8192, mode="decode")
+    assert _said(records, "state, decode") == "from 8192 (sdpa OOM there)"
+
+
 def test_of_decoding_the_state_is_compared_and_what_has_none_says_why() -> None:
     def decoded(name: str, power: float) -> list[Record]:
         found = swept(name, lambda n: 1.0, mode="decode")

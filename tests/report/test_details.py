@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from lra.core.records import Provenance, Record
+from lra.report.answer import answer
+from lra.report.assemble import assemble
+from lra.report.endings import not_ok_table
 from lra.report.frame import frame
 from lra.report.protocol import parameter_table, protocol_table
-from lra.report.provenance import footer, measuring, not_ok_table, provenance_table
+from lra.report.provenance import footer, measuring, provenance_table
 from lra.report.quality import quality_tables
 from lra.report.select import Selection, join
 from lra.report.table import Table, one_line
 
-from .sample import THERE, TRAINING, efficiency, quality, store
+from .sample import MODEL, THERE, TRAINING, ceiling, efficiency, quality, shown, store
+from .test_capabilities import check
 
 
 def _lines(table: Table) -> list[list[str]]:
@@ -59,6 +64,83 @@ def test_cells_that_differ_in_length_alone_and_ended_alike_share_a_row() -> None
         "forward at 64",
         "train at 32 to 512 (5 lengths, 10 cells)",
     ]
+
+
+def _asked(*records: Record) -> list[str]:
+    table = not_ok_table(join(list(records), []))
+    assert table is not None
+    return sorted(line[1] for line in _lines(table))
+
+
+@pytest.mark.parametrize(
+    ("change", "here", "there"),
+    [
+        ({"batch": 8}, "batch 1", "batch 8"),
+        ({"dtype": "bfloat16"}, "float32", "bfloat16"),
+        ({"heads": 8}, "4 heads of width 64", "8 heads of width 64"),
+        ({"head_width": 32}, "4 heads of width 64", "4 heads of width 32"),
+        ({"direction": "causal"}, "bidirectional", "causal"),
+        ({"execution": "compiled"}, "", "by torch.compile"),
+        ({"scale": "small"}, "scale mini", "scale small"),
+        ({"machine": THERE}, "Example CPU 9000, 2 cores", "Other CPU 1, 8 cores"),
+    ],
+)
+def test_cells_of_other_settings_never_share_a_row_and_say_what_differs(
+    change: dict[str, Any], here: str, there: str
+) -> None:
+    own = [efficiency("b", 512, status="oom"), efficiency("b", 512, status="oom", **change)]
+    beside = ", ".join(part for part in ("forward at 512", here) if part)
+    assert _asked(*own) == sorted([beside, f"forward at 512, {there}"])
+    assert _asked(own[0]) == ["forward at 512"]
+
+
+def test_levels_models_and_trainings_are_told_apart_too() -> None:
+    whole = {"status": "oom", "level": "model", "task": "text"}
+    deep = msgspec.structs.replace(MODEL, layers=8)
+    assert _asked(
+        efficiency("b", 512, status="oom"),
+        efficiency("b", 512, status="oom", level="attention"),
+        efficiency("b", 512, model=MODEL, **whole),
+        efficiency("b", 512, model=deep, **whole),
+    ) == [
+        "forward at 512",
+        "forward of a model of text at 512, layers=2",
+        "forward of a model of text at 512, layers=8",
+        "forward of the attention alone at 512",
+    ]
+    longer = msgspec.structs.replace(TRAINING, steps=600)
+    assert _asked(
+        quality("a", "text", status="oom"),
+        quality("a", "text", status="oom", training=longer),
+        quality("a", "image", status="oom"),
+    ) == ["image, seed 0", "text, seed 0, steps=300", "text, seed 0, steps=600"]
+
+
+def test_checks_pictures_and_ceilings_that_failed_are_listed_and_counted() -> None:
+    limits = msgspec.structs.replace(ceiling(), status="timeout", metrics={})
+    bad = [
+        check("x", "2026", {}, status="error"),
+        check("x", "2025", {}, status="crash", source="older"),
+        shown("y", status="error"),
+        limits,
+    ]
+    records = [quality("a", "text"), check("y", "2026", {"causality": "held"}), *bad]
+    selection = join(records, [ceiling(machine=THERE)])
+    table = not_ok_table(selection)
+    assert table is not None
+    assert [line[:3] for line in _lines(table)] == [
+        ["x", "short check", "error (X)"],
+        ["y", "picture at 16", "error (ValueError)"],
+        ["the machine", "large product and copy in float32", "timeout"],
+    ]
+    told = answer(selection, [], [])
+    assert "1 of 2 checks is not ok: 1 error." in told
+    assert "1 of 1 picture is not ok: 1 error." in told
+    assert "1 of 1 ceiling is not ok: 1 timeout." in told
+    for kept in (records, bad):
+        report, _ = assemble(join(kept, []), "title")
+        (section,) = (one for one in report.sections if one.id == "not-ok")
+        assert len(section.tables) == 1
 
 
 def test_there_is_no_such_table_where_all_ended_well() -> None:

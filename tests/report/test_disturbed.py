@@ -79,6 +79,16 @@ def test_a_timing_that_heat_or_power_held_down_is_marked_and_the_signs_say_so() 
     assert "1.5" in SIGNS and "heat or power" in SIGNS
 
 
+def test_a_busy_process_that_failed_marks_no_figure_of_the_others() -> None:
+    failed = efficiency("performer", 512, replicate=1)
+    failed = msgspec.structs.replace(slowed(failed, 13e-3, 16e-3), status="timeout")
+    selection = join([*QUIET, efficiency("performer", 512), failed], [])
+    assert ("run", failed.id) in selection.busy
+    row = efficiency_tables(selection)[0].latency["forward"].row("performer", "run")
+    assert row is not None and row.cells[0].text == "10.0"
+    assert row.cells[0].note.endswith("1 of 2; timeout")
+
+
 def test_only_timings_that_have_a_time_are_counted() -> None:
     ended = slowed(BUSY, 13e-3, 13e-3)
     cut = msgspec.structs.replace(slowed(ENDED_BUSY, 13e-3, 13e-3), status="timeout")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from lra.core.records import Record
+from lra.core.records import Metric, Record
 from lra.report.efficiency import EfficiencyTables, efficiency_tables
 from lra.report.select import join
-from lra.report.table import Cell, Table
+from lra.report.table import Cell, Table, one_line
 from lra.report.words import TIMES
 
-from .sample import GPU, HERE, THERE, efficiency, mechanism, with_metrics
+from .sample import GPU, HERE, MODEL, THERE, efficiency, mechanism, with_metrics
 
 
 def _tables(records: list[Record], reference: list[Record] | None = None) -> list[EfficiencyTables]:
@@ -100,6 +101,22 @@ def test_other_sizes_and_other_profilers_are_other_tables(change: dict[str, obje
     assert len(_tables([efficiency("sdpa", 512), efficiency("linear", 512, **change)])) == 2
 
 
+def test_other_models_are_other_tables_named_by_what_differs() -> None:
+    deep = msgspec.structs.replace(MODEL, layers=8, dropout=0.1)
+    whole = {"level": "model", "task": "text"}
+    records = [efficiency("sdpa", 512, model=model, **whole) for model in (MODEL, deep)]
+    selection = join([*records, efficiency("sdpa", 512)], [])
+    tables = efficiency_tables(selection)
+    named = {
+        "a model of text with dropout=0.0, layers=2",
+        "a model of text with dropout=0.1, layers=8",
+    }
+    assert {one.parts[0] for one in tables} == {"one layer", *named}
+    assert all(one.parts[0] in one.setting for one in tables)
+    (alone,) = efficiency_tables(join(records[:1], []))
+    assert alone.parts[0] == "a model of text"
+
+
 def test_ratios_of_reference_rows_are_to_their_own_run() -> None:
     old = "2026-11-01T00:00:00Z"
     run = [efficiency("performer", 512, seconds=0.02), efficiency("sdpa", 512, seconds=0.04)]
@@ -140,19 +157,70 @@ def test_replicates_give_their_median() -> None:
     assert _cell(table, "a", "512").spread == pytest.approx(0.02)
 
 
-def test_the_fastest_is_bold_where_quartiles_lie_apart_and_the_floor_never() -> None:
-    table = _latency(
-        [
-            efficiency("identity", 512, seconds=0.001),
-            efficiency("linear", 512, seconds=0.005),
-            efficiency("sdpa", 512, seconds=0.010),
-            efficiency("identity", 1024, seconds=0.001),
-            efficiency("linear", 1024, seconds=0.0100),
-            efficiency("sdpa", 1024, seconds=0.0101),
-        ]
+def _timed(name: str, length: int, *seconds: float) -> list[Record]:
+    return [efficiency(name, length, seconds=s, replicate=n) for n, s in enumerate(seconds)]
+
+
+def _bold(*records: Record) -> list[tuple[str, int]]:
+    table = _latency([*records])
+    assert any(note.startswith("Bold:") for note in table.notes) == any(
+        cell.strong for row in table.rows for cell in row.cells
     )
-    bold = [(r.label, n) for r in table.rows for n, c in enumerate(r.cells) if c.strong]
-    assert bold == [("linear", 0)]
+    return [(r.label, n) for r in table.rows for n, c in enumerate(r.cells) if c.strong]
+
+
+def test_the_fastest_is_bold_where_its_processes_lie_apart_and_the_floor_never() -> None:
+    assert _bold(
+        *_timed("identity", 512, 0.001, 0.001),
+        *_timed("linear", 512, 0.005, 0.006),
+        *_timed("sdpa", 512, 0.010, 0.011),
+        *_timed("identity", 1024, 0.001, 0.001),
+        *_timed("linear", 1024, 0.0100, 0.0102),
+        *_timed("sdpa", 1024, 0.0101, 0.0103),
+    ) == [("linear", 0)]
+
+
+def test_what_is_next_by_its_median_is_not_the_only_one_to_be_apart_from() -> None:
+    near, wide = _timed("sdpa", 512, 0.02, 0.02, 0.02), _timed("wide", 512, 0.004, 0.03, 0.03)
+    assert _bold(*_timed("a", 512, 0.005, 0.005, 0.006), *near) == [("a", 0)]
+    assert _bold(*_timed("a", 512, 0.005, 0.005, 0.006), *near, *wide) == []
+
+
+def test_of_one_process_and_of_some_processes_nothing_is_bold() -> None:
+    slow = _timed("sdpa", 512, 0.1, 0.1)
+    assert _bold(*_timed("a", 512, 0.001, 0.001), *slow) == [("a", 0)]
+    assert _bold(*_timed("a", 512, 0.001), *slow) == []
+    assert _bold(*_timed("a", 512, 0.001, 0.001), *slow[:1]) == []
+    lost = efficiency("a", 512, status="timeout", replicate=2)
+    assert _bold(*_timed("a", 512, 0.001, 0.001), lost, *slow) == []
+
+
+def test_a_figure_of_some_replicates_says_of_how_many_and_how_the_others_ended() -> None:
+    lost = [efficiency("a", 512, status="timeout", replicate=n) for n in (1, 2)]
+    table = _latency([*_timed("a", 512, 0.01), *lost, *_timed("sdpa", 512, 0.02, 0.02, 0.02)])
+    assert one_line(_cell(table, "a", "512")) == f"10.0 (0.500 {TIMES}; 1 of 3; timeout)"
+    assert _cell(table, "a", "512").ratio == pytest.approx(0.5)
+    assert any(note.startswith("1 of 3: so many of the processes") for note in table.notes)
+    whole = _latency([*_timed("a", 512, 0.01), *_timed("sdpa", 512, 0.02)])
+    assert not any(note.startswith("1 of 3") for note in whole.notes)
+
+
+def test_notes_tell_of_how_many_processes_and_of_whose_samples_figures_are() -> None:
+    one = _latency([*_timed("a", 512, 0.01)])
+    assert one.notes[0] == "3 samples a figure."
+    several = _latency([*_timed("a", 512, 0.01, 0.02), *_timed("sdpa", 512, 0.01)])
+    assert one_line(_cell(several, "a", "512")).startswith("15 ")
+    assert several.notes[0] == (
+        "1 to 2 processes a figure: their median, in no more digits than their range allows; 3 "
+        "samples in each."
+    )
+    assert not any(note.startswith("~") for note in several.notes)
+    decoded = efficiency("a", 512, "decode", direction="causal")
+    prompt = Metric(value=0.02, unit="s", samples=(0.02,) * 7)
+    metrics = {**decoded.metrics, "prefill": prompt}
+    (tables,) = _tables([msgspec.structs.replace(decoded, metrics=metrics)])
+    assert "7 samples a figure." in tables.prefill["decode"].notes
+    assert "3 samples a figure." in tables.latency["decode"].notes
 
 
 def test_memory_on_a_cpu_is_resident_and_says_what_was_not_measured() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+import msgspec
 import pytest
 
-from lra.core.records import Record
+from lra.core.records import Metric, Record
 from lra.report.efficiency import EfficiencyTables, efficiency_tables
 from lra.report.select import join
 from lra.report.table import Cell
@@ -77,6 +81,41 @@ def test_decoding_has_prompt_and_state_and_how_exact_it_is() -> None:
     assert tables.latency["decode"].title == "Time of a decoding step, in µs"
 
 
+def test_a_decoding_cell_that_failed_says_how_in_every_table_of_decoding() -> None:
+    def decoded(name: str, length: int, **fields: Any) -> Record:
+        made = efficiency(name, length, "decode", 1e-4, direction="causal", **fields)
+        return made if fields else with_metrics(made, prefill=0.02, state_bytes=1e3 * length)
+
+    tables = _tables(
+        *(decoded(name, n) for name in ("linear", "sdpa") for n in (512, 1024)),
+        decoded("linear", 2048),
+        decoded("sdpa", 2048, status="oom"),
+        *(decoded("bigbird", n, status="unsupported") for n in (512, 1024, 2048)),
+    )
+    for table in (tables.prefill["decode"], tables.state["decode"]):
+        cells = {row.label: row.cells for row in table.rows}
+        assert cells["sdpa"][2] == Cell("OOM")
+        assert cells["bigbird"] == (Cell("unsupported"),) * 3
+        assert "n/a: no ratio, for sdpa has no figure at 2048 (OOM)." in table.notes
+
+
+def test_a_step_whose_difference_is_no_number_is_named() -> None:
+    def decoded(name: str, length: int, error: float | None) -> Record:
+        made = efficiency(name, length, "decode", 1e-4, direction="causal")
+        metrics = {**made.metrics, "decode_error": Metric(value=error, unit="ratio")}
+        return msgspec.structs.replace(made, metrics=metrics)
+
+    # A record has null for what is not finite.
+    lost = [decoded("linear", 512, None), decoded("linear", 1024, math.inf)]
+    said = (
+        "Of these steps the difference from the parallel form is no finite number: linear after "
+        "512 and 1024 positions."
+    )
+    assert _tables(*lost).exactness == (said,)
+    first, second = _tables(*lost, decoded("sdpa", 512, 1e-7)).exactness
+    assert "1e-07" in first and second == said
+
+
 def test_without_decoding_and_without_ceilings_there_is_neither() -> None:
     tables = _tables(efficiency("linear", 512))
     assert tables.limit == () and tables.prefill == tables.state == {} and tables.exactness == ()
@@ -90,4 +129,20 @@ def test_of_replicates_the_median_counts_and_a_busy_one_is_marked() -> None:
     assert table.rows[0].cells[0].value == pytest.approx(0.25)
     failed = efficiency("linear", 512, status="crash", replicate=3)
     (table,) = _tables(ceiling(), timed(0, 0.01), failed).limit
-    assert table.rows[0].cells[0].value == pytest.approx(0.5)
+    (cell,) = table.rows[0].cells
+    assert cell.value == pytest.approx(0.5)
+    assert cell.note == "operations; 1 of 2; crash (SIGSEGV)"
+    assert any(note.startswith("1 of 2: ") for note in table.notes)
+
+
+def test_where_bytes_are_not_known_the_limit_is_of_operations_alone() -> None:
+    def model(**counted: float) -> Record:
+        made = efficiency("linear", 512, "train", level="model", task="text")
+        return with_metrics(made, operations=5e8, **counted)
+
+    (table,) = _tables(ceiling(), model()).limit
+    assert table.rows[0].cells[0].note == "operations alone"
+    assert any(note.startswith("Operations alone: ") for note in table.notes)
+    (table,) = _tables(ceiling(), model(minimum_bytes=9e7)).limit
+    assert table.rows[0].cells[0].note == "bytes"
+    assert not any(note.startswith("Operations alone: ") for note in table.notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 import pytest
 from matplotlib.axes import Axes
@@ -133,3 +134,14 @@ def test_the_figures_stand_in_their_sections() -> None:
     report, _ = assemble(join(records, []), "made up")
     ids = {section.id: [f.id for f in section.figures] for section in report.sections}
     assert ids["crossover"] == ["crossover-1"] and ids["decoding"] == ["decoding-1"]
+
+
+def test_a_state_that_had_no_memory_is_shaded_too() -> None:
+    def decoded(name: str, lengths: Sequence[int]) -> list[Record]:
+        found = swept(name, lambda n: 1.0 * n, mode="decode", lengths=lengths)
+        return [with_metrics(one, state_bytes=5e3) for one in found]
+
+    records = [*decoded("a", LENGTHS), *decoded("sdpa", LENGTHS[:-1])]
+    figure = crossing([*records, *ended("sdpa", "oom", 8192, mode="decode")])
+    # Of the time and of the state.
+    assert texts(figure).count("sdpa OOM") == 2

@@ -10,7 +10,7 @@ import pytest
 from lra.core.records import Record
 from lra.report.select import Selection, join
 
-from .sample import HERE, THERE, TRAINING, baseline, data, efficiency, mechanism, quality
+from .sample import HERE, MODEL, THERE, TRAINING, baseline, data, efficiency, mechanism, quality
 
 NEWER = "2026-11-21T10:00:00Z"
 
@@ -59,11 +59,24 @@ def test_baselines_of_the_same_data_join_without_a_baseline_in_the_run() -> None
         (efficiency("sdpa", 512, heads=8), False),
         (efficiency("sdpa", 512, level="attention"), False),
         (efficiency("sdpa", 512, direction="causal"), False),
+        (efficiency("sdpa", 512, model=MODEL), False),
     ],
 )
 def test_timings_join_only_at_equal_sizes(other: Record, joins: bool) -> None:
     selection = join([efficiency("performer", 512)], [other])
     assert len(selection.kept) == 1 + joins
+
+
+def test_timings_of_other_models_are_no_answers_to_the_same_question() -> None:
+    """`--set model.layers` times another model."""
+    whole = {"level": "model", "task": "text"}
+    deep = msgspec.structs.replace(MODEL, layers=8)
+    records = [
+        efficiency("sdpa", 512, "train", model=MODEL, **whole),
+        efficiency("sdpa", 512, "train", model=deep, measure="e2", started=NEWER, **whole),
+    ]
+    assert len(join(records, []).kept) == 2
+    assert join(records[:1], records[1:]).unrelated == 1
 
 
 def test_the_newest_record_of_a_question_wins_whatever_the_order() -> None:

@@ -1,0 +1,186 @@
+"""Cells that did not end well, with their reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from lra.core.cells import (
+    BaselineCell,
+    CeilingCell,
+    Cell,
+    EfficiencyCell,
+    ErrorCell,
+    MeasuredCell,
+    QualityCell,
+    ShowCell,
+    VerifyCell,
+)
+from lra.core.records import Record
+from lra.report.configs import labelled
+from lra.report.entries import Origin
+from lra.report.select import Selection
+from lra.report.table import Cell as Place
+from lra.report.table import Row, Table
+from lra.report.words import (
+    NO_VALUE,
+    TIMES,
+    apart,
+    count,
+    ending,
+    flat,
+    listing,
+    machine_words,
+    visible,
+)
+
+_SIMPLE = "simple baselines"
+_ANY = "any length"
+_LISTED = 4
+"""More lengths than this are a range."""
+
+
+class _Ended(NamedTuple):
+    origin: Origin
+    label: str
+    record: Record
+
+
+def not_ok_table(selection: Selection) -> Table | None:
+    """Return all cells that did not end well, with their reasons; None if all did.
+
+    Cells that differ in length, replicate or version of the code alone, and ended alike, share a
+    row. A row says of its settings what sets it apart from others of the table.
+    """
+    bad = [
+        *(
+            _Ended(kept.origin, kept.label or "simple baselines", kept.record)
+            for kept in selection.kept
+        ),
+        *_others(selection.others),
+    ]
+    bad = [one for one in bad if one.record.status != "ok"]
+    if not bad:
+        return None
+    alike: dict[tuple[str, ...], list[Cell]] = {}
+    for one, setting in zip(bad, _settings([one.record.cell for one in bad]), strict=True):
+        record, failure = one.record, one.record.failure
+        phase, why = (visible(failure.phase), visible(failure.message)) if failure else ("", "")
+        ended = ending(record.status, failure)
+        key = (one.origin, one.label, _asked(record.cell, _ANY), setting, ended, phase, why)
+        alike.setdefault(key, []).append(record.cell)
+    rows = []
+    for (origin, label, _, setting, *texts), cells in alike.items():
+        asked = ", ".join(part for part in (_asked(cells[0], _lengths(cells)), setting) if part)
+        mark = "reference" if origin == "reference" else ""
+        places = tuple(Place(text or NO_VALUE) for text in (asked, *texts))
+        rows.append(Row(label, places, mark))
+    return Table(
+        id="not-ok",
+        title="How they ended",
+        caption="No figure of theirs is in any table, mean or plot.",
+        corner="mechanism",
+        columns=("cell", "ended as", "phase", "why"),
+        rows=tuple(rows),
+        numeric=False,
+    )
+
+
+def _others(records: Sequence[Record]) -> list[_Ended]:
+    """Checks, pictures and ceilings, with labels."""
+    owned = [r for r in records if isinstance(r.cell, VerifyCell | ShowCell)]
+    names = labelled([r.cell.mechanism for r in owned if isinstance(r.cell, VerifyCell | ShowCell)])
+    limits = [r for r in records if isinstance(r.cell, CeilingCell)]
+    return [
+        *(_Ended("run", label, record) for label, record in zip(names, owned, strict=True)),
+        *(_Ended("run", "the machine", record) for record in limits),
+    ]
+
+
+def _asked(cell: Cell, lengths: str) -> str:
+    """What was asked for, at lengths in words."""
+    if isinstance(cell, EfficiencyCell):
+        of = {"attention": " of the attention alone", "model": f" of a model of {cell.task}"}.get(
+            cell.level, ""
+        )
+        return f"{cell.mode}{of} at {lengths}"
+    if isinstance(cell, ErrorCell):
+        return f"error at {lengths}, inputs {TIMES} {cell.input_scale:g}, seed {cell.seed}"
+    if isinstance(cell, ShowCell):
+        return f"picture at {lengths}"
+    if isinstance(cell, VerifyCell):
+        return f"check of {listing(cell.laws)}" if cell.laws else f"{cell.form} check"
+    if isinstance(cell, CeilingCell):
+        return f"large product and copy in {cell.dtype}"
+    seed = "" if isinstance(cell, BaselineCell) else f", seed {cell.seed}"
+    return visible(cell.data.task) + seed
+
+
+def _settings(cells: Sequence[Cell]) -> list[str]:
+    """What sets each cell apart from others of the table, first by place and scale."""
+    coarse = _apart([(type(cell).__name__,) for cell in cells], [_place(cell) for cell in cells])
+    fine = _apart([_kind(cell) for cell in cells], [_setting(cell) for cell in cells])
+    return [", ".join(filter(None, both)) for both in zip(coarse, fine, strict=True)]
+
+
+def _apart(kinds: Sequence[tuple[str, ...]], settings: Sequence[tuple[str, ...]]) -> list[str]:
+    """What sets each of the settings apart from others of its kind."""
+    distinct: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for kind, setting in zip(kinds, settings, strict=True):
+        own = distinct.setdefault(kind, [])
+        if setting not in own:
+            own.append(setting)
+    names = {kind: dict(zip(own, apart(own), strict=True)) for kind, own in distinct.items()}
+    return [names[kind][setting] for kind, setting in zip(kinds, settings, strict=True)]
+
+
+def _place(cell: Cell) -> tuple[str, ...]:
+    """Where and at which scale a cell was asked for, in words."""
+    scale = [f"scale {cell.scale}"] if isinstance(cell, MeasuredCell) else []
+    device = [] if isinstance(cell, BaselineCell | ShowCell) else [cell.device]
+    machine = (machine_words(cell.machine), count(cell.threads, "thread"), f"torch {cell.torch}")
+    return (*machine, *device, *scale)
+
+
+def _kind(cell: Cell) -> tuple[str, ...]:
+    """Of cells that have this alike the other settings are compared: a scale has its models."""
+    scale = cell.scale if isinstance(cell, MeasuredCell) else ""
+    if isinstance(cell, EfficiencyCell):
+        return (type(cell).__name__, scale, cell.level, cell.task)
+    task = cell.data.task if isinstance(cell, QualityCell | BaselineCell) else ""
+    return (type(cell).__name__, scale, task)
+
+
+def _setting(cell: Cell) -> tuple[str, ...]:
+    """The other settings that a cell was asked for with, in words."""
+    found: list[str] = []
+    if isinstance(cell, EfficiencyCell | ErrorCell):
+        found += [f"batch {cell.batch}", cell.dtype]
+    if isinstance(cell, EfficiencyCell | ErrorCell | ShowCell):
+        found += [cell.direction, f"{count(cell.heads, 'head')} of width {cell.head_width}"]
+    if isinstance(cell, EfficiencyCell):
+        found += ["by torch.compile"] if cell.execution == "compiled" else []
+        found += _fields(cell.model) if cell.model else []
+    if isinstance(cell, QualityCell | BaselineCell):
+        found += [text for text in _fields(cell.data) if not text.startswith("hash=")]
+        found.append(f"data {cell.data.hash[:8]}")
+    if isinstance(cell, QualityCell):
+        found += [f"{cell.track} track", *_fields(cell.model), *_fields(cell.training)]
+    return tuple(found)
+
+
+def _fields(spec: object) -> list[str]:
+    return [f"{key.rpartition('.')[2]}={text}" for key, text in flat(spec).items()]
+
+
+def _lengths(cells: Iterable[Cell]) -> str:
+    """`512 and 1024`, `256 to 4096 (5 lengths, 10 cells)`."""
+    long = [cell for cell in cells if isinstance(cell, EfficiencyCell | ErrorCell | ShowCell)]
+    lengths = sorted({cell.length for cell in long})
+    if not lengths:
+        return ""
+    few = len(lengths) <= _LISTED
+    told = listing([str(n) for n in lengths]) if few else f"{lengths[0]} to {lengths[-1]}"
+    counts = [] if few else [f"{len(lengths)} lengths"]
+    counts += [count(len(long), "cell")] if len(long) > len(lengths) else []
+    return f"{told} ({', '.join(counts)})" if counts else told
