@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 
 from lra.core.peers import Peer
-from lra.report.disturbed import BUSY
+from lra.report.disturbed import SIGNS
 from lra.report.efficiency import EfficiencyTables, call_words
 from lra.report.entries import PEAK_MEMORY, Entry
 from lra.report.pairs import Busy, Pair, Rounds, pairs_of, rounds_of, why_not
@@ -197,8 +197,8 @@ def _notes(pairs: Sequence[Pair]) -> tuple[str, ...]:
         f"the interval. For memory: at most theirs, or within {ROOM:.0%} of the floor's. Within "
         f"{CLOSE:g} of a bar (but of the floor's {ROOM:.0%}), with a bar inside of the interval, "
         "or of one round: undecided (--replicates gives more).",
-        f"At the floor: in some round it cost no more than {NO_MIXING}. Disturbed: a control in "
-        f"one of the processes was more than {BUSY:g} {TIMES} as slow as usual. {APART}",
+        f"At the floor: in some round it cost no more than {NO_MIXING}. Disturbed: in one "
+        f"of the processes, {SIGNS}. {APART}",
         *(f"{ours} and {theirs}: {'; '.join(said)}." for (ours, theirs), said in alike.items()),
         *(f"{name}: {peer.note}." for name, peer in sorted(both.items()) if peer.note),
     )

@@ -1,5 +1,5 @@
 """Timings taken while the machine was busy, told by the control that frames each of them, or while
-heat or power held the clocks of a GPU down, told by its driver."""
+heat or a fault held the clocks of a GPU down, told by its driver."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ BUSY = 1.5
 disturbed one."""
 
 SIGNS = (
-    f"a control more than {BUSY:g} {TIMES} as slow as usual, or clocks held down by heat or power"
+    f"a control more than {BUSY:g} {TIMES} as slow as usual, or a GPU's clocks held down by heat "
+    "or a fault"
 )
 """What tells a disturbed timing, in words."""
+USUAL = "power cap"
+"""A GPU at the cap of its power works as it always does at such a load."""
 
 
 def disturbed(records: Iterable[Record]) -> set[str]:
@@ -33,7 +36,7 @@ def disturbed(records: Iterable[Record]) -> set[str]:
     throttled: set[str] = set()
     for record in records:
         cell = record.cell
-        if isinstance(cell, EfficiencyCell) and record.method.get("throttled_by"):
+        if isinstance(cell, EfficiencyCell) and {*record.method.get("throttled_by", ())} - {USUAL}:
             throttled.add(record.id)
         found = [record.metrics.get(name) for name in ("control_before", "control_after")]
         values = [metric.value for metric in found if metric is not None and metric.value]

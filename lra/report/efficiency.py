@@ -12,7 +12,7 @@ import msgspec
 from lra.report.costs import LOOSE, Costs, costs
 from lra.report.crossover import crossover_table
 from lra.report.derived import derived_columns
-from lra.report.disturbed import BUSY
+from lra.report.disturbed import SIGNS
 from lra.report.energy import BOARD, NET, energies
 from lra.report.entries import PEAK_MEMORY, TIMES_OF_CALLS, Entry, Origin
 from lra.report.growth import growth_table
@@ -22,7 +22,7 @@ from lra.report.repeatability import RepeatTables, repeatability
 from lra.report.rows import ANCHORS, EXACT, NO_MIXING, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
-from lra.report.words import TIMES, Unit, count, differing, flat, listing, quantity, scale_of
+from lra.report.words import Unit, count, differing, flat, listing, quantity, scale_of
 
 _CALLS = {"forward": "forward pass", "train": "training step", "decode": "decoding step"}
 _QUANTITIES = {
@@ -308,8 +308,7 @@ def _time_notes(entries: Sequence[Entry], known: Costs) -> list[str]:
         notes.append(f"~: the quartiles lie more than {LOOSE:.0%} of the median apart.")
     if any(cost.disturbed for cost in known.by_place.values()):
         notes.append(
-            f"!: the machine was busy, a control more than {BUSY:g} {TIMES} as slow as usual, or "
-            "as on the other side of the cell; --rerun disturbed measures these cells again."
+            f"!: the machine was busy, {SIGNS}; --rerun disturbed measures these cells again."
         )
     before, after = (
         {(e.origin, e.record): e.value for e in entries if e.metric == name and e.value}

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import mean
-from typing import Any
 
 import msgspec
 
 from lra.report.configs import in_force, told_apart
 from lra.report.entries import ERRORS, Entry, Origin
-from lra.report.error_scale import ScaleCurve, scale_curves
+from lra.report.error_scale import Laws, ScaleCurve, scale_curves
 from lra.report.rows import EXACT, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table, sorted_groups
@@ -64,7 +63,7 @@ class ErrorTables(msgspec.Struct, frozen=True):
 def error_tables(selection: Selection) -> list[ErrorTables]:
     """Return tables per setting of sizes, with one table for each input scale."""
     measured = [e for e in selection.entries if e.kind == "error"]
-    laws = {kept.record.id: kept.record.method for kept in selection.kept}
+    laws = {(kept.origin, kept.record.id): kept.record.method for kept in selection.kept}
     groups = [group for _, group in sorted_groups(measured, _key)]
     names = apart([[*_parts(group[0]), f"scale {group[0].scale}"] for group in groups])
     return [
@@ -122,9 +121,7 @@ def _parts(first: Entry) -> list[str]:
     return [first.direction, f"batch {first.batch}", heads, f"{first.dtype} on {first.device}"]
 
 
-def _tables(
-    number: int, section: str, group: list[Entry], laws: Mapping[str, Mapping[str, Any]]
-) -> ErrorTables:
+def _tables(number: int, section: str, group: list[Entry], laws: Laws) -> ErrorTables:
     first, longest = group[0], max(e.length for e in group)
     scales = sorted({e.input_scale or 0.0 for e in group})
     by_scale = {s: [e for e in group if (e.input_scale or 0.0) == s] for s in scales}
@@ -157,10 +154,10 @@ def _tables(
     )
 
 
-def _own_keys(group: Sequence[Entry], laws: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+def _own_keys(group: Sequence[Entry], laws: Laws) -> tuple[str, ...]:
     """Which mechanisms stand beside softmax attention over keys that they make themselves."""
-    found = {e.mechanism for e in group if laws.get(e.record, {}).get("exact_keys") == "of its own"}
-    return tuple(sorted(found))
+    told = {e.mechanism: laws.get((e.origin, e.record), {}).get("exact_keys") for e in group}
+    return tuple(sorted(name for name, keys in told.items() if keys == "of its own"))
 
 
 def _table(id: str, scale: float, group: Sequence[Entry], own_keys: Sequence[str]) -> Table:
@@ -245,7 +242,7 @@ def _why(group: Sequence[Entry]) -> list[str]:
     return [f"{name.replace('_', ' ')}: {word} ({why})." for name, word, why in sorted(null)]
 
 
-def _curves(group: Sequence[Entry], laws: Mapping[str, Mapping[str, Any]]) -> list[Curve]:
+def _curves(group: Sequence[Entry], laws: Laws) -> list[Curve]:
     """The curves at one length and input scale: of each mechanism one for each of its settings
     other than the budget, which is whatever whole numbers it was measured at several of."""
     found: dict[tuple[Origin, str, str], list[Entry]] = defaultdict(list)
@@ -271,7 +268,7 @@ def _curves(group: Sequence[Entry], laws: Mapping[str, Mapping[str, Any]]) -> li
         if len(points) > 1:
             rests = [json.loads(r) for o, m, r in found if (o, m) == (origin, mechanism)]
             other = told_apart(rests)[rests.index(json.loads(rest))]
-            methods = [laws.get(e.record, {}) for e in own]
+            methods = [laws.get((e.origin, e.record), {}) for e in own]
             # What else varies beside the budget that a law is of has no part in that law.
             lawful = all(set(budget) == set(m.get("predicted_budget", ())) for m in methods)
             rates = {m.get("predicted_rate") for m in methods} if lawful else {None}

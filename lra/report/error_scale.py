@@ -9,8 +9,11 @@ from typing import Any
 
 import msgspec
 
-from lra.report.entries import Entry
+from lra.report.entries import Entry, Origin
 from lra.report.table import Row
+
+Laws = Mapping[tuple[Origin, str], Mapping[str, Any]]
+"""The method of each record, by its origin and id."""
 
 
 class ScaleCurve(msgspec.Struct, frozen=True):
@@ -27,12 +30,12 @@ class ScaleCurve(msgspec.Struct, frozen=True):
 def scale_curves(
     rows: Sequence[Row],
     group: Sequence[Entry],
-    laws: Mapping[str, Mapping[str, Any]],
+    laws: Laws,
     rounding: float,
 ) -> tuple[ScaleCurve, ...]:
     """Return a curve for the last of each mechanism's `rows`, which stand in the order of budgets.
 
-    `group` are entries of one length, `laws` methods by record. What has a figure at one scale
+    `group` are entries of one length, `laws` the methods. What has a figure at one scale
     alone is no curve, and neither is what only rounds.
     """
     last = {(row.origin, row.mechanism): row for row in rows}
@@ -47,7 +50,7 @@ def scale_curves(
             values = [e.value for e in own if e.value]
             if len(values) == len(own):
                 points.append((scale, mean(values)))
-            said = {laws.get(e.record, {}).get("predicted_error") for e in own}
+            said = {laws.get((e.origin, e.record), {}).get("predicted_error") for e in own}
             (found,) = said if len(said) == 1 else (None,)
             if isinstance(found, float) and found < 1.0:
                 law.append((scale, found))

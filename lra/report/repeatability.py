@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from lra.report.derived import why_none
-from lra.report.disturbed import BUSY
+from lra.report.disturbed import SIGNS
 from lra.report.entries import Entry, Origin
 from lra.report.rows import RowKey, reference_notes, row, shown
 from lra.report.table import Cell, Table
-from lra.report.words import TIMES, between, count, figures, percent
+from lra.report.words import between, count, figures, percent
 from lra.verdict.ratio import Ratio
 from lra.verdict.repeat import LONG, Process, Processes, median_width, to_control
 
@@ -96,10 +96,7 @@ def repeatability(
                 ),
                 notes=(
                     *(
-                        [
-                            f"!: the machine was busy in one of the processes, a control more than "
-                            f"{BUSY:g} {TIMES} as slow as usual."
-                        ]
+                        [f"!: the machine was busy in one of the processes, {SIGNS}."]
                         if any(place.busy for place in places.values())
                         else []
                     ),

@@ -136,12 +136,20 @@ def _of(
     own: Iterable[Record],
 ) -> tuple[Record, ...]:
     """Return committed records of a kind, of the mechanisms wanted that have none of their own."""
-    missing = set(wanted) - {cast(VerifyCell, record.cell).mechanism.name for record in own}
+    known = {_shows(record) for record in own}
     return tuple(
         record
         for record in reference
-        if isinstance(record.cell, kind) and record.cell.mechanism.name in missing
+        if isinstance(record.cell, kind)
+        and record.cell.mechanism.name in wanted
+        and _shows(record) not in known
     )
+
+
+def _shows(record: Record) -> tuple[str, str]:
+    """Mechanism and device of a check, and mechanism of a picture."""
+    cell = cast(VerifyCell | ShowCell, record.cell)
+    return (cell.mechanism.name, getattr(cell, "device", ""))
 
 
 def _newest(records: Iterable[Record]) -> list[Record]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from lra.core import published
 from lra.core.published import Efficiency, Figure
 from lra.report.costs import Cost, costs
-from lra.report.disturbed import BUSY
+from lra.report.disturbed import SIGNS
 from lra.report.efficiency import EfficiencyTables
 from lra.report.entries import PEAK_MEMORY, Entry, Origin
 from lra.report.rows import (
@@ -116,7 +116,7 @@ def _speed(
         notes=(
             *(["First below, of several replicates: Student's interval of 95 %."] * several),
             *(
-                [f"!: the machine was busy, a control more than {BUSY:g} {TIMES} as slow as usual."]
+                [f"!: the machine was busy, {SIGNS}."]
                 if any(cost.disturbed for cost in known.by_place.values())
                 else []
             ),

@@ -67,7 +67,7 @@ def test_a_disturbed_time_is_marked_and_never_bold_and_its_memory_counts() -> No
     assert any("busy during 1 of 7 timings" in text for text in answer(selection, [], [tables]))
 
 
-def test_a_timing_that_heat_or_power_held_down_is_marked_and_the_signs_say_so() -> None:
+def test_a_timing_that_heat_held_down_is_marked_and_the_signs_say_so() -> None:
     def with_words(record: Record, *words: str) -> Record:
         return msgspec.structs.replace(record, method={"throttled_by": list(words)})
 
@@ -76,7 +76,11 @@ def test_a_timing_that_heat_or_power_held_down_is_marked_and_the_signs_say_so() 
     trained = with_words(quality("sdpa", "text"), "temperature")
     assert disturbed([hot, cool, trained, *QUIET[2:]]) == {hot.id}
     assert disturbed([with_words(BUSY), *QUIET]) == {BUSY.id}
-    assert "1.5" in SIGNS and "heat or power" in SIGNS
+    assert "1.5" in SIGNS and "heat" in SIGNS
+    # At full load a board works at its power cap.
+    assert disturbed([with_words(QUIET[0], "power cap"), *QUIET[1:]]) == set()
+    both = with_words(QUIET[0], "power cap", "hardware slowdown")
+    assert disturbed([both, *QUIET[1:]]) == {both.id}
 
 
 def test_a_busy_process_that_failed_marks_no_figure_of_the_others() -> None:

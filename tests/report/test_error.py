@@ -117,6 +117,16 @@ def test_a_mean_is_of_one_version_of_torch_and_of_no_machine_twice() -> None:
     assert selection.superseded == 5
 
 
+def test_a_law_is_that_of_its_own_origin() -> None:
+    budgets = [mechanism("performer", features=n) for n in (16, 64)]
+    own = [error(one, 256) for one in budgets]
+    old = "2026-11-01T00:00:00Z"
+    there = [error(one, 256, rate=0.5, started=old) for one in budgets]
+    assert {r.id for r in own} == {r.id for r in there}
+    (curves,) = tables(own, there).curves.values()
+    assert {(c.origin, c.rate) for c in curves} == {("run", None)}
+
+
 def test_what_has_keys_of_its_own_says_so_and_is_nearest_to_nobody_elses_softmax() -> None:
     records = [error("reformer", 256, 0.01, own_keys=True), error("linformer", 256, 0.5)]
     one = tables(records)
