@@ -34,7 +34,6 @@ from lra.report.words import (
     visible,
 )
 
-_SIMPLE = "simple baselines"
 _ANY = "any length"
 _LISTED = 4
 """More lengths than this are a range."""
