@@ -85,7 +85,7 @@ def test_the_estimate_is_of_as_many_cells_side_by_side(
     flags: tuple[str, ...], told: str, lra_here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two cells that run beside others, and three timings that do not, of ten minutes each."""
-    monkeypatch.setattr(carry_out, "_slots", lambda jobs: 4)
+    monkeypatch.setattr(pool, "side_by_side", lambda jobs: 4)
     monkeypatch.setattr(
         carry_out, "_expected", lambda missing, store: {job.cell.id: 600.0 for job in missing}
     )
