@@ -121,8 +121,9 @@ def _foretell(
     ]
     if as_json:
         click.echo(msgspec.json.encode(cells))
-    for cell in () if as_json else cells:
-        click.echo(f"{cell['id']}  {cell['state']:<4}  {cell['label']}")
+    else:
+        for cell in cells:
+            click.echo(f"{cell['id']}  {cell['state']:<4}  {cell['label']}")
     alone = {job.cell.id for job in missing if job.alone}
     words = f"{count(len(missing), 'cell')} due"
     if expected:

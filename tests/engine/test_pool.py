@@ -1,4 +1,4 @@
-"""The pool: every ending a record, nothing finished lost, nothing done twice, nothing left running.
+"""The pool: every ending a record, nothing done beside a timing.
 
 Toy mechanisms end their workers in every way there is; the cells are real and so is the training.
 """
@@ -7,53 +7,22 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 import pytest
+from diary import Diary
 from engine_jobs import baselines, timing, training
-from processes import alive, gone, wait_until
+from processes import gone
 
-from lra.core.errors import StoreError
 from lra.core.protocol import Machine
 from lra.core.records import Record
-from lra.engine.budget import Budget
-from lra.engine.jobs import Job, Progress
-from lra.engine.pool import Pool, RunStopped, Watcher, side_by_side
-from lra.engine.server import ForkServer, Worker
+from lra.engine.jobs import Job
+from lra.engine.pool import Pool, Watcher, side_by_side
+from lra.engine.server import ForkServer
 from lra.engine.timing_lock import TimingLock
 from lra.store import Store
-
-
-class Diary(Watcher):
-    """Writes down what it hears; calls back at the first progress of training."""
-
-    def __init__(self, at_training: Callable[[], None] = lambda: None) -> None:
-        self.lines: list[str] = []
-        self.losses: list[float] = []
-        self.steps: dict[str, list[int]] = {}
-        self.at_training = at_training
-
-    def started(self, job: Job) -> None:
-        self.lines.append(f"start {job.label}")
-
-    def progress(self, job: Job, progress: Progress) -> None:
-        if progress.phase == "train" and progress.step:
-            self.steps.setdefault(job.cell.id, []).append(progress.step)
-            self.at_training()
-        if progress.loss is not None:
-            self.losses.append(progress.loss)
-
-    def finished(self, job: Job, record: Record) -> None:
-        self.lines.append(f"{record.status} {job.label}")
-
-    def left(self, job: Job) -> None:
-        self.lines.append(f"left {job.label}")
 
 
 @pytest.fixture(scope="module")
@@ -262,191 +231,3 @@ def test_timing_waits_for_another_runs_timing(
     assert told == ["Toy forward 32"]
     assert other.acquire()
     other.release()
-
-
-def test_a_budget_stops_a_long_training_which_continues_next_time(
-    server: ForkServer, store: Store, cache: Path
-) -> None:
-    steps, now = 120, [0.0]
-    job = training("Slow", cache, steps=steps, evaluate_every=30)
-    never = timing("Toy", cache)
-    diary = Diary(at_training=lambda: now.__setitem__(0, 99.0))
-    pool = Pool(store, server, slots=1, budget=Budget(100, lambda: now[0]), watcher=diary)
-    assert list(pool.run([job, never])) == []
-    assert [left.label for left in pool.left] == ["Slow listops", "Toy forward 32"]
-    assert diary.lines == ["start Slow listops", "left Slow listops"]
-    assert store.records() == []
-    assert store.checkpoint(job.cell.id).is_file()
-
-    straight = training("Slow", cache, steps=steps, evaluate_every=30, weight_decay=1e-30)
-    rest = Diary()
-    again = Pool(store, server, slots=2, watcher=rest)
-    found = {record.id: record for record in again.run([job, straight])}
-    continued, uninterrupted = found[job.cell.id], found[straight.cell.id]
-    assert again.left == []
-    assert continued.method["continued"] is True
-    assert min(rest.steps[job.cell.id]) > max(diary.steps[job.cell.id])
-    assert not store.checkpoint(job.cell.id).exists()
-    # The same numbers as in one go: a decay of 1e-30 is another cell and the same arithmetic.
-    assert continued.metrics["test_loss"] == uninterrupted.metrics["test_loss"]
-    assert [p.train_loss for p in continued.curve] == [p.train_loss for p in uninterrupted.curve]
-
-
-def test_a_timing_cell_that_does_not_fit_the_budget_is_not_started(
-    server: ForkServer, store: Store, cache: Path
-) -> None:
-    diary = Diary()
-    pool = Pool(store, server, slots=1, budget=Budget(0.04), watcher=diary)
-    job = timing("Toy", cache)
-    assert list(pool.run([job])) == []
-    assert pool.left == [job]
-    assert diary.lines == []
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_the_training_and_ends_the_run(
-    server: ForkServer, store: Store, cache: Path, number: signal.Signals
-) -> None:
-    before = signal.getsignal(number)
-    jobs = [
-        timing("Toy", cache),
-        training("Slow", cache, steps=400),
-        timing("Toy", cache, length=8),
-    ]
-    diary = Diary(at_training=lambda: os.kill(os.getpid(), number))
-    pool = Pool(store, server, slots=1, watcher=diary)
-    with pytest.raises(RunStopped, match="finished cells are stored, 2 are left") as stopped:
-        list(pool.run(jobs))
-    assert stopped.value.exit_code == 130
-    assert [record.id for record in store.records()] == [jobs[0].cell.id]
-    assert [job.cell.id for job in pool.left] == [jobs[1].cell.id, jobs[2].cell.id]
-    assert store.checkpoint(jobs[1].cell.id).is_file()
-    assert signal.getsignal(number) == before
-
-
-def test_a_second_ctrl_c_does_not_wait(
-    server: ForkServer, store: Store, cache: Path, tmp_path: Path
-) -> None:
-    class Impatient(Watcher):
-        def progress(self, job: Job, progress: Progress) -> None:
-            if progress.phase == "first call":
-                os.kill(os.getpid(), signal.SIGINT)
-                os.kill(os.getpid(), signal.SIGINT)
-
-    # It ignores SIGTERM, as a worker deep in a library does.
-    job = timing("Deaf", cache, note=str(tmp_path))
-    pool = Pool(store, server, slots=1, watcher=Impatient())
-    with pytest.raises(RunStopped, match="Ctrl-C"):
-        list(pool.run([job]))
-    assert store.records() == []
-    assert pool.left[0].cell.id == job.cell.id
-
-
-def test_a_worker_that_was_never_forked_gives_back_what_it_held(
-    store: Store, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "never_there.py").write_text("import time\ntime.sleep(60)\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    class Impatient(Watcher):
-        def started(self, job: Job) -> None:
-            for _ in range(2):
-                os.kill(os.getpid(), signal.SIGINT)
-
-    workers: list[Worker] = []
-    with ForkServer("never_there") as server:
-        start = server.start
-        monkeypatch.setattr(server, "start", lambda job: workers.append(start(job)) or workers[0])
-        pool = Pool(store, server, slots=1, watcher=Impatient())
-        pool._lock = TimingLock(tmp_path / "lock")
-        with pytest.raises(RunStopped, match="Ctrl-C"):
-            list(pool.run([timing("Toy", cache)]))
-        # It would see the closed socket only after its import.
-        server._process.kill()
-    assert len(pool.left) == 1
-    assert workers[0].connection.closed
-    assert TimingLock(tmp_path / "lock").acquire()
-
-
-def test_giving_up_between_two_records_stops_what_runs(
-    server: ForkServer, store: Store, cache: Path, tmp_path: Path
-) -> None:
-    jobs = [training("Toy", cache), training("Slow", cache, steps=400)]
-    pool = Pool(store, server, slots=2)
-    run = pool.run(jobs)
-    assert next(run).id == jobs[0].cell.id
-    run.close()
-    assert [record.id for record in store.records()] == [jobs[0].cell.id]
-    assert [job.cell.id for job in pool.left] == [jobs[1].cell.id]
-
-
-def test_a_store_that_fails_ends_the_run_with_its_error(
-    server: ForkServer, store: Store, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(record: Record) -> None:
-        raise StoreError("cannot write: no space left")
-
-    monkeypatch.setattr(store, "save", full)
-    with pytest.raises(StoreError, match="no space left"):
-        list(Pool(store, server, slots=1).run([timing("Toy", cache)]))
-
-
-RUN = """
-import sys
-sys.path[:0] = sys.argv[2:]
-from pathlib import Path
-from engine_jobs import baselines, timing, training
-from lra.engine.pool import Pool, RunStopped
-from lra.engine.server import ForkServer
-from lra.store import Store
-
-place = Path(sys.argv[1])
-jobs = [timing("Toy", place), timing("Sleeps", place, note=str(place))]
-if __name__ == "__main__":
-    try:
-        with ForkServer() as server, Store(place / "store").writing() as store:
-            for record in Pool(store, server, slots=1).run(jobs):
-                print(record.id, server._process.pid, flush=True)
-    except RunStopped as stopped:
-        sys.exit(stopped.exit_code)
-"""
-
-
-def launch(place: Path) -> subprocess.Popen[str]:
-    """Start a run of its own, as leader of a group as under a terminal."""
-    folders = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
-    return subprocess.Popen(
-        [sys.executable, "-c", RUN, str(place), *folders],
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-STOPPED = ["kill -9 of the run", "Ctrl-C at the terminal", "SIGTERM to all at once"]
-
-
-@pytest.mark.parametrize("how", STOPPED)
-def test_a_run_that_is_stopped_from_outside_leaves_nothing_running_and_loses_nothing(
-    tmp_path: Path, how: str
-) -> None:
-    with launch(tmp_path) as run:
-        assert run.stdout is not None
-        finished, server_pid = run.stdout.readline().split()
-        assert wait_until(lambda: bool(list(tmp_path.glob("pids-*"))))
-        (note,) = (p for p in tmp_path.glob("pids-*") if p.suffix == "")
-        pids = [int(server_pid), *map(int, note.read_text().split())]
-        assert all(alive(pid) for pid in pids)
-        if how == "kill -9 of the run":
-            run.kill()
-            assert run.wait(20) == -signal.SIGKILL
-        elif how == "SIGTERM to all at once":
-            # As Slurm and systemd send it; the run, which knows what to do, may be the last.
-            for group in (os.getpgid(pids[1]), int(server_pid), run.pid):
-                os.killpg(group, signal.SIGTERM)
-            assert run.wait(20) == 130
-        else:
-            os.killpg(run.pid, signal.SIGINT)
-            assert run.wait(20) == 130
-    assert gone(pids)
-    assert [record.id for record in Store(tmp_path / "store").records()] == [finished]
