@@ -61,25 +61,21 @@ def cost_sentences(
     """
     tried = [mode for mode in _STEPS if mode in tables.latency]
     timed = [mode for mode in tried if any(map(_reached, asked(tables.latency[mode])))]
-    for mode in (timed or tried)[:1]:
-        entries = [e for e in tables.entries if e.mode == mode]
-        memory = PEAK_MEMORY[entries[0].device]
-        time, room = (
-            _Told(own[mode], costs([e for e in entries if e.metric == metric], slowed))
-            for own, metric, slowed in (
-                (tables.latency, "latency", busy),
-                (tables.memory, memory, ()),
-            )
-        )
-        layer = "attention alone" if tables.level == "attention" else tables.level
-        layer += f" ({name})" if name else ""
-        rows = asked(time.table)
-        if len(rows) > MOST:
-            return _cheapest(time, room, rows, f"{_STEPS[mode]} of the {layer}")
-        return [
-            _cost(row, time, room, f"{_STEPS[mode]} of the {row.label} {layer}") for row in rows
-        ]
-    return []
+    mode = next(iter(timed or tried), None)
+    if mode is None:
+        return []
+    entries = [e for e in tables.entries if e.mode == mode]
+    memory = PEAK_MEMORY[entries[0].device]
+    time, room = (
+        _Told(own[mode], costs([e for e in entries if e.metric == metric], slowed))
+        for own, metric, slowed in ((tables.latency, "latency", busy), (tables.memory, memory, ()))
+    )
+    layer = "attention alone" if tables.level == "attention" else tables.level
+    layer += f" ({name})" if name else ""
+    rows = asked(time.table)
+    if len(rows) > MOST:
+        return _cheapest(time, room, rows, f"{_STEPS[mode]} of the {layer}")
+    return [_cost(row, time, room, f"{_STEPS[mode]} of the {row.label} {layer}") for row in rows]
 
 
 def _key(row: Row) -> RowKey:
