@@ -40,6 +40,7 @@ def carry_out(
     from lra.cli.progress import watcher
     from lra.core.records import FAILED
     from lra.engine.budget import Budget
+    from lra.engine.endings import at_their_limit
     from lra.engine.plan import plan
     from lra.engine.pool import Pool, side_by_side
     from lra.engine.server import ForkServer
@@ -54,13 +55,14 @@ def carry_out(
         # Once, in one line, and not for each cell.
         place.present()
         busy = disturbed(place.records()) if rerun == "disturbed" else set()
-        missing = [job for job in jobs if _due(job, place, rerun, busy, prune)]
+        limits = at_their_limit(place.records(), timeout) if prune else []
+        missing = [job for job in jobs if _due(job, place, rerun, busy, limits)]
         slots = slots or side_by_side(jobs)
         if dry_run:
             _foretell(jobs, missing, place, slots=slots, as_json=as_json)
             return 0
         with place.writing():
-            due = [job for job in missing if _due(job, place, rerun, busy, prune)]
+            due = [job for job in missing if _due(job, place, rerun, busy, limits)]
             missing = _from_the_oldest(due, place)
             if not quiet:
                 click.echo(_headline(spec, jobs, missing), err=True)
@@ -92,7 +94,7 @@ def carry_out(
 def _from_the_oldest(due: list[Job], store: Store) -> list[Job]:
     """Jobs in their order, from the first without a record on, or else from the oldest record's.
 
-    So the same command again goes on where a rerun was stopped, and begins nothing anew.
+    So the same command again goes on where a rerun was stopped; what that had done comes last.
     """
     records = [store.load(job.cell.id) for job in due]
     began = ["" if record is None else record.started_at for record in records]
@@ -144,17 +146,20 @@ def _expected(missing: list[Job], store: Store) -> dict[str, float]:
     return {id: seconds for id, seconds in told.items() if seconds is not None}
 
 
-def _due(job: Job, store: Store, rerun: str, busy: Collection[str], prune: bool) -> bool:
+def _due(
+    job: Job, store: Store, rerun: str, busy: Collection[str], limits: Collection[Record]
+) -> bool:
+    """Whether a cell is to be run; `limits` are the records that leave longer inputs out."""
     from lra.core.records import FAILED
+    from lra.engine.endings import pruned
 
     record = store.load(job.cell.id)
     if record is None or rerun == "all":
         return True
     if rerun == "disturbed":
         return record.id in busy
-    pruned = record.failure is not None and record.failure.type == "Pruned"
-    if pruned:
-        return rerun == "failed" or not prune
+    if record.failure is not None and record.failure.type == "Pruned":
+        return rerun == "failed" or pruned(job.cell, limits) is None
     return rerun == "failed" and record.status in FAILED
 
 

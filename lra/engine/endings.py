@@ -70,6 +70,19 @@ def not_installed(job: Job) -> Outcome | None:
     return None
 
 
+def at_their_limit(records: Iterable[Record], timeout: float | None) -> list[Record]:
+    """Return the records of what ran out of memory, or of as much time as cells have now."""
+    return [
+        record
+        for record in records
+        if isinstance(record.cell, ByLength)
+        and (
+            record.status == "oom"
+            or (record.status == "timeout" and timeout is not None and record.seconds >= timeout)
+        )
+    ]
+
+
 def pruned(cell: Cell, failed: Iterable[Record]) -> Outcome | None:
     """Return `skipped` for a cell whose shorter twin ran out of memory or time; else None."""
     if not isinstance(cell, ByLength):

@@ -22,7 +22,7 @@ from lra.core.errors import LraError
 from lra.core.records import Record
 from lra.engine import host
 from lra.engine.budget import GRACE_MOST, Budget
-from lra.engine.endings import ByLength, Ending, judge, not_installed, pruned
+from lra.engine.endings import ByLength, Ending, at_their_limit, judge, not_installed, pruned
 from lra.engine.jobs import Job, Message, Outcome, Progress, Stopped
 from lra.engine.provenance import provenance
 from lra.engine.server import ForkServer, Worker
@@ -77,7 +77,7 @@ class Pool:
 
     `timeout` is for each cell, in seconds. Jobs start in the order given; a timing cell waits until
     nothing of ours runs beside it. With `prune` a cell is skipped where its shorter twin ran out of
-    memory or time, in this run or, by the store, in an earlier one.
+    memory or time, in this run or, by the store, in an earlier one that gave it as much time.
     """
 
     def __init__(
@@ -131,15 +131,10 @@ class Pool:
                 )
 
     def _failed_before(self, jobs: Iterable[Job]) -> list[Record]:
-        """What ran out of memory or time in earlier runs, but for what is to be tried again."""
-        again = {job.cell.id for job in jobs if isinstance(job.cell, ByLength)}
-        if not again:
+        """What ran out of memory in earlier runs, or of as much time as there is now."""
+        if not any(isinstance(job.cell, ByLength) for job in jobs):
             return []
-        return [
-            record
-            for record in self.store.records()
-            if record.status in ("oom", "timeout") and record.id not in again
-        ]
+        return at_their_limit(self.store.records(), self.timeout)
 
     def _start(self, waiting: deque[Job]) -> Iterator[Record]:
         """Fill free slots in the order of the jobs; yields records of cells not worth starting."""
@@ -165,6 +160,8 @@ class Pool:
             self._launch(job)
 
     def _launch(self, job: Job) -> None:
+        # What is tried again says nothing of longer inputs until it has ended.
+        self._failed = [record for record in self._failed if record.id != job.cell.id]
         checkpoint = self.store.checkpoint(job.cell.id)
         job = msgspec.structs.replace(job, checkpoint=str(checkpoint))
         worker = self.server.start(msgspec.msgpack.encode(job))

@@ -43,7 +43,9 @@ def answer(
     sentences += _settings(selection, quality)
     sentences += other_versions(selection.entries)
     if not sentences:
-        sentences = ["The run has neither an accuracy nor a time yet."]
+        sentences = [
+            "Errors are in tables." if errors else "The run has neither an accuracy nor a time yet."
+        ]
     return (*sentences, *_not_ok(selection), *_busy(selection))
 
 

@@ -64,9 +64,11 @@ class Cost(msgspec.Struct, frozen=True):
 
     def below(self, other: Cost) -> bool:
         """Whether it is less than another by more than the spread of processes."""
-        if self.processes > 1 and other.processes > 1:
-            return self.high < other.low
-        return (1 + CLOSE) * (self.value or 0.0) < (other.value or 0.0)
+        mine, its = self.value or 0.0, other.value or 0.0
+        if 1 in (self.processes, other.processes) and (1 + CLOSE) * mine >= its:
+            return False
+        high = self.high if self.processes > 1 else mine
+        return high < (other.low if other.processes > 1 else its)
 
 
 class Costs(msgspec.Struct, frozen=True):

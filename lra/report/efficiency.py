@@ -9,6 +9,8 @@ from statistics import median
 
 import msgspec
 
+from lra.core.errors import UsageError
+from lra.core.scales import load_scale
 from lra.report.costs import LOOSE, Costs, costs
 from lra.report.crossover import crossover_table
 from lra.report.derived import derived_columns
@@ -116,7 +118,8 @@ def _key(e: Entry) -> tuple[object, ...]:
 
 
 def _models(groups: Sequence[Sequence[Entry]]) -> list[str]:
-    """Say of the model of each group in what it differs from others of its task and direction."""
+    """Say of the model of each group in what it differs from its scale's own, and from others of
+    its task and direction."""
     firsts = [group[0] for group in groups]
     alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, e in enumerate(firsts):
@@ -125,9 +128,19 @@ def _models(groups: Sequence[Sequence[Entry]]) -> list[str]:
     told = [""] * len(groups)
     for places in alike.values():
         settings = [flat(json.loads(firsts[place].model)) for place in places]
-        for place, text in zip(places, differing(settings), strict=True):
+        own = _own_model(firsts[places[0]])
+        for place, text in zip(places, differing([*settings, *own]), strict=False):
             told[place] = text
     return told
+
+
+def _own_model(e: Entry) -> list[dict[str, str]]:
+    """The settings that a shipped scale gives the model; none of a scale of somebody's own."""
+    try:
+        model = load_scale(e.scale).model_spec(e.task)
+    except UsageError:
+        return []
+    return [flat(msgspec.structs.replace(model, causal=e.direction == "causal"))]
 
 
 def _tables(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from statistics import mean
 
 import msgspec
@@ -99,6 +99,12 @@ def error_sentences(errors: Sequence[ErrorTables]) -> list[str]:
     return sentences
 
 
+def beside_own(own_keys: Sequence[str], among: Collection[str]) -> list[str]:
+    """Return a sentence on each mechanism of some that has an exact result of its own."""
+    told = "beside softmax attention over keys and pairs of its own"
+    return [f"{name}: {told}." for name in own_keys if name in among]
+
+
 def told_scale(one: ErrorTables) -> float:
     """Return the input scale that stands for the others: 1, or the smallest."""
     return min(one.tables, key=lambda scale: (scale != 1.0, scale))
@@ -156,8 +162,9 @@ def _tables(number: int, section: str, group: list[Entry], laws: Laws) -> ErrorT
 
 def _own_keys(group: Sequence[Entry], laws: Laws) -> tuple[str, ...]:
     """Which mechanisms stand beside softmax attention over keys that they make themselves."""
-    told = {e.mechanism: laws.get((e.origin, e.record), {}).get("exact_keys") for e in group}
-    return tuple(sorted(name for name, keys in told.items() if keys == "of its own"))
+    # A cell that failed says nothing of its keys.
+    told = {(e.mechanism, laws.get((e.origin, e.record), {}).get("exact_keys")) for e in group}
+    return tuple(sorted(name for name, keys in told if keys == "of its own"))
 
 
 def _table(id: str, scale: float, group: Sequence[Entry], own_keys: Sequence[str]) -> Table:
@@ -187,10 +194,7 @@ def _table(id: str, scale: float, group: Sequence[Entry], own_keys: Sequence[str
         notes=(
             f"Mean over {over}.{apart}",
             "1 is as far off as an output of zero.",
-            *(
-                f"{name}: beside softmax attention over keys and pairs of its own."
-                for name in own_keys
-            ),
+            *beside_own(own_keys, own_keys),
             *_why(group),
             *reference_notes(rows),
         ),

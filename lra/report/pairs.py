@@ -54,7 +54,7 @@ class Pair(msgspec.Struct, frozen=True):
         needed = _padded(length, math.lcm(*blocks))
         given = _padded(length, int(there.get("pad_to", 1)))
         if given > _PADDING * needed:
-            said.append(f"theirs is padded to {given} where {needed} would do (pad_to)")
+            said.append(f"theirs is padded to {given}; its blocks fill {needed} (pad_to)")
         return tuple(said)
 
 

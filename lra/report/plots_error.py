@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lra.report.error import Curve, ErrorTables
+from lra.report.error import Curve, ErrorTables, beside_own
 from lra.report.style import INK, MUTED, Looks, draw
 from lra.report.table import Figure
 from lra.report.words import TIMES, listing, shortened
@@ -59,13 +59,14 @@ def error_figure(errors: ErrorTables, looks: Looks) -> Figure | None:
             fontsize=8.5,
         )
 
+    mechanisms = {c.mechanism for curves in drawn.values() for c in curves}
     titles = listing([*dict.fromkeys(c.title for curves in drawn.values() for c in curves)])
     return Figure(
         id=f"error-{errors.number}",
         title=f"Error against budget at length {errors.length}",
         alt=f"Log-log plot of the relative error of the output against the budget, for {titles}; "
         "the tables have the figures.",
-        caption=_caption(names, laws),
+        caption=" ".join([_caption(names, laws), *beside_own(errors.own_keys, mechanisms)]),
         svg=draw(paint, _WIDTH, height),
     )
 

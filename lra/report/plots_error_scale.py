@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lra.report.error import ErrorTables
+from lra.report.error import ErrorTables, beside_own
 from lra.report.error_scale import ScaleCurve
 from lra.report.lines import WIDTH, Name, height_of, line_style, log_axes, margin_of, write_names
 from lra.report.style import INK, MUTED, Looks, draw
@@ -49,6 +49,9 @@ def error_scale_figure(errors: ErrorTables, looks: Looks) -> Figure | None:
         )
     if any(row.origin == "reference" for row in rows):
         told += " Hollow: reference."
+    told += "".join(
+        f" {one}" for one in beside_own(errors.own_keys, {row.mechanism for row in rows})
+    )
     return Figure(
         id=f"error-scale-{errors.number}",
         title=f"Error against the size of the inputs at length {errors.length}",

@@ -22,7 +22,7 @@ TOGETHER = timedelta(minutes=15)
 APART = (
     "Taken apart: a round whose processes began more than "
     f"{TOGETHER.seconds // 60} minutes from each other, as where a rerun measured some of them "
-    "again."
+    "again, or where what was measured between them took that long."
 )
 
 RowKey = tuple[Origin, str]

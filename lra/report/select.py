@@ -20,6 +20,7 @@ from lra.core.cells import (
     VerifyCell,
 )
 from lra.core.hashing import value_hash
+from lra.core.protocol import Machine
 from lra.core.records import Record
 from lra.report.configs import in_force, told_apart
 from lra.report.disturbed import disturbed
@@ -167,11 +168,13 @@ def _latest(records: Iterable[Record], key: Callable[[Record], Hashable]) -> dic
 
 
 def _whatever_sources(cell: Cell) -> str:
-    """What a check, a picture or a ceiling is of, whichever version of the sources it tells of."""
+    """What a check, a picture or a ceiling is of, whichever version of the sources it tells of; a
+    check and a picture also whichever torch and processor: the newest counts."""
     cell = msgspec.structs.replace(cell, measure_hash="")
     if isinstance(cell, VerifyCell | ShowCell):
         bare = msgspec.structs.replace(cell.mechanism, hash="")
-        cell = msgspec.structs.replace(cell, mechanism=bare)
+        somewhere = Machine(processor="", cores=1)
+        cell = msgspec.structs.replace(cell, mechanism=bare, machine=somewhere, threads=1, torch="")
     return value_hash(cell)
 
 

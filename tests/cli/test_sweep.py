@@ -186,10 +186,19 @@ def test_what_was_left_out_is_due_without_pruning(lra_here, tmp_path: Path) -> N
     store = Store(tmp_path / "store")
     timed = next(r for r in store.records() if isinstance(r.cell, EfficiencyCell))
     failure = Failure(type="Pruned", message="not tried: oom already at length 8")
+    shorter = replace(timed.cell, length=8)
+    twin = replace(timed, id=shorter.id, cell=shorter)
+
+    def state(*flags: str) -> str:
+        lines = lra_here(*asked, *flags, "--dry-run").stdout.splitlines()
+        return dict(line.split()[:2] for line in lines)[timed.id]
+
     with store.writing():
         store.save(replace(timed, status="skipped", failure=failure))
-    for flags, due in (((), "done"), (("--no-prune",), "due"), (("--rerun", "failed"), "due")):
-        cells = dict(
-            line.split()[:2] for line in lra_here(*asked, *flags, "--dry-run").stdout.splitlines()
-        )
-        assert cells[timed.id] == due, flags
+        store.save(replace(twin, status="oom", metrics={}))
+    assert state() == "done"
+    assert state("--no-prune") == state("--rerun", "failed") == "due"
+    # The shorter one was tried again and now fits: nothing leaves the longer one out.
+    with store.writing():
+        store.save(twin)
+    assert state() == "due"

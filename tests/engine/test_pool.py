@@ -132,8 +132,24 @@ def test_what_ran_out_of_memory_in_an_earlier_run_is_remembered(
     # What is tried again itself says nothing beforehand, and neither does any without pruning.
     again = Pool(store, server, slots=1).run([timing("TooLarge", cache, length=64), longer[0]])
     assert [record.status for record in again] == ["oom", "skipped"]
+    # Also where the longer one comes first, as in a rerun that goes on where it was stopped.
+    again = Pool(store, server, slots=1).run([longer[0], timing("TooLarge", cache, length=64)])
+    assert [record.status for record in again] == ["skipped", "oom"]
     (tried,) = Pool(store, server, slots=1, prune=False).run([longer[0]])
     assert tried.status == "oom"
+
+
+def test_what_ran_out_of_time_leaves_out_only_what_has_no_more_of_it(
+    server: ForkServer, store: Store, cache: Path, tmp_path: Path
+) -> None:
+    short, longer = (
+        timing("Sleeps", cache, length=length, note=str(tmp_path)) for length in (32, 64)
+    )
+    found = [
+        next(iter(Pool(store, server, slots=1, timeout=timeout).run([job])))
+        for job, timeout in ((short, 0.5), (longer, 0.5), (longer, 1.0))
+    ]
+    assert [record.status for record in found] == ["timeout", "skipped", "timeout"]
 
 
 @pytest.mark.skipif(find_spec("linformer") is not None, reason="it is installed here")

@@ -7,6 +7,7 @@ import pytest
 
 from lra.core.records import Metric, Record
 from lra.report.answer import answer, summary
+from lra.report.costs import Cost
 from lra.report.efficiency import efficiency_tables
 from lra.report.error import error_tables
 from lra.report.quality import quality_tables
@@ -205,6 +206,12 @@ def test_the_fastest_stands_alone_where_processes_tell_it_apart(
     assert answered.startswith(f"For a training step of the layer at length 2048, {told}")
 
 
+def test_one_process_within_the_range_of_several_is_not_told_apart() -> None:
+    several, alone = Cost(1.1, 1.0, 1.9, processes=3), Cost(1.3, 1.2, 1.4)
+    assert not several.below(alone) and not alone.below(several)
+    assert several.below(Cost(2.0, 1.9, 2.1)) and Cost(0.5, 0.4, 0.6).below(several)
+
+
 def test_what_some_replicates_lack_never_wins_alone_and_says_so() -> None:
     lost = efficiency("a", 2048, "train", status="timeout", replicate=2)
     records = [*_replicates("a", 1.0, 1.1), lost]
@@ -315,6 +322,11 @@ def test_costs_of_another_machine_are_not_told() -> None:
 
 def test_a_run_of_baselines_alone_says_so() -> None:
     assert _answer([baseline("text")]) == ("The run has neither an accuracy nor a time yet.",)
+
+
+def test_a_run_of_errors_against_keys_of_its_own_alone_points_to_the_tables() -> None:
+    selection = join([error("reformer", 256, own_keys=True)], [])
+    assert answer(selection, [], [], error_tables(selection)) == ("Errors are in tables.",)
 
 
 def test_the_small_table_has_the_run_the_anchors_and_the_baselines() -> None:

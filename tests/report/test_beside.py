@@ -186,7 +186,7 @@ MASKED = "theirs gets a mask though nothing is padded (always_mask)"
             "hf_bigbird",
             {"block_size": 64, "pad_to": 768},
             1000,
-            "theirs is padded to 1536 where 1024 would do (pad_to)",
+            "theirs is padded to 1536; its blocks fill 1024 (pad_to)",
         ),
         # 3072 and 3008; a block of theirs; and two buckets, which it cannot do without.
         ("hf_bigbird", {"block_size": 64, "pad_to": 768}, 3000, ""),
@@ -197,7 +197,7 @@ MASKED = "theirs gets a mask though nothing is padded (always_mask)"
             "reformer_pytorch",
             {"bucket_size": 8, "n_hashes": 4, "pad_to": 128, "always_mask": True},
             200,
-            f"{MASKED}; theirs is padded to 256 where 208 would do (pad_to)",
+            f"{MASKED}; theirs is padded to 256; its blocks fill 208 (pad_to)",
         ),
     ],
 )

@@ -20,9 +20,9 @@ def check(name: str, started: str, verdicts: dict[str, Any], **fields: Any) -> R
     status = fields.pop("status", "ok")
     config = fields.pop("config", {})
     cell = VerifyCell(
-        machine=HERE,
-        torch="2.13.0",
-        threads=1,
+        machine=fields.pop("machine", HERE),
+        torch=fields.pop("torch", "2.13.0"),
+        threads=fields.pop("threads", 1),
         measure_hash="m",
         mechanism=mechanism(name, source, **config),
         form=fields.pop("form", "short"),

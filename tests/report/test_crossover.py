@@ -241,11 +241,3 @@ def test_of_decoding_the_state_is_compared_and_what_has_none_says_why() -> None:
     assert table.columns == ("time, decode", "state, decode")
     assert one_line(table.rows[0].cells[1]) == "about 1,000"
     assert one_line(table.rows[1].cells[1]) == "unsupported"
-
-
-def test_nothing_says_that_both_were_measured_in_one_run() -> None:
-    """A store keeps what it has: last week's exact attention stands beside today's mechanism."""
-    old = "2026-11-13T11:00:00Z"
-    records = [*swept("a", lambda n: 1900.0 * n), *exact(started=old)]
-    caption = _table(records).caption
-    assert "same run" not in caption and "of the same replicate number, whenever" in caption

@@ -121,6 +121,7 @@ def test_checks_pictures_and_ceilings_that_failed_are_listed_and_counted() -> No
     bad = [
         check("x", "2026", {}, status="error"),
         check("x", "2025", {}, status="crash", source="older"),
+        check("x", "2024", {}, status="crash", torch="2.12.0", machine=THERE, threads=8),
         shown("y", status="error"),
         limits,
     ]

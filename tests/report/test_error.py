@@ -129,13 +129,36 @@ def test_a_law_is_that_of_its_own_origin() -> None:
 
 def test_what_has_keys_of_its_own_says_so_and_is_nearest_to_nobody_elses_softmax() -> None:
     records = [error("reformer", 256, 0.01, own_keys=True), error("linformer", 256, 0.5)]
-    one = tables(records)
+    # What failed last says nothing of keys.
+    failed = error("reformer", 256, status="timeout", seed=1)
+    one = tables([*records, failed])
     (table,) = one.tables.values()
     told = "reformer: beside softmax attention over keys and pairs of its own."
     assert told in table.notes
     (sentence,) = error_sentences([one])
     assert "linformer" in sentence and "reformer" not in sentence
     assert not any("of its own" in note for note in only([error("linformer", 256)]).notes)
+
+
+def test_figures_say_what_stands_beside_keys_of_its_own() -> None:
+    def rounds(name: str, *, own_keys: bool) -> list[Record]:
+        return [
+            error(mechanism(name, rounds=n), 256, 1 / n, input_scale=scale, own_keys=own_keys)
+            for n in (1, 4)
+            for scale in (1.0, 2.0)
+        ]
+
+    told = " reformer: beside softmax attention over keys and pairs of its own."
+    for records, said in (
+        (rounds("reformer", own_keys=True), told),
+        (rounds("linformer", own_keys=False), ""),
+    ):
+        one = tables(records)
+        known = looks((c.row.mechanism, c.row.variant) for c in one.by_scale)
+        by_scale = error_scale_figure(one, known)
+        assert by_scale is not None
+        for drawn in (figure(one), by_scale):
+            assert drawn.caption.endswith(said) and ("of its own" in drawn.caption) == bool(said)
 
 
 def test_a_law_of_features_is_not_drawn_where_something_else_varies_too() -> None:

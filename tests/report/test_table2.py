@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from lra.core.records import Record
+from lra.core.scales import load_scale
 from lra.report.assemble import assemble
 from lra.report.efficiency import efficiency_tables
 from lra.report.select import join
@@ -75,6 +77,14 @@ def test_a_figure_that_may_be_a_slip_is_marked_where_it_stands() -> None:
     assert not any("Sinkhorn" in note for note in section.tables[1].notes)
     (section,) = sections(step("sdpa", 1000), step("synthesizer", 1000))
     assert not any("(?)" in note for table in section.tables for note in table.notes)
+
+
+def test_a_model_of_other_sizes_than_its_scales_is_told() -> None:
+    own = load_scale("paper").model_spec("text")
+    for model, told in ((own, False), (msgspec.structs.replace(own, layers=1), True)):
+        (section,) = sections(step("sdpa", 1000, model=model), step("linear", 1000, model=model))
+        assert ("a model of text with layers=1," in section.text[0]) == told
+        assert told or "a model of text, bidirectional" in section.text[0]
 
 
 def test_what_was_not_measured_has_a_word_and_the_published_figure() -> None:
