@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
+from msgspec.structs import replace
 
 from lra.cli.exit_codes import FAILED_CELLS
 
@@ -56,14 +57,19 @@ def carry_out(
         place.present()
         busy = disturbed(place.records()) if rerun == "disturbed" else set()
         limits = at_their_limit(place.records(), timeout) if prune else []
-        missing = [job for job in jobs if _due(job, place, rerun, busy, limits)]
+
+        def find() -> list[Job]:
+            due = [job for job in jobs if _due(job, place, rerun, busy, limits)]
+            return _whole_rounds(jobs, due, place) if spec.suite.together else due
+
+        missing = find()
         slots = slots or side_by_side(jobs)
         if dry_run:
             _foretell(jobs, missing, place, slots=slots, as_json=as_json)
             return 0
         with place.writing():
-            due = [job for job in missing if _due(job, place, rerun, busy, limits)]
-            missing = _from_the_oldest(due, place)
+            # Another run may have done some of it meanwhile.
+            missing = _from_the_oldest(find(), place, together=spec.suite.together)
             if not quiet:
                 click.echo(_headline(spec, jobs, missing), err=True)
             expected = {} if quiet else _expected(missing, place)
@@ -91,14 +97,18 @@ def carry_out(
     return FAILED_CELLS if failed or unread else 0
 
 
-def _from_the_oldest(due: list[Job], store: Store) -> list[Job]:
-    """Jobs in their order, from the first without a record on, or else from the oldest record's.
+def _from_the_oldest(due: list[Job], store: Store, *, together: bool) -> list[Job]:
+    """Jobs in their order, from the first without a record on, or else from the oldest record's;
+    with `together` from the beginning of its round.
 
     So the same command again goes on where a rerun was stopped; what that had done comes last.
     """
     records = [store.load(job.cell.id) for job in due]
     began = ["" if record is None else record.started_at for record in records]
     first = began.index(min(began)) if began else 0
+    if due and together:
+        rounds = [_round(job) for job in due]
+        first = rounds.index(rounds[first])
     return due[first:] + due[:first]
 
 
@@ -161,6 +171,32 @@ def _due(
     if record.failure is not None and record.failure.type == "Pruned":
         return rerun == "failed" or pruned(job.cell, limits) is None
     return rerun == "failed" and record.status in FAILED
+
+
+def _whole_rounds(jobs: list[Job], due: list[Job], store: Store) -> list[Job]:
+    """Jobs that are due, with those of their rounds whose records are too old to be read beside
+    theirs."""
+    from datetime import UTC, datetime
+
+    from lra.report.rows import TOGETHER
+
+    def is_old(job: Job) -> bool:
+        record = store.load(job.cell.id)
+        return record is not None and datetime.fromisoformat(record.started_at) < since
+
+    since = datetime.now(UTC) - TOGETHER
+    ids, rounds = {job.cell.id for job in due}, {_round(job) for job in due}
+    return [j for j in jobs if j.cell.id in ids or (_round(j) in rounds and is_old(j))]
+
+
+def _round(job: Job) -> str:
+    """What the timings of one round share, as a hash; any other cell is a round of its own."""
+    from lra.core.cells import EfficiencyCell
+    from lra.core.protocol import Mechanism
+
+    if not isinstance(job.cell, EfficiencyCell):
+        return job.cell.id
+    return replace(job.cell, mechanism=Mechanism(name="", hash=""), declared_hash="").id
 
 
 def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:

@@ -159,6 +159,9 @@ class Suite(Frozen, frozen=True, kw_only=True):
     pairs: tuple[Pair, ...] = ()
     """If there are any, what the efficiency blocks measure beside floor and exact attention: those
     pairs of which one is asked for."""
+    together: bool = False
+    """Whether timings are read against each other by round: where one of a round is due, so are
+    those that ran too long ago to stand beside it."""
     error: tuple[ErrorBlock, ...] = ()
 
 
