@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from lra.cli.exit_codes import FAILED_CELLS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from lra.core.records import Record
+    from lra.engine.due import Rerun
     from lra.engine.jobs import Job
     from lra.engine.plan import RunSpec
     from lra.store import Store
@@ -24,7 +22,7 @@ def carry_out(
     spec: RunSpec,
     *,
     store: Path,
-    rerun: Literal["missing", "failed", "disturbed", "all"],
+    rerun: Rerun,
     budget: float | None,
     timeout: float | None,
     slots: int | None,
@@ -41,7 +39,7 @@ def carry_out(
     from lra.cli.progress import watcher
     from lra.core.records import FAILED
     from lra.engine.budget import Budget
-    from lra.engine.endings import at_their_limit
+    from lra.engine.due import Due
     from lra.engine.plan import plan
     from lra.engine.pool import Pool, side_by_side
     from lra.engine.server import ForkServer
@@ -56,20 +54,20 @@ def carry_out(
         # Once, in one line, and not for each cell.
         place.present()
         busy = disturbed(place.records()) if rerun == "disturbed" else set()
-        limits = at_their_limit(place.records(), timeout) if prune else []
-
-        def find() -> list[Job]:
-            due = [job for job in jobs if _due(job, place, rerun, busy, limits)]
-            return _whole_rounds(jobs, due, place) if spec.suite.together else due
-
-        missing = find()
+        due = Due(
+            place,
+            rerun=rerun,
+            busy=busy,
+            timeout=timeout,
+            prune=prune,
+            together=spec.suite.together,
+        )
         slots = slots or side_by_side(jobs)
         if dry_run:
-            _foretell(jobs, missing, place, slots=slots, as_json=as_json)
+            _foretell(jobs, due.among(jobs), place, slots=slots, as_json=as_json)
             return 0
         with place.writing():
-            # Another run may have done some of it meanwhile.
-            missing = _from_the_oldest(find(), place, together=spec.suite.together)
+            missing = due.in_turn(due.among(jobs))
             if not quiet:
                 click.echo(_headline(spec, jobs, missing), err=True)
             expected = {} if quiet else _expected(missing, place)
@@ -95,21 +93,6 @@ def carry_out(
     if failed and not as_json:
         click.echo(f"{count(len(failed), 'cell')} failed; --rerun failed runs them again", err=True)
     return FAILED_CELLS if failed or unread else 0
-
-
-def _from_the_oldest(due: list[Job], store: Store, *, together: bool) -> list[Job]:
-    """Jobs in their order, from the first without a record on, or else from the oldest record's;
-    with `together` from the beginning of its round.
-
-    So the same command again goes on where a rerun was stopped; what that had done comes last.
-    """
-    records = [store.load(job.cell.id) for job in due]
-    began = ["" if record is None else record.started_at for record in records]
-    first = began.index(min(began)) if began else 0
-    if due and together:
-        rounds = [_round(job) for job in due]
-        first = rounds.index(rounds[first])
-    return due[first:] + due[:first]
 
 
 def _foretell(
@@ -154,49 +137,6 @@ def _expected(missing: list[Job], store: Store) -> dict[str, float]:
     estimate = Estimate([*store.records(), *reference()])
     told = {job.cell.id: estimate.seconds(job.cell) for job in missing}
     return {id: seconds for id, seconds in told.items() if seconds is not None}
-
-
-def _due(
-    job: Job, store: Store, rerun: str, busy: Collection[str], limits: Collection[Record]
-) -> bool:
-    """Whether a cell is to be run; `limits` are the records that leave longer inputs out."""
-    from lra.core.records import FAILED
-    from lra.engine.endings import pruned
-
-    record = store.load(job.cell.id)
-    if record is None or rerun == "all":
-        return True
-    if rerun == "disturbed":
-        return record.id in busy
-    if record.failure is not None and record.failure.type == "Pruned":
-        return rerun == "failed" or pruned(job.cell, limits) is None
-    return rerun == "failed" and record.status in FAILED
-
-
-def _whole_rounds(jobs: list[Job], due: list[Job], store: Store) -> list[Job]:
-    """Jobs that are due, with those of their rounds whose records are too old to be read beside
-    theirs."""
-    from datetime import UTC, datetime
-
-    from lra.report.rows import TOGETHER
-
-    def is_old(job: Job) -> bool:
-        record = store.load(job.cell.id)
-        return record is not None and datetime.fromisoformat(record.started_at) < since
-
-    since = datetime.now(UTC) - TOGETHER
-    ids, rounds = {job.cell.id for job in due}, {_round(job) for job in due}
-    return [j for j in jobs if j.cell.id in ids or (_round(j) in rounds and is_old(j))]
-
-
-def _round(job: Job) -> str:
-    """What the timings of one round share, as a hash; any other cell is a round of its own."""
-    from lra.core.cells import EfficiencyCell
-    from lra.core.protocol import Mechanism
-
-    if not isinstance(job.cell, EfficiencyCell):
-        return job.cell.id
-    return replace(job.cell, mechanism=Mechanism(name="", hash=""), declared_hash="").id
 
 
 def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:

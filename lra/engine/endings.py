@@ -100,6 +100,13 @@ def pruned(cell: Cell, failed: Iterable[Record]) -> Outcome | None:
     return None
 
 
+def repeats(cell: Cell, other: Cell) -> bool:
+    """Return whether two cells are the same but for the number of the repetition."""
+    if not isinstance(cell, ByLength) or not isinstance(other, ByLength):
+        return False
+    return cell.length == other.length and _at(cell, other) == other
+
+
 def _at(cell: ByLength, twin: ByLength) -> ByLength:
     """The cell at the length, and of the repetition, of another."""
     if isinstance(cell, EfficiencyCell) and isinstance(twin, EfficiencyCell):

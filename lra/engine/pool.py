@@ -22,7 +22,15 @@ from lra.core.errors import LraError
 from lra.core.records import Record
 from lra.engine import host
 from lra.engine.budget import GRACE_MOST, Budget
-from lra.engine.endings import ByLength, Ending, at_their_limit, judge, not_installed, pruned
+from lra.engine.endings import (
+    ByLength,
+    Ending,
+    at_their_limit,
+    judge,
+    not_installed,
+    pruned,
+    repeats,
+)
 from lra.engine.jobs import Job, Message, Outcome, Progress, Stopped
 from lra.engine.provenance import provenance
 from lra.engine.server import ForkServer, Worker
@@ -100,6 +108,7 @@ class Pool:
         self._lock = TimingLock()
         self._provenance = provenance(host.facts())
         self._failed: list[Record] = []
+        self._failed_before: list[Record] = []
         self._signals = StopSignals()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Record]:
@@ -109,7 +118,7 @@ class Pool:
         and `LraError` where the store or the fork server fails.
         """
         waiting = deque(jobs)
-        self._failed = self._failed_before(waiting) if self.prune else []
+        self._failed_before = self._at_their_limit(waiting) if self.prune else []
         with self._signals as signals:
             try:
                 while waiting or self._running:
@@ -130,7 +139,7 @@ class Pool:
                     f"{len(self.left)} are left: run the same command again to continue"
                 )
 
-    def _failed_before(self, jobs: Iterable[Job]) -> list[Record]:
+    def _at_their_limit(self, jobs: Iterable[Job]) -> list[Record]:
         """What ran out of memory in earlier runs, or of as much time as there is now."""
         if not any(isinstance(job.cell, ByLength) for job in jobs):
             return []
@@ -142,7 +151,7 @@ class Pool:
             job = waiting[0]
             why = not_installed(job)
             if why is None and self.prune:
-                why = pruned(job.cell, self._failed)
+                why = pruned(job.cell, [*self._failed_before, *self._failed])
             if why is not None:
                 waiting.popleft()
                 yield self._save(job, why, started_at=_utc(), seconds=0.0)
@@ -161,7 +170,7 @@ class Pool:
 
     def _launch(self, job: Job) -> None:
         # What is tried again says nothing of longer inputs until it has ended.
-        self._failed = [record for record in self._failed if record.id != job.cell.id]
+        self._failed_before = [r for r in self._failed_before if not repeats(job.cell, r.cell)]
         checkpoint = self.store.checkpoint(job.cell.id)
         job = msgspec.structs.replace(job, checkpoint=str(checkpoint))
         worker = self.server.start(msgspec.msgpack.encode(job))

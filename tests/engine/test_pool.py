@@ -9,6 +9,7 @@ import json
 import os
 from importlib.util import find_spec
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
@@ -17,7 +18,7 @@ from engine_jobs import baselines, timing, training
 from processes import gone
 
 from lra.core.protocol import Machine
-from lra.core.records import Record
+from lra.core.records import Failure, Record
 from lra.engine.jobs import Job
 from lra.engine.pool import Pool, Watcher, side_by_side
 from lra.engine.server import ForkServer
@@ -145,11 +146,35 @@ def test_what_ran_out_of_time_leaves_out_only_what_has_no_more_of_it(
     short, longer = (
         timing("Sleeps", cache, length=length, note=str(tmp_path)) for length in (32, 64)
     )
-    found = [
-        next(iter(Pool(store, server, slots=1, timeout=timeout).run([job])))
-        for job, timeout in ((short, 0.5), (longer, 0.5), (longer, 1.0))
-    ]
-    assert [record.status for record in found] == ["timeout", "skipped", "timeout"]
+
+    def ended(job: Job, timeout: float) -> str:
+        (record,) = Pool(store, server, slots=1, timeout=timeout).run([job])
+        return record.status
+
+    assert ended(short, 0.5) == "timeout"
+    # What a loaded machine adds to it is no patience.
+    store.save(msgspec.structs.replace(cast(Record, store.load(short.cell.id)), seconds=0.6))
+    assert ended(longer, 0.5) == "skipped"
+    assert ended(longer, 1.0) == "timeout"
+
+
+def test_an_old_end_of_another_replicate_leaves_out_nothing_once_its_length_is_tried(
+    server: ForkServer, store: Store, cache: Path
+) -> None:
+    def job(length: int, replicate: int) -> Job:
+        one = timing("Toy", cache, length=length)
+        return msgspec.structs.replace(
+            one, cell=msgspec.structs.replace(one.cell, replicate=replicate)
+        )
+
+    plan = [job(length, replicate) for replicate in (0, 1) for length in (32, 64)]
+    failed = {"status": "oom", "failure": Failure(type="MemoryError", message="")}
+    for one in (plan[0], plan[2]):
+        (ok,) = Pool(store, server, slots=1).run([one])
+        store.save(msgspec.structs.replace(ok, **failed))
+    (left_out,) = Pool(store, server, slots=1).run([plan[1]])
+    assert left_out.status == "skipped"
+    assert [record.status for record in Pool(store, server, slots=1).run(plan)] == ["ok"] * 4
 
 
 @pytest.mark.skipif(find_spec("linformer") is not None, reason="it is installed here")
