@@ -30,3 +30,17 @@ def test_the_run_command_is_the_main_job() -> None:
 def test_both_commands_install_the_tested_set() -> None:
     for name in ("run", "test"):
         assert "pip install -c constraints.txt" in readme_command(name)
+
+
+def test_the_readme_counts_the_mechanisms_of_its_figure() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "reports/reference/report.md").read_text(encoding="utf-8")
+    figure = re.search(
+        r"!\[Mean accuracy of (\d+) mechanisms .*\]\(reports/reference/(.+)\)", readme
+    )
+    assert figure
+    shown = re.search(rf"Shown: (.+)\.\]\({re.escape(figure.group(2))}\)", page)
+    assert shown
+    names = re.sub(r" \(.+?\)", "", shown.group(1))
+    assert len(re.split(", | and ", names)) == int(figure.group(1))
+    assert f"is the report of {figure.group(1)} mechanisms" in readme

@@ -43,8 +43,15 @@ def answer(
     sentences += _settings(selection, quality)
     sentences += other_versions(selection.entries)
     if not sentences:
+        told = any(
+            cell.value is not None
+            for one in errors
+            for table in one.tables.values()
+            for row in table.rows
+            for cell in row.cells
+        )
         sentences = [
-            "Errors are in tables." if errors else "The run has neither an accuracy nor a time yet."
+            "Errors are in tables." if told else "The run has neither an accuracy nor a time yet."
         ]
     return (*sentences, *_not_ok(selection), *_busy(selection))
 

@@ -26,7 +26,7 @@ from lra.report.protocol import parameter_table, protocol_table
 from lra.report.provenance import footer, measuring, provenance_table, subtitle
 from lra.report.quality import QualityTable, quality_tables
 from lra.report.select import Selection
-from lra.report.settings import in_words, trained_and_timed
+from lra.report.settings import in_words, stand_ins, trained_and_timed
 from lra.report.style import Looks, looks
 from lra.report.table import Report, Section, Table
 from lra.report.table2 import table2_sections
@@ -173,8 +173,8 @@ def _tradeoff(
     selection: Selection,
     known: Looks,
 ) -> list[Section]:
-    differences = trained_and_timed(selection.entries)
-    figures = _there(tradeoff_figure(one, costs, differences, known) for one in quality)
+    differences, instead = trained_and_timed(selection.entries), stand_ins(selection.entries)
+    figures = _there(tradeoff_figure(one, costs, differences, instead, known) for one in quality)
     return [Section("tradeoff", "Quality against speed", figures=figures)] if figures else []
 
 

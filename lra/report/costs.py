@@ -15,8 +15,8 @@ from lra.report.words import NO_VALUE, NOT_RUN, TIMES, figures, listing
 LOOSE = 0.1
 """Quartiles of one process further apart than this share of the median are marked with `~`."""
 CLOSE = 0.1
-"""Figures of one process each within this share of the least are not told apart: its quartiles say
-nothing of the next process."""
+"""Within this share of the least a figure is not told apart from it where either is of one process:
+its quartiles say nothing of the next."""
 
 
 class Cost(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from lra.report.efficiency import EfficiencyTables
 from lra.report.labels import Box, beside_circles
 from lra.report.quality import QualityTable
 from lra.report.rows import EXACT
-from lra.report.settings import Differences, in_words
+from lra.report.settings import Differences, StandIns, in_words
 from lra.report.style import INK, MUTED, Looks, draw
 from lra.report.table import Figure, cut_note, short_names
 from lra.report.tradeoff import Circle, Tradeoff, tradeoff
@@ -30,13 +30,15 @@ def tradeoff_figure(
     quality: QualityTable,
     costs: Sequence[EfficiencyTables],
     differences: Differences,
+    instead: StandIns,
     looks: Looks,
 ) -> Figure | None:
     """Return accuracy against speed of training; None with fewer than two mechanisms to place.
 
-    `differences` are those between the settings of training and of timing.
+    `differences` are those between the settings of training and of timing, `instead` says whose
+    timings stand for settings that have none.
     """
-    found = tradeoff(quality, costs)
+    found = tradeoff(quality, costs, instead)
     if found is None:
         return None
 

@@ -24,6 +24,8 @@ class Settings(NamedTuple):
 
 Differences = Mapping[tuple[str, str], Settings]
 """By scale and label."""
+StandIns = Mapping[tuple[str, Origin], str]
+"""Whose timings stand for settings of a mechanism that were not timed, by it and origin."""
 
 
 def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], Settings]:
@@ -31,8 +33,9 @@ def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], Setting
 
     A scale fits a mechanism to its lengths (few features for short sequences); times and sizes
     are those of the paper's settings unless they are asked for. Settings that were not timed stand
-    beside the only ones of the mechanism that were, if those were not trained.
+    beside their mechanism's stand-in.
     """
+    entries = list(entries)
     trained: dict[tuple[str, str], Entry] = {}
     timed: dict[Origin, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for entry in sorted(entries, key=lambda entry: entry.origin == "run"):
@@ -40,15 +43,38 @@ def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], Setting
             trained[entry.scale, entry.label] = entry
         elif entry.kind == "efficiency":
             timed[entry.origin][entry.mechanism][entry.label] = entry.config
-    found, labels = {}, {label for _, label in trained}
+    instead, found = stand_ins(entries), {}
     for (scale, label), entry in sorted(trained.items()):
-        config = entry.config
-        beside = timed["run"][entry.mechanism] or timed["reference"][entry.mechanism]
-        free = [one for name, one in beside.items() if name not in labels]
-        other = beside.get(label, free[0] if len(free) == len(beside) == 1 else config)
-        here, there = told_apart([json.loads(c) for c in (config, other)])
+        origin: Origin = "run" if timed["run"][entry.mechanism] else "reference"
+        beside = timed[origin][entry.mechanism]
+        shown = label if label in beside else instead.get((entry.mechanism, origin), "")
+        other = beside.get(shown, entry.config)
+        here, there = told_apart([json.loads(c) for c in (entry.config, other)])
         if here != there:
             found[scale, label] = Settings(here, there)
+    return found
+
+
+def stand_ins(entries: Iterable[Entry]) -> dict[tuple[str, Origin], str]:
+    """Return whose timings stand for those of settings that were not timed: by mechanism and
+    origin, the label that was timed at the most lengths.
+
+    None where two were at as many, or where one of those timed was trained.
+    """
+    trained: set[str] = set()
+    lengths: dict[tuple[str, Origin], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for entry in entries:
+        if entry.kind == "quality":
+            trained.add(entry.label)
+        elif entry.kind == "efficiency":
+            own = lengths[entry.mechanism, entry.origin][entry.label]
+            own |= set() if entry.value is None else {entry.length}
+    found = {}
+    for key, timed in lengths.items():
+        most = max(map(len, timed.values()))
+        first, *others = [label for label, own in timed.items() if len(own) == most]
+        if not others and trained.isdisjoint(timed):
+            found[key] = first
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import TypeVar
 
@@ -68,15 +68,6 @@ class Table(msgspec.Struct, frozen=True):
     def row(self, variant: str, origin: Origin) -> Row | None:
         """Return the row of a mechanism's variant, if there is one."""
         return next((r for r in self.rows if (r.variant, r.origin) == (variant, origin)), None)
-
-    def nearest(self, other: Row, origin: Origin, taken: Collection[str]) -> Row | None:
-        """Return the row of another table's variant, else the only one of its mechanism.
-
-        That only where its own variant is not `taken`.
-        """
-        own = [r for r in self.rows if (r.mechanism, r.origin) == (other.mechanism, origin)]
-        only = own[0] if len(own) == 1 and own[0].variant not in taken else None
-        return self.row(other.variant, origin) or only
 
     def groups(self) -> list[tuple[str, list[Row]]]:
         """Return the rows by group, in order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import product
 
 import msgspec
@@ -11,6 +11,7 @@ from lra.report.efficiency import EfficiencyTables
 from lra.report.entries import Origin
 from lra.report.quality import QualityTable
 from lra.report.rows import EXACT
+from lra.report.settings import StandIns
 from lra.report.table import Cell, Row, Table
 
 
@@ -47,7 +48,9 @@ class Tradeoff(msgspec.Struct, frozen=True):
     """Likewise of that time."""
 
 
-def tradeoff(quality: QualityTable, costs: Sequence[EfficiencyTables]) -> Tradeoff | None:
+def tradeoff(
+    quality: QualityTable, costs: Sequence[EfficiencyTables], instead: StandIns
+) -> Tradeoff | None:
     """Place the mechanisms of an accuracy table at the longest length that most of them reached.
 
     What was timed in another run enters by its ratios to exact attention there, if it has them: one
@@ -59,14 +62,13 @@ def tradeoff(quality: QualityTable, costs: Sequence[EfficiencyTables]) -> Tradeo
     if here is None or not rows:
         return None
     latency = here.latency["train"]
-    trained = {row.variant for row, _ in rows}
-    length = _common_length(latency, [row for row, _ in rows], trained)
+    length = _common_length(latency, [row for row, _ in rows], instead)
     circles = []
     for row, accuracy in rows:
         # A reference accuracy goes with the run's own timing, unless the run has its own accuracy.
         alone = quality.table.row(row.variant, "run" if row.origin == "reference" else "reference")
         origins: tuple[Origin, ...] = (row.origin,) if alone else (row.origin, "run", "reference")
-        circle = _circle(row, accuracy, length, origins, trained, here, costs)
+        circle = _circle(row, accuracy, length, origins, instead, here, costs)
         circles += [circle] if circle else []
     if len(circles) < 2:
         return None
@@ -96,9 +98,9 @@ def _accuracies(quality: QualityTable) -> list[tuple[Row, float]]:
     return [(row, cell.value) for row in rows for cell in row.cells[-1:] if cell.value is not None]
 
 
-def _common_length(latency: Table, rows: Sequence[Row], trained: Collection[str]) -> str:
+def _common_length(latency: Table, rows: Sequence[Row], instead: StandIns) -> str:
     """The longest length among those at which most of these mechanisms have a time."""
-    timed = [found for row in rows if (found := latency.nearest(row, "run", trained))]
+    timed = [found for row in rows if (found := _nearest(latency, row, "run", instead))]
 
     def reached(place: int) -> tuple[int, int]:
         return sum(row.cells[place].value is not None for row in timed), place
@@ -111,15 +113,15 @@ def _circle(
     accuracy: float,
     length: str,
     origins: Sequence[Origin],
-    trained: Collection[str],
+    instead: StandIns,
     here: EfficiencyTables,
     costs: Sequence[EfficiencyTables],
 ) -> Circle | None:
     """Place a mechanism by its own figures, or by its ratios to exact attention in another run."""
-    exact = _exact(here, trained, length)
+    exact = _exact(here, instead, length)
     places = (here, *(other for other in costs if other.reference_only))
     for place, origin in product(places, origins):
-        cells = _cells(place, row, origin, trained, length)
+        cells = _cells(place, row, origin, instead, length)
         if cells is None:
             continue
         time, room = cells
@@ -134,12 +136,10 @@ def _circle(
     return None
 
 
-def _exact(
-    here: EfficiencyTables, trained: Collection[str], length: str
-) -> tuple[float, float] | None:
+def _exact(here: EfficiencyTables, instead: StandIns, length: str) -> tuple[float, float] | None:
     """Time and memory of exact attention in the run, if it has both."""
     anchor = here.latency["train"].row(EXACT, "run")
-    cells = _cells(here, anchor, "run", trained, length) if anchor else None
+    cells = _cells(here, anchor, "run", instead, length) if anchor else None
     if cells is None or not cells[0].value or not cells[1].value:
         return None
     return cells[0].value, cells[1].value
@@ -151,16 +151,18 @@ def _is_marked(text: str) -> bool:
 
 
 def _cells(
-    costs: EfficiencyTables, row: Row, origin: Origin, trained: Collection[str], length: str
+    costs: EfficiencyTables, row: Row, origin: Origin, instead: StandIns, length: str
 ) -> tuple[Cell, Cell] | None:
-    """Time and memory of a training step.
-
-    Where the accuracy's own settings were not timed, those of the mechanism that were, and were
-    not trained.
-    """
+    """Time and memory of a training step."""
     latency, memory = costs.latency.get("train"), costs.memory.get("train")
     if latency is None or memory is None or length not in latency.columns:
         return None
     place = latency.columns.index(length)
-    time, room = (table.nearest(row, origin, trained) for table in (latency, memory))
+    time, room = (_nearest(table, row, origin, instead) for table in (latency, memory))
     return (time.cells[place], room.cells[place]) if time and room else None
+
+
+def _nearest(table: Table, row: Row, origin: Origin, instead: StandIns) -> Row | None:
+    """The row of the accuracy's own settings, or of those that stand for them."""
+    stand_in = instead.get((row.mechanism, origin), "")
+    return table.row(row.variant, origin) or table.row(stand_in, origin)

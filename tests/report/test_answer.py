@@ -327,6 +327,8 @@ def test_a_run_of_baselines_alone_says_so() -> None:
 def test_a_run_of_errors_against_keys_of_its_own_alone_points_to_the_tables() -> None:
     selection = join([error("reformer", 256, own_keys=True)], [])
     assert answer(selection, [], [], error_tables(selection)) == ("Errors are in tables.",)
+    failed = join([error("reformer", 256, status="oom")], [])
+    assert "Errors are in tables." not in answer(failed, [], [], error_tables(failed))
 
 
 def test_the_small_table_has_the_run_the_anchors_and_the_baselines() -> None:

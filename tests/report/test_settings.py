@@ -5,7 +5,7 @@ from __future__ import annotations
 from lra.core.records import Record
 from lra.report.assemble import assemble
 from lra.report.select import join
-from lra.report.settings import in_words, trained_and_timed
+from lra.report.settings import in_words, stand_ins, trained_and_timed
 
 from .sample import efficiency, mechanism, quality
 
@@ -55,6 +55,22 @@ def test_settings_that_were_not_timed_stand_beside_those_that_were() -> None:
     figure = sections["tradeoff"].figures[0]
     assert name in figure.alt
     assert told in figure.caption
+
+
+def test_what_was_timed_at_most_lengths_stands_for_what_was_not_timed() -> None:
+    """As where a second configuration was timed beside a public implementation alone."""
+    beside = mechanism("performer", features=128)
+    shorter = efficiency(MANY, 512, "train", 0.01, 50e6)
+    run = [*RUN, shorter, efficiency(beside, 1024, "train", 0.03, 50e6)]
+    selection = join(run, [])
+    assert stand_ins(selection.entries)["performer", "run"] == "performer (features=256)"
+    differences = trained_and_timed(selection.entries)
+    assert differences["mini", "performer (features=32)"] == ("features=32", "features=256")
+    sections = {section.id: section for section in assemble(selection, "t")[0].sections}
+    assert "performer (features=32)" in sections["tradeoff"].figures[0].alt
+    tie = join([*run, efficiency(beside, 512, "train", 0.03, 50e6)], [])
+    assert ("performer", "run") not in stand_ins(tie.entries)
+    assert trained_and_timed(tie.entries) == {}
 
 
 def test_another_scale_needs_no_other_name() -> None:

@@ -10,6 +10,7 @@ from lra.report.efficiency import efficiency_tables
 from lra.report.plots_tradeoff import tradeoff_figure
 from lra.report.quality import quality_tables
 from lra.report.select import join
+from lra.report.settings import stand_ins
 from lra.report.style import looks
 from lra.report.tradeoff import Tradeoff, tradeoff
 
@@ -30,14 +31,15 @@ def _caption(run: list[Record], reference: list[Record] | None = None) -> str:
     selection = join(run, reference or [])
     quality_table, costs = quality_tables(selection)[0], efficiency_tables(selection)
     known = looks((e.mechanism, e.label) for e in selection.entries if e.mechanism)
-    figure = tradeoff_figure(quality_table, costs, {}, known)
+    figure = tradeoff_figure(quality_table, costs, {}, stand_ins(selection.entries), known)
     assert figure is not None
     return figure.caption
 
 
 def _place(run: list[Record], reference: list[Record] | None = None) -> Tradeoff | None:
     selection = join(run, reference or [])
-    return tradeoff(quality_tables(selection)[0], efficiency_tables(selection))
+    instead = stand_ins(selection.entries)
+    return tradeoff(quality_tables(selection)[0], efficiency_tables(selection), instead)
 
 
 def test_the_runs_own_figures_place_it() -> None:
