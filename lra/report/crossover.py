@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from lra.core.records import Failure
-from lra.report.derived import Column, is_busy, why_none
+from lra.report.derived import Column, is_busy, of_most_lengths, why_none
 from lra.report.entries import Entry, Origin
 from lra.report.rows import EXACT, NO_MIXING, by_replicate, reference_notes, row, shown
 from lra.report.table import Cell, Table
@@ -48,7 +48,8 @@ def crossover_table(
     def duel(origin: Origin, own: Sequence[Entry], column: Column) -> _Duel:
         theirs = [e for e in group if (e.origin, e.mechanism) == (origin, EXACT)]
         first = min((e.label for e in theirs), default="")
-        mine, exact = column.of(own), column.of([e for e in theirs if e.label == first])
+        mine = of_most_lengths(column.of(own))
+        exact = of_most_lengths(column.of([e for e in theirs if e.label == first]))
         found = crossover(_costs(mine), _costs(exact), _gone(exact))
         return _Duel(column, mine, exact, found, is_busy([*mine, *exact], column, busy))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
@@ -42,6 +43,18 @@ def derived_columns(group: Sequence[Entry], memory: str) -> list[Column]:
     if "decode" in long:
         sizes.append(Column("state, decode", "state_bytes", "decode", False))
     return times + sizes
+
+
+def of_most_lengths(own: Sequence[Entry]) -> list[Entry]:
+    """Return the entries of replicates that were tried at half as many lengths as any, or more.
+
+    What another suite repeats more often at a few lengths would else leave these alone to compare.
+    """
+    tried: dict[int | None, set[int]] = defaultdict(set)
+    for entry in own:
+        tried[entry.replicate].add(entry.length)
+    most = max(map(len, tried.values()), default=0)
+    return [entry for entry in own if 2 * len(tried[entry.replicate]) >= most]
 
 
 def is_busy(own: Iterable[Entry], column: Column, busy: Collection[tuple[Origin, str]]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from lra.report.derived import Column, is_busy, why_none
+from lra.report.derived import Column, is_busy, of_most_lengths, why_none
 from lra.report.entries import Entry, Origin
 from lra.report.rows import RowKey, Rows, by_replicate, reference_notes, row, shown
 from lra.report.table import Cell, Row, Table
@@ -58,7 +58,7 @@ def growth_table(
     columns = [column for column in columns if column.mode != "decode"]
     rows = shown([entry for column in columns for entry in column.of(group)])
     fits = {
-        key: {column: _fit(column.of(own), column, busy) for column in columns}
+        key: {c: _fit(of_most_lengths(c.of(own)), c, busy) for c in columns}
         for key, own in rows.items()
     }
     known = [fit for own in fits.values() for fit in own.values() if fit.growth is not None]
@@ -94,7 +94,7 @@ def _fit(own: Sequence[Entry], column: Column, busy: Collection[tuple[Origin, st
 
 
 def _row(own: Sequence[Entry], fits: Mapping[Column, _Fit]) -> Row:
-    cells = [_cell(column.of(own), fit) for column, fit in fits.items()]
+    cells = [_cell(of_most_lengths(column.of(own)), fit) for column, fit in fits.items()]
     return row(own, [*cells, _claims(own, fits), _verdict(fits)])
 
 

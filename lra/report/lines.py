@@ -25,6 +25,10 @@ LETTERS = 22
 """The longest name that leaves room for two panels."""
 _LETTER = 0.084
 """Inches that a letter of a name takes."""
+_MANY = 6
+"""So many lengths are written aslant, and those that crowd are left out."""
+_ROOM = 1.5
+"""A tick next to one at 4096 stands at less than 4096 over this."""
 _SAMPLE = (0.0, 0.18, 0.36)
 """Where a name's piece of line lies, in inches."""
 
@@ -80,13 +84,23 @@ def log_axes(
     axes.set_yscale("log")
     axes.set_xlim(lengths[0] / 1.1, lengths[-1] * 1.1)
     axes.set_ylim(low / room, high * room)
-    axes.tick_params(axis="x", rotation=0 if len(lengths) < 6 else 45)
-    axes.xaxis.set_major_locator(FixedLocator(lengths))
+    many = len(lengths) >= _MANY
+    axes.tick_params(axis="x", rotation=45 if many else 0)
+    axes.xaxis.set_major_locator(FixedLocator(apart(lengths) if many else lengths))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{round(x)}"))
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 200 else (1.0,)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: tick(y)))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_locator(NullLocator())
+
+
+def apart(lengths: Sequence[int]) -> list[int]:
+    """Return those of ascending lengths that have room for a tick, the longest always."""
+    kept: list[int] = []
+    for length in reversed(lengths):
+        if not kept or kept[-1] >= _ROOM * length:
+            kept.append(length)
+    return kept[::-1]
 
 
 def tick_of(value: float, unit: Unit) -> str:

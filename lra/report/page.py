@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 from lra.report.style import MARKS, Look, inline, look
-from lra.report.table import Figure, Report, Row, Table, escape, markdown
+from lra.report.table import Figure, Report, Row, Section, Table, escape, markdown
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
@@ -34,11 +36,29 @@ def html_text(report: Report) -> str:
 
     return template.render(
         report=report,
+        contents=contents(report.sections),
         drawing=drawing,
         marks=MARKS,
         colour=lambda row: swatch(row).colour,
         mark=lambda row: 1 + [*MARKS].index(swatch(row).marker),
     )
+
+
+def contents(sections: Sequence[Section]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the links to sections, id and title, under what neighbours have in common.
+
+    That is what stands behind the colon of all their titles; else an empty text.
+    """
+    found: list[tuple[str, list[tuple[str, str]]]] = []
+    for shared, group in groupby(sections, lambda section: section.title.partition(": ")[2]):
+        own = list(group)
+        if shared and len(own) > 1:
+            found.append((shared, [(one.id, one.title.partition(": ")[0]) for one in own]))
+            continue
+        if not found or found[-1][0]:
+            found.append(("", []))
+        found[-1][1].extend((one.id, one.title) for one in own)
+    return found
 
 
 def markdown_text(report: Report) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from lra.report.entries import Origin
 from lra.report.style import Look
-from lra.report.words import shortened
+from lra.report.words import apart, shortened
 
 _Item = TypeVar("_Item")
 
@@ -126,8 +126,27 @@ def names(rows: Sequence[Row]) -> list[str]:
 
 
 def short_names(rows: Sequence[Row], most: int = 28) -> list[str]:
-    """Return the same in at most `most` characters each, which a plot has room for."""
-    return shortened(names(rows), most)
+    """Return the same in at most `most` characters each, which a plot has room for.
+
+    Where a name is longer, rows of its mechanism have only the settings that tell them apart.
+    """
+    found = names(rows)
+    for own in {row.mechanism: _variants(rows, row.mechanism) for row in rows}.values():
+        if any(len(found[place]) > most for place in own):
+            for place, settings in zip(own, apart([*own.values()]), strict=True):
+                plain = rows[place].mechanism
+                found[place] = f"{plain} ({settings})" if settings else plain
+    return shortened(found, most)
+
+
+def _variants(rows: Sequence[Row], mechanism: str) -> dict[int, list[str]]:
+    """The settings of those rows that are a mechanism with settings and nothing else, by place."""
+    head = f"{mechanism} ("
+    return {
+        place: title[len(head) : -1].split(", ")
+        for place, (row, title) in enumerate(zip(rows, names(rows), strict=True))
+        if title == row.variant and title.startswith(head) and title.endswith(")")
+    }
 
 
 def cut_note(rows: Sequence[Row], most: int = 28) -> str:

@@ -241,3 +241,26 @@ def test_of_decoding_the_state_is_compared_and_what_has_none_says_why() -> None:
     assert table.columns == ("time, decode", "state, decode")
     assert one_line(table.rows[0].cells[1]) == "about 1,000"
     assert one_line(table.rows[1].cells[1]) == "unsupported"
+
+
+def test_a_few_lengths_that_were_repeated_more_often_do_not_stand_alone() -> None:
+    """As where a second suite adds replicates at its own lengths."""
+    whole = [r for n in (0, 1) for r in exact(replicate=n) + swept("a", _line, replicate=n)]
+    few = {"lengths": (4096, 8192)}
+    more = [
+        r
+        for n in (2, 3, 4)
+        for r in exact(replicate=n, **few) + swept("a", _line, replicate=n, **few)
+    ]
+    assert _said(whole + more) == _said(whole) == "about 1,000"
+    half = [
+        r
+        for n in (2,)
+        for r in exact(replicate=n, lengths=LENGTHS[3:])
+        + swept("a", _line, replicate=n, lengths=LENGTHS[3:])
+    ]
+    assert "not in every replicate at 256, 512 and 1024" in _said(whole + half)
+
+
+def _line(n: int) -> float:
+    return 1000.0 * n

@@ -245,3 +245,14 @@ def test_lengths_that_no_replicate_shares_are_not_counted() -> None:
     said = "0 lengths of 3 in every replicate"
     assert _cell(table, "apart", "time, train") == Cell("n/a", said)
     assert _cell(table, "partly", "time, train").note == said.replace("0 lengths", "1 length")
+
+
+def test_a_few_lengths_that_were_repeated_more_often_are_no_fit_of_their_own() -> None:
+    whole = swept("sdpa", 2.0, replicates=3)
+    more = [
+        efficiency("sdpa", n, "train", 1e-6 * n, 1e3 * n, replicate=r, declared=LINEAR)
+        for r in (3, 4, 5, 6)
+        for n in (2048, 4096)
+    ]
+    assert _cell(_table(whole + more), "sdpa", "time, train").text == "2.00"
+    assert not any("alone" in note for note in _table(whole + more).notes)

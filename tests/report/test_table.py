@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lra.report.table import Cell, Row, Table, escape, markdown, names, plain_text
+from lra.report.table import Cell, Row, Table, escape, markdown, names, plain_text, short_names
 
 AWKWARD = "a|b_c %d* <e>"
 
@@ -65,3 +65,24 @@ def test_plain_text_says_what_it_is_and_has_one_line_per_row() -> None:
 def test_names_carry_their_note_only_where_two_are_alike() -> None:
     rows = [Row("a", ()), Row("a", (), "reference"), Row("b", (), "reference")]
     assert names(rows) == ["a", "a (reference)", "b"]
+
+
+def test_a_plot_names_settings_only_where_they_tell_rows_apart_or_have_room() -> None:
+    def row(mechanism: str, settings: str, note: str = "") -> Row:
+        label = f"{mechanism} ({settings})"
+        return Row(label, (), note, mechanism=mechanism, variant=label)
+
+    performers = [row("performer", f"features={n}, kernel=softmax") for n in (32, 256)]
+    window = row("sliding_window", "left=8, right=8")
+    given = [*performers, window, row("bigbird", "block=64"), Row("no mixing", ())]
+    assert short_names(given) == [
+        "performer (features=32)",
+        "performer (features=256)",
+        "sliding_window",
+        "bigbird (block=64)",
+        "no mixing",
+    ]
+    assert short_names(given[1:], 24)[0] == "performer"
+    # Settings in whose words there is a comma, and the same of another origin: cut, never alike.
+    awkward = [row("a", f"layers=(1, 2), size={n}", note) for n in (1, 2) for note in ("", "there")]
+    assert len(set(short_names(awkward, 12))) == 4
