@@ -102,6 +102,11 @@ def test_dry_run_prints_cells_and_about_how_long_they_take(lra, tmp_path: Path) 
     assert labels.pop(0) == "ceilings float32"
     assert labels == [f"{name} train {length}" for length in (999, 1024) for name in names]
     assert ran.stderr.startswith("7 cells due, about ")
+    half = lra(
+        "sweep", "--impl", "linear", "--length", "64", "--dtype", "float16,float32", "--dry-run"
+    )
+    lines = [line for line in half.stdout.splitlines() if "ceilings" in line]
+    assert [line.split(maxsplit=2)[2] for line in lines] == ["ceilings float32"]
     assert not (tmp_path / "results").exists()
 
 
