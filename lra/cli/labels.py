@@ -40,7 +40,10 @@ def _told(kind: type[Cell], cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]
     ]
     settings = _settings(cells)
     return {
-        cell.id: (*(_words(name, getattr(cell, name)) for name in varying), *settings[cell.id])
+        cell.id: (
+            *(_words(name, value) for name in varying if (value := getattr(cell, name)) != ""),
+            *settings[cell.id],
+        )
         for cell in cells
     }
 

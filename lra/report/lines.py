@@ -86,7 +86,7 @@ def log_axes(
     axes.set_ylim(low / room, high * room)
     many = len(lengths) >= _MANY
     axes.tick_params(axis="x", rotation=45 if many else 0)
-    axes.xaxis.set_major_locator(FixedLocator(apart(lengths) if many else lengths))
+    axes.xaxis.set_major_locator(FixedLocator(ticks_of(lengths) if many else lengths))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{round(x)}"))
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 200 else (1.0,)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: tick(y)))
@@ -94,7 +94,7 @@ def log_axes(
         axis.set_minor_locator(NullLocator())
 
 
-def apart(lengths: Sequence[int]) -> list[int]:
+def ticks_of(lengths: Sequence[int]) -> list[int]:
     """Return those of ascending lengths that have room for a tick, the longest always."""
     kept: list[int] = []
     for length in reversed(lengths):

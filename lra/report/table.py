@@ -131,22 +131,16 @@ def short_names(rows: Sequence[Row], most: int = 28) -> list[str]:
     Where a name is longer, rows of its mechanism have only the settings that tell them apart.
     """
     found = names(rows)
-    for own in {row.mechanism: _variants(rows, row.mechanism) for row in rows}.values():
-        if any(len(found[place]) > most for place in own):
-            for place, settings in zip(own, apart([*own.values()]), strict=True):
-                plain = rows[place].mechanism
-                found[place] = f"{plain} ({settings})" if settings else plain
+    for mechanism in {row.mechanism for row in rows}:
+        # A title with more than mechanism and settings, such as an origin, stays as it is.
+        head = f"{mechanism} ("
+        own = [n for n, row in enumerate(rows) if found[n] == row.variant]
+        own = [n for n in own if found[n].startswith(head) and found[n].endswith(")")]
+        if any(len(found[n]) > most for n in own):
+            settings = apart([found[n][len(head) : -1].split(", ") for n in own])
+            for n, differing in zip(own, settings, strict=True):
+                found[n] = f"{mechanism} ({differing})" if differing else mechanism
     return shortened(found, most)
-
-
-def _variants(rows: Sequence[Row], mechanism: str) -> dict[int, list[str]]:
-    """The settings of those rows that are a mechanism with settings and nothing else, by place."""
-    head = f"{mechanism} ("
-    return {
-        place: title[len(head) : -1].split(", ")
-        for place, (row, title) in enumerate(zip(rows, names(rows), strict=True))
-        if title == row.variant and title.startswith(head) and title.endswith(")")
-    }
 
 
 def cut_note(rows: Sequence[Row], most: int = 28) -> str:

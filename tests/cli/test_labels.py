@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lra.cli.labels import labelled
@@ -45,6 +46,13 @@ def test_heads_are_said_where_they_vary(
     blocks: tuple[EfficiencyBlock, ...], told: list[str], cache: str
 ) -> None:
     assert labels(Suite(name="s", title="", efficiency=blocks), cache, "linear") == told
+
+
+def test_a_task_is_said_of_models_alone(cache: str) -> None:
+    model = msgspec.structs.replace(ONE, levels=("model",), task="text")
+    told = labels(Suite(name="s", title="", efficiency=(ONE, model)), cache, "linear")
+    assert told[0] == "linear train 16 heads 2 head width 8"
+    assert told[1].startswith("linear train 16 model text ")
 
 
 def test_a_budget_is_said_of_the_mechanism_that_has_several(cache: str) -> None:
