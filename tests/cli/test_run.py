@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -250,45 +252,45 @@ def test_offline_tells_the_libraries_that_fetch(lra_here, monkeypatch: pytest.Mo
     assert os.environ["HF_HUB_OFFLINE"] == os.environ["HF_DATASETS_OFFLINE"] == "1"
 
 
-def long_run(tmp_path: Path, environment: dict[str, str], *more: str) -> subprocess.Popen[str]:
-    """A run whose training takes minutes, started.
+@contextmanager
+def long_run(place: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """A run whose training takes minutes, with a checkpoint of it and a cell that has ended.
 
-    Returns once that training has a checkpoint and a cell has ended.
+    It ends with the test.
     """
     command = [
         sys.executable, "-m", "lra", "run", "--impl", "full", *TINY,
-        "--set", "training.steps=1000000", *more,
+        "--set", "training.steps=1000000",
     ]  # fmt: skip
-    process = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, text=True,
+    folder = place / "results/runs/default"
+    with subprocess.Popen(
+        command, cwd=place, env=environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    folder = tmp_path / "results/runs/default"
-    deadline = time.monotonic() + 60
-    while not (list(folder.glob("*.json")) and list(folder.glob("checkpoints/*.pt"))):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return process
+    ) as process:  # fmt: skip
+        try:
+            deadline = time.monotonic() + 60
+            while not (list(folder.glob("*.json")) and list(folder.glob("checkpoints/*.pt"))):
+                assert process.poll() is None, process.communicate()
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            yield process
+        finally:
+            process.kill()
 
 
 def test_two_runs_on_one_store(lra, tmp_path: Path, environment: dict[str, str]) -> None:
-    first = long_run(tmp_path, environment)
-    try:
+    with long_run(tmp_path, environment):
         second = lra("run", "--impl", "linear", *TINY)
         assert second.returncode == 2
         assert "is in use by another run" in second.stderr
-    finally:
-        first.send_signal(signal.SIGINT)
-        first.communicate(timeout=60)
 
 
 def test_ctrl_c_keeps_finished_cells_and_exits_130(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    process = long_run(tmp_path, environment)
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    with long_run(tmp_path, environment) as process:
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED, told
     assert "run the same command again to continue" in told
     assert "Traceback" not in told

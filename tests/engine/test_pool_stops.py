@@ -9,6 +9,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -174,15 +176,20 @@ if __name__ == "__main__":
 """
 
 
-def launch(place: Path) -> subprocess.Popen[str]:
-    """Start a run of its own, as leader of a group as under a terminal."""
+@contextmanager
+def launch(place: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start a run of its own, as leader of a group as under a terminal; it ends with the test."""
     folders = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", RUN, str(place), *folders],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
+    ) as run:
+        try:
+            yield run
+        finally:
+            run.kill()
 
 
 STOPPED = ["kill -9 of the run", "Ctrl-C at the terminal", "SIGTERM to all at once"]
@@ -196,7 +203,7 @@ def test_a_run_that_is_stopped_from_outside_leaves_nothing_running_and_loses_not
         assert run.stdout is not None
         finished, server_pid = run.stdout.readline().split()
         assert wait_until(lambda: bool(list(tmp_path.glob("pids-*"))))
-        (note,) = (p for p in tmp_path.glob("pids-*") if p.suffix == "")
+        (note,) = tmp_path.glob("pids-*")
         pids = [int(server_pid), *map(int, note.read_text().split())]
         assert all(alive(pid) for pid in pids)
         if how == "kill -9 of the run":

@@ -110,8 +110,9 @@ class Sleeps(Toy):
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
             pids = f"{os.getpid()} {child.pid}"
             note = Path(self.config.note) / f"pids-{os.getpid()}"
-            note.with_suffix(".tmp").write_text(pids)
-            note.with_suffix(".tmp").rename(note)
+            unfinished = note.with_name(f"unfinished-{note.name}")
+            unfinished.write_text(pids)
+            unfinished.rename(note)
         time.sleep(600)
 
 
