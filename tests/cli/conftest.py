@@ -21,6 +21,8 @@ from lra.cli.main import run_command_line
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 TINY = ["--suite", str(HERE / "tiny_suite.toml"), "--scale", str(HERE / "tiny.toml")]
+PATIENCE = 300
+"""Seconds for a command: its timings wait for those of other runs on the machine."""
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -46,7 +48,7 @@ def lra(tmp_path: Path, environment: dict[str, str]) -> Run:
             env=environment,
             text=True,
             capture_output=True,
-            timeout=120,
+            timeout=PATIENCE,
         )
 
     return run

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, TINY
+from .conftest import PATIENCE, ROOT, TINY
 
 ZOO = ROOT / "tests" / "adapters" / "zoo.py"
 BAD = {
@@ -256,7 +256,7 @@ def test_the_command_itself_imports_nobody(environment: dict[str, str], folder: 
         with subprocess.Popen(
             command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as process:
-            said = process.communicate(timeout=120)
+            said = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, said
         importers = (folder / "named" / "imported").read_text().split()
         assert importers and str(process.pid) not in importers

@@ -16,7 +16,7 @@ from lra.core.records import Record
 from lra.report.words import TIMES
 from lra.store import Store
 
-from .conftest import TINY
+from .conftest import PATIENCE, TINY
 
 FAILED_CELLS = 4
 
@@ -98,7 +98,7 @@ def test_a_run_that_is_killed_and_continued_ends_as_an_uninterrupted_one(
     for store in stores:
         ran = subprocess.run(
             command, cwd=store.path.parents[2], env=environment, text=True, capture_output=True,
-            timeout=120,
+            timeout=PATIENCE,
         )  # fmt: skip
         assert ran.returncode == 0, ran.stderr
     assert {name: (killed.path / name).read_bytes() for name in before} == before, "done twice"
