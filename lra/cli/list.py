@@ -20,11 +20,11 @@ KINDS = ("impls", "tasks", "positions", "suites", "scales")
 
 
 @click.command("list", short_help="What there is: impls, tasks, positions, suites, scales.")
-@click.argument("what", type=click.Choice(KINDS))
+@click.argument("what", metavar="WHAT", type=click.Choice(KINDS))
 @click.option("--verbose", is_flag=True, help="All that is declared, settings and defaults too.")
 @flags.as_json
 def command(what: str, verbose: bool, as_json: bool) -> None:
-    """List names with what they declare."""
+    """List names with what they declare; WHAT is impls, tasks, positions, suites or scales."""
     import msgspec
 
     rows = _files(what) if what in ("suites", "scales") else _cards(what)

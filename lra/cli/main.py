@@ -76,7 +76,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
             standalone_mode=False,
         )
     except click.ClickException as error:
-        click.echo(f"lra: {error.format_message()}{_remedy(error)}", err=True)
+        # A missing choice is told by click in a line each.
+        told = " ".join(error.format_message().split())
+        click.echo(f"lra: {told}{_remedy(error)}", err=True)
         return error.exit_code
     except click.Abort:
         # What click makes of a Ctrl-C, the line with ^C on it ended.

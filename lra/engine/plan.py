@@ -366,10 +366,12 @@ def unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str,
     Raises `UsageError` where that would be all there is.
     """
     found = {target.name: describer.describe(target).unavailable for target in mechanisms}
-    if found and all(found.values()):
-        name, words = next(iter(found.items()))
-        raise UsageError(f"mechanism '{name}' is unavailable: {words}")
-    return {name: words for name, words in found.items() if words is not None}
+    missing = {name: words for name, words in found.items() if words is not None}
+    if missing and len(missing) == len(found):
+        name, words = next(iter(missing.items()))
+        named = words.startswith(f"mechanism '{name}'")
+        raise UsageError(words if named else f"mechanism '{name}' is unavailable: {words}")
+    return missing
 
 
 def by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:

@@ -66,7 +66,8 @@ def _sources(kept: Sequence[Kept]) -> list[tuple[tuple[str, ...], list[Kept]]]:
 
 
 def measuring(selection: Selection) -> tuple[str, ...]:
-    """Return how the run's cells were measured, in what all cells of a kind agree on."""
+    """Return how the run's cells were measured: what all cells of a kind agree on, and in what
+    they do not."""
     methods: dict[str, list[dict[str, str]]] = {}
     for kept in selection.kept:
         if kept.origin == "run" and kept.record.method:
@@ -79,7 +80,11 @@ def measuring(selection: Selection) -> tuple[str, ...]:
             for key, text in sorted(found[0].items())
             if all(method.get(key) == text for method in found)
         ]
-        sentences.append(f"Method of {kind} cells. {'; '.join(agreed)}.")
+        keys = {key for method in found for key in method}
+        differing = sorted(k for k in keys if len({method.get(k) for method in found}) > 1)
+        names = listing([visible(key).replace("_", " ") for key in differing])
+        rest = f" Not the same in all: {names}." if names else ""
+        sentences.append(f"Method of {kind} cells. {'; '.join(agreed)}.{rest}")
     return tuple(sentences)
 
 

@@ -173,7 +173,10 @@ def markdown(table: Table) -> str:
 
 
 def plain_text(table: Table) -> str:
-    """Return a table as aligned columns for a terminal, below its title and what it quotes."""
+    """Return a table as aligned columns for a terminal, below its title and what it quotes.
+
+    Below it stands what its `~` means, where it has one.
+    """
     from tabulate import tabulate
 
     aligned = tabulate(
@@ -183,7 +186,8 @@ def plain_text(table: Table) -> str:
         colalign=["left"] + ["right"] * len(table.columns),
         disable_numparse=True,
     )
-    return f"{table.title}. {table.caption}\n\n{aligned}"
+    legend = "".join(f"\n\n{note}" for note in table.notes if note.startswith("~"))
+    return f"{table.title}. {table.caption}\n\n{aligned}{legend}"
 
 
 def escape(text: str) -> str:

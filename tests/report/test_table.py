@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 
 from lra.report.table import Cell, Row, Table, escape, markdown, names, plain_text, short_names
@@ -60,6 +61,8 @@ def test_plain_text_says_what_it_is_and_has_one_line_per_row() -> None:
     assert told == f"{table.title}. {table.caption}" and nothing == ""
     assert len(lines) == 4
     assert lines[2].split() == ["a", "1.0", "(±", "0.1)", "OOM"]
+    marked = msgspec.structs.replace(table, notes=("~: wide.", "Another note."))
+    assert plain_text(marked) == f"{plain_text(table)}\n\n~: wide."
 
 
 def test_names_carry_their_note_only_where_two_are_alike() -> None:
