@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
 from lra.core.errors import LraError
+from lra.core.protocol import ModelSpec, Positive, TrainSpec
 
 _FOLDER = Path(__file__).resolve().parents[1] / "published"
+_Table = TypeVar("_Table")
 
 Figure = Literal["steps", "gigabytes"]
+Percent = Annotated[float, msgspec.Meta(ge=0.0, le=100.0)]
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -65,10 +68,92 @@ class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         return next((s for s in self.suspects if (s.row, s.length, s.figure) == asked), None)
 
 
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a publication states of how it trained on a task, by our names; the rest is unknown."""
+
+    data: str = ""
+    length: Positive | None = None
+    model: dict[str, Any] = {}
+    """Fields of `ModelSpec`."""
+    training: dict[str, Any] = {}
+    """Fields of `TrainSpec`; the rate of `rsqrt` is what is divided by the root of the step."""
+    selection: str = ""
+    """Which checkpoint was tested."""
+
+    def __post_init__(self) -> None:
+        """Refuse settings that no protocol of ours has."""
+        for own, spec in ((self.model, ModelSpec), (self.training, TrainSpec)):
+            if unknown := sorted(own.keys() - set(spec.__struct_fields__)):
+                raise ValueError(f"a {spec.__name__} has no field '{unknown[0]}'")
+
+    def within(self, shared: Settings) -> Settings:
+        """Return these settings, with those that all tasks share where these say nothing."""
+        return Settings(
+            data=self.data or shared.data,
+            length=self.length or shared.length,
+            model={**shared.model, **self.model},
+            training={**shared.training, **self.training},
+            selection=self.selection or shared.selection,
+        )
+
+
+class Accuracies(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is published of one model, in percent."""
+
+    model: str
+    """Its name there."""
+    mechanism: str = ""
+    """Ours that it stands beside; empty where none is the same."""
+    accuracy: dict[str, Percent]
+    """By task."""
+    average: Percent | None = None
+    """As printed: over the tasks of `accuracy`."""
+    failed: tuple[str, ...] = ()
+    """Tasks on which it is said to have learned nothing; in no average."""
+    differs: str = ""
+    """What its code does otherwise than the mechanism, or with which settings."""
+
+
+class Quality(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A published table of accuracies, and the protocol behind it."""
+
+    name: str
+    """Short, for a row."""
+    source: str
+    seeds: Positive
+    """Whose mean each figure is."""
+    shared: Settings = Settings()
+    tasks: dict[str, Settings]
+    rows: tuple[Accuracies, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse figures of a task that has no settings, not even empty ones."""
+        for row in self.rows:
+            if unknown := sorted({*row.accuracy, *row.failed} - self.tasks.keys()):
+                raise ValueError(f"row '{row.model}': there is no [tasks.{unknown[0]}]")
+
+    def settings(self, task: str) -> Settings:
+        """Return what is stated of a task."""
+        return self.tasks[task].within(self.shared)
+
+    def of(self, mechanism: str) -> tuple[Accuracies, ...]:
+        """Return the rows that stand beside a mechanism of ours."""
+        return tuple(row for row in self.rows if row.mechanism == mechanism)
+
+
 def efficiency(name: str) -> Efficiency:
     """Return a published table of speed and memory; raises `LraError` for a file that is none."""
-    file = _FOLDER / f"{name}.toml"
+    return _read(_FOLDER / f"{name}.toml", Efficiency)
+
+
+def qualities() -> tuple[Quality, ...]:
+    """Return all published tables of accuracies, by the names of their files; raises `LraError`
+    for a file that is none."""
+    return tuple(_read(file, Quality) for file in sorted((_FOLDER / "accuracy").glob("*.toml")))
+
+
+def _read(file: Path, kind: type[_Table]) -> _Table:
     try:
-        return msgspec.toml.decode(file.read_bytes(), type=Efficiency)
+        return msgspec.toml.decode(file.read_bytes(), type=kind)
     except msgspec.MsgspecError as error:
         raise LraError(f"{file.name}: {error}; fix the file") from error

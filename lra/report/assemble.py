@@ -24,6 +24,7 @@ from lra.report.plots_quality import quality_figure
 from lra.report.plots_tradeoff import tradeoff_figure
 from lra.report.protocol import parameter_table, protocol_table
 from lra.report.provenance import footer, measuring, provenance_table, subtitle
+from lra.report.published import published_sections
 from lra.report.quality import QualityTable, quality_tables
 from lra.report.select import Selection
 from lra.report.settings import in_words, stand_ins, trained_and_timed
@@ -70,6 +71,7 @@ def assemble(
     )
     sections = [
         *_quality(quality, selection, known),
+        *published_sections(quality, selection),
         *_costs(here, selection, known, assumed),
         *beside_sections(here, selection.busy),
         *table2_sections(here, selection.busy),
