@@ -21,6 +21,7 @@ from lra.report.plots_error_scale import error_scale_figure
 from lra.report.plots_learning import learning_figure
 from lra.report.plots_limit import limit_figure
 from lra.report.plots_quality import quality_figure
+from lra.report.plots_ranks import ranks_figure
 from lra.report.plots_tradeoff import tradeoff_figure
 from lra.report.protocol import parameter_table, protocol_table
 from lra.report.provenance import footer, measuring, provenance_table, subtitle
@@ -28,6 +29,7 @@ from lra.report.published import published_sections
 from lra.report.quality import QualityTable, quality_tables
 from lra.report.select import Selection
 from lra.report.settings import in_words, stand_ins, trained_and_timed
+from lra.report.standing import standing
 from lra.report.style import Looks, looks
 from lra.report.table import Report, Section, Table
 from lra.report.table2 import table2_sections
@@ -103,15 +105,21 @@ def _there(items: Iterable[_Item | None]) -> tuple[_Item, ...]:
 def _quality(quality: Sequence[QualityTable], selection: Selection, known: Looks) -> list[Section]:
     if not quality:
         return [Section("quality", "Quality", ("No model was trained in this run.",))]
-    return [
-        Section(
-            "quality" if number == 1 else f"quality-{number}",
-            "Quality" if number == 1 else f"Quality: {one.table.title.lower()}",
-            tables=(one.table,),
-            figures=_there((quality_figure(one, known), learning_figure(one, selection, known))),
+    sections = []
+    for number, one in enumerate(quality, start=1):
+        stands = standing(one, selection)
+        figures = [quality_figure(one, known), learning_figure(one, selection, known)]
+        if stands is not None:
+            figures.insert(1, ranks_figure(stands, known))
+        sections.append(
+            Section(
+                "quality" if number == 1 else f"quality-{number}",
+                "Quality" if number == 1 else f"Quality: {one.table.title.lower()}",
+                tables=_there((one.table, stands.table if stands else None)),
+                figures=_there(figures),
+            )
         )
-        for number, one in enumerate(quality, start=1)
-    ]
+    return sections
 
 
 def _costs(

@@ -8,7 +8,7 @@ _CERTAIN = 20.0
 """Standard errors past which a difference is found for sure; scipy has no figures far beyond."""
 
 
-def quantile(sure: float, freedom: int) -> float:
+def quantile(sure: float, freedom: float) -> float:
     """Return the distance that holds the true value with probability `sure`, on both sides.
 
     In standard errors.
@@ -34,3 +34,10 @@ def caution(sure: float, freedom: float) -> float:
     from scipy.special import chdtri
 
     return math.sqrt(freedom / float(chdtri(freedom, sure)))
+
+
+def two_sided(distance: float, freedom: float) -> float:
+    """Return how often a value whose mean is 0 is as far from it, in standard errors."""
+    from scipy.special import stdtr
+
+    return 2 * float(stdtr(freedom, -abs(distance)))

@@ -68,6 +68,7 @@ def test_every_file_is_written_and_the_terminal_gets_its_lines(rendered: Rendere
         "plots/memory-1.svg",
         "plots/pattern-1.svg",
         "plots/quality-1.svg",
+        "plots/ranks-1.svg",
         "plots/tradeoff-1.svg",
         "report.csv",
         "report.md",
@@ -114,9 +115,9 @@ def test_every_drawing_has_an_alternative_in_words(rendered: Rendered) -> None:
         value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")
     ]
     swatches = page.attributes.count(("svg", "aria-hidden", "true"))
-    assert page.tags["svg"] - swatches == len(drawings) == 7
-    assert all("sdpa" in words for words in drawings[:6])
-    assert "16 positions: 28.9 % of 16" in drawings[6]
+    assert page.tags["svg"] - swatches == len(drawings) == 8
+    assert all("sdpa" in words for words in drawings[:7])
+    assert "16 positions: 28.9 % of 16" in drawings[7]
 
 
 def test_both_machines_are_named_and_their_times_apart(rendered: Rendered) -> None:
@@ -196,8 +197,8 @@ def test_long_names_are_whole_in_tables_and_short_in_plots(tmp_path: Path) -> No
     result = render(run, [], tmp_path, title="long")
     whole = f"{name} (mask_form=keep, temperature=1.0)"
     text = result.page.read_text()
-    assert text.count(f"{whole}</th>") == 6
-    assert text.count("Long names are cut short") == 5
+    assert text.count(f"{whole}</th>") == 7
+    assert text.count("Long names are cut short") == 6
     for plot in (tmp_path / "plots").iterdir():
         written = re.findall(r"<text[^>]*>([^<]*)</text>", plot.read_text())
         short = [words for words in written if "\N{HORIZONTAL ELLIPSIS}" in words]

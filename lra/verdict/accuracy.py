@@ -1,0 +1,137 @@
+"""Which mechanism is more accurate, by how much and how sure: over seeds on given tasks, and by
+rank over tasks.
+
+Two questions that are not the same. `paired` asks whether a difference would be there again with
+other seeds, on these tasks: tasks are fixed, seeds are drawn, and a seed of one mechanism is paired
+with the same seed of the other, which shares order and data. `ranks` asks whether one mechanism
+would rank above another on other tasks like these: tasks are drawn, and there are few of them
+(Demsar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR 2006).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean, variance
+
+import msgspec
+
+from lra.verdict.student import quantile, two_sided
+
+SURE = 0.95
+"""Probability of the intervals; one minus it is the level of the tests."""
+
+Accuracies = Mapping[str, Mapping[int, float]]
+"""Of one mechanism, by task and then by seed."""
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """How much more accurate one mechanism is than another: a mean over tasks of means over seeds,
+    as a share of 1."""
+
+    value: float
+    low: float | None
+    high: float | None
+    """Bounds of the interval of 95 %; None where a task has a single pair of seeds."""
+    p: float | None
+    """Probability of a difference as large, of either sign, where there is none."""
+    tasks: int
+    pairs: int
+    """Seeds that both have, all tasks together."""
+
+
+def paired(own: Accuracies, other: Accuracies) -> Difference | None:
+    """Return how much more accurate `own` is; None where they share no seed on any task.
+
+    Each task counts alike, whatever its number of seeds. The variance is that of differences
+    between seeds within tasks, a task's own each; the interval is Student's, with the degrees of
+    freedom of Welch and Satterthwaite.
+    """
+    found = []
+    for task in sorted(own.keys() & other.keys()):
+        seeds = sorted(own[task].keys() & other[task].keys())
+        if seeds:
+            found.append([own[task][seed] - other[task][seed] for seed in seeds])
+    if not found:
+        return None
+    value, pairs = fmean(fmean(one) for one in found), sum(map(len, found))
+    if any(len(one) < 2 for one in found):
+        return Difference(value, None, None, None, len(found), pairs)
+    parts = [variance(one) / len(one) / len(found) ** 2 for one in found]
+    square = sum(parts)
+    if square == 0:
+        return Difference(value, value, value, 1.0 if value == 0 else 0.0, len(found), pairs)
+    freedom = square**2 / sum(p**2 / (len(one) - 1) for p, one in zip(parts, found, strict=True))
+    error = math.sqrt(square)
+    margin = quantile(SURE, freedom) * error
+    p = two_sided(value / error, freedom)
+    return Difference(value, value - margin, value + margin, p, len(found), pairs)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Return the probabilities as they are where all these questions are asked at once.
+
+    Holm's step-down correction: that any of the true nulls among them falls below a level has at
+    most that probability, whatever they have to do with each other.
+    """
+    found, least = [0.0] * len(p), 0.0
+    for place, n in enumerate(sorted(range(len(p)), key=lambda n: p[n])):
+        least = max(least, min(1.0, p[n] * (len(p) - place)))
+        found[n] = least
+    return found
+
+
+class Ranks(msgspec.Struct, frozen=True):
+    """Average ranks over tasks; 1 is the most accurate."""
+
+    average: dict[str, float]
+    """By mechanism, the best first."""
+    critical: float
+    """Nemenyi's critical difference: ranks that are closer are not told apart at 5 %."""
+    p: float
+    """Friedman's: of ranks that differ so much, where all are alike on every task."""
+    tasks: int
+
+    def apart(self, one: str, other: str) -> bool:
+        """Whether two mechanisms are told apart."""
+        return self.p < 1 - SURE and abs(self.average[one] - self.average[other]) > self.critical
+
+
+def ranks(accuracies: Mapping[str, Accuracies]) -> Ranks | None:
+    """Return the ranks of mechanisms by their mean accuracy on each task.
+
+    Over the tasks that all of them have; None of fewer than three mechanisms or two tasks.
+    """
+    if len(accuracies) < 3:
+        return None
+    tasks = sorted(set[str].intersection(*(set(own) for own in accuracies.values())))
+    if len(tasks) < 2:
+        return None
+    from scipy.stats import chi2, rankdata, studentized_range
+
+    names = list(accuracies)
+    by_task = [rankdata([-fmean(accuracies[n][task].values()) for n in names]) for task in tasks]
+    average = {name: fmean(float(own[k]) for own in by_task) for k, name in enumerate(names)}
+    number, blocks = len(names), len(tasks)
+    # Ties lower the ranks' spread, which Friedman's statistic is divided by.
+    spread = sum(float(((own - (number + 1) / 2) ** 2).sum()) for own in by_task)
+    above = blocks**2 * sum((rank - (number + 1) / 2) ** 2 for rank in average.values())
+    statistic = above * (number - 1) / spread if spread else 0.0
+    yardstick = float(studentized_range.ppf(SURE, number, math.inf)) / math.sqrt(2)
+    return Ranks(
+        average=dict(sorted(average.items(), key=lambda item: (item[1], item[0]))),
+        critical=yardstick * math.sqrt(number * (number + 1) / (6 * blocks)),
+        p=float(chi2.sf(statistic, number - 1)),
+        tasks=blocks,
+    )
+
+
+def escapes(accuracy: float, chance: float, rows: int) -> bool:
+    """Whether an accuracy on so many test rows is above what guessing reaches by luck.
+
+    `chance` is the share that the best constant answer has right; luck goes as far as 99 % of
+    binomial draws do.
+    """
+    from scipy.stats import binom
+
+    return accuracy * rows > float(binom.ppf(0.99, rows, chance))
