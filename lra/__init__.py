@@ -1,3 +1,40 @@
-"""The arena: measure attention mechanisms on long-sequence tasks, and their speed and memory."""
+"""The arena: measure attention mechanisms on long-sequence tasks, and their speed and memory.
 
-__version__ = "0.1.0"
+`lra.load(store)` returns the records of a store as a data frame.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lra.core.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["__version__", "load"]
+
+
+def load(store: str | PathLike[str]) -> pd.DataFrame:
+    """Return what a store's records say, one metric of one cell per row.
+
+    The columns are those of report.csv: what was asked for (`mechanism`, `task`, `length`, `mode`,
+    ...), what came of it (`status`, `metric`, `value` with its `unit`: seconds, bytes, joules,
+    shares of 1), and which `machine` and `record` answered. Of several records of one question the
+    newest counts. What does not apply or was not measured is missing. Neither conformance checks,
+    pictures nor the ceilings of machines are in it.
+
+    Raises `LraError` where there is no such folder, or it cannot be read; what a record of it
+    cannot say is a warning. Needs no torch.
+    """
+    from lra.core.errors import UsageError
+    from lra.report.frame import frame
+    from lra.report.select import join
+    from lra.store import Store
+
+    place = Store(Path(store))
+    if not place.present():
+        raise UsageError(f"no store at '{store}'; name a folder of records")
+    return frame(join(place.records(), []).entries).infer_objects()

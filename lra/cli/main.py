@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import click
 
-import lra
 from lra.cli.exit_codes import INTERRUPTED
 from lra.core.errors import LraError, nearest
+from lra.core.version import __version__
 
 VERBS = ("run", "sweep", "verify", "report", "list", "show", "data", "doctor")
 """In the order of a user's day; a verb's name is its file's name."""
@@ -34,7 +34,7 @@ class _Verbs(click.Group):
 @click.command(
     cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(lra.__version__, prog_name="lra")
+@click.version_option(__version__, prog_name="lra")
 def lra_command() -> None:
     """Measure attention: quality, speed and memory of mechanisms on long sequences.
 

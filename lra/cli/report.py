@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def command(
     store: Path, out: Path | None, grid_intensity: float | None, price: float | None
 ) -> None:
-    """Write index.html, report.md, report.csv and the plots of a store's records."""
+    """Write index.html, report.md, report.csv, report.tex and the plots of a store's records."""
     from lra.core.errors import UsageError
     from lra.report.estimate import Assumptions
     from lra.store import Store

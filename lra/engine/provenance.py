@@ -15,9 +15,9 @@ from importlib.metadata import (
 from pathlib import Path
 from typing import Any
 
-import lra
 from lra.core.hashing import value_hash
 from lra.core.records import Provenance
+from lra.core.version import __version__
 
 _LIBRARIES = (
     "torch",
@@ -37,12 +37,12 @@ _ROOMS = ("lra", "tasks", "attention_impls", "pyproject.toml")
 
 def provenance(host: dict[str, Any]) -> Provenance:
     """Return what a record says about code and machine; `host` is `lra.engine.host.facts()`."""
-    commit, dirty = checkout(Path(lra.__file__).parents[1])
+    commit, dirty = checkout(Path(__file__).parents[2])
     libraries = {name: library(name) for name in _LIBRARIES}
     return Provenance(
         git_commit=commit,
         git_dirty=dirty,
-        version=lra.__version__,
+        version=__version__,
         libraries={
             "python": platform.python_version(),
             **{name: found for name, found in libraries.items() if found},

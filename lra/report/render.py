@@ -28,7 +28,7 @@ class Rendered(msgspec.Struct, frozen=True):
     """Where a report lies, and what to print of it."""
 
     page: Path
-    """The HTML page; report.md, report.csv and plots/ lie beside it."""
+    """The HTML page; report.md, report.csv, report.tex and plots/ lie beside it."""
     findings: Findings
 
 
@@ -52,7 +52,7 @@ def render(
     title: str,
     assumed: Assumptions | None = None,
 ) -> Rendered:
-    """Write `out`/index.html, report.md, report.csv and plots/*.svg from records alone.
+    """Write `out`/index.html, report.md, .csv and .tex, and plots/*.svg from records alone.
 
     `reference` are committed records to put beside the run's; those that share no protocol with it
     are left out. Estimates rest on what is `assumed`. The same records give the same bytes, in
@@ -61,6 +61,7 @@ def render(
     # pandas, seaborn and matplotlib are imported only now.
     from lra.report.assemble import assemble
     from lra.report.frame import csv_text
+    from lra.report.latex import latex_text
     from lra.report.page import html_text, markdown_text
     from lra.report.select import join
     from lra.report.table import plain_text
@@ -72,6 +73,7 @@ def render(
         "index.html": html_text(report),
         "report.md": markdown_text(report),
         "report.csv": csv_text(selection.entries),
+        "report.tex": latex_text(report),
         **{f"plots/{figure.id}.svg": figure.svg for figure in report.figures},
     }
     try:

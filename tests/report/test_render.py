@@ -72,6 +72,7 @@ def test_every_file_is_written_and_the_terminal_gets_its_lines(rendered: Rendere
         "plots/tradeoff-1.svg",
         "report.csv",
         "report.md",
+        "report.tex",
     ]
     assert rendered.findings.headline[0].startswith("performer: 44.0 % on listops (sdpa 49.0 %")
     assert "mean of 5" in rendered.findings.table

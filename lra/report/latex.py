@@ -1,0 +1,80 @@
+r"""The tables of a report as LaTeX, for `\input` or to copy one from; they need `booktabs`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lra.report.table import Cell, Report, Row, Table
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "\N{MULTIPLICATION SIGN}": r"$\times$",
+    "\N{PLUS-MINUS SIGN}": r"$\pm$",
+    "\N{MICRO SIGN}": r"$\mu$",
+    "\N{PARTIAL DIFFERENTIAL}": r"$\partial$",
+    "\N{HORIZONTAL ELLIPSIS}": r"\ldots{}",
+    "\N{SUPERSCRIPT TWO}": r"$^2$",
+    "\n": " ",
+}
+
+
+def latex_text(report: Report) -> str:
+    """Return all tables of a report in order, a `table` each, labelled `tab:` and its id."""
+    parts = [r"% Needs \usepackage{booktabs} and, for `>`, \usepackage[T1]{fontenc}."]
+    for section in report.sections:
+        parts += [f"% {line(section.title)}"] if section.tables else []
+        parts += [latex(table) for table in section.tables]
+    return "\n\n".join(parts) + "\n"
+
+
+def latex(table: Table) -> str:
+    """Return one table; the best of a column is bold."""
+    letter = "r" if table.numeric else "l"
+    rows = "\n".join(_rows(table))
+    heads = " & ".join(line(text) for text in (table.corner, *table.columns))
+    notes = "".join(f"\n\\par\\footnotesize {line(note)}" for note in table.notes)
+    return (
+        "\\begin{table}\n\\centering\n"
+        f"\\caption{{{line(f'{table.title}. {table.caption}')}}}\n\\label{{tab:{table.id}}}\n"
+        f"\\begin{{tabular}}{{l{letter * len(table.columns)}}}\n\\toprule\n{heads} \\\\\n"
+        f"\\midrule\n{rows}\n\\bottomrule\n\\end{{tabular}}{notes}\n\\end{{table}}"
+    )
+
+
+def _rows(table: Table) -> Iterator[str]:
+    groups = table.groups()
+    for number, (group, rows) in enumerate(groups):
+        if group and len(groups) > 1:
+            yield from ["\\addlinespace"] if number else []
+            yield f"\\multicolumn{{{len(table.columns) + 1}}}{{l}}{{\\emph{{{line(group)}}}}} \\\\"
+        yield from (_row(row) for row in rows)
+
+
+def _row(row: Row) -> str:
+    return " & ".join([line(row.title), *(_cell(cell) for cell in row.cells)]) + " \\\\"
+
+
+def _cell(cell: Cell) -> str:
+    text = line(cell.text)
+    text = f"\\textbf{{{text}}}" if cell.strong else text
+    return f"{text} {{\\footnotesize({line(cell.note)})}}" if cell.note else text
+
+
+def line(text: str) -> str:
+    """Return text that LaTeX sets as it is, on one line."""
+    pattern = "|".join(map(re.escape, _SPECIAL))
+    return re.sub(pattern, lambda match: _SPECIAL[match[0]], text)

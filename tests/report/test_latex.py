@@ -1,0 +1,68 @@
+"""Tables as LaTeX: nothing that a record says is read as a command."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lra.report.latex import latex, line
+from lra.report.render import render
+from lra.report.table import Cell, Row, Table
+
+from .sample import store
+from .test_awkward import _records
+from .test_render import AWKWARD
+
+
+def test_a_table_has_its_rules_caption_and_a_line_per_row() -> None:
+    table = Table(
+        id="quality-1",
+        title="Accuracy",
+        caption="Percent.",
+        corner="mechanism",
+        columns=("a_b", "text"),
+        rows=(
+            Row("one", (Cell("62.6", "\N{PLUS-MINUS SIGN} 0.3", strong=True), Cell("OOM"))),
+            Row("two", (Cell("1.0"), Cell("2.0")), note="reference", group="Reference: A & B"),
+        ),
+        notes=("50 %.",),
+    )
+    assert latex(table) == (
+        "\\begin{table}\n\\centering\n\\caption{Accuracy. Percent.}\n\\label{tab:quality-1}\n"
+        "\\begin{tabular}{lrr}\n\\toprule\nmechanism & a\\_b & text \\\\\n\\midrule\n"
+        "one & \\textbf{62.6} {\\footnotesize($\\pm$ 0.3)} & OOM \\\\\n"
+        "\\addlinespace\n\\multicolumn{3}{l}{\\emph{Reference: A \\& B}} \\\\\n"
+        "two (reference) & 1.0 & 2.0 \\\\\n\\bottomrule\n\\end{tabular}\n"
+        "\\par\\footnotesize 50 \\%.\n\\end{table}"
+    )
+
+
+@pytest.mark.parametrize("text", [AWKWARD, "\\input{x}", "a|b<c>&d%e$f#g_h^i~j{k}", 'say "x"'])
+def test_what_latex_would_read_is_escaped(text: str) -> None:
+    bare = re.sub(r"\\(text\w+\{\}|[{}&%$#_])", "", line(text))
+    assert not re.search(r'[\\{}&%$#_~^<>|"\n]', bare), bare
+
+
+@pytest.mark.parametrize("which", ["sample", "awkward"])
+def test_every_table_of_a_report_is_whole(which: str, tmp_path_factory: pytest.TempPathFactory):
+    records, reference = store() if which == "sample" else (list(_records()), [])
+    place = tmp_path_factory.mktemp(which)
+    page = render(records, reference, place, title="t")
+    text = page.page.with_name("report.tex").read_text(encoding="utf-8")
+    markdown = page.page.with_name("report.md").read_text(encoding="utf-8")
+    tables = text.split("\\begin{table}\n")[1:]
+    assert len(tables) == len(re.findall(r"^\|:", markdown, re.MULTILINE))
+    labels = re.findall(r"\\label\{(tab:[\w-]+)\}", text)
+    assert len(set(labels)) == len(labels) == len(tables)
+    for table in tables:
+        (columns,) = re.findall(r"\\begin\{tabular\}\{(l[rl]*)\}", table)
+        body = table.split("\\toprule\n")[1].split("\n\\bottomrule")[0]
+        for row in body.splitlines():
+            if row.endswith(" \\\\") and not row.startswith("\\multicolumn"):
+                assert len(re.findall(r"(?<!\\)&", row)) == len(columns) - 1, row
+            else:
+                assert row.startswith(("\\midrule", "\\addlinespace", "\\multicolumn")), row
+        # Every brace that opens a group closes one.
+        depth = re.sub(r"\\[{}]", "", table)
+        assert depth.count("{") == depth.count("}")
