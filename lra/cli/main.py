@@ -13,7 +13,7 @@ from lra.cli.exit_codes import INTERRUPTED
 from lra.core.errors import LraError, nearest
 from lra.core.version import __version__
 
-VERBS = ("run", "sweep", "verify", "report", "list", "show", "data", "doctor")
+VERBS = ("run", "sweep", "verify", "report", "compare", "list", "show", "data", "doctor")
 """In the order of a user's day; a verb's name is its file's name."""
 
 

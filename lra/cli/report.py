@@ -11,6 +11,7 @@ from lra.cli import flags
 
 if TYPE_CHECKING:
     from lra.core.records import Record
+    from lra.report.changes import Changes
     from lra.report.estimate import Assumptions
     from lra.report.render import Findings, Rendered
     from lra.store import Store
@@ -36,11 +37,24 @@ if TYPE_CHECKING:
     metavar="AMOUNT",
     help="Of a kWh, any currency: adds an estimate of cost.",
 )
+@click.option(
+    "--compare",
+    "before",
+    type=click.Path(path_type=Path),
+    metavar="STORE",
+    help="Another store: what changed since comes first, and as compare.md.",
+)
 def command(
-    store: Path, out: Path | None, grid_intensity: float | None, price: float | None
+    store: Path,
+    out: Path | None,
+    grid_intensity: float | None,
+    price: float | None,
+    before: Path | None,
 ) -> None:
     """Write index.html, report.md, report.csv, report.tex and the plots of a store's records."""
+    from lra.cli.compare import stores
     from lra.core.errors import UsageError
+    from lra.report.compared import sentences
     from lra.report.estimate import Assumptions
     from lra.store import Store
 
@@ -48,20 +62,28 @@ def command(
     place = Store(store)
     if not place.present():
         raise UsageError(f"no store at '{store}'; run cells first, or name a folder of records")
-    rendered = render_store(place, out, assumed)
+    changes = stores(before, store) if before else None
+    rendered = render_store(place, out, assumed, changes)
+    if changes is not None:
+        click.echo("\n".join([*sentences(changes), ""]))
     echo_findings(rendered.findings)
     click.echo(f"report: {rendered.page}")
 
 
 def render_store(
-    store: Store, out: Path | None = None, assumed: Assumptions | None = None
+    store: Store,
+    out: Path | None = None,
+    assumed: Assumptions | None = None,
+    changes: Changes | None = None,
 ) -> Rendered:
     """Render a store beside the reference records into `out` (default: reports/<its name>)."""
     from lra.report.render import render
 
     name = store.path.resolve().name
     folder = out or Path("reports") / name
-    return render(store.records(), reference(), folder, title=name, assumed=assumed)
+    return render(
+        store.records(), reference(), folder, title=name, assumed=assumed, changes=changes
+    )
 
 
 def echo_findings(findings: Findings) -> None:

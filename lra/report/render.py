@@ -12,7 +12,10 @@ from lra.core.errors import LraError
 from lra.core.records import Record
 
 if TYPE_CHECKING:
+    from lra.report.changes import Changes
     from lra.report.estimate import Assumptions
+
+_COMPARED = "compare.md"
 
 
 class Findings(msgspec.Struct, frozen=True):
@@ -51,15 +54,18 @@ def render(
     *,
     title: str,
     assumed: Assumptions | None = None,
+    changes: Changes | None = None,
 ) -> Rendered:
     """Write `out`/index.html, report.md, .csv and .tex, and plots/*.svg from records alone.
 
     `reference` are committed records to put beside the run's; those that share no protocol with it
-    are left out. Estimates rest on what is `assumed`. The same records give the same bytes, in
+    are left out. Estimates rest on what is `assumed`. `changes` since another store come first, and
+    stand in compare.md for a pull request. The same records give the same bytes, in
     whatever order they come. Raises `LraError` where `out` cannot be written.
     """
     # pandas, seaborn and matplotlib are imported only now.
     from lra.report.assemble import assemble
+    from lra.report.compared import compared_markdown, compared_section
     from lra.report.frame import csv_text
     from lra.report.latex import latex_text
     from lra.report.page import html_text, markdown_text
@@ -69,7 +75,11 @@ def render(
 
     selection = join(records, reference)
     report, table = assemble(selection, visible(title), assumed)
+    if changes is not None:
+        first = compared_section(changes)
+        report = msgspec.structs.replace(report, sections=(first, *report.sections))
     files = {
+        **({_COMPARED: compared_markdown(changes)} if changes is not None else {}),
         "index.html": html_text(report),
         "report.md": markdown_text(report),
         "report.csv": csv_text(selection.entries),
@@ -87,11 +97,12 @@ def render(
 
 
 def _write(out: Path, files: dict[str, str]) -> None:
-    """Write every file, and remove the plots of an earlier report that this one has not."""
+    """Write every file, and remove plots and comparison of an earlier report that this one has
+    not."""
     plots = out / "plots"
     plots.mkdir(parents=True, exist_ok=True)
-    for stale in plots.glob("*.svg"):
-        if f"plots/{stale.name}" not in files:
-            stale.unlink()
+    for stale in (*plots.glob("*.svg"), out / _COMPARED):
+        if stale.relative_to(out).as_posix() not in files:
+            stale.unlink(missing_ok=True)
     for name, text in files.items():
         (out / name).write_text(text, encoding="utf-8", newline="\n")

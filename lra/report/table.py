@@ -11,7 +11,7 @@ import msgspec
 
 from lra.report.entries import Origin
 from lra.report.style import Look
-from lra.report.words import apart, shortened
+from lra.report.words import apart, count, shortened
 
 _Item = TypeVar("_Item")
 
@@ -172,22 +172,25 @@ def markdown(table: Table) -> str:
     )
 
 
-def plain_text(table: Table) -> str:
+def plain_text(table: Table, most: int | None = None) -> str:
     """Return a table as aligned columns for a terminal, below its title and what it quotes.
 
-    Below it stands what its `~` means, where it has one.
+    Of at most so many rows. Below it stands what its `~` means, where it has one.
     """
     from tabulate import tabulate
 
     aligned = tabulate(
-        [[row.title, *(one_line(cell) for cell in row.cells)] for row in table.rows],
+        [[row.title, *(one_line(cell) for cell in row.cells)] for row in table.rows[:most]],
         headers=[table.corner, *table.columns],
         tablefmt="simple",
-        colalign=["left"] + ["right"] * len(table.columns),
+        colalign=["left"] + ["right" if table.numeric else "left"] * len(table.columns),
         disable_numparse=True,
     )
+    left = len(table.rows) - len(table.rows[:most])
+    more = f"\n... and {count(left, 'more row', 'more rows')}" if left else ""
     legend = "".join(f"\n\n{note}" for note in table.notes if note.startswith("~"))
-    return f"{table.title}. {table.caption}\n\n{aligned}{legend}"
+    heading = f"{table.title}. {table.caption}".strip()
+    return f"{heading}\n\n{aligned}{more}{legend}"
 
 
 def escape(text: str) -> str:

@@ -1,0 +1,116 @@
+"""`lra compare`: what changed between two stores, or differs between two mechanisms of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lra.cli import flags
+from lra.cli.exit_codes import INCONCLUSIVE
+
+if TYPE_CHECKING:
+    from lra.report.changes import Changes
+    from lra.report.select import Selection
+
+_SHOWN = 20
+"""Rows of the table in a terminal."""
+
+
+@click.command("compare", short_help="What changed between two stores, or two mechanisms.")
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
+@flags.store
+@flags.as_json
+def command(before: str, after: str, store: Path, as_json: bool) -> int:
+    """Say of every figure that A and B share whether B is better, worse or the same.
+
+    A and B are folders of records, or two mechanisms of one store. The exit code is 0 whatever
+    changed, and 3 where nothing could be compared.
+    """
+    from lra.report.compared import changed_table, sentences
+    from lra.report.table import plain_text
+
+    changes = _changes(before, after, store)
+    if as_json:
+        _echo_json(changes)
+    else:
+        for sentence in sentences(changes):
+            click.echo(sentence)
+        table = changed_table(changes)
+        if table is not None:
+            click.echo(f"\n{plain_text(table, _SHOWN)}")
+    known = any(line.change.verdict != "incomparable" for line in changes.lines)
+    return 0 if known else INCONCLUSIVE
+
+
+def stores(before: Path, after: Path) -> Changes:
+    """Compare two stores; refuses what is none."""
+    from lra.report.changes import between_stores
+
+    first, second = _selection(before), _selection(after)
+    names = (before.resolve().name, after.resolve().name)
+    if names[0] == names[1]:
+        names = (str(before), str(after))
+    return between_stores(first.entries, second.entries, (first.busy, second.busy), names)
+
+
+def _changes(before: str, after: str, store: Path) -> Changes:
+    from lra.core.errors import UsageError
+    from lra.report.changes import between_mechanisms
+
+    folders = [Path(name) for name in (before, after)]
+    if all(folder.is_dir() for folder in folders):
+        return stores(*folders)
+    for folder, other in (folders, reversed(folders)):
+        if folder.is_dir():
+            raise UsageError(
+                f"'{folder}' is a folder and '{other}' is none; give two stores, or two mechanisms "
+                "of one --store"
+            )
+    found = _selection(store)
+    names = (_known(before, found, store), _known(after, found, store))
+    return between_mechanisms(found.entries, found.busy, names)
+
+
+def _selection(folder: Path) -> Selection:
+    from lra.core.errors import UsageError
+    from lra.report.select import join
+    from lra.store import Store
+
+    place = Store(folder)
+    if not place.present():
+        raise UsageError(f"no store at '{folder}'; run cells first, or name a folder of records")
+    return join(place.records(), [])
+
+
+def _known(name: str, found: Selection, store: Path) -> str:
+    """Refuse what the store has no mechanism and no row of."""
+    from lra.core.errors import UsageError, nearest
+
+    mechanisms = {e.mechanism for e in found.entries if e.mechanism}
+    if name not in mechanisms and not any(e.label == name for e in found.entries):
+        raise UsageError(f"the store '{store}': {nearest('mechanism', name, mechanisms)}")
+    return name
+
+
+def _echo_json(changes: Changes) -> None:
+    import msgspec
+
+    from lra.report.compared import sentences
+
+    lines = [
+        {
+            "mechanism": line.label,
+            "cell": line.cell,
+            "figure": line.quantity.name,
+            "before": line.before,
+            "after": line.after,
+            "why": line.why,
+            **msgspec.to_builtins(line.change),
+        }
+        for line in changes.lines
+    ]
+    told = {"sentences": sentences(changes), "figures": lines}
+    click.echo(msgspec.json.format(msgspec.json.encode(told), indent=1))

@@ -1,0 +1,122 @@
+"""What changed between two builds, or differs between two mechanisms, cell by cell.
+
+A cell has one of five verdicts: same, better, worse, ambiguous, incomparable. A time is judged over
+pairs of processes, by the bounds of the ratio and a margin: it is worse where even the lower bound
+lies above the margin, the same where both bounds lie within a wider one, and otherwise ambiguous,
+which says that the processes are too few or too noisy. What is counted, such as bytes of tensors,
+has no noise, and any change beyond rounding counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from typing import Literal
+
+import msgspec
+
+from lra.verdict.ratio import SURE
+from lra.verdict.student import quantile
+
+Verdict = Literal["same", "better", "worse", "ambiguous", "incomparable"]
+
+MARGIN = 0.03
+"""A difference of times, as a share, that is too small to matter."""
+ALIKE = 0.1
+"""Times whose ratio surely lies within this share of one are the same."""
+COUNTED = 0.01
+"""The same of what is counted."""
+POINTS = 0.005
+"""A difference of accuracies, as a share of 1, that is too small to matter."""
+CLOSE = 0.02
+"""Accuracies whose difference surely lies within this are the same."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One figure on two sides."""
+
+    verdict: Verdict
+    ratio: float | None = None
+    """The second over the first; None of accuracies, and where there is none."""
+    difference: float | None = None
+    """Of accuracies: the second less the first, as a share of 1."""
+    low: float | None = None
+    high: float | None = None
+    """Bounds of the ratio or the difference, each one-sided, 95 %; None of a single pair."""
+    pairs: int = 0
+
+
+def of_times(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
+    """Judge times, or other figures of which less is better, by replicate; None without a pair.
+
+    Each bound holds with probability 95 % by itself (Student's, on logarithms), so that of equal
+    cells 5 % would be called worse without the margin.
+    """
+    shared = sorted(before.keys() & after.keys())
+    logs = [math.log(after[r] / before[r]) for r in shared if before[r] > 0 and after[r] > 0]
+    if not logs:
+        return None
+    middle = fmean(logs)
+    if len(logs) < 2:
+        return Change("ambiguous", ratio=math.exp(middle), pairs=1)
+    reach = _reach(logs)
+    low, high = middle - reach, middle + reach
+    return Change(
+        _verdict(low, high, math.log1p(MARGIN), math.log1p(ALIKE)),
+        ratio=math.exp(middle),
+        low=math.exp(low),
+        high=math.exp(high),
+        pairs=len(logs),
+    )
+
+
+def of_counts(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
+    """Judge what is counted, such as bytes or operations, less is better; None without a pair.
+
+    Where replicates differ the largest counts.
+    """
+    if not before or not after:
+        return None
+    first, second = max(before.values()), max(after.values())
+    if first <= 0 or second <= 0:
+        # No ratio to a count of nothing.
+        return Change("same" if first == second else "worse" if second else "better", pairs=1)
+    off = math.log(second / first)
+    worse = off > math.log1p(COUNTED)
+    better = off < -math.log1p(COUNTED)
+    verdict: Verdict = "worse" if worse else "better" if better else "same"
+    return Change(verdict, ratio=second / first, pairs=1)
+
+
+def of_accuracies(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
+    """Judge accuracies by seed, more is better; None where no seed is on both sides.
+
+    The same to the last digit on every seed is the same, whatever the number of seeds.
+    """
+    differences = [after[seed] - before[seed] for seed in sorted(before.keys() & after.keys())]
+    if not differences:
+        return None
+    pairs, middle = len(differences), fmean(differences)
+    if not any(differences):
+        return Change("same", difference=0.0, low=0.0, high=0.0, pairs=pairs)
+    if pairs < 2:
+        return Change("ambiguous", difference=middle, pairs=1)
+    reach = _reach(differences)
+    verdict = _verdict(-middle - reach, -middle + reach, POINTS, CLOSE)
+    return Change(verdict, difference=middle, low=middle - reach, high=middle + reach, pairs=pairs)
+
+
+def _reach(differences: Sequence[float]) -> float:
+    """How far each bound lies from the mean of two differences or more."""
+    error = stdev(differences) / math.sqrt(len(differences))
+    return quantile(2 * SURE - 1, len(differences) - 1) * error
+
+
+def _verdict(low: float, high: float, margin: float, alike: float) -> Verdict:
+    """Of bounds of a difference of which less is better."""
+    if low > margin:
+        return "worse"
+    if high < -margin:
+        return "better"
+    return "same" if max(-low, high) <= alike else "ambiguous"

@@ -1,0 +1,108 @@
+"""`lra compare` and `report --compare`, on stores written here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lra.core.cells import EfficiencyCell
+from lra.core.protocol import Machine, Mechanism
+from lra.core.records import Metric, Record
+from lra.store import Store
+
+INCONCLUSIVE, USAGE = 3, 2
+
+
+def timed(name: str, *seconds: float) -> list[Record]:
+    """A training step of a layer, a process each."""
+    return [_record(name, value, replicate) for replicate, value in enumerate(seconds)]
+
+
+def _record(name: str, seconds: float, replicate: int) -> Record:
+    cell = EfficiencyCell(
+        machine=Machine(processor="Example CPU", cores=2), torch="2.13.0", threads=2,
+        measure_hash="m", mechanism=Mechanism(name=name, hash="h"), scale="mini", length=512,
+        mode="train", heads=4, head_width=64, replicate=replicate,
+    )  # fmt: skip
+    return Record(
+        id=cell.id, cell=cell, status="ok", started_at="2026-11-20T10:00:00Z", seconds=1.0,
+        metrics={"latency": Metric(value=seconds, unit="s")},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> None:
+    for name, factor in (("old", 1.0), ("new", 1.5)):
+        with Store(tmp_path / name).writing() as place:
+            for record in (*timed("linear", factor, factor), *timed("sdpa", 1.0, 1.0)):
+                place.save(record)
+    (tmp_path / "empty").mkdir()
+
+
+def test_two_stores(lra_here, stores: None) -> None:
+    ran = lra_here("compare", "old", "new")
+    assert ran.returncode == 0, ran.stderr
+    first, second, *_ = ran.stdout.splitlines()
+    assert first.startswith(
+        "new against old: time slower in 1 of 2 cells, linear train 512 heads 4 x 64: 1.5"
+    )
+    assert second == "Of 2 figures 1 the same."
+    (row,) = (line for line in ran.stdout.splitlines() if line.startswith("linear train"))
+    assert "1.00 s" in row and "1.50 s" in row and row.endswith("slower")
+
+
+def test_two_mechanisms_of_one_store(lra_here, stores: None) -> None:
+    ran = lra_here("compare", "sdpa", "linear", "--store", "new")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("linear against sdpa: time slower in 1 of 1 cell, train 512")
+
+
+def test_json_has_every_figure(lra_here, stores: None) -> None:
+    found = json.loads(lra_here("compare", "old", "new", "--json").stdout)
+    assert [one["verdict"] for one in found["figures"]] == ["worse", "same"]
+    assert found["figures"][0]["mechanism"] == "linear" and found["figures"][0]["pairs"] == 2
+    assert found["figures"][0]["ratio"] == pytest.approx(1.5)
+    assert found["sentences"][0].startswith("new against old: time slower")
+
+
+def test_nothing_in_common_is_inconclusive(lra_here, stores: None) -> None:
+    ran = lra_here("compare", "old", "empty")
+    assert ran.returncode == INCONCLUSIVE
+    assert ran.stdout.splitlines()[0] == "empty against old: they share no cell."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("old", "nowhere"), "'old' is a folder and 'nowhere' is none"),
+        (("nowhere", "new"), "'new' is a folder and 'nowhere' is none"),
+        (("sdpa", "linaer", "--store", "new"), "did you mean 'linear'?"),
+        (("sdpa", "linear", "--store", "nowhere"), "no store at 'nowhere'"),
+        (("old",), "Missing argument 'B'"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(
+    arguments: tuple[str, ...], told: str, lra_here, stores: None
+) -> None:
+    ran = lra_here("compare", *arguments)
+    assert ran.returncode == USAGE and told in ran.stderr
+    assert ran.stderr.count("\n") == 1 and ran.stdout == ""
+
+
+def test_a_report_since_another_store_begins_with_what_changed(
+    lra_here, stores: None, tmp_path: Path
+) -> None:
+    ran = lra_here("report", "--store", "new", "--compare", "old", "--out", "out")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("new against old: time slower in 1 of 2 cells")
+    page = (tmp_path / "out/report.md").read_text()
+    assert page.index("## What changed since old") < page.index("## Quality")
+    assert (tmp_path / "out/compare.md").read_text().startswith("## new against old\n")
+    # Without a comparison there is none left from before.
+    assert lra_here("report", "--store", "new", "--out", "out").returncode == 0
+    assert not (tmp_path / "out/compare.md").exists()
+    assert "What changed" not in (tmp_path / "out/report.md").read_text()
+    ran = lra_here("report", "--store", "new", "--compare", "nowhere")
+    assert ran.returncode == USAGE and "no store at 'nowhere'" in ran.stderr

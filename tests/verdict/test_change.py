@@ -1,0 +1,107 @@
+"""Verdicts on two figures: with noise as simulated machines have it, and without."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+import numpy as np
+import pytest
+
+from lra.verdict.change import of_accuracies, of_counts, of_times
+
+from .simulated import NOISY, SHARED, Machine, sweeps
+
+
+def by_number(*values: float) -> dict[int, float]:
+    return dict(enumerate(values))
+
+
+def test_a_ratio_beyond_the_margin_is_a_change_and_one_near_it_is_not() -> None:
+    before = by_number(1.0, 1.01, 0.99, 1.0)
+    worse = of_times(before, by_number(1.2, 1.22, 1.18, 1.21))
+    assert worse is not None and worse.verdict == "worse" and worse.pairs == 4
+    assert (
+        worse.low is not None and worse.low > 1.03 and worse.ratio == pytest.approx(1.2, abs=0.01)
+    )
+    better = of_times(by_number(1.2, 1.22, 1.18, 1.21), before)
+    assert better is not None and better.verdict == "better"
+    near = of_times(before, by_number(1.02, 1.03, 1.01, 1.02))
+    assert near is not None and near.verdict == "same", "surely slower, and by too little to matter"
+
+
+def test_noise_is_ambiguous_and_so_is_one_pair() -> None:
+    noisy = of_times(by_number(1.0, 1.5, 0.7), by_number(1.3, 1.1, 1.2))
+    assert noisy is not None and noisy.verdict == "ambiguous"
+    one = of_times(by_number(1.0), by_number(2.0))
+    assert one is not None and (one.verdict, one.ratio, one.low) == ("ambiguous", 2.0, None)
+
+
+def test_only_shared_pairs_count_and_none_is_none() -> None:
+    found = of_times({0: 1.0, 1: 1.0, 5: 9.0}, {0: 2.0, 1: 2.0, 7: 1.0})
+    assert found is not None and (found.ratio, found.pairs, found.verdict) == (2.0, 2, "worse")
+    assert of_times({0: 1.0}, {1: 1.0}) is None and of_times({0: 0.0}, {0: 1.0}) is None
+
+
+def judged(machine: Machine, slower: float, number: int, seed: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(60):
+        for first, second in sweeps(rng, machine, number, slower):
+            one = of_times(
+                {r: p.ratio for r, p in first.items()}, {r: p.ratio for r, p in second.items()}
+            )
+            found.append(one.verdict if one else "")
+    return found
+
+
+def test_equal_builds_are_hardly_ever_called_different() -> None:
+    for machine, most in ((NOISY, 0.01), (SHARED, 0.04)):
+        found = judged(machine, 1.0, 8, seed=1)
+        assert fmean(verdict == "worse" for verdict in found) < most
+        assert fmean(verdict == "better" for verdict in found) < most
+
+
+def test_a_slowdown_is_found_on_a_machine_of_ones_own() -> None:
+    found = judged(NOISY, 1.2, 8, seed=2)
+    assert fmean(verdict == "worse" for verdict in found) > 0.95
+    assert "better" not in found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [(100, 100, "same"), (1000, 1009, "same"), (100, 102, "worse"), (102, 100, "better")],
+)
+def test_what_is_counted_has_no_noise(before: float, after: float, verdict: str) -> None:
+    found = of_counts(by_number(before), by_number(after))
+    assert found is not None and found.verdict == verdict
+
+
+def test_of_counts_the_largest_replicate_counts_and_zero_has_no_ratio() -> None:
+    found = of_counts(by_number(100, 100, 100), by_number(100, 150, 100))
+    assert found is not None and (found.verdict, found.ratio) == ("worse", 1.5)
+    none = of_counts(by_number(0), by_number(0))
+    assert none is not None and none.verdict == "same"
+    some = of_counts(by_number(0), by_number(5))
+    assert some is not None and (some.verdict, some.ratio) == ("worse", None)
+    assert of_counts({}, by_number(1)) is None
+
+
+def test_accuracies_are_paired_by_seed_and_more_is_better() -> None:
+    before = by_number(0.70, 0.75, 0.65)
+    lower = of_accuracies(before, by_number(0.60, 0.64, 0.56))
+    assert lower is not None and lower.verdict == "worse"
+    assert lower.difference == pytest.approx(-0.1) and lower.high is not None and lower.high < 0
+    higher = of_accuracies(before, by_number(0.80, 0.84, 0.76))
+    assert higher is not None and higher.verdict == "better"
+    close = of_accuracies(before, by_number(0.702, 0.751, 0.649))
+    assert close is not None and close.verdict == "same"
+    noisy = of_accuracies(before, by_number(0.6, 0.9, 0.7))
+    assert noisy is not None and noisy.verdict == "ambiguous"
+    assert of_accuracies({0: 0.5}, {1: 0.5}) is None
+
+
+def test_the_same_to_the_last_digit_is_the_same_with_one_seed_too() -> None:
+    same = of_accuracies(by_number(0.5), by_number(0.5))
+    other = of_accuracies(by_number(0.5), by_number(0.51))
+    assert same is not None and same.verdict == "same"
+    assert other is not None and other.verdict == "ambiguous"
