@@ -15,6 +15,7 @@ from lra.report.quality import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
 from lra.report.settings import in_words, trained_and_timed
+from lra.report.standing import standing
 from lra.report.table import Cell, Row, Table
 from lra.report.unlike import Unlike
 from lra.report.versions import other_versions
@@ -36,6 +37,8 @@ def answer(
     sentences: list[str] = []
     for one in quality:
         sentences += _quality(one, selection.unlike, name_scale=len(quality) > 1)
+        stands = standing(one, selection)
+        sentences += [stands.leading] if stands is not None and stands.leading else []
     own = [cost for cost in costs if not cost.reference_only]
     for cost, name in zip(own, apart([cost.parts for cost in own]), strict=True):
         sentences += cost_sentences(cost, name, selection.busy)

@@ -29,6 +29,8 @@ class Standing(msgspec.Struct, frozen=True):
     """By the rows' labels; of rows that have all tasks."""
     rows: tuple[Row, ...]
     """Those that are ranked, the best first."""
+    leading: str
+    """A sentence on the best and what is not told apart from it; empty without a test."""
 
 
 def standing(quality: QualityTable, selection: Selection) -> Standing | None:
@@ -51,22 +53,20 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
         words: next((key for key in order if rows[key][0].mechanism == name), None)
         for words, name in ((EXACT, EXACT), ("no mixing", NO_MIXING))
     }
-    columns_of_tests = {
-        words: _against(known, anchor, order) for words, anchor in anchors.items() if anchor
-    }
-    above, tested = _above(known)
+    against = {words: _against(known, key, order) for words, key in anchors.items() if key}
+    tests = _tests(known)
     lines = []
     for key in order:
         cells = [Cell(percent(_mean(known[key])), value=_mean(known[key]))]
-        cells += [tests[key] for tests in columns_of_tests.values()]
-        cells += [above[key]] if tested else []
+        cells += [differences[key] for differences in against.values()]
+        cells += [_above(key, tests)] if tests else []
         cells += [Cell(f"{ranked.average[_name(key)]:.1f}")] if ranked else []
         cells += [_escaped(rows[key], columns, selection)]
         lines.append(row(rows[key], cells))
     twice = _twice(known)
     if twice is not None:
-        blank = len(lines[0].cells) - 1 - len(columns_of_tests)
-        again = [twice] * len(columns_of_tests) + [Cell("")] * blank
+        blank = len(lines[0].cells) - 1 - len(against)
+        again = [twice] * len(against) + [Cell("")] * blank
         lines.append(Row(_TWICE, (Cell(""), *again), group="Noise"))
     number = quality.table.id.rpartition("-")[2]
     table = Table(
@@ -77,17 +77,18 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
         corner="mechanism",
         columns=(
             f"mean of {len(columns)}" if len(columns) > 1 else "accuracy",
-            *(f"against {words}" for words in columns_of_tests),
-            *(["above, below"] if tested else []),
+            *(f"against {words}" for words in against),
+            *(["above, below"] if tests else []),
             *(["average rank"] if ranked else []),
             "beyond luck",
         ),
         rows=tuple(lines),
-        notes=(*_notes(tested, ranked, columns, twice is not None),),
+        notes=tuple(_notes(len(tests), ranked, twice is not None)),
     )
     best = ranked.average if ranked else {}
     by_name = {_name(key): line for key, line in zip(order, lines, strict=False)}
-    return Standing(table, ranked, tuple(by_name[name] for name in best))
+    ranking = tuple(by_name[name] for name in best)
+    return Standing(table, ranked, ranking, _leading(order, tests))
 
 
 def _name(key: RowKey) -> str:
@@ -133,22 +134,47 @@ def _difference(one: Difference | None, p: float | None) -> Cell:
     return Cell(text, f"{bounds}, {told}", one.value, one.high - one.low, strong=p < _LEVEL)
 
 
-def _above(known: Mapping[RowKey, Accuracies]) -> tuple[dict[RowKey, Cell], int]:
-    """How many others each row is above and below, of those that it was tested against."""
+class _Test(msgspec.Struct, frozen=True):
+    """A pair of rows, and whether they are told apart."""
+
+    above: RowKey
+    below: RowKey
+    apart: bool
+
+
+def _tests(known: Mapping[RowKey, Accuracies]) -> list[_Test]:
+    """All pairs of rows that share several seeds on each task, corrected for their number."""
     pairs, p = [], []
     for one, other in combinations(known, 2):
         found = paired(known[one], known[other])
         if found is not None and found.p is not None:
-            pairs.append((one, other, found.value))
+            pairs.append((one, other) if found.value > 0 else (other, one))
             p.append(found.p)
-    cells = {}
-    told = [pair for pair, corrected in zip(pairs, holm(p), strict=True) if corrected < _LEVEL]
-    for key in known:
-        number = sum(key in pair[:2] for pair in pairs)
-        above = sum((key == a and d > 0) or (key == b and d < 0) for a, b, d in told)
-        below = sum((key == a and d < 0) or (key == b and d > 0) for a, b, d in told)
-        cells[key] = Cell(f"{above}, {below}", f"of {number}") if number else Cell(NO_VALUE)
-    return cells, len(pairs)
+    corrected = holm(p)
+    return [_Test(*pair, q < _LEVEL) for pair, q in zip(pairs, corrected, strict=True)]
+
+
+def _above(key: RowKey, tests: Sequence[_Test]) -> Cell:
+    """How many others a row is above and below, of those that it was tested against."""
+    number = sum(key in (test.above, test.below) for test in tests)
+    above = sum(key == test.above for test in tests if test.apart)
+    below = sum(key == test.below for test in tests if test.apart)
+    return Cell(f"{above}, {below}", f"of {number}") if number else Cell(NO_VALUE)
+
+
+def _leading(order: Sequence[RowKey], tests: Sequence[_Test]) -> str:
+    """Which rows are not told apart from the best of those tested; empty without a test."""
+    tested = [key for key in order if any(key in (test.above, test.below) for test in tests)]
+    if not tested:
+        return ""
+    best = tested[0]
+    below = {test.below for test in tests if test.apart and test.above == best}
+    alike = [_name(key) for key in tested[1:] if key not in below]
+    start = f"Of {count(len(tested), 'row')} with several seeds {_name(best)}"
+    if not alike:
+        return f"{start} is more accurate than all others (paired tests over seeds, Holm)."
+    rest = "; it is above the others" if below else ""
+    return f"{start} is not told apart from {listing(alike)}{rest} (paired tests over seeds, Holm)."
 
 
 def _escaped(own: Sequence[Entry], columns: Sequence[Column], selection: Selection) -> Cell:
@@ -184,7 +210,7 @@ def _over(columns: Sequence[Column]) -> str:
     return listing([column.title for column in columns])
 
 
-def _notes(tested: int, ranked: Ranks | None, columns: Sequence[Column], twice: bool) -> list[str]:
+def _notes(tested: int, ranked: Ranks | None, twice: bool) -> list[str]:
     notes = []
     if tested:
         notes.append(

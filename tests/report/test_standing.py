@@ -64,6 +64,25 @@ def test_differences_have_their_interval_and_a_probability_for_the_whole_column(
     assert rows["identity"]["above, below"].text == "0, 3"
 
 
+def test_the_answer_says_who_leads_and_who_is_not_told_apart() -> None:
+    one = found(*everything())
+    assert one is not None and one.leading == (
+        "Of 4 rows with several seeds sdpa is more accurate than all others (paired tests over "
+        "seeds, Holm)."
+    )
+    alike = found(
+        *trained("sdpa", 0.8, 0.01), *trained("full", 0.79, 0.02), *trained("identity", 0.5)
+    )
+    assert alike is not None and alike.leading == (
+        "Of 3 rows with several seeds sdpa is not told apart from full; it is above the others "
+        "(paired tests over seeds, Holm)."
+    )
+    report, _ = assemble(join(everything(), []), "t")
+    assert one.leading in report.answer
+    single = found(*trained("sdpa", 0.8, number=1), *trained("identity", 0.5, number=1))
+    assert single is not None and single.leading == ""
+
+
 def test_rows_go_from_the_best_and_ranks_are_over_tasks() -> None:
     one = found(*everything())
     assert one is not None and one.ranks is not None
