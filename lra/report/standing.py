@@ -60,7 +60,7 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
         cells = [Cell(percent(_mean(known[key])), value=_mean(known[key]))]
         cells += [differences[key] for differences in against.values()]
         cells += [_above(key, tests)] if tests else []
-        cells += [Cell(f"{ranked.average[_name(key)]:.1f}")] if ranked else []
+        cells += [_rank(ranked.average[_name(key)])] if ranked else []
         cells += [_escaped(rows[key], columns, selection)]
         lines.append(row(rows[key], cells))
     twice = _twice(known)
@@ -159,7 +159,11 @@ def _above(key: RowKey, tests: Sequence[_Test]) -> Cell:
     number = sum(key in (test.above, test.below) for test in tests)
     above = sum(key == test.above for test in tests if test.apart)
     below = sum(key == test.below for test in tests if test.apart)
-    return Cell(f"{above}, {below}", f"of {number}") if number else Cell(NO_VALUE)
+    return Cell(f"{above}, {below}", f"of {number}", above) if number else Cell(NO_VALUE)
+
+
+def _rank(average: float) -> Cell:
+    return Cell(f"{average:.1f}", value=average)
 
 
 def _leading(order: Sequence[RowKey], tests: Sequence[_Test]) -> str:
@@ -190,7 +194,9 @@ def _escaped(own: Sequence[Entry], columns: Sequence[Column], selection: Selecti
         for entry in own:
             if chance is not None and entry.protocol == column.protocol and entry.value is not None:
                 judged.append(escapes(entry.value, chance, column.rows.test))
-    return Cell(f"{sum(judged)} of {len(judged)}") if judged else Cell(NO_VALUE)
+    if not judged:
+        return Cell(NO_VALUE)
+    return Cell(f"{sum(judged)} of {len(judged)}", value=fmean(judged))
 
 
 def _twice(known: Mapping[RowKey, Accuracies]) -> Cell | None:
