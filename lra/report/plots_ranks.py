@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from lra.report.standing import Standing
@@ -56,7 +57,8 @@ def ranks_figure(standing: Standing, looks: Looks) -> Figure | None:
                 color=MUTED if row.origin == "reference" else INK,
             )
 
-    apart = "Bars join ranks that are not told apart." if bars else "All are told apart."
+    every = all(found.apart(one, other) for one, other in combinations(order, 2))
+    apart = "All are told apart." if every else "Bars join ranks that are not told apart."
     return Figure(
         id=standing.table.id.replace("standing", "ranks"),
         title="Average ranks over tasks",

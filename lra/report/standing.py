@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from statistics import fmean, median
+from statistics import fmean, mean, median
 
 import msgspec
 
 from lra.report.columns import Column
 from lra.report.entries import Entry
 from lra.report.quality import QualityTable
-from lra.report.rows import EXACT, NO_MIXING, RowKey, row, shown
+from lra.report.rows import EXACT, NO_MIXING, RowKey, Rows, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table
 from lra.report.words import NO_VALUE, count, listing, percent
@@ -39,22 +40,25 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
     columns = quality.averaged or quality.columns[: len(quality.columns) == 1]
     protocols = [column.protocol for column in columns]
     group = [
-        e
-        for e in selection.entries
-        if e.metric == "test_accuracy" and e.protocol in protocols and e.value is not None
+        e for e in selection.entries if e.metric == "test_accuracy" and e.protocol in protocols
     ]
     rows = {key: own for key, own in shown(group).items() if _tasks(own) == set(protocols)}
     if len(rows) < 2:
         return None
     known = {key: _accuracies(own) for key, own in rows.items()}
-    ranked = ranks({_name(key): own for key, own in known.items()})
+    ranked = ranks({_name(key): _by_task(own) for key, own in known.items()})
     order = sorted(rows, key=lambda key: (-_mean(known[key]), key))
     anchors = {
-        words: next((key for key in order if rows[key][0].mechanism == name), None)
+        words: min(
+            (key for key in order if rows[key][0].mechanism == name),
+            key=lambda key: key[0] != "run",
+            default=None,
+        )
         for words, name in ((EXACT, EXACT), ("no mixing", NO_MIXING))
     }
-    against = {words: _against(known, key, order) for words, key in anchors.items() if key}
-    tests = _tests(known)
+    grain = 1 / min(column.rows.test for column in columns)
+    against = {words: _against(known, key, order, grain) for words, key in anchors.items() if key}
+    tests = _tests(known, grain)
     lines = []
     for key in order:
         cells = [Cell(percent(_mean(known[key])), value=_mean(known[key]))]
@@ -63,7 +67,7 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
         cells += [_rank(ranked.average[_name(key)])] if ranked else []
         cells += [_escaped(rows[key], columns, selection)]
         lines.append(row(rows[key], cells))
-    twice = _twice(known)
+    twice = _twice(known) if against else None
     if twice is not None:
         blank = len(lines[0].cells) - 1 - len(against)
         again = [twice] * len(against) + [Cell("")] * blank
@@ -83,7 +87,7 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
             "beyond luck",
         ),
         rows=tuple(lines),
-        notes=tuple(_notes(len(tests), ranked, twice is not None)),
+        notes=tuple(_notes(len(tests), ranked, twice is not None, _versions(rows))),
     )
     best = ranked.average if ranked else {}
     by_name = {_name(key): line for key, line in zip(order, lines, strict=False)}
@@ -97,30 +101,49 @@ def _name(key: RowKey) -> str:
 
 
 def _tasks(own: Sequence[Entry]) -> set[str]:
-    return {entry.protocol for entry in own}
+    return {entry.protocol for entry in own if entry.value is not None}
+
+
+def _versions(rows: Rows) -> int:
+    return len({entry.measure_hash for own in rows.values() for entry in own})
 
 
 def _accuracies(own: Sequence[Entry]) -> Accuracies:
+    """By task and version of the code that measured: no test compares two versions."""
     found: dict[str, dict[int, float]] = {}
     for entry in own:
         if entry.value is not None:
-            found.setdefault(entry.protocol, {})[entry.seed or 0] = entry.value
+            task = f"{entry.protocol} {entry.measure_hash}"
+            found.setdefault(task, {})[entry.seed or 0] = entry.value
+    return found
+
+
+def _by_task(accuracies: Accuracies) -> Accuracies:
+    """The same by task alone."""
+    found: dict[str, dict[int, float]] = {}
+    for task, seeds in accuracies.items():
+        found.setdefault(task.split()[0], {}).update(seeds)
     return found
 
 
 def _mean(accuracies: Accuracies) -> float:
-    return fmean(fmean(own.values()) for own in accuracies.values())
+    return mean(mean(own.values()) for own in _by_task(accuracies).values())
 
 
 def _against(
-    known: Mapping[RowKey, Accuracies], anchor: RowKey, order: Sequence[RowKey]
+    known: Mapping[RowKey, Accuracies], anchor: RowKey, order: Sequence[RowKey], grain: float
 ) -> dict[RowKey, Cell]:
     """The difference of each row to one of them, its probability corrected for their number."""
-    found = {key: paired(known[key], known[anchor]) for key in order if key != anchor}
+    found = {
+        key: paired(known[key], known[anchor], grain)
+        for key in order
+        if key != anchor and known[key].keys() == known[anchor].keys()
+    }
     tested = {key: one.p for key, one in found.items() if one is not None and one.p is not None}
     corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
     cells = {key: _difference(one, corrected.get(key)) for key, one in found.items()}
-    return {**cells, anchor: Cell(NO_VALUE)}
+    others = dict.fromkeys(order, Cell(NO_VALUE, "another version"))
+    return {**others, **cells, anchor: Cell(NO_VALUE)}
 
 
 def _difference(one: Difference | None, p: float | None) -> Cell:
@@ -142,11 +165,12 @@ class _Test(msgspec.Struct, frozen=True):
     apart: bool
 
 
-def _tests(known: Mapping[RowKey, Accuracies]) -> list[_Test]:
+def _tests(known: Mapping[RowKey, Accuracies], grain: float) -> list[_Test]:
     """All pairs of rows that share several seeds on each task, corrected for their number."""
     pairs, p = [], []
     for one, other in combinations(known, 2):
-        found = paired(known[one], known[other])
+        alike = known[one].keys() == known[other].keys()
+        found = paired(known[one], known[other], grain) if alike else None
         if found is not None and found.p is not None:
             pairs.append((one, other) if found.value > 0 else (other, one))
             p.append(found.p)
@@ -167,18 +191,23 @@ def _rank(average: float) -> Cell:
 
 
 def _leading(order: Sequence[RowKey], tests: Sequence[_Test]) -> str:
-    """Which rows are not told apart from the best of those tested; empty without a test."""
-    tested = [key for key in order if any(key in (test.above, test.below) for test in tests)]
-    if not tested:
+    """What the row that is above most others is not told apart from; empty without a test."""
+    if not tests:
         return ""
-    best = tested[0]
-    below = {test.below for test in tests if test.apart and test.above == best}
-    alike = [_name(key) for key in tested[1:] if key not in below]
-    start = f"Of {count(len(tested), 'row')} with several seeds {_name(best)}"
+    ahead = Counter(test.above for test in tests if test.apart)
+    behind = Counter(test.below for test in tests if test.apart)
+    tested = {key for test in tests for key in (test.above, test.below)}
+    best = min(tested, key=lambda key: (behind[key], -ahead[key], order.index(key)))
+    own = [test for test in tests if best in (test.above, test.below)]
+    alike = [
+        _name(test.below if test.above == best else test.above) for test in own if not test.apart
+    ]
+    start = f"{_name(best)} was tested against {count(len(own), 'row')} over seeds"
+    end = "(paired, Holm)"
     if not alike:
-        return f"{start} is more accurate than all others (paired tests over seeds, Holm)."
-    rest = "; it is above the others" if below else ""
-    return f"{start} is not told apart from {listing(alike)}{rest} (paired tests over seeds, Holm)."
+        return f"{start}: above {'all' if len(own) > 1 else 'it'} {end}."
+    above = f", above {count(ahead[best], 'other')}" if ahead[best] else ""
+    return f"{start}: not told apart from {listing(alike)}{above} {end}."
 
 
 def _escaped(own: Sequence[Entry], columns: Sequence[Column], selection: Selection) -> Cell:
@@ -188,15 +217,19 @@ def _escaped(own: Sequence[Entry], columns: Sequence[Column], selection: Selecti
         for e in selection.entries
         if e.kind == "baseline" and e.metric == "majority" and e.value is not None
     }
-    judged = []
+    judged, failed = [], Counter[str]()
     for column in columns:
         chance = guesses.get((column.data, column.cell.scale))
         for entry in own:
-            if chance is not None and entry.protocol == column.protocol and entry.value is not None:
-                judged.append(escapes(entry.value, chance, column.rows.test))
+            if chance is None or entry.protocol != column.protocol:
+                continue
+            failed[entry.word] += entry.value is None
+            value = entry.value
+            judged.append(value is not None and escapes(value, chance, column.rows.test))
     if not judged:
         return Cell(NO_VALUE)
-    return Cell(f"{sum(judged)} of {len(judged)}", value=fmean(judged))
+    words = ", ".join(f"{number} {word}" for word, number in sorted(failed.items()) if number)
+    return Cell(f"{sum(judged)} of {len(judged)}", words, fmean(judged))
 
 
 def _twice(known: Mapping[RowKey, Accuracies]) -> Cell | None:
@@ -216,14 +249,19 @@ def _over(columns: Sequence[Column]) -> str:
     return listing([column.title for column in columns])
 
 
-def _notes(tested: int, ranked: Ranks | None, twice: bool) -> list[str]:
+def _notes(tested: int, ranked: Ranks | None, twice: bool, versions: int) -> list[str]:
     notes = []
+    if versions > 1:
+        notes.append(
+            f"Rows are of {versions} versions of the measuring code: tests compare rows of one "
+            "alone; means and ranks put all side by side."
+        )
     if tested:
         notes.append(
-            "Tests are Student's, paired by seed, on these tasks as they are: each task with the "
-            "variance of its own seeds. p is corrected for the rows of the column, in `above, "
-            f"below` for all {count(tested, 'pair')} (Holm); bold and counted is what lies below "
-            f"{_LEVEL}."
+            "Differences are of the seeds that both have. Tests are Student's, paired by seed, on "
+            "these tasks as they are: each with the variance of its own seeds. p is corrected for "
+            f"the rows of the column, in `above, below` for all {count(tested, 'pair')} (Holm); "
+            f"bold and counted is what lies below {_LEVEL}."
         )
     if ranked is not None:
         notes.append(
@@ -232,8 +270,8 @@ def _notes(tested: int, ranked: Ranks | None, twice: bool) -> list[str]:
             f"p {ranked.p:.2g}): few tasks say little of others."
         )
     notes.append(
-        "Beyond luck: trainings with an accuracy above 99 % of guesses at the share of the largest "
-        "class."
+        "Beyond luck: trainings with an accuracy above that of 99 % of guesses, at the share that "
+        "the class has which is the largest in training."
     )
     if twice:
         notes.append(

@@ -40,12 +40,13 @@ class Difference(msgspec.Struct, frozen=True):
     """Seeds that both have, all tasks together."""
 
 
-def paired(own: Accuracies, other: Accuracies) -> Difference | None:
+def paired(own: Accuracies, other: Accuracies, grain: float = 0.0) -> Difference | None:
     """Return how much more accurate `own` is; None where they share no seed on any task.
 
     Each task counts alike, whatever its number of seeds. The variance is that of differences
     between seeds within tasks, a task's own each; the interval is Student's, with the degrees of
-    freedom of Welch and Satterthwaite.
+    freedom of Welch and Satterthwaite. `grain` is the smallest step of an accuracy, a row of the
+    test: seeds that happen to agree closer than that know no less than it.
     """
     found = []
     for task in sorted(own.keys() & other.keys()):
@@ -57,7 +58,7 @@ def paired(own: Accuracies, other: Accuracies) -> Difference | None:
     value, pairs = fmean(fmean(one) for one in found), sum(map(len, found))
     if any(len(one) < 2 for one in found):
         return Difference(value, None, None, None, len(found), pairs)
-    parts = [variance(one) / len(one) / len(found) ** 2 for one in found]
+    parts = [max(variance(one), grain**2) / len(one) / len(found) ** 2 for one in found]
     square = sum(parts)
     if square == 0:
         return Difference(value, value, value, 1.0 if value == 0 else 0.0, len(found), pairs)
@@ -129,9 +130,9 @@ def ranks(accuracies: Mapping[str, Accuracies]) -> Ranks | None:
 def escapes(accuracy: float, chance: float, rows: int) -> bool:
     """Whether an accuracy on so many test rows is above what guessing reaches by luck.
 
-    `chance` is the share that the best constant answer has right; luck goes as far as 99 % of
-    binomial draws do.
+    `chance` is the share that a constant answer has right; luck goes as far as 99 % of binomial
+    draws do.
     """
     from scipy.stats import binom
 
-    return accuracy * rows > float(binom.ppf(0.99, rows, chance))
+    return round(accuracy * rows) > float(binom.ppf(0.99, rows, chance))

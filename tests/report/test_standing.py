@@ -14,7 +14,7 @@ from lra.report.style import looks
 from lra.report.table import Cell
 from lra.verdict.accuracy import Ranks
 
-from .sample import baseline, quality
+from .sample import THERE, baseline, quality
 
 TASKS = ("listops", "text")
 
@@ -66,21 +66,91 @@ def test_differences_have_their_interval_and_a_probability_for_the_whole_column(
 
 def test_the_answer_says_who_leads_and_who_is_not_told_apart() -> None:
     one = found(*everything())
-    assert one is not None and one.leading == (
-        "Of 4 rows with several seeds sdpa is more accurate than all others (paired tests over "
-        "seeds, Holm)."
-    )
-    alike = found(
-        *trained("sdpa", 0.8, 0.01), *trained("full", 0.79, 0.02), *trained("identity", 0.5)
-    )
+    assert one is not None
+    assert one.leading == "sdpa was tested against 3 rows over seeds: above all (paired, Holm)."
+    both = (*trained("sdpa", 0.8, 0.01), *trained("full", 0.79, 0.02))
+    alike = found(*both, *trained("identity", 0.5))
     assert alike is not None and alike.leading == (
-        "Of 3 rows with several seeds sdpa is not told apart from full; it is above the others "
-        "(paired tests over seeds, Holm)."
+        "sdpa was tested against 2 rows over seeds: not told apart from full, above 1 other "
+        "(paired, Holm)."
     )
     report, _ = assemble(join(everything(), []), "t")
     assert one.leading in report.answer
     single = found(*trained("sdpa", 0.8, number=1), *trained("identity", 0.5, number=1))
     assert single is not None and single.leading == ""
+
+
+def test_who_leads_is_said_of_seeds_that_both_have() -> None:
+    """More seeds of one, and better ones, make no lead where the shared ones say the opposite."""
+    lucky = [quality("sdpa", task, 0.95, seed=s) for task in TASKS for s in (3, 4, 5)]
+    one = found(
+        *trained("sdpa", 0.60), *lucky, *trained("performer", 0.70), *trained("identity", 0.3)
+    )
+    assert one is not None and one.leading.startswith("performer was tested against 2 rows")
+    assert one.leading.endswith("above all (paired, Holm).")
+    # Without a seed in common there is no test, and nothing is called alike.
+    apart = found(
+        *trained("sdpa", 0.8),
+        *(quality("full", task, 0.9 + s / 999, seed=s) for task in TASKS for s in (5, 6)),
+        *trained("identity", 0.5),
+    )
+    assert apart is not None and "full" not in apart.leading
+    assert cells(apart)["full"]["against sdpa"].note == "no shared seed"
+
+
+def test_no_test_compares_two_versions_of_the_trainer() -> None:
+    later = [quality("linear", t, 0.7, seed=s, measure="m2") for t in TASKS for s in range(3)]
+    one = found(*trained("sdpa", 0.8), *trained("identity", 0.5), *later)
+    assert one is not None
+    rows = cells(one)
+    assert (rows["linear"]["against sdpa"].text, rows["linear"]["against sdpa"].note) == (
+        "n/a",
+        "another version",
+    )
+    assert rows["sdpa"]["above, below"].note == "of 1"
+    assert rows["linear"]["above, below"].text == "n/a"
+    assert any("Rows are of 2 versions of the measuring code" in n for n in one.table.notes)
+
+
+def test_a_column_of_many_questions_asks_more_of_each() -> None:
+    """Alone the difference counts, beside nine others it does not."""
+    pair = (*trained("sdpa", 0.80, 0.010), *trained("linear", 0.77, 0.0))
+    alone = cells(found(*pair))["linear"]["against sdpa"]
+    others = [
+        record
+        for number in range(9)
+        for record in trained(f"m{number}", 0.80 + number / 999, 0.02 + number / 99)
+    ]
+    among = cells(found(*pair, *others))["linear"]["against sdpa"]
+    assert alone.strong and not among.strong
+    assert float(among.note.split("p ")[1]) == pytest.approx(
+        10 * float(alone.note.split("p ")[1]), rel=0.1
+    )
+
+
+def test_seeds_that_agree_by_chance_know_no_less_than_a_row() -> None:
+    one_row = [quality("sdpa", t, 0.8005, seed=s) for t in TASKS for s in range(2)]
+    other = [quality("linear", t, 0.8, seed=s) for t in TASKS for s in range(2)]
+    cell = cells(found(*one_row, *other))["linear"]["against sdpa"]
+    assert cell.text == "-0.1" or cell.text == "-0.0"
+    assert not cell.strong
+
+
+def test_the_runs_own_row_is_the_one_to_compare_with() -> None:
+    own = [*trained("sdpa", 0.8), *trained("performer", 0.7)]
+    before = "2026-11-19T10:00:00Z"
+    elsewhere = [
+        quality("sdpa", task, 0.9 + seed / 999, seed=seed, started=before, machine=THERE)
+        for task in TASKS
+        for seed in range(4)
+    ]
+    selection = join(own, elsewhere)
+    (table,) = quality_tables(selection)
+    stands = standing(table, selection)
+    assert stands is not None
+    by_title = {row.title: row.cells for row in stands.table.rows}
+    assert by_title["sdpa"][1].text == "n/a"
+    assert float(by_title["sdpa (reference)"][1].text) > 4
 
 
 def test_rows_go_from_the_best_and_ranks_are_over_tasks() -> None:
@@ -122,6 +192,16 @@ def test_luck_is_counted_by_training() -> None:
     rows = cells(found(*records))
     assert rows["sdpa"]["beyond luck"].text == "6 of 6"
     assert rows["linear"]["beyond luck"].text == "3 of 6"
+
+
+def test_a_training_that_failed_did_not_beat_luck() -> None:
+    records = [
+        *trained("sdpa", 0.8), *trained("linear", 0.8, number=2),
+        quality("linear", "text", status="diverged", seed=2),
+        baseline("listops", majority=0.5), baseline("text", majority=0.5),
+    ]  # fmt: skip
+    cell = cells(found(*records))["linear"]["beyond luck"]
+    assert (cell.text, cell.note) == ("4 of 5", "1 diverged")
 
 
 def test_only_rows_with_all_tasks_are_judged() -> None:
