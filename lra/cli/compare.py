@@ -48,11 +48,12 @@ def command(before: str, after: str, store: Path, as_json: bool) -> int:
 def stores(before: Path, after: Path) -> Changes:
     """Compare two stores; refuses what is none."""
     from lra.report.changes import between_stores
+    from lra.report.words import visible
 
     first, second = _selection(before), _selection(after)
-    names = (before.resolve().name, after.resolve().name)
+    names = (visible(before.resolve().name), visible(after.resolve().name))
     if names[0] == names[1]:
-        names = (str(before), str(after))
+        names = (visible(str(before)), visible(str(after)))
     return between_stores(first.entries, second.entries, (first.busy, second.busy), names)
 
 

@@ -10,9 +10,18 @@ from typing import Any, cast
 
 import msgspec
 
-from lra.core.records import FAILED
 from lra.report.entries import Entry, Origin
-from lra.report.words import STATUS, TIMES, Unit, between, figures, listing, percent, quantity
+from lra.report.words import (
+    STATUS,
+    TIMES,
+    Unit,
+    between,
+    figures,
+    is_failure,
+    listing,
+    percent,
+    quantity,
+)
 from lra.verdict.change import Change, Verdict, of_accuracies, of_counts, of_times
 
 Judge = Callable[[Mapping[int, float], Mapping[int, float]], Change | None]
@@ -42,7 +51,6 @@ QUANTITIES: dict[str, Quantity] = {
 }
 """By metric. Resident size is left out: it is not the same twice."""
 _TIMES = ("time", "prefill")
-_FAILED = {STATUS[status] for status in FAILED}
 _ASKED = (
     "kind", "scale", "rules", "track", "task", "length", "mode", "level", "direction", "batch",
     "heads", "head_width", "dtype", "execution", "input_scale", "device", "metric",
@@ -56,13 +64,14 @@ _CONDITIONS = {
     "data_hash": "other data",
     "protocol": "another protocol of training",
     "model": "another model",
+    "torch": "another version of torch",
     "measure_hash": "measured by another version of the code",
 }
 """What has to be the same besides for two figures to be compared."""
 
 
-_POOLED = ("machine", "threads")
-"""Accuracies and errors are the machine's by rounding alone."""
+_POOLED = {"quality": ("machine", "threads", "torch"), "error": ("machine", "threads")}
+"""Conditions that by kind of cell change nothing but rounding."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -133,6 +142,8 @@ class Changes(msgspec.Struct, frozen=True):
     only_after: int
     busy: int
     """Timings left out, taken while the machine was busy."""
+    several: int = 0
+    """Cells that one of two mechanisms has with several settings."""
 
     def of(self, verdict: Verdict) -> list[Line]:
         """Return the lines with this verdict, the largest change first."""
@@ -154,8 +165,21 @@ def between_mechanisms(entries: Sequence[Entry], busy: Busy, names: tuple[str, s
     Of a cell that a mechanism has with several settings nothing is said.
     """
     sides = [_side([e for e in entries if name in (e.label, e.mechanism)], busy) for name in names]
+    labels: dict[Key, set[str]] = defaultdict(set)
+    for number, side in enumerate(sides):
+        for e in side.entries:
+            labels[number, *_key(e, _ASKED)].add(e.label)
+    alone = [
+        msgspec.structs.replace(
+            side,
+            entries=tuple(e for e in side.entries if len(labels[n, *_key(e, _ASKED)]) == 1),
+        )
+        for n, side in enumerate(sides)
+    ]
+    several = {key[1:-1] for key, own in labels.items() if len(own) > 1}
     conditions = {name: words for name, words in _CONDITIONS.items() if name != "config"}
-    return _changes(sides, names, conditions, ())
+    found = _changes(alone, names, conditions, ())
+    return msgspec.structs.replace(found, several=len(several))
 
 
 class _Side(msgspec.Struct, frozen=True):
@@ -250,7 +274,8 @@ def _grouped(entries: Iterable[Entry], names: tuple[str, ...]) -> dict[Key, list
 
 
 def _key(e: Entry, names: Iterable[str]) -> Key:
-    return tuple(getattr(e, name) for name in names)
+    pooled = _POOLED.get(e.kind, ())
+    return tuple("" if name in pooled else getattr(e, name) for name in names)
 
 
 def _judged(
@@ -260,25 +285,24 @@ def _judged(
     conditions: Mapping[str, str],
 ) -> tuple[Change, str]:
     """Return the change, and why there is none to judge or how a side ended."""
-    pooled = () if before[0].kind == "efficiency" else _POOLED
     differing = [
         words
         for name, words in conditions.items()
-        if name not in pooled and getattr(before[0], name) != getattr(after[0], name)
+        if _key(before[0], [name]) != _key(after[0], [name])
     ]
     if differing:
         return Change("incomparable"), listing(differing)
     asked = QUANTITIES[before[0].metric]
     sides = [_figures(own) for own in (before, after)]
+    failures = [_failures(own) for own in (before, after)]
+    if lost := [failures[1][r] for r in sides[0] if r in failures[1]]:
+        return Change("worse"), f"{_share(lost, after)} now"
+    if won := [failures[0][r] for r in sides[1] if r in failures[0]]:
+        return Change("better"), f"no {_share(won, before)} any more"
     if not all(sides):
-        endings = [_ending(own) for own in (before, after)]
-        if sides[0] and endings[1] in _FAILED:
-            return Change("worse"), f"{endings[1]} now"
-        if sides[1] and endings[0] in _FAILED:
-            return Change("better"), f"no {endings[0]} any more"
-        alike = not any(sides) and endings[0] == endings[1]
-        told = [word for side, word in zip(sides, endings, strict=True) if not side]
-        why = listing(list(dict.fromkeys(told)))
+        words = [own[0].word for side, own in zip(sides, (before, after), strict=True) if not side]
+        alike = len(words) == 2 and words[0] == words[1]
+        why = listing(list(dict.fromkeys(words)))
         return Change("same" if alike else "incomparable"), why
     one, other = ({r: value for r, (value, _) in side.items()} for side in sides)
     if asked.name in _TIMES:
@@ -295,22 +319,29 @@ def _judged(
 
 def _figures(own: list[Entry]) -> dict[int, tuple[float, str]]:
     """Figure and record by replicate or seed."""
-    return {
-        (e.replicate if e.replicate is not None else e.seed or 0): (e.value, e.record)
-        for e in own
-        if e.value is not None
-    }
+    return {_number(e): (e.value, e.record) for e in own if e.value is not None}
 
 
-def _ending(own: list[Entry]) -> str:
-    return Counter(e.status for e in own).most_common(1)[0][0]
+def _failures(own: list[Entry]) -> dict[int, str]:
+    """How those ended that failed, by replicate or seed."""
+    return {_number(e): e.word for e in own if e.value is None and is_failure(e.word)}
+
+
+def _number(e: Entry) -> int:
+    return e.replicate if e.replicate is not None else e.seed or 0
+
+
+def _share(words: Sequence[str], own: list[Entry]) -> str:
+    """`OOM`, or of how many: `2 of 3 crash (SIGKILL)`."""
+    word = Counter(words).most_common(1)[0][0]
+    return word if len(words) == len(own) else f"{len(words)} of {len(own)} {word}"
 
 
 def _text(own: list[Entry]) -> str:
     """The middle of a side's figures in its unit, or how it ended."""
     values = [e.value for e in own if e.value is not None]
     if not values:
-        return own[0].word or _ending(own)
+        return own[0].word
     unit = own[0].unit
     if unit == "share":
         return f"{percent(fmean(values))} %"
@@ -328,7 +359,9 @@ def _cell_words(e: Entry) -> str:
     if e.kind == "quality":
         return f"{e.task}, scale {e.scale}"
     parts = [e.mode or "error", str(e.length)]
-    parts += [e.level] if e.level not in ("", "layer") else []
+    parts += [f"on {e.device}"] if e.device == "cuda" else []
+    parts += [f"scale {e.scale}"] if e.scale != "mini" else []
+    parts += [f"{e.level} {e.task}".strip()] if e.level not in ("", "layer") else []
     parts += [e.direction] if e.direction == "causal" and e.mode != "decode" else []
     parts += [f"batch {e.batch}"] if e.batch not in (None, 1) else []
     parts += [f"heads {e.heads} x {e.head_width}"]

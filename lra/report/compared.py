@@ -8,7 +8,7 @@ from itertools import groupby
 from lra.report.changes import Changes, Line
 from lra.report.table import Cell, Row, Section, Table, escape, markdown
 from lra.report.words import count, listing
-from lra.verdict.change import ALIKE, COUNTED, MARGIN, POINTS, Verdict
+from lra.verdict.change import ALIKE, CLOSE, COUNTED, MARGIN, POINTS, Verdict
 
 _COLUMNS = ("figure", "before", "after", "change", "verdict")
 _CALLED: dict[Verdict, str] = {
@@ -22,7 +22,8 @@ _RULES = (
     f"is what surely lies within {100 * ALIKE:g} %; what is neither is ambiguous, and more "
     "--replicates tell.",
     f"Bytes and operations are counted: a change of more than {100 * COUNTED:g} % counts. "
-    f"Accuracies are paired by seed, with a margin of {100 * POINTS:g} points.",
+    f"Accuracies are paired by seed, with a margin of {100 * POINTS:g} points, and the same where "
+    f"they surely lie within {100 * CLOSE:g}.",
     "Incomparable is what another version of the measuring code, another machine, configuration or "
     "data answered. A changed mechanism is what is compared.",
 )
@@ -56,6 +57,9 @@ def _changed(changes: Changes, verdict: Verdict) -> list[str]:
 def _elsewhere(changes: Changes) -> list[str]:
     sides = ((changes.only_before, changes.before), (changes.only_after, changes.after))
     parts = [f"{count(number, 'cell')} of {name} alone" for number, name in sides if number]
+    if changes.several:
+        cells = count(changes.several, "cell")
+        parts.append(f"{cells} with several settings (name a row as the report does)")
     parts += [f"{count(changes.busy, 'timing')} of a busy machine left out"] if changes.busy else []
     return [f"Not compared: {listing(parts)}."] if parts else []
 

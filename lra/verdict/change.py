@@ -33,6 +33,11 @@ CLOSE = 0.02
 """Accuracies whose difference surely lies within this are the same."""
 
 
+GRAIN = 0.001
+"""Accuracies come in steps of a test row: seeds that agree closer than one in a thousand know no
+less than that."""
+
+
 class Change(msgspec.Struct, frozen=True):
     """One figure on two sides."""
 
@@ -51,12 +56,19 @@ def of_times(before: Mapping[int, float], after: Mapping[int, float]) -> Change 
     """Judge times, or other figures of which less is better, by replicate; None without a pair.
 
     Each bound holds with probability 95 % by itself (Student's, on logarithms), so that of equal
-    cells 5 % would be called worse without the margin.
+    cells 5 % would be called worse without the margin. The same to the last digit in every pair is
+    the same, whatever their number.
     """
     shared = sorted(before.keys() & after.keys())
-    logs = [math.log(after[r] / before[r]) for r in shared if before[r] > 0 and after[r] > 0]
-    if not logs:
+    if not shared:
         return None
+    if all(before[r] == after[r] for r in shared):
+        return Change("same", ratio=1.0, low=1.0, high=1.0, pairs=len(shared))
+    logs = [math.log(after[r] / before[r]) for r in shared if before[r] > 0 and after[r] > 0]
+    if len(logs) < len(shared):
+        # No ratio to nothing, such as the error of what was exact.
+        more = fmean(after[r] for r in shared) > fmean(before[r] for r in shared)
+        return Change("worse" if more else "better", pairs=len(shared))
     middle = fmean(logs)
     if len(logs) < 2:
         return Change("ambiguous", ratio=math.exp(middle), pairs=1)
@@ -102,14 +114,17 @@ def of_accuracies(before: Mapping[int, float], after: Mapping[int, float]) -> Ch
         return Change("same", difference=0.0, low=0.0, high=0.0, pairs=pairs)
     if pairs < 2:
         return Change("ambiguous", difference=middle, pairs=1)
-    reach = _reach(differences)
+    reach = _reach(differences, GRAIN)
     verdict = _verdict(-middle - reach, -middle + reach, POINTS, CLOSE)
     return Change(verdict, difference=middle, low=middle - reach, high=middle + reach, pairs=pairs)
 
 
-def _reach(differences: Sequence[float]) -> float:
-    """How far each bound lies from the mean of two differences or more."""
-    error = stdev(differences) / math.sqrt(len(differences))
+def _reach(differences: Sequence[float], grain: float = 0.0) -> float:
+    """How far each bound lies from the mean of two differences or more.
+
+    `grain` is the least that they are taken to be spread.
+    """
+    error = max(stdev(differences), grain) / math.sqrt(len(differences))
     return quantile(2 * SURE - 1, len(differences) - 1) * error
 
 

@@ -172,14 +172,14 @@ def efficiency(
     """`declared` are growths of time and memory, where the record says them."""
     cell = EfficiencyCell(
         machine=machine,
-        torch="2.13.0",
-        threads=2,
         measure_hash=measure,
         mechanism=mechanism(name) if isinstance(name, str) else name,
         length=length,
         mode=mode,
         replicate=replicate,
         **{
+            "torch": "2.13.0",
+            "threads": 2,
             "scale": "mini",
             "heads": 4,
             "head_width": 64,

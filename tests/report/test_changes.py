@@ -54,6 +54,8 @@ def test_a_changed_mechanism_is_what_is_compared() -> None:
         ({"machine": OTHER}, "another machine"),
         ({"name": mechanism("performer", features=64)}, "another configuration"),
         ({"machine": OTHER, "measure": "e2"}, "another machine and measured by another version"),
+        ({"threads": 1}, "another number of threads"),
+        ({"torch": "2.14.0"}, "another version of torch"),
     ],
 )
 def test_what_was_measured_otherwise_is_incomparable_and_never_slower(
@@ -62,6 +64,19 @@ def test_what_was_measured_otherwise_is_incomparable_and_never_slower(
     line = only(compared(timed(0.01, 0.01), timed(0.9, 0.9, **changed)))
     assert line.change.verdict == "incomparable" and line.change.ratio is None
     assert line.why.startswith(why)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"dtype": "bfloat16"}, {"execution": "compiled"}, {"level": "attention"}, {"batch": 2},
+        {"heads": 8}, {"head_width": 32}, {"direction": "causal"}, {"scale": "small"},
+        {"level": "model", "task": "text"},
+    ],
+)  # fmt: skip
+def test_another_question_is_another_cell(asked: dict[str, Any]) -> None:
+    found = compared(timed(0.01, 0.01), timed(0.02, 0.02, **asked))
+    assert found.lines == () and (found.only_before, found.only_after) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +105,20 @@ def test_machines_may_train_each_their_part() -> None:
     assert line.told.startswith("-10.0 points (")
 
 
+def test_seeds_of_one_side_may_lie_on_several_machines() -> None:
+    after = trained(0.6, 0.61, 0.59, 0.6)
+    spread = [*trained(0.6)[:1], *trained(0.0, 0.61, 0.59, 0.6, machine=OTHER)[1:]]
+    for side in (after, spread):
+        line = only(compared(trained(0.7, 0.71, 0.69, 0.7), side), "accuracy")
+        assert (line.change.verdict, line.change.pairs) == ("worse", 4)
+
+
+def test_versions_of_torch_never_share_a_cell() -> None:
+    both = [*timed(0.01, 0.01, torch="2.12.0"), *timed(0.02, 0.02)]
+    found = compared(both, timed(0.02, 0.02))
+    assert only(found).change.verdict == "same" and only(found).before == "20.0 ms"
+
+
 def test_a_time_is_taken_over_its_control() -> None:
     slow = with_metrics(timed(0.02)[0], control_before=2e-3, control_after=2.08e-3)
     again = with_metrics(timed(0.01, 0.02)[1], control_before=2e-3, control_after=2.08e-3)
@@ -107,6 +136,41 @@ def test_what_ran_and_does_not_any_more_is_worse_and_the_reverse_better() -> Non
     assert (both.change.verdict, both.why) == ("same", "OOM")
     refused = only(compared(good, timed(0.0, 0.0, status="unsupported")))
     assert (refused.change.verdict, refused.why) == ("incomparable", "unsupported")
+
+
+def test_some_replicates_that_fail_now_make_a_cell_worse_whatever_the_others_say() -> None:
+    good = timed(0.01, 0.01, 0.01)
+    partly = [*timed(0.01), *timed(0.0, 0.0, 0.0, status="crash")[1:]]
+    line = only(compared(good, partly))
+    assert (line.change.verdict, line.word) == ("worse", "2 of 3 crash (SIGSEGV) now")
+    line = only(compared(partly, good))
+    assert (line.change.verdict, line.word) == ("better", "no 2 of 3 crash (SIGSEGV) any more")
+    seeds = [*trained(0.9, 0.9), *trained(0.6, 0.6, 0.6, status="diverged")[2:]]
+    line = only(compared(trained(0.9, 0.9, 0.6), seeds), "accuracy")
+    assert (line.change.verdict, line.word) == ("worse", "1 of 3 diverged now")
+    pruned = only(compared(timed(0.01), timed(0.0, status="skipped")))
+    assert pruned.word == "skipped: a shorter length failed now"
+
+
+def test_a_figure_that_is_none_is_told_in_its_own_words() -> None:
+    broken = [with_metrics(r, latency=float("nan")) for r in timed(0.01, 0.01)]
+    line = only(compared(timed(0.01, 0.01), broken))
+    assert (line.change.verdict, line.why) == ("incomparable", "not finite")
+
+
+def test_prompts_are_timed_and_states_counted() -> None:
+    def decoded(prefill: float, state: float) -> list[Record]:
+        return [
+            with_metrics(
+                efficiency("linear", 512, "decode", 0.01, replicate=r),
+                prefill=prefill * (1 + r / 99), state_bytes=state,
+            )
+            for r in range(2)
+        ]  # fmt: skip
+
+    found = compared(decoded(1.0, 100), decoded(2.0, 102))
+    assert (only(found, "prefill").word, only(found, "prefill").change.pairs) == ("slower", 2)
+    assert (only(found, "state").word, only(found, "state").change.low) == ("larger", None)
 
 
 def test_counted_figures_and_errors_are_judged_too() -> None:
@@ -151,7 +215,13 @@ def test_of_a_cell_with_several_settings_nothing_is_said_unless_they_are_named()
         *timed(0.01, 0.01, name="sdpa"),
         *(record for one in several for record in timed(0.005, 0.005, name=one)),
     ]
-    assert mechanisms(*records).lines == ()
+    found = mechanisms(*records)
+    assert found.lines == () and (found.only_before, found.several) == (1, 1)
+    assert "1 cell with several settings (name a row as the report does)" in sentences(found)[-1]
+    # Nor where only one of the settings was measured in the same way.
+    later = [r for one in several[1:] for r in timed(0.1, 0.1, name=one, measure="e2")]
+    first = [r for r in records if r.cell.mechanism != several[1]]  # type: ignore[union-attr]
+    assert mechanisms(*first, *later).lines == ()
     named = mechanisms(*records, names=("sdpa", "performer (features=64)"))
     assert only(named).word == "faster"
 
