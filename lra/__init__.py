@@ -30,11 +30,11 @@ def load(store: str | PathLike[str]) -> pd.DataFrame:
     cannot say is a warning. Needs no torch.
     """
     from lra.core.errors import UsageError
-    from lra.report.frame import frame
+    from lra.report.frame import typed
     from lra.report.select import join
     from lra.store import Store
 
     place = Store(Path(store))
     if not place.present():
         raise UsageError(f"no store at '{store}'; name a folder of records")
-    return frame(join(place.records(), []).entries).infer_objects()
+    return typed(join(place.records(), []).entries)

@@ -122,6 +122,8 @@ class Quality(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     source: str
     seeds: Positive
     """Whose mean each figure is."""
+    note: str = ""
+    """A sentence on its settings, for whoever compares them."""
     shared: Settings = Settings()
     tasks: dict[str, Settings]
     rows: tuple[Accuracies, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
@@ -23,6 +23,23 @@ def frame(entries: Sequence[Entry]) -> pd.DataFrame:
         [value if value != "" else None for value in msgspec.structs.astuple(e)] for e in entries
     ]
     return pd.DataFrame(rows, columns=names, dtype=object)
+
+
+def typed(entries: Sequence[Entry]) -> pd.DataFrame:
+    """Return the same with numbers as numbers, whatever the entries hold: NaN where there is none.
+
+    Whole numbers that a row may lack are floats, too.
+    """
+    import pandas as pd
+
+    table = frame(entries)
+    for field in msgspec.structs.fields(Entry):
+        kinds = set(get_args(field.type) or (field.type,))
+        if kinds == {int}:
+            table[field.name] = table[field.name].astype("int64")
+        elif kinds & {int, float}:
+            table[field.name] = pd.to_numeric(table[field.name]).astype("float64")
+    return table.infer_objects()
 
 
 def csv_text(entries: Sequence[Entry]) -> str:

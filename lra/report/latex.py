@@ -1,4 +1,8 @@
-r"""The tables of a report as LaTeX, for `\input` or to copy one from; they need `booktabs`."""
+r"""The tables of a report as LaTeX, for `\input` or to copy one from.
+
+They need `booktabs` and `graphicx`, which shrinks what is wider than the page. A table that is
+longer than the page stays so.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +32,21 @@ _SPECIAL = {
     "\N{PARTIAL DIFFERENTIAL}": r"$\partial$",
     "\N{HORIZONTAL ELLIPSIS}": r"\ldots{}",
     "\N{SUPERSCRIPT TWO}": r"$^2$",
+    "[": "{[}",
     "\n": " ",
 }
+"""A bracket at the beginning of a row would be read as an option of the line before."""
+_LAST = 0x17F
+"""Of the letters that a T1 font has."""
 
 
 def latex_text(report: Report) -> str:
     """Return all tables of a report in order, a `table` each, labelled `tab:` and its id."""
-    parts = [r"% Needs \usepackage{booktabs} and, for `>`, \usepackage[T1]{fontenc}."]
+    parts = [r"% Needs \usepackage{booktabs,graphicx} and \usepackage[T1]{fontenc}."]
     for section in report.sections:
-        parts += [f"% {line(section.title)}"] if section.tables else []
-        parts += [latex(table) for table in section.tables]
+        if section.tables:
+            # LaTeX holds back few tables at once.
+            parts += [f"% {line(section.title)}", *map(latex, section.tables), "\\clearpage"]
     return "\n\n".join(parts) + "\n"
 
 
@@ -50,8 +59,9 @@ def latex(table: Table) -> str:
     return (
         "\\begin{table}\n\\centering\n"
         f"\\caption{{{line(f'{table.title}. {table.caption}')}}}\n\\label{{tab:{table.id}}}\n"
+        "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
         f"\\begin{{tabular}}{{l{letter * len(table.columns)}}}\n\\toprule\n{heads} \\\\\n"
-        f"\\midrule\n{rows}\n\\bottomrule\n\\end{{tabular}}{notes}\n\\end{{table}}"
+        f"\\midrule\n{rows}\n\\bottomrule\n\\end{{tabular}}}}{notes}\n\\end{{table}}"
     )
 
 
@@ -77,4 +87,5 @@ def _cell(cell: Cell) -> str:
 def line(text: str) -> str:
     """Return text that LaTeX sets as it is, on one line."""
     pattern = "|".join(map(re.escape, _SPECIAL))
-    return re.sub(pattern, lambda match: _SPECIAL[match[0]], text)
+    safe = re.sub(pattern, lambda match: _SPECIAL[match[0]], text)
+    return "".join(c if ord(c) <= _LAST else f"{{[}}U+{ord(c):04X}]" for c in safe)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from lra.core import published
-from lra.core.published import Quality, Settings
+from lra.core.published import Accuracies, Quality, Settings
 from lra.report.columns import Column
 from lra.report.entries import Entry
 from lra.report.quality import QualityTable
@@ -85,7 +85,7 @@ def _accuracies(
     for mechanism, ours in own.items():
         theirs = []
         for paper, line in pairs[mechanism]:
-            cells = [_cell(line.accuracy, paper, column.task) for column in one.columns]
+            cells = [_cell(line, paper, column.task) for column in one.columns]
             if all(cell.value is None for cell in cells):
                 continue
             if one.averaged:
@@ -123,10 +123,10 @@ def _accuracies(
     return table, [paper for paper in papers if paper in shown]
 
 
-def _cell(accuracy: Mapping[str, float], paper: Quality, task: str) -> Cell:
-    if task not in accuracy:
-        return Cell(NO_VALUE)
-    share = accuracy[task] / 100
+def _cell(line: Accuracies, paper: Quality, task: str) -> Cell:
+    if task not in line.accuracy:
+        return Cell("failed" if task in line.failed else NO_VALUE)
+    share = line.accuracy[task] / 100
     return Cell(percent(share), f"n {paper.seeds}" if paper.seeds > 1 else "", share)
 
 
@@ -166,7 +166,10 @@ def _distances(
         corner="protocol",
         columns=("differs", *_titles()),
         rows=tuple(rows),
-        notes=("The rate of the schedule rsqrt is divided by the root of the step.",),
+        notes=(
+            "The rate of the schedule rsqrt is divided by the root of the step.",
+            *(f"{paper.name}: {paper.note}" for paper in papers if paper.note),
+        ),
         numeric=False,
     )
 

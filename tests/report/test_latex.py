@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +13,7 @@ from lra.report.latex import latex, line
 from lra.report.render import render
 from lra.report.table import Cell, Row, Table
 
-from .sample import store
+from .sample import LENGTHS, quality, store
 from .test_awkward import _records
 from .test_render import AWKWARD
 
@@ -30,10 +33,11 @@ def test_a_table_has_its_rules_caption_and_a_line_per_row() -> None:
     )
     assert latex(table) == (
         "\\begin{table}\n\\centering\n\\caption{Accuracy. Percent.}\n\\label{tab:quality-1}\n"
+        "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
         "\\begin{tabular}{lrr}\n\\toprule\nmechanism & a\\_b & text \\\\\n\\midrule\n"
         "one & \\textbf{62.6} {\\footnotesize($\\pm$ 0.3)} & OOM \\\\\n"
         "\\addlinespace\n\\multicolumn{3}{l}{\\emph{Reference: A \\& B}} \\\\\n"
-        "two (reference) & 1.0 & 2.0 \\\\\n\\bottomrule\n\\end{tabular}\n"
+        "two (reference) & 1.0 & 2.0 \\\\\n\\bottomrule\n\\end{tabular}}\n"
         "\\par\\footnotesize 50 \\%.\n\\end{table}"
     )
 
@@ -66,3 +70,22 @@ def test_every_table_of_a_report_is_whole(which: str, tmp_path_factory: pytest.T
         # Every brace that opens a group closes one.
         depth = re.sub(r"\\[{}]", "", table)
         assert depth.count("{") == depth.count("}")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX")
+@pytest.mark.parametrize("which", ["sample", "awkward"])
+def test_latex_sets_every_report(which: str, tmp_path: Path) -> None:
+    records, reference = store() if which == "sample" else (list(_records()), [])
+    odd = [quality("[x] \N{SQUARE ROOT}\N{LESS-THAN OR EQUAL TO}", task, 0.5) for task in LENGTHS]
+    render([*records, *odd], reference, tmp_path, title="t")
+    packages = (
+        "\\usepackage[T1]{fontenc}\\usepackage[utf8]{inputenc}\\usepackage{booktabs,graphicx}"
+    )
+    text = (
+        f"\\documentclass{{article}}{packages}\\begin{{document}}\\input{{report}}\\end{{document}}"
+    )
+    (tmp_path / "main.tex").write_text(text)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, [one for one in ran.stdout.splitlines() if one.startswith("!")]
+    assert "Overfull \\hbox" not in ran.stdout

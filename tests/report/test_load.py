@@ -36,6 +36,14 @@ def test_a_store_is_one_metric_a_row_with_numbers_as_numbers(saved: Path) -> Non
     assert len(failed) and failed.value.isna().all() and (failed.word == "OOM").all()
 
 
+def test_numbers_are_numbers_in_a_store_without_any(tmp_path: Path) -> None:
+    with Store(tmp_path / "store").writing() as place:
+        place.save(quality("linear", "text", status="oom"))
+    table = lra.load(place.path)
+    assert table.value.isna().all() and table.value.dtype == table.replicate.dtype == "float64"
+    assert table.length.dtype == "int64" and list(table.mechanism) == ["linear"]
+
+
 def test_the_newest_record_of_a_question_counts(tmp_path: Path) -> None:
     with Store(tmp_path / "store").writing() as place:
         place.save(quality("linear", "text", 0.5, measure="m1"))
