@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any, cast
 
 import msgspec
 
+from lra.report.counterparts import ASKED, CONDITIONS, Key, key, paired
 from lra.report.entries import Entry, Origin
 from lra.report.words import (
     STATUS,
@@ -27,7 +28,6 @@ from lra.verdict.change import Change, Verdict, of_accuracies, of_counts, of_tim
 Judge = Callable[[Mapping[int, float], Mapping[int, float]], Change | None]
 Busy = Collection[tuple[Origin, str]]
 """Origins and ids of disturbed records."""
-Key = tuple[Any, ...]
 
 
 class Quantity(msgspec.Struct, frozen=True):
@@ -51,27 +51,6 @@ QUANTITIES: dict[str, Quantity] = {
 }
 """By metric. Resident size is left out: it is not the same twice."""
 _TIMES = ("time", "prefill")
-_ASKED = (
-    "kind", "scale", "rules", "track", "task", "length", "mode", "level", "direction", "batch",
-    "heads", "head_width", "dtype", "execution", "input_scale", "device", "metric",
-)  # fmt: skip
-"""What both sides must have been asked to be one cell."""
-_CONDITIONS = {
-    "config": "another configuration",
-    "machine": "another machine",
-    "threads": "another number of threads",
-    "source": "another source of data",
-    "data_hash": "other data",
-    "protocol": "another protocol of training",
-    "model": "another model",
-    "torch": "another version of torch",
-    "measure_hash": "measured by another version of the code",
-}
-"""What has to be the same besides for two figures to be compared."""
-
-
-_POOLED = {"quality": ("machine", "threads", "torch"), "error": ("machine", "threads")}
-"""Conditions that by kind of cell change nothing but rounding."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -156,7 +135,7 @@ def between_stores(
 ) -> Changes:
     """Compare what two stores say of the same mechanisms."""
     sides = [_side(own, bad) for own, bad in zip((before, after), busy, strict=True)]
-    return _changes(sides, names, _CONDITIONS, ("mechanism",))
+    return _changes(sides, names, CONDITIONS, ("mechanism",))
 
 
 def between_mechanisms(entries: Sequence[Entry], busy: Busy, names: tuple[str, str]) -> Changes:
@@ -168,16 +147,16 @@ def between_mechanisms(entries: Sequence[Entry], busy: Busy, names: tuple[str, s
     labels: dict[Key, set[str]] = defaultdict(set)
     for number, side in enumerate(sides):
         for e in side.entries:
-            labels[number, *_key(e, _ASKED)].add(e.label)
+            labels[number, *key(e, ASKED)].add(e.label)
     alone = [
         msgspec.structs.replace(
             side,
-            entries=tuple(e for e in side.entries if len(labels[n, *_key(e, _ASKED)]) == 1),
+            entries=tuple(e for e in side.entries if len(labels[n, *key(e, ASKED)]) == 1),
         )
         for n, side in enumerate(sides)
     ]
-    several = {key[1:-1] for key, own in labels.items() if len(own) > 1}
-    conditions = {name: words for name, words in _CONDITIONS.items() if name != "config"}
+    several = {place[1:-1] for place, own in labels.items() if len(own) > 1}
+    conditions = {name: words for name, words in CONDITIONS.items() if name != "config"}
     found = _changes(alone, names, conditions, ())
     return msgspec.structs.replace(found, several=len(several))
 
@@ -213,7 +192,7 @@ def _changes(
     subject: tuple[str, ...],
 ) -> Changes:
     before, after = sides
-    pairs = _paired(before.entries, after.entries, (*_ASKED, *subject), tuple(conditions))
+    pairs = paired(before.entries, after.entries, (*ASKED, *subject), tuple(conditions))
     lines = []
     for one, other in pairs:
         last = other[0]
@@ -237,47 +216,6 @@ def _changes(
     )
 
 
-def _paired(
-    before: Iterable[Entry],
-    after: Iterable[Entry],
-    asked: tuple[str, ...],
-    conditions: tuple[str, ...],
-) -> list[tuple[list[Entry], list[Entry]]]:
-    """Return the entries of one figure on both sides: first those under the same conditions, then
-    of what is left; always where either side has but one candidate."""
-    strict, pairs = (*asked, *conditions), []
-    rest = [list(_grouped(side, (*strict, "label")).values()) for side in (before, after)]
-    for names in (strict, asked):
-        one, other = (_candidates(side, names) for side in rest)
-        for key in sorted(one.keys() & other.keys(), key=repr):
-            if len(one[key]) == len(other[key]) == 1:
-                pairs.append((one[key][0], other[key][0]))
-        met = {id(own) for pair in pairs for own in pair}
-        rest = [[own for own in side if id(own) not in met] for side in rest]
-    return pairs
-
-
-def _candidates(
-    groups: Iterable[list[Entry]], names: tuple[str, ...]
-) -> dict[Key, list[list[Entry]]]:
-    found: dict[Key, list[list[Entry]]] = defaultdict(list)
-    for own in groups:
-        found[_key(own[0], names)].append(own)
-    return found
-
-
-def _grouped(entries: Iterable[Entry], names: tuple[str, ...]) -> dict[Key, list[Entry]]:
-    found: dict[Key, list[Entry]] = defaultdict(list)
-    for e in entries:
-        found[_key(e, names)].append(e)
-    return dict(found)
-
-
-def _key(e: Entry, names: Iterable[str]) -> Key:
-    pooled = _POOLED.get(e.kind, ())
-    return tuple("" if name in pooled else getattr(e, name) for name in names)
-
-
 def _judged(
     before: list[Entry],
     after: list[Entry],
@@ -288,7 +226,7 @@ def _judged(
     differing = [
         words
         for name, words in conditions.items()
-        if _key(before[0], [name]) != _key(after[0], [name])
+        if key(before[0], [name]) != key(after[0], [name])
     ]
     if differing:
         return Change("incomparable"), listing(differing)
@@ -351,7 +289,7 @@ def _text(own: list[Entry]) -> str:
 
 
 def _cell(e: Entry) -> tuple[Any, ...]:
-    return _key(e, (*_ASKED[:-1], "mechanism", "config"))
+    return key(e, (*ASKED[:-1], "mechanism", "config"))
 
 
 def _cell_words(e: Entry) -> str:
