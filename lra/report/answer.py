@@ -33,18 +33,25 @@ def answer(
     costs: Sequence[EfficiencyTables],
     errors: Sequence[ErrorTables] = (),
 ) -> tuple[str, ...]:
-    """Return the sentences to read first; at least one."""
+    """Return the sentences to read first, at least one; `caveats` come after them."""
     sentences: list[str] = []
     for one in quality:
         sentences += _quality(one, selection.unlike, name_scale=len(quality) > 1)
         stands = standing(one, selection)
         sentences += [stands.leading] if stands is not None and stands.leading else []
     own = [cost for cost in costs if not cost.reference_only]
-    for cost, name in zip(own, apart([cost.parts for cost in own]), strict=True):
-        sentences += cost_sentences(cost, name, selection.busy)
-    sentences += error_sentences(errors)
-    sentences += _settings(selection, quality)
-    sentences += other_versions(selection.entries)
+    said = [
+        sentence
+        for cost, name in zip(own, apart([cost.parts for cost in own]), strict=True)
+        for sentence in cost_sentences(cost, name, selection.busy)
+    ]
+    # Where accuracies have headings, the rest has, too.
+    headed = len(quality) > 1
+    sentences += ["Speed and memory:"] if headed and said else []
+    sentences += said
+    off = error_sentences(errors)
+    sentences += ["Errors of approximations:"] if headed and off else []
+    sentences += off
     if not sentences:
         told = any(
             cell.value is not None
@@ -56,7 +63,18 @@ def answer(
         sentences = [
             "Errors are in tables." if told else "The run has neither an accuracy nor a time yet."
         ]
-    return (*sentences, *_not_ok(selection), *_busy(selection))
+    return tuple(sentences)
+
+
+def caveats(selection: Selection, quality: Sequence[QualityTable]) -> tuple[str, ...]:
+    """Return what to know before the answer is quoted: settings and versions that differ, cells
+    that are not ok, and timings of a busy machine."""
+    return (
+        *_settings(selection, quality),
+        *other_versions(selection.entries),
+        *_not_ok(selection),
+        *_busy(selection),
+    )
 
 
 def _quality(quality: QualityTable, unlike: Sequence[Unlike], *, name_scale: bool) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeVar
 
-from lra.report.answer import answer, summary
+from lra.report.answer import answer, caveats, summary
 from lra.report.beside import beside_sections
 from lra.report.capabilities import capabilities
 from lra.report.efficiency import EfficiencyTables, efficiency_tables
@@ -45,7 +45,8 @@ def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
         return (EMPTY,), None
     quality, costs = quality_tables(selection), efficiency_tables(selection)
     errors = error_tables(selection)
-    return answer(selection, quality, costs, errors), summary(quality, costs, errors)
+    told = (*answer(selection, quality, costs, errors), *caveats(selection, quality))
+    return told, summary(quality, costs, errors)
 
 
 def assemble(
@@ -91,6 +92,7 @@ def assemble(
         title=title,
         subtitle=subtitle(selection),
         answer=answer(selection, quality, costs, errors),
+        caveats=caveats(selection, quality),
         sections=tuple(sections),
         footer=footer(selection),
         looks=known,

@@ -67,6 +67,7 @@ def contents(sections: Sequence[Section]) -> list[tuple[str, list[tuple[str, str
 def markdown_text(report: Report) -> str:
     """Return the same sections as GitHub Markdown, with the plots as linked files."""
     parts = [f"# {escape(report.title)}", *map(escape, report.answer)]
+    parts.append("\n".join(f"- {escape(text)}" for text in report.caveats))
     for section in report.sections:
         parts += [f"## {escape(section.title)}", *map(escape, section.text)]
         for table in section.tables:

@@ -92,7 +92,8 @@ def render(
         raise LraError(
             f"cannot write the report to '{out}': {error.strerror}; choose another folder"
         ) from error
-    printed = Findings(report.answer, plain_text(table) if table else "")
+    told = (*report.answer, *report.caveats)
+    printed = Findings(told, plain_text(table) if table else "")
     return Rendered(out / "index.html", printed)
 
 

@@ -102,6 +102,8 @@ class Report(msgspec.Struct, frozen=True):
     answer: tuple[str, ...]
     sections: tuple[Section, ...]
     footer: str
+    caveats: tuple[str, ...] = ()
+    """What to know before the answer is quoted."""
     looks: dict[tuple[str, str], Look] = {}
     """Of each mechanism and variant."""
 

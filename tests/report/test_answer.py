@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from lra.core.records import Metric, Record
-from lra.report.answer import answer, summary
+from lra.report.answer import answer, caveats, summary
 from lra.report.costs import Cost
 from lra.report.efficiency import efficiency_tables
 from lra.report.error import error_tables
@@ -19,7 +19,9 @@ from .sample import THERE, TRAINING, baseline, data, efficiency, error, mechanis
 
 def _answer(records: list[Record], reference: list[Record] | None = None) -> tuple[str, ...]:
     selection = join(records, reference or [])
-    return answer(selection, quality_tables(selection), efficiency_tables(selection))
+    tables = quality_tables(selection)
+    told = answer(selection, tables, efficiency_tables(selection))
+    return (*told, *caveats(selection, tables))
 
 
 def _timed(name: str, seconds: float, memory: float, length: int = 2048) -> Record:

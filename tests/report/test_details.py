@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lra.core.records import Provenance, Record
-from lra.report.answer import answer
+from lra.report.answer import caveats
 from lra.report.assemble import assemble
 from lra.report.endings import not_ok_table
 from lra.report.frame import frame
@@ -134,7 +134,7 @@ def test_checks_pictures_and_ceilings_that_failed_are_listed_and_counted() -> No
         ["y", "picture at 16", "error (ValueError)"],
         ["the machine", "large product and copy in float32", "timeout"],
     ]
-    told = answer(selection, [], [])
+    told = caveats(selection, [])
     assert "1 of 2 checks is not ok: 1 error." in told
     assert "1 of 1 picture is not ok: 1 error." in told
     assert "1 of 1 ceiling is not ok: 1 timeout." in told

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lra.core.records import Metric, Record
-from lra.report.answer import answer
+from lra.report.answer import caveats
 from lra.report.disturbed import SIGNS, disturbed
 from lra.report.efficiency import efficiency_tables
 from lra.report.select import join
@@ -64,7 +64,7 @@ def test_a_disturbed_time_is_marked_and_never_bold_and_its_memory_counts() -> No
     assert any(note.startswith("!: ") for note in tables.latency["forward"].notes)
     room = tables.memory["forward"].row("performer", "run")
     assert room is not None and not room.cells[0].text.startswith("!")
-    assert any("busy during 1 of 7 timings" in text for text in answer(selection, [], [tables]))
+    assert any("busy during 1 of 7 timings" in text for text in caveats(selection, []))
 
 
 def test_a_timing_that_heat_held_down_is_marked_and_the_signs_say_so() -> None:
@@ -99,7 +99,7 @@ def test_only_timings_that_have_a_time_are_counted() -> None:
     skipped = efficiency("performer", 2048, status="skipped")
     selection = join([*QUIET, ended, cut, skipped], [])
     assert ("run", cut.id) in selection.busy
-    (sentence,) = (s for s in answer(selection, [], []) if "busy" in s)
+    (sentence,) = (s for s in caveats(selection, []) if "busy" in s)
     assert "during 1 of 7 timings" in sentence
 
 
@@ -110,7 +110,7 @@ def test_a_quiet_reference_twin_hides_nothing() -> None:
                            ("control_before", "control_after")}})  # fmt: skip
     selection = join([*QUIET, BUSY], [*QUIET, quiet])
     assert selection.busy == {("run", BUSY.id)}
-    (sentence,) = (s for s in answer(selection, [], []) if "busy" in s)
+    (sentence,) = (s for s in caveats(selection, []) if "busy" in s)
     assert "during 1 of 7 timings" in sentence
 
 

@@ -107,7 +107,7 @@ def test_many_mechanisms_are_one_sentence() -> None:
         "b with size=1 (size=9); c with size=1 (size=9); d with size=1 (size=9)."
     ]
     (names,) = in_words(differences, differences.keys(), names_only=True)
-    assert names in assemble(selection, "t")[0].answer
+    assert names in assemble(selection, "t")[0].caveats
     assert names == (
         "Trained at scale mini and timed with other settings, which the tables name: a, b, c and d."
     )
@@ -127,13 +127,13 @@ def test_each_scale_has_one_form_whatever_is_shown_of_it() -> None:
     ]
     assert in_words(differences, ()) == []
     scales = [*_sized("ab"), *_sized("ab", "small")]
-    told = assemble(join(scales, []), "test")[0].answer
+    told = assemble(join(scales, []), "test")[0].caveats
     assert sum("was trained at scale" in sentence for sentence in told) == 4
 
 
 def test_the_report_says_so_wherever_both_meet() -> None:
     report, _ = assemble(join(RUN, []), "test")
-    assert SENTENCE in report.answer
+    assert SENTENCE in report.caveats
     sections = {section.id: section for section in report.sections}
     assert SENTENCE in sections["quality"].tables[0].notes
     assert SENTENCE in sections["latency"].text
