@@ -29,12 +29,8 @@ def load(store: str | PathLike[str]) -> pd.DataFrame:
     Raises `LraError` where there is no such folder, or it cannot be read; what a record of it
     cannot say is a warning. Needs no torch.
     """
-    from lra.core.errors import UsageError
     from lra.report.frame import typed
     from lra.report.select import join
     from lra.store import Store
 
-    place = Store(Path(store))
-    if not place.present():
-        raise UsageError(f"no store at '{store}'; name a folder of records")
-    return typed(join(place.records(), []).entries)
+    return typed(join(Store(Path(store)).there().records(), []).entries)

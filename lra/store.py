@@ -17,7 +17,7 @@ from typing import IO
 
 import msgspec
 
-from lra.core.errors import StoreError
+from lra.core.errors import StoreError, UsageError
 from lra.core.records import SCHEMA, Record, decode, encode
 
 
@@ -48,6 +48,14 @@ class Store:
                 f"cannot read the store '{self.path}': {_reason(error)}; "
                 "mend its permissions or choose another --store"
             ) from error
+
+    def there(self) -> Store:
+        """Return the store; raises `UsageError` where there is no such folder."""
+        if not self.present():
+            raise UsageError(
+                f"no store at '{self.path}'; run cells first, or name a folder of records"
+            )
+        return self
 
     def load(self, id: str) -> Record | None:
         """Return the record of a cell; None where there is none, or none that can be read."""

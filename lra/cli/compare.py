@@ -76,14 +76,10 @@ def _changes(before: str, after: str, store: Path) -> Changes:
 
 
 def _selection(folder: Path) -> Selection:
-    from lra.core.errors import UsageError
     from lra.report.select import join
     from lra.store import Store
 
-    place = Store(folder)
-    if not place.present():
-        raise UsageError(f"no store at '{folder}'; run cells first, or name a folder of records")
-    return join(place.records(), [])
+    return join(Store(folder).there().records(), [])
 
 
 def _known(name: str, found: Selection, store: Path) -> str:

@@ -53,15 +53,12 @@ def command(
 ) -> None:
     """Write index.html, report.md, report.csv, report.tex and the plots of a store's records."""
     from lra.cli.compare import stores
-    from lra.core.errors import UsageError
     from lra.report.compared import sentences
     from lra.report.estimate import Assumptions
     from lra.store import Store
 
     assumed = Assumptions(grid_intensity, price)
-    place = Store(store)
-    if not place.present():
-        raise UsageError(f"no store at '{store}'; run cells first, or name a folder of records")
+    place = Store(store).there()
     changes = stores(before, store) if before else None
     rendered = render_store(place, out, assumed, changes)
     if changes is not None:

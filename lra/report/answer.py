@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import msgspec
 
@@ -15,7 +16,7 @@ from lra.report.quality import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
 from lra.report.settings import in_words, trained_and_timed
-from lra.report.standing import standing
+from lra.report.standing import Standing
 from lra.report.table import Cell, Row, Table
 from lra.report.unlike import Unlike
 from lra.report.versions import other_versions
@@ -32,12 +33,15 @@ def answer(
     quality: Sequence[QualityTable],
     costs: Sequence[EfficiencyTables],
     errors: Sequence[ErrorTables] = (),
+    standings: Sequence[Standing | None] = (),
 ) -> tuple[str, ...]:
-    """Return the sentences to read first, at least one; `caveats` come after them."""
+    """Return the sentences to read first, at least one; `caveats` come after them.
+
+    `standings` are those of the accuracy tables, where they are known.
+    """
     sentences: list[str] = []
-    for one in quality:
+    for one, stands in zip_longest(quality, standings[: len(quality)]):
         sentences += _quality(one, selection.unlike, name_scale=len(quality) > 1)
-        stands = standing(one, selection)
         sentences += [stands.leading] if stands is not None and stands.leading else []
     own = [cost for cost in costs if not cost.reference_only]
     said = [

@@ -29,7 +29,7 @@ from lra.report.published import published_sections
 from lra.report.quality import QualityTable, quality_tables
 from lra.report.select import Selection
 from lra.report.settings import in_words, stand_ins, trained_and_timed
-from lra.report.standing import standing
+from lra.report.standing import Standing, standing
 from lra.report.style import Looks, looks
 from lra.report.table import Report, Section, Table
 from lra.report.table2 import table2_sections
@@ -45,8 +45,9 @@ def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
         return (EMPTY,), None
     quality, costs = quality_tables(selection), efficiency_tables(selection)
     errors = error_tables(selection)
-    told = (*answer(selection, quality, costs, errors), *caveats(selection, quality))
-    return told, summary(quality, costs, errors)
+    standings = [standing(one, selection) for one in quality]
+    first = answer(selection, quality, costs, errors, standings)
+    return (*first, *caveats(selection, quality)), summary(quality, costs, errors)
 
 
 def assemble(
@@ -72,8 +73,9 @@ def assemble(
             *((c.mechanism, c.title) for one in errors for cs in one.curves.values() for c in cs),
         ]
     )
+    standings = [standing(one, selection) for one in quality]
     sections = [
-        *_quality(quality, selection, known),
+        *_quality(quality, standings, selection, known),
         *published_sections(quality, selection),
         *_costs(here, selection, known, assumed),
         *beside_sections(here, selection.busy),
@@ -91,7 +93,7 @@ def assemble(
     report = Report(
         title=title,
         subtitle=subtitle(selection),
-        answer=answer(selection, quality, costs, errors),
+        answer=answer(selection, quality, costs, errors, standings),
         caveats=caveats(selection, quality),
         sections=tuple(sections),
         footer=footer(selection),
@@ -104,12 +106,16 @@ def _there(items: Iterable[_Item | None]) -> tuple[_Item, ...]:
     return tuple(item for item in items if item is not None)
 
 
-def _quality(quality: Sequence[QualityTable], selection: Selection, known: Looks) -> list[Section]:
+def _quality(
+    quality: Sequence[QualityTable],
+    standings: Sequence[Standing | None],
+    selection: Selection,
+    known: Looks,
+) -> list[Section]:
     if not quality:
         return [Section("quality", "Quality", ("No model was trained in this run.",))]
     sections = []
-    for number, one in enumerate(quality, start=1):
-        stands = standing(one, selection)
+    for number, (one, stands) in enumerate(zip(quality, standings, strict=True), start=1):
         figures = [quality_figure(one, known), learning_figure(one, selection, known)]
         if stands is not None:
             figures.insert(1, ranks_figure(stands, known))

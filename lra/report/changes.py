@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import fmean, median
@@ -24,10 +23,15 @@ from lra.report.words import (
     quantity,
 )
 from lra.verdict.change import Change, Verdict, of_accuracies, of_counts, of_times
+from lra.verdict.repeat import Process
 
 Judge = Callable[[Mapping[int, float], Mapping[int, float]], Change | None]
 Busy = Collection[tuple[Origin, str]]
 """Origins and ids of disturbed records."""
+
+
+Controls = Mapping[str, tuple[float, float]]
+"""Times of the control before and after a timing, by its record."""
 
 
 class Quantity(msgspec.Struct, frozen=True):
@@ -164,8 +168,7 @@ def between_mechanisms(entries: Sequence[Entry], busy: Busy, names: tuple[str, s
 class _Side(msgspec.Struct, frozen=True):
     entries: tuple[Entry, ...]
     """Those of quantities that are compared."""
-    controls: dict[str, float]
-    """Geometric mean of the control's times, by record."""
+    controls: Controls
     busy: int
 
 
@@ -181,8 +184,12 @@ def _side(entries: Sequence[Entry], busy: Busy) -> _Side:
                 left_out.add(e.record)
             else:
                 found.append(e)
-    means = {id: math.sqrt(math.prod(own.values())) for id, own in controls.items() if len(own) > 1}
-    return _Side(tuple(found), means, len(left_out))
+    both = {
+        id: (own["control_before"], own["control_after"])
+        for id, own in controls.items()
+        if len(own) > 1
+    }
+    return _Side(tuple(found), both, len(left_out))
 
 
 def _changes(
@@ -219,7 +226,7 @@ def _changes(
 def _judged(
     before: list[Entry],
     after: list[Entry],
-    controls: tuple[Mapping[str, float], Mapping[str, float]],
+    controls: tuple[Controls, Controls],
     conditions: Mapping[str, str],
 ) -> tuple[Change, str]:
     """Return the change, and why there is none to judge or how a side ended."""
@@ -245,7 +252,7 @@ def _judged(
     one, other = ({r: value for r, (value, _) in side.items()} for side in sides)
     if asked.name in _TIMES:
         framed = [
-            {r: value / own[id] for r, (value, id) in side.items() if id in own}
+            {r: Process(value, *own[id]).ratio for r, (value, id) in side.items() if id in own}
             for side, own in zip(sides, controls, strict=True)
         ]
         # A spell that slows the machine is in the control, too.

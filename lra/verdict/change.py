@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from lra.verdict.ratio import SURE
-from lra.verdict.student import quantile
+from lra.verdict.student import reach
 
 Verdict = Literal["same", "better", "worse", "ambiguous", "incomparable"]
 
@@ -31,8 +31,6 @@ POINTS = 0.005
 """A difference of accuracies, as a share of 1, that is too small to matter."""
 CLOSE = 0.02
 """Accuracies whose difference surely lies within this are the same."""
-
-
 GRAIN = 0.001
 """Accuracies come in steps of a test row: seeds that agree closer than one in a thousand know no
 less than that."""
@@ -124,8 +122,7 @@ def _reach(differences: Sequence[float], grain: float = 0.0) -> float:
 
     `grain` is the least that they are taken to be spread.
     """
-    error = max(stdev(differences), grain) / math.sqrt(len(differences))
-    return quantile(2 * SURE - 1, len(differences) - 1) * error
+    return reach(SURE, max(stdev(differences), grain), len(differences))
 
 
 def _verdict(low: float, high: float, margin: float, alike: float) -> Verdict:

@@ -18,7 +18,7 @@ from statistics import fmean, median, stdev
 import msgspec
 
 from lra.verdict.ratio import SURE, Ratio, of_logarithms
-from lra.verdict.student import caution, power, quantile
+from lra.verdict.student import caution, power, reach
 
 LONG = 1024
 """Lengths from which on the width of intervals is stated."""
@@ -70,9 +70,7 @@ class Repeat(msgspec.Struct, frozen=True):
     @property
     def slower(self) -> bool:
         """Whether the gate's rule calls the second sweep slower."""
-        pairs = self.between.pairs
-        margin = quantile(2 * SURE - 1, pairs - 1) * self.spread / math.sqrt(pairs)
-        return math.log(self.between.value) > margin
+        return math.log(self.between.value) > reach(SURE, self.spread, self.between.pairs)
 
 
 class Repeatability(msgspec.Struct, frozen=True):

@@ -36,6 +36,14 @@ def caution(sure: float, freedom: float) -> float:
     return math.sqrt(freedom / float(chdtri(freedom, sure)))
 
 
+def reach(sure: float, spread: float, number: int) -> float:
+    """Return how far below a mean its lower bound lies, of so many values of a standard deviation.
+
+    The bound is below the true mean with probability `sure`; so is, above it, the upper one.
+    """
+    return quantile(2 * sure - 1, number - 1) * spread / math.sqrt(number)
+
+
 def two_sided(distance: float, freedom: float) -> float:
     """Return how often a value whose mean is 0 is as far from it, in standard errors."""
     from scipy.special import stdtr
