@@ -1,6 +1,7 @@
 """How a command ends, for the shell; the README says what each means. 2 is `UsageError`'s own."""
 
 BROKEN_CLAIMS = 1
+REGRESSION = 1
 INCONCLUSIVE = 3
 FAILED_CELLS = 4
 INTERRUPTED = 130

@@ -16,6 +16,7 @@ from lra.core.errors import UsageError
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 DEFAULT_STORE = Path("results/runs/default")
+DEFAULT_BASELINES = Path("results/baselines")
 
 _PAIRS = {"--data": "text=reviews/", "--set": "features=64"}
 """Flags that take KEY=VALUE, with an example of each."""
@@ -181,6 +182,17 @@ def device(command: _Command) -> _Command:
     """Add `--device`."""
     return click.option(
         "--device", type=click.Choice(["cpu", "cuda"]), help="Default: cuda if present, else cpu."
+    )(command)
+
+
+def baselines(command: _Command) -> _Command:
+    """Add `--baselines`."""
+    return click.option(
+        "--baselines",
+        type=click.Path(path_type=Path),
+        default=DEFAULT_BASELINES,
+        show_default=True,
+        help="Folder of baselines, a folder for each class of machine.",
     )(command)
 
 

@@ -13,7 +13,10 @@ from lra.cli.exit_codes import INTERRUPTED
 from lra.core.errors import LraError, nearest
 from lra.core.version import __version__
 
-VERBS = ("run", "sweep", "verify", "report", "compare", "list", "show", "data", "doctor")
+VERBS = (
+    "run", "sweep", "verify", "report", "compare", "check", "baseline", "list", "show", "data",
+    "doctor",
+)  # fmt: skip
 """In the order of a user's day; a verb's name is its file's name."""
 
 
@@ -64,8 +67,8 @@ def _remedy(error: click.ClickException) -> str:
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code.
 
-    0 pass, 1 broken claims, 2 usage, 3 inconclusive, 4 cells failed, 130 interrupted, as the README
-    has them. Whatever is not the user's to mend keeps its traceback.
+    0 pass, 1 broken claims or a regression, 2 usage, 3 inconclusive, 4 cells failed, 130
+    interrupted, as the README has them. Whatever is not the user's to mend keeps its traceback.
     """
     warnings.showwarning = _one_line
     try:

@@ -1,0 +1,176 @@
+"""`lra baseline`: what `lra check` holds mechanisms against, per class of machine."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from lra.cli import flags
+from lra.cli.checking import STORE
+from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
+
+if TYPE_CHECKING:
+    from lra.engine.baselines import Baselines, Noise
+
+CALIBRATED = ("sdpa", "linear", "bigbird")
+"""Whose times tell how well a machine repeats: one product, many small ones, gathers."""
+
+
+@click.group("baseline", short_help="What the gate holds mechanisms against.")
+def command() -> None:
+    """Show or update the baselines that `lra check` holds mechanisms against.
+
+    They lie under results/baselines, a folder for each class of machine, and are committed and
+    reviewed like code.
+    """
+
+
+@command.command("show", short_help="What there is for this machine, and why.")
+@flags.impl
+@flags.device
+@flags.baselines
+def show(impls: tuple[str, ...], device: Literal["cpu", "cuda"] | None, baselines: Path) -> int:
+    """Print why and when this machine's baseline was taken, and its figures."""
+    from tabulate import tabulate
+
+    from lra.core.catalogue import expand
+
+    place = _of_this_machine(baselines, device)
+    if not place.present():
+        click.echo(
+            f"no baseline for machines of class {place.machine}; take one with "
+            "python -m lra baseline update --reason '...'"
+        )
+        return INCONCLUSIVE
+    click.echo(f"class {place.machine}: {len(place.names())} mechanisms")
+    for one in place.journal():
+        click.echo(f"{one.date}  {one.commit[:12]}  {', '.join(one.mechanisms)}: {one.reason}")
+    wanted = {target.name for target in expand("mechanism", impls)} if impls else None
+    rows = [
+        (name, cell, figure, value)
+        for name in place.names()
+        if wanted is None or name in wanted
+        for cell, own in place.figures(name).items()
+        for figure, value in _shown(own)
+    ]
+    click.echo()
+    click.echo(tabulate(rows, headers=("mechanism", "cell", "figure", ""), tablefmt="plain"))
+    noise = [(name, f"{100 * one.spread:.1f} %", f"{100 * one.allowed:.1f} %", one.pairs)
+             for name, one in sorted(place.noise().items())]  # fmt: skip
+    if noise:
+        click.echo()
+        headers = ("time", "spread of a pair", "slowdown allowed", "pairs")
+        click.echo(tabulate(noise, headers=headers, tablefmt="plain"))
+    return 0
+
+
+@command.command("update", short_help="Take a new baseline on this machine, and say why.")
+@click.option("--reason", required=True, metavar="TEXT", help="For whoever reviews it.")
+@flags.impl
+@click.option(
+    "--deterministic", is_flag=True, help="Only what has no noise: no accuracies, no times."
+)
+@flags.device
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    default=STORE,
+    show_default=True,
+    help="Folder for the records.",
+)
+@flags.baselines
+@click.option("--quiet", is_flag=True, help="Print only what went wrong.")
+def update(
+    reason: str,
+    impls: tuple[str, ...],
+    deterministic: bool,
+    device: Literal["cpu", "cuda"] | None,
+    store: Path,
+    baselines: Path,
+    quiet: bool,
+) -> int:
+    """Measure what a check would and put it in the place of this machine's baseline.
+
+    How well times repeat is measured too: pairs of processes of this very build. A mechanism that
+    breaks a law, or a cell that fails, is not written.
+    """
+    from lra.cli.checking import measure
+    from lra.core.catalogue import expand
+    from lra.core.errors import UsageError
+    from lra.core.records import FAILED
+    from lra.engine.baselines import Reason
+    from lra.engine.figures import figures
+    from lra.engine.host import default_device
+    from lra.engine.provenance import checkout
+    from lra.engine.revision import HOME
+    from lra.report.words import count
+
+    if not reason.strip():
+        raise UsageError("--reason is empty; say why the baseline changes, for its reviewer")
+    device = device or default_device()
+    place = _of_this_machine(baselines, device)
+    names = [target.name for target in expand("mechanism", impls or ("all",))]
+    records = measure(names, device, store, quality=not deterministic, quiet=quiet)
+    bad = [
+        record
+        for record in records
+        if record.status in FAILED or any(f.verdict == "failed" for f in record.findings)
+    ]
+    if bad:
+        kinds = sorted({record.cell.mechanism.name for record in bad})  # type: ignore[union-attr]
+        click.echo(
+            f"{count(len(bad), 'cell')} failed or broke a law ({', '.join(kinds)}); the baseline "
+            "is as it was",
+            err=True,
+        )
+        return FAILED_CELLS
+    noise = {} if deterministic else _calibrated(device, quiet=quiet)
+    commit, _ = checkout(HOME)
+    why = Reason(f"{datetime.now(UTC):%Y-%m-%d}", commit or "", tuple(names), reason.strip())
+    place.write(figures(records), noise, why)
+    click.echo(f"baseline: {place.path}; commit it with the change it is for")
+    return 0
+
+
+def _of_this_machine(folder: Path, device: Literal["cpu", "cuda"] | None) -> Baselines:
+    from lra.engine.baselines import Baselines
+    from lra.engine.host import default_device, machine
+
+    return Baselines(folder, machine(device or default_device()).name)
+
+
+def _calibrated(device: Literal["cpu", "cuda"], *, quiet: bool) -> dict[str, Noise]:
+    """Time one build against itself, in pairs, and return by cell how its times repeat."""
+    from lra.cli.times import Times, echo
+    from lra.engine.baselines import Noise
+    from lra.engine.revision import HERE
+    from lra.verdict.gate import PAIRS, calibrated, spread_of
+
+    changes = Times((HERE, HERE), device, PAIRS, {}, echo(quiet)).changes(CALIBRATED)
+    return {
+        line.name: Noise(round(spread, 4), round(calibrated(line.change), 4), line.change.pairs)
+        for line in changes.lines
+        if line.quantity.name == "time" and (spread := spread_of(line.change)) is not None
+    }
+
+
+def _shown(own: object) -> list[tuple[str, str]]:
+    """A cell's figures in words, its laws and losses in one line each."""
+    from collections import Counter
+
+    from lra.verdict.baseline import Figures
+
+    assert isinstance(own, Figures)
+    found = [(name, f"{value:,.0f}") for name, value in sorted(own.counts.items())]
+    if own.losses:
+        found.append(("losses", f"{own.losses[0]:.4f} ... {own.losses[-1]:.4f} nat"))
+    if own.accuracies:
+        shares = (f"{100 * share:.1f}" for _, share in sorted(own.accuracies.items()))
+        found.append(("accuracies", f"{', '.join(shares)} %"))
+    if own.laws:
+        tally = Counter(own.laws.values())
+        found.append(("laws", ", ".join(f"{n} {verdict}" for verdict, n in tally.items())))
+    return found or [("ending", own.status)]

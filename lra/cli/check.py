@@ -1,0 +1,124 @@
+"""`lra check`: the gate. What differs from the baseline, and what is slower than a revision."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from lra.cli import flags
+from lra.cli.checking import STORE, Check
+from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
+
+if TYPE_CHECKING:
+    from lra.report.checked import Checked
+
+
+@click.command("check", short_help="The gate: what got worse than the baseline and a revision.")
+@flags.impl
+@click.option(
+    "--since",
+    metavar="REVISION",
+    help="Look only at mechanisms that changes since then reach, through imports; time them "
+    "against it. Default: all, timed against the last commit.",
+)
+@click.option("--deterministic", is_flag=True, help="Only what has no noise; no timing.")
+@click.option("--quick", is_flag=True, help="A few mechanisms and pairs, in five minutes.")
+@flags.device
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    default=STORE,
+    show_default=True,
+    help="Folder for the records of the check.",
+)
+@flags.baselines
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("reports/check"),
+    show_default=True,
+    help="Folder that summary.md and junit.xml are written to, whatever comes.",
+)
+@click.option("--quiet", is_flag=True, help="Print only what was found.")
+@flags.as_json
+def command(
+    impls: tuple[str, ...],
+    since: str | None,
+    deterministic: bool,
+    quick: bool,
+    device: Literal["cpu", "cuda"] | None,
+    store: Path,
+    baselines: Path,
+    out: Path,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Hold mechanisms against their baseline, and their times against an earlier revision.
+
+    Laws, bytes, operations and the losses of a short training have no noise and are held first;
+    then accuracies over three seeds; then times, in pairs of processes of the two builds. What is
+    slower is timed again. Exit code 1 for a regression, 3 where something cannot be told.
+
+    \b
+    python -m lra check --deterministic
+    python -m lra check --since main
+    python -m lra check --quick --impl linear
+    """
+    from lra.engine.baselines import Baselines
+    from lra.engine.host import default_device, machine
+    from lra.report.checked import Checked
+
+    device = device or default_device()
+    check = Check(
+        baseline=Baselines(baselines, machine(device).name),
+        device=device,
+        store=store,
+        quick=quick,
+        quiet=quiet,
+    )
+    stopped = ""
+    try:
+        check.run(impls, since, timed=not deterministic, quality=not (deterministic or quick))
+    except BaseException as error:
+        stopped = " ".join(str(error).split()) or type(error).__name__
+        raise
+    finally:
+        # Also where it failed: that is when somebody looks.
+        checked = Checked(tuple(check.held), tuple(check.notes), stopped)
+        _write(checked, out)
+    _echo(checked, out, as_json=as_json)
+    if checked.of("regression"):
+        return REGRESSION
+    return 0 if checked.passed else INCONCLUSIVE
+
+
+def _write(checked: Checked, out: Path) -> None:
+    from lra.core.errors import UsageError
+    from lra.report.checked import junit, summary
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "summary.md").write_text(summary(checked))
+        (out / "junit.xml").write_text(junit(checked))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"--out '{out}' cannot be written: {reason}; choose another") from error
+
+
+def _echo(checked: Checked, out: Path, *, as_json: bool) -> None:
+    import msgspec
+
+    from lra.report.checked import SHOWN, line, sentences
+
+    if as_json:
+        told = {"sentences": sentences(checked), "figures": checked.held}
+        click.echo(msgspec.json.format(msgspec.json.encode(told), indent=1))
+        return
+    for sentence in sentences(checked):
+        click.echo(sentence)
+    for outcome in SHOWN:
+        for one in checked.of(outcome):
+            click.echo(f"  {outcome}: {line(one)}")
+    click.echo(f"summary: {out / 'summary.md'}")

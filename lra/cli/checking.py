@@ -1,0 +1,140 @@
+"""A check under way: what it holds against a baseline and a revision, the surest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from lra.core.records import Record
+    from lra.engine.baselines import Baselines
+    from lra.verdict.baseline import Held
+
+STORE = Path("results/runs/check")
+QUICK = ("sdpa", "linear", "bigbird", "s4d")
+"""What a quick check looks at unless told: one of each kind of sum."""
+QUICK_PAIRS, QUICK_TIMED = 5, 2
+
+
+class Check:
+    """What was found so far is there whatever ends it."""
+
+    def __init__(
+        self,
+        *,
+        baseline: Baselines,
+        device: Literal["cpu", "cuda"],
+        store: Path,
+        quick: bool,
+        quiet: bool,
+    ) -> None:
+        self.baseline, self.device, self.store = baseline, device, store
+        self.quick, self.quiet = quick, quiet
+        self.held: list[Held] = []
+        self.notes: list[str] = []
+
+    def run(self, impls: Sequence[str], since: str | None, *, timed: bool, quality: bool) -> None:
+        """Look at what was asked for, in the order of what is surest."""
+        from lra.core.catalogue import expand
+        from lra.engine.revision import last_commit
+
+        asked = impls or (QUICK if self.quick else ("all",))
+        names = [target.name for target in expand("mechanism", asked)]
+        if since:
+            names = self._reached(names, since)
+        if not names:
+            return
+        self._against_baseline(names, quality=quality)
+        revision = since or last_commit()
+        if timed and revision is None:
+            self._inconclusive("time", "no revision to time against here; name one with --since")
+        elif timed and revision is not None:
+            self._against_revision(names, revision)
+
+    def _reached(self, names: list[str], since: str) -> list[str]:
+        from lra.engine.reach import reached, sources
+        from lra.engine.revision import HOME, work_tree
+        from lra.report.words import listing
+
+        with work_tree(since) as tree:
+            found = reached(sources(tree), sources(HOME))
+        names = [name for name in names if name in found]
+        self.notes.append(f"Changes since {since} reach {listing(names) or 'no mechanism'}.")
+        return names
+
+    def _against_baseline(self, names: list[str], *, quality: bool) -> None:
+        from lra.engine.figures import figures
+        from lra.verdict.baseline import hold
+
+        found = figures(measure(names, self.device, self.store, quality=quality, quiet=self.quiet))
+        if not self.baseline.present():
+            self._inconclusive(
+                "baseline",
+                f"no baseline for machines of class {self.baseline.machine}; take one with "
+                "python -m lra baseline update --reason '...'",
+            )
+        for name, cells in found.items():
+            self.held += hold(name, self.baseline.figures(name), cells)
+
+    def _against_revision(self, names: list[str], revision: str) -> None:
+        from lra.cli.times import Times, echo
+        from lra.engine.reach import changed, sources
+        from lra.engine.revision import HERE, HOME, build, work_tree
+        from lra.report.words import listing
+        from lra.verdict.gate import PAIRS
+
+        told = echo(self.quiet)
+        with work_tree(revision) as tree:
+            before, after = sources(tree), sources(HOME)
+            if before.timing != after.timing:
+                why = f"the code that times was changed since {revision}: figures of another kind"
+                self._inconclusive("time", why)
+                return
+            names = [n for n in names if n in changed(before, after) and n in before.mechanisms]
+            if not names:
+                self.notes.append(
+                    f"No mechanism's sources differ from {revision}: nothing to time."
+                )
+                return
+            if self.quick and len(names) > QUICK_TIMED:
+                left = listing(names[QUICK_TIMED:])
+                self.notes.append(f"A quick check times {QUICK_TIMED}; not timed: {left}.")
+                names = names[:QUICK_TIMED]
+            sides = (build(revision, tree, told), HERE)
+            pairs = QUICK_PAIRS if self.quick else PAIRS
+            times = Times(sides, self.device, pairs, self.baseline.noise(), told)
+            held, could_see = times.judged(names)
+        self.held += held
+        self.notes += could_see
+
+    def _inconclusive(self, figure: str, why: str) -> None:
+        from lra.verdict.baseline import Held
+
+        self.held.append(Held("", "", figure, "inconclusive", why))
+
+
+def measure(
+    names: Sequence[str],
+    device: Literal["cpu", "cuda"],
+    store: Path,
+    *,
+    quality: bool,
+    quiet: bool,
+) -> list[Record]:
+    """Run the cells of a check, whether or not the store has them, and return their records."""
+    from lra.cli.labels import labelled
+    from lra.cli.progress import watcher
+    from lra.engine.host import cache_folder
+    from lra.engine.plan_check import plan_check
+    from lra.engine.pool import Pool, side_by_side
+    from lra.engine.server import ForkServer
+    from lra.store import Store
+
+    place = Store(store)
+    with ForkServer() as server:
+        jobs = labelled(plan_check(names, device, str(cache_folder()), quality=quality))
+        with place.writing(), closing(watcher(jobs, quiet=quiet)) as watch:
+            pool = Pool(place, server, slots=side_by_side(jobs), watcher=watch, prune=False)
+            return list(pool.run(jobs))

@@ -1,0 +1,101 @@
+"""Baselines on disk: a folder per machine class, a file per mechanism, and a journal of reasons.
+
+They are committed and reviewed like code: sorted, indented, a line a figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from lra.core.errors import StoreError
+from lra.core.protocol import Frozen
+from lra.verdict.baseline import Figures
+
+_Value = TypeVar("_Value")
+_JOURNAL, _NOISE = "journal.json", "noise.json"
+
+
+class Reason(Frozen, frozen=True):
+    """Why a baseline was taken."""
+
+    date: str
+    commit: str
+    """On top of which it was taken; what it was taken for is in the commit that holds it."""
+    mechanisms: tuple[str, ...]
+    reason: str
+
+
+class Noise(Frozen, frozen=True):
+    """How one cell's time repeats between equal builds."""
+
+    spread: float
+    """Standard deviation of the logarithms of ratios between pairs of processes."""
+    allowed: float
+    """Slowdown, as a share, that is not told from noise."""
+    pairs: int
+
+
+class Baselines:
+    """Those of one machine class. Creating the object touches nothing on disk."""
+
+    def __init__(self, folder: Path, machine: str) -> None:
+        self.machine = machine
+        self.path = folder / machine
+
+    def present(self) -> bool:
+        """Return whether this class of machine has any."""
+        return (self.path / _JOURNAL).is_file()
+
+    def names(self) -> list[str]:
+        """Return the mechanisms that have one, sorted."""
+        files = self.path.glob("*.json")
+        return sorted(f.stem for f in files if f.name not in (_JOURNAL, _NOISE))
+
+    def figures(self, mechanism: str) -> dict[str, Figures]:
+        """Return what a mechanism gave, by what was asked; empty where it has none."""
+        return _read(self.path / f"{mechanism}.json", dict[str, Figures]) or {}
+
+    def noise(self) -> dict[str, Noise]:
+        """Return how times repeat, by mechanism and cell in words; empty where not calibrated."""
+        return _read(self.path / _NOISE, dict[str, Noise]) or {}
+
+    def journal(self) -> list[Reason]:
+        """Return why they were taken, the oldest first."""
+        return _read(self.path / _JOURNAL, list[Reason]) or []
+
+    def write(
+        self, found: Mapping[str, Mapping[str, Figures]], noise: Mapping[str, Noise], why: Reason
+    ) -> None:
+        """Put figures in the place of those of the same cells, and the reason into the journal."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            for name, cells in found.items():
+                _write(self.path / f"{name}.json", {**self.figures(name), **cells})
+            if noise:
+                _write(self.path / _NOISE, {**self.noise(), **noise})
+            _write(self.path / _JOURNAL, [*self.journal(), why])
+        except OSError as error:
+            raise StoreError(
+                f"cannot write the baseline '{self.path}': {(error.strerror or str(error)).lower()}"
+                "; mend its permissions or choose another --baselines"
+            ) from error
+
+
+def _read(file: Path, kind: type[_Value]) -> _Value | None:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None
+    except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
+        raise StoreError(
+            f"the baseline '{file}' cannot be read: {error}; restore it with git checkout"
+        ) from error
+
+
+def _write(file: Path, value: object) -> None:
+    plain = msgspec.json.encode(value, order="sorted")
+    file.write_bytes(msgspec.json.format(plain, indent=1) + b"\n")

@@ -1,0 +1,94 @@
+"""What a check keeps of records: counts, losses, accuracies and verdicts, by mechanism and cell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from lra.core.cells import Cell, EfficiencyCell, QualityCell, VerifyCell
+from lra.core.hashing import value_hash
+from lra.core.records import Record
+from lra.verdict.baseline import Figures
+
+COUNTED = ("peak_tensor_bytes", "peak_allocated_bytes", "operations", "state_bytes")
+"""Metrics that are the same twice. Resident size is not."""
+CURVES = "check"
+"""The scale whose losses are held; longer trainings drift apart by rounding alone."""
+_LAWS = "laws"
+
+
+def figures(records: Iterable[Record]) -> dict[str, dict[str, Figures]]:
+    """Return what cells gave, by mechanism and by what was asked in words; of other cells nothing.
+
+    Trainings of several seeds are one cell, which ended as the worst of them did.
+    """
+    found: dict[str, dict[str, Figures]] = defaultdict(dict)
+    for record in records:
+        if isinstance(record.cell, EfficiencyCell | QualityCell | VerifyCell):
+            own, words = found[record.cell.mechanism.name], _words(record.cell)
+            now = _figures(record)
+            own[words] = _together(own[words], now) if words in own else now
+    return {name: dict(sorted(found[name].items())) for name in sorted(found)}
+
+
+def _words(cell: EfficiencyCell | QualityCell | VerifyCell) -> str:
+    if isinstance(cell, EfficiencyCell):
+        return f"{cell.mode} {cell.length} {cell.direction}"
+    if isinstance(cell, QualityCell):
+        return f"{cell.data.task}, scale {cell.scale}"
+    return _LAWS
+
+
+def _figures(record: Record) -> Figures:
+    cell = record.cell
+    common = Figures(
+        asked=_asked(cell),
+        measured_by=cell.measure_hash,
+        answered_by=cell.mechanism.hash,  # type: ignore[union-attr]
+        status=record.status,
+    )
+    if record.status != "ok":
+        return common
+    if isinstance(cell, VerifyCell):
+        laws = {finding.law: finding.verdict for finding in record.findings}
+        return msgspec.structs.replace(common, laws=laws)
+    if isinstance(cell, QualityCell) and cell.scale != CURVES:
+        accuracy = record.metrics["test_accuracy"].value
+        own = {} if accuracy is None else {str(cell.seed): accuracy}
+        return msgspec.structs.replace(common, accuracies=own)
+    return msgspec.structs.replace(
+        common, counts=dict(_counts(record)), losses=list(_losses(record))
+    )
+
+
+def _counts(record: Record) -> Iterator[tuple[str, float]]:
+    if record.parameters is not None:
+        yield "parameters", record.parameters
+    for name in COUNTED:
+        metric = record.metrics.get(name)
+        if metric is not None and metric.value is not None:
+            yield name, metric.value
+
+
+def _losses(record: Record) -> Iterator[float]:
+    for point in record.curve:
+        yield point.train_loss
+        yield point.validation_loss
+
+
+def _asked(cell: Cell) -> str:
+    """The hash of a cell without the sources that answer and measure, and without its seed."""
+    plain = msgspec.to_builtins(cell)
+    plain["mechanism"].pop("hash")
+    for name in ("measure_hash", "declared_hash", "seed"):
+        plain.pop(name, None)
+    return value_hash(plain)
+
+
+def _together(one: Figures, other: Figures) -> Figures:
+    status = next((own.status for own in (one, other) if own.status != "ok"), "ok")
+    return msgspec.structs.replace(
+        one, status=status, accuracies={**one.accuracies, **other.accuracies}
+    )

@@ -1,0 +1,37 @@
+"""The planner of `lra check`: laws, counts and losses, and trainings for accuracy. Never torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from lra.core.cells import BaselineCell
+from lra.core.scales import load_suite
+from lra.engine.jobs import Job
+from lra.engine.plan import RunSpec, plan
+from lra.engine.plan_verify import VerifySpec, plan_verify
+
+COUNTS, QUALITY, TIMES = "check", "check_quality", "check_time"
+"""Suites."""
+
+
+def plan_check(
+    mechanisms: Sequence[str], device: Literal["cpu", "cuda"], cache: str, *, quality: bool
+) -> list[Job]:
+    """Return the jobs whose figures have no noise, then with `quality` the trainings that have.
+
+    Raises `UsageError` for a mechanism that does not exist.
+    """
+    names = tuple(mechanisms)
+    laws = plan_verify(VerifySpec(mechanisms=names, device=device, cache=cache))
+    found = laws + [
+        job
+        for suite in (COUNTS, *([QUALITY] if quality else []))
+        for job in plan(
+            RunSpec(suite=load_suite(suite), mechanisms=names, device=device, cache=cache)
+        )
+        # No figure of a mechanism.
+        if not isinstance(job.cell, BaselineCell)
+    ]
+    # Timings wait until nothing runs beside them: they come last.
+    return sorted(found, key=lambda job: job.alone)

@@ -1,0 +1,81 @@
+"""Which mechanisms the changes between two trees of sources reach, found through imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+from lra.core.errors import LraError
+from lra.core.protocol import Frozen
+
+_TIMING = (
+    "lra/measure", "lra/models", "lra/engine/worker.py", "lra/engine/server.py",
+    "lra/engine/work/efficiency.py", "lra/engine/work/mechanism.py",
+)  # fmt: skip
+"""What times mechanisms: with another of these, times are other figures."""
+_CHECKING = (
+    *_TIMING, "lra/engine/work", "lra/training", "lra/verify", "lra/scales", "tasks",
+    "attention_impls/positions",
+)  # fmt: skip
+"""What trains them and tries their laws, too."""
+
+# It runs in a tree, as that tree has it: all it asks for is older than any record.
+_ASK = """
+import json, sys
+from pathlib import Path
+from lra.core.hashing import file_hash, source_hash
+
+def hashed(places):
+    files = [file for place in map(Path, places) for file in (place, *sorted(place.rglob("*")))]
+    code = [file for file in files if file.suffix == ".py" and file.is_file()]
+    plain = [file for file in files if file.suffix == ".toml" and file.is_file()]
+    return [source_hash(*code), *map(file_hash, plain)]
+
+rooms = [path for path in Path("attention_impls").iterdir() if path.is_dir()]
+own = [file for room in rooms if room.name not in ("contract", "positions")
+       for file in room.glob("*.py") if not file.name.startswith("_")]
+print(json.dumps({
+    "timing": hashed(sys.argv[1].split()),
+    "checking": hashed(sys.argv[2].split()),
+    "mechanisms": {file.stem: source_hash(file) for file in own},
+}))
+"""
+
+
+class Sources(Frozen, frozen=True):
+    """Hashes of a tree's sources, each with what it imports."""
+
+    timing: tuple[str, ...]
+    checking: tuple[str, ...]
+    mechanisms: dict[str, str]
+    """By name."""
+
+
+def sources(root: Path) -> Sources:
+    """Hash the sources of a tree, as the tree itself does."""
+    command = [sys.executable, "-c", _ASK, " ".join(_TIMING), " ".join(_CHECKING)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise LraError(
+            f"the sources of an earlier revision cannot be read: {last}; name a later revision"
+        )
+    return msgspec.json.decode(done.stdout, type=Sources)
+
+
+def changed(before: Sources, after: Sources) -> list[str]:
+    """Return the mechanisms whose own sources changed or are new, sorted."""
+    return sorted(
+        name for name, own in after.mechanisms.items() if before.mechanisms.get(name) != own
+    )
+
+
+def reached(before: Sources, after: Sources) -> list[str]:
+    """Return the mechanisms of which a check may come out otherwise: all, where what checks them
+    changed."""
+    if before.checking != after.checking:
+        return sorted(after.mechanisms)
+    return changed(before, after)

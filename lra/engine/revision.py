@@ -1,0 +1,136 @@
+"""Another revision of the project: its sources in a work tree, its packages in an environment."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lra.core.errors import UsageError
+from lra.core.hashing import value_hash
+from lra.core.protocol import Frozen
+from lra.engine.host import cache_folder
+from lra.engine.provenance import output
+
+HOME = Path(__file__).resolve().parents[2]
+"""Where the running code lies."""
+
+
+class Build(Frozen, frozen=True):
+    """Sources, and the interpreter with the packages they ask for."""
+
+    name: str
+    """What a person calls it."""
+    root: Path
+    """The folder that holds the package `lra`."""
+    python: Path
+    commit: str = ""
+    """The whole hash; empty of sources as they lie there, committed or not."""
+
+
+HERE = Build("the working tree", HOME, Path(sys.executable))
+"""The running code in the running environment."""
+
+
+def last_commit() -> str | None:
+    """Return what the working tree is held against unless told: the last commit, or the one before
+    where nothing is changed; None outside a clone, or of its first commit."""
+    changes = output("git", "-C", str(HOME), "status", "--porcelain") if _is_clone() else None
+    if changes is None:
+        return None
+    name = "HEAD" if changes else "HEAD^"
+    return name if output("git", "-C", str(HOME), "rev-parse", "--verify", name) else None
+
+
+def commit_of(revision: str) -> str:
+    """Return the hash of the commit that a branch, tag or hash names.
+
+    Raises `UsageError` where there is none, or no clone to look in.
+    """
+    if not _is_clone():
+        raise UsageError(
+            f"revision '{revision}': the project is installed here, not cloned; run this in a clone"
+        )
+    # A name that begins with a dash would be a flag of git's.
+    name = f"{revision}^{{commit}}"
+    found = output("git", "-C", str(HOME), "rev-parse", "--verify", "--end-of-options", name)
+    if found is None:
+        raise UsageError(
+            f"no revision '{revision}' in this clone; name a commit, branch or tag, or git fetch it"
+        )
+    return found
+
+
+@contextmanager
+def work_tree(revision: str) -> Iterator[Path]:
+    """Check a revision out into a work tree that is gone afterwards; yields its folder."""
+    commit = commit_of(revision)
+    with tempfile.TemporaryDirectory(prefix="lra-revision-") as folder:
+        tree = Path(folder) / commit[:12]
+        _git("worktree", "add", "--quiet", "--detach", str(tree), commit)
+        try:
+            yield tree
+        finally:
+            shutil.rmtree(tree, ignore_errors=True)
+            with suppress(UsageError):
+                _git("worktree", "prune")
+
+
+def build(revision: str, tree: Path, told: Callable[[str], None]) -> Build:
+    """Give a work tree the packages that its pyproject.toml and constraints.txt ask for.
+
+    The environment is kept under the cache folder; revisions that ask for the same share it. `told`
+    hears of what takes minutes. Raises `UsageError` with pip's last line where it fails.
+    """
+    environment = cache_folder() / "environments" / _asked_for(tree)
+    python = environment / "bin" / "python"
+    done = environment / "complete"
+    if not done.exists():
+        told(f"installing the packages of {revision}, once")
+        shutil.rmtree(environment, ignore_errors=True)
+        _install(tree, environment, python, revision)
+        done.touch()
+    return Build(revision, tree, python, commit_of(revision))
+
+
+def _asked_for(tree: Path) -> str:
+    return value_hash([sys.version, _dependencies(tree), _constraints(tree)])
+
+
+def _install(tree: Path, environment: Path, python: Path, revision: str) -> None:
+    asked = _dependencies(tree)
+    pins = ["-c", "constraints.txt"] if _constraints(tree) else []
+    for command in (
+        [sys.executable, "-m", "venv", str(environment)],
+        [str(python), "-m", "pip", "install", "--quiet", *pins, *asked],
+    ):
+        done = subprocess.run(command, cwd=tree, capture_output=True, text=True)
+        if done.returncode:
+            last = (done.stderr.strip() or done.stdout.strip() or "no word of why").splitlines()[-1]
+            raise UsageError(f"revision '{revision}': its packages cannot be installed: {last}")
+
+
+def _dependencies(tree: Path) -> list[str]:
+    asked = tomllib.loads((tree / "pyproject.toml").read_text())["project"]["dependencies"]
+    return sorted(asked)
+
+
+def _constraints(tree: Path) -> str:
+    file = tree / "constraints.txt"
+    return file.read_text() if file.is_file() else ""
+
+
+def _is_clone() -> bool:
+    return (HOME / ".git").exists()
+
+
+def _git(*words: str) -> None:
+    command = ["git", "-C", str(HOME), *words]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise UsageError(f"git {words[0]} {words[1]}: {done.stderr.strip().splitlines()[-1]}")

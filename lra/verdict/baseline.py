@@ -1,0 +1,153 @@
+"""Baselines: what mechanisms gave when somebody last looked, and what a check finds against that.
+
+What is counted or seeded has no noise, and is held to a bound: bytes, operations and parameters to
+1 %, the losses of a short seeded training to 0.05 %, laws to their verdict. Accuracies are held
+over seeds, in both directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import msgspec
+
+from lra.verdict.change import COUNTED, of_accuracies
+
+LOSSES = 0.0005
+"""Share by which the losses of a seeded training may differ. Over 48 steps the same attention in
+another order of sums differs by 2e-7 (full, sdpa, chunked), and the nearest of another kind by
+2e-3."""
+
+Outcome = Literal["held", "regression", "improvement", "inconclusive", "new"]
+"""inconclusive: it cannot be compared. new: there is nothing to compare it with."""
+
+
+class Figures(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What one cell gave; of trainings for accuracy, what its seeds gave."""
+
+    asked: str
+    """Hash of what was asked: sizes, data, configuration, machine, version of torch."""
+    measured_by: str
+    """Hash of the sources that measure."""
+    answered_by: str
+    """Hash of the mechanism's sources, for the reader: it may change."""
+    status: str = "ok"
+    counts: dict[str, float] = {}
+    """Bytes, operations and parameters, by metric."""
+    losses: list[float] = []
+    """Of a training, in nat: of batches and of validation, point by point."""
+    accuracies: dict[str, float] = {}
+    """On the test split, as a share of 1, by seed."""
+    laws: dict[str, str] = {}
+    """Verdict by law."""
+
+
+Cells = Mapping[str, Figures]
+"""Of one mechanism, by what was asked in words."""
+
+
+class Held(msgspec.Struct, frozen=True):
+    """One figure held against its baseline."""
+
+    mechanism: str
+    cell: str
+    figure: str
+    outcome: Outcome
+    why: str = ""
+    """What changed, or why it cannot be told."""
+
+
+def hold(mechanism: str, before: Cells, after: Cells) -> list[Held]:
+    """Hold what a mechanism gives now against its baseline, cell by cell.
+
+    Cells that only the baseline has are not looked at: a check may ask for fewer.
+    """
+    return [
+        Held(mechanism, cell, figure, outcome, why)
+        for cell, now in after.items()
+        for figure, outcome, why in _cell(before.get(cell), now)
+    ]
+
+
+_Judged = Iterator[tuple[str, Outcome, str]]
+
+
+def _cell(then: Figures | None, now: Figures) -> _Judged:
+    comparable = then is not None and (then.asked, then.measured_by) == (now.asked, now.measured_by)
+    if now.laws:
+        # What is claimed must hold, whatever was before.
+        yield from _laws(then.laws if then and comparable else {}, now.laws)
+        return
+    if then is None:
+        yield "ending", "new" if now.status == "ok" else "regression", now.status
+    elif not comparable:
+        what = "measured by another version of the code"
+        if then.asked != now.asked:
+            what = "another configuration, data or version of torch"
+        yield "ending", "inconclusive", what
+    elif then.status != now.status:
+        outcome: Outcome = "improvement" if now.status == "ok" else "regression"
+        yield "ending", outcome, f"{then.status} before, {now.status} now"
+    else:
+        yield "ending", "held", now.status
+        yield from _counts(then.counts, now.counts)
+        yield from _losses(then.losses, now.losses)
+        yield from _accuracies(then.accuracies, now.accuracies)
+
+
+def _counts(then: Mapping[str, float], now: Mapping[str, float]) -> _Judged:
+    for name in sorted(then.keys() | now.keys()):
+        if name not in then or name not in now:
+            side = "before" if name not in then else "now"
+            yield name, "inconclusive", f"not counted {side}"
+            continue
+        before, after = then[name], now[name]
+        if abs(after - before) <= COUNTED * before:
+            yield name, "held", ""
+            continue
+        share = f" ({100 * (after / before - 1):+.1f} %)" if before else ""
+        outcome: Outcome = "regression" if after > before else "improvement"
+        yield name, outcome, f"{before:,.0f} before, {after:,.0f} now{share}"
+
+
+def _losses(then: list[float], now: list[float]) -> _Judged:
+    """Lower losses are no improvement to take for granted: so few steps tell that something else is
+    computed, and not whether it is better."""
+    if not then or not now:
+        return
+    off = [after / before - 1 for before, after in zip(then, now, strict=False)]
+    largest = max(off, key=abs)
+    if abs(largest) <= LOSSES and len(then) == len(now):
+        yield "losses", "held", ""
+        return
+    last = f"the last {then[-1]:.3f} nat before, {now[-1]:.3f} now"
+    yield "losses", "regression", f"differ by up to {100 * largest:+.1f} %; {last}"
+
+
+def _laws(then: Mapping[str, str], now: Mapping[str, str]) -> _Judged:
+    for law, verdict in now.items():
+        before = then.get(law, verdict)
+        if verdict == "failed":
+            yield law, "regression", "claimed, and not so"
+        elif before == "held" and verdict == "skipped":
+            yield law, "inconclusive", "held before, could not be tried now"
+        elif before == "held" and verdict != "held":
+            yield law, "regression", f"held before, {verdict} now"
+        else:
+            yield law, "held", ""
+
+
+def _accuracies(then: Mapping[str, float], now: Mapping[str, float]) -> _Judged:
+    change = of_accuracies(
+        {int(seed): share for seed, share in then.items()},
+        {int(seed): share for seed, share in now.items()},
+    )
+    if change is None:
+        return
+    outcomes: dict[str, Outcome] = {"worse": "regression", "better": "improvement"}
+    why = f"{100 * (change.difference or 0.0):+.1f} points over {change.pairs} seeds"
+    if change.low is not None and change.high is not None:
+        why += f" ({100 * change.low:+.1f} to {100 * change.high:+.1f})"
+    outcome = outcomes.get(change.verdict, "held")
+    yield "accuracy", outcome, "" if change.verdict == "same" else why

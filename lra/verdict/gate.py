@@ -1,0 +1,87 @@
+"""The gate on times: which slowdowns fail, how surely, and the smallest one it could have seen.
+
+A cell fails where the lower 95 % bound of its ratio, over pairs of processes, lies above a margin,
+and does so again on fresh pairs. The margin is 3 % or, on a machine that is noisier, so much that
+of equal cells with that noise one in a hundred passes it in one comparison; what two comparisons
+find is then wrong once in ten thousand.
+"""
+
+from __future__ import annotations
+
+import math
+
+from lra.verdict.change import MARGIN, Change
+from lra.verdict.ratio import SURE
+from lra.verdict.student import power, reach
+
+PAIRS = 12
+"""Of processes in one comparison."""
+ALARMS = 0.01
+"""Share of equal cells that one comparison may call slower."""
+FOUND = 0.95
+"""Share of slowdowns of the smallest size that both comparisons find."""
+_WIDEST = 3.0
+"""Of slowdowns that are looked at, as a logarithm: a factor of 20."""
+
+
+def margin(spread: float, pairs: int = PAIRS) -> float:
+    """Return how much slower, as a share, a cell may surely be before it fails.
+
+    `spread` is the standard deviation of the logarithms of ratios between equal processes.
+    """
+    if spread == 0:
+        return MARGIN
+    low, high = math.log1p(MARGIN), _WIDEST
+    if _called(-low, spread, pairs) <= ALARMS:
+        return MARGIN
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _called(-middle, spread, pairs) <= ALARMS else (middle, high)
+    return math.expm1(high)
+
+
+def calibrated(change: Change) -> float:
+    """Return the margin that a comparison of one build with itself asks for, as a share.
+
+    At least what it is surely off by: builds that are equal may differ by where they lie in memory.
+    """
+    spread = spread_of(change)
+    if spread is None or change.low is None or change.high is None:
+        return MARGIN
+    return max(margin(spread, change.pairs), change.low - 1, 1 / change.high - 1)
+
+
+def slower(change: Change, allowed: float) -> bool:
+    """Whether a time is surely more than `allowed`, a share, above the other."""
+    return change.low is not None and change.low > 1 + allowed
+
+
+def faster(change: Change, allowed: float) -> bool:
+    """Whether a time is surely more than `allowed`, a share, below the other."""
+    return change.high is not None and change.high < 1 / (1 + allowed)
+
+
+def spread_of(change: Change) -> float | None:
+    """Return the standard deviation of the logarithms that a ratio of times was found from; None of
+    a single pair."""
+    if change.ratio is None or change.low is None or change.pairs < 2:
+        return None
+    return math.log(change.ratio / change.low) / reach(SURE, 1.0, change.pairs)
+
+
+def smallest(spread: float, allowed: float, pairs: int = PAIRS) -> float:
+    """Return the smallest slowdown, as a share, that both comparisons find on 95 % of cells."""
+    if spread == 0:
+        return allowed
+    least = math.log1p(allowed)
+    low, high = 0.0, _WIDEST
+    for _ in range(40):
+        middle = (low + high) / 2
+        twice = _called(middle, spread, pairs) ** 2
+        low, high = (low, middle) if twice >= FOUND else (middle, high)
+    return math.expm1(least + high)
+
+
+def _called(above: float, spread: float, pairs: int) -> float:
+    """How often the lower bound lies above the margin, of what is so far above it, a logarithm."""
+    return power(SURE, pairs - 1, above * math.sqrt(pairs) / spread)
