@@ -54,6 +54,11 @@ def test_a_machine_that_drifts_makes_few_steps(machine: Machine) -> None:
     assert fmean(bool(one.steps) for one in found) <= 0.01
 
 
+def test_a_few_nights_know_their_noise_badly_and_make_no_steps_of_it() -> None:
+    found = share(NOISY, np.zeros(8), 2000, seed=5)
+    assert fmean(bool(one.steps) for one in found) <= 0.001
+
+
 def test_a_step_of_ten_percent_is_found_where_it_is() -> None:
     found = share(NOISY, step_at(30, 1.1), 150, seed=2)
     assert fmean(any(abs(s.at - 30) <= 2 for s in one.steps) for one in found) > 0.7
