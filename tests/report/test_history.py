@@ -224,6 +224,8 @@ def test_a_cell_that_fails_is_told_by_how_it_ended(tmp_path: Path) -> None:
     assert "Not yet told: linear train 2048 heads 4 x 64: OOM in 2 nights." in sentences(late)
     old = history(tmp_path / "old", lambda n: cells(n, 5))
     assert not old.worse
+    gone = history(tmp_path / "gone", lambda n: cells(n, 6)[n >= 10 :])
+    assert not gone.worse and not gone.untold, "it failed four nights and is measured no more"
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
