@@ -50,6 +50,12 @@ class History(msgspec.Struct, frozen=True, dict=True):
         return (*failing, *ordered)
 
     @property
+    def conclusive(self) -> bool:
+        """Whether a series that goes on has as many nights as a step takes."""
+        nights = [sum(lv.nights for lv in one.course.levels) for one in self.series if one.current]
+        return max(nights, default=0) >= 2 * LEAST
+
+    @property
     def worse(self) -> list[Told]:
         """What became worse, first told within the last `RECENT` nights: a reason to fail."""
         return [one for one in self.told if one.verdict == "worse" and one.recent]

@@ -116,6 +116,8 @@ def sentences(history: History) -> list[str]:
         more = f"; {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
         steps = "; ".join(_words(one, history) for one in told[:_SHOWN])
         first = [f"{count(len(told), 'step')}: {steps}{more}."]
+    elif not history.conclusive:
+        first = [f"No step can be told: it takes {2 * LEAST} nights of one series ({place})."]
     else:
         first = [f"No step first told within the last {RECENT} nights ({place})."]
     return [*first, *_in_common(history), *_rest(history), *history.notes]

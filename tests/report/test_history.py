@@ -119,6 +119,21 @@ def test_nothing_to_tell(tmp_path: Path) -> None:
     ]
 
 
+def test_a_few_nights_are_inconclusive(tmp_path: Path) -> None:
+    few = history(tmp_path / "few", slower_from(3), range(5))
+    assert not few.conclusive and not few.told
+    assert sentences(few)[0] == (
+        "No step can be told: it takes 6 nights of one series (5 nights, 1 figure)."
+    )
+    assert history(tmp_path / "six", slower_from(3), range(6)).conclusive
+
+    def moved(n: int) -> list[Record]:
+        return [night_of(n, **({"machine": OTHER} if n >= 10 else {}))]
+
+    assert history(tmp_path / "moving", moved, range(14)).conclusive, "the old series may go on"
+    assert not history(tmp_path / "moved", moved, [*range(3), *range(10, 14)]).conclusive
+
+
 def test_two_nights_at_the_end_are_not_yet_told(tmp_path: Path) -> None:
     found = history(tmp_path, slower_from(18, 1.5))
     assert not found.told and len(found.untold) == 1
