@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,8 @@ FOLLOWED = tuple(name for name in QUANTITIES if name != "output_error")
 """Metrics that are followed; errors have a suite of their own and no nights."""
 SERIES = (*ASKED, "mechanism", "config")
 """What was asked."""
+Known = dict[Key, Key]
+"""Keys by themselves, so that a year of nights holds each once."""
 _OTHERWISE = tuple(name for name in CONDITIONS if name != "config")
 
 
@@ -88,10 +91,11 @@ def nights(folder: Path) -> tuple[list[Night], dict[str, str]]:
             f"no history at '{folder}': {reason}; name a folder that holds one store per night"
         ) from error
     found, unread = [], {}
+    known: Known = {}
     for place in places:
         name = visible(place.name)
         try:
-            night = _night(place)
+            night = _night(place, known)
         except StoreError as error:
             unread[name] = visible(str(error))
             continue
@@ -108,7 +112,7 @@ def nights(folder: Path) -> tuple[list[Night], dict[str, str]]:
     return sorted(found, key=lambda night: (night.started, night.name)), unread
 
 
-def _night(place: Path) -> Night | str:
+def _night(place: Path, known: Known) -> Night | str:
     """One store as a night; why it is none."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", StoreWarning)
@@ -119,12 +123,12 @@ def _night(place: Path) -> Night | str:
     return Night(
         name=visible(place.name),
         started=min(record.started_at for record in records),
-        points=tuple(_points(records)),
+        points=tuple(_points(records, known)),
         left_out=left_out,
     )
 
 
-def _points(records: Sequence[Record]) -> Iterator[Point]:
+def _points(records: Sequence[Record], known: Known) -> Iterator[Point]:
     selection = join(records, [])
     commits = {record.id: record.provenance.git_commit or "" for record in records}
     busy = {record for _, record in selection.busy}
@@ -142,18 +146,19 @@ def _points(records: Sequence[Record]) -> Iterator[Point]:
         if value is None and not any(is_failure(e.word) for e in own) and not word:
             # Never measured on such a machine, or not claimed: there is nothing to follow.
             continue
+        place = (first.kind, first.scale, first.task, first.level, first.mode, first.length)
         yield Point(
-            series=series,
-            era=era,
-            label=first.label,
-            cell=cell_words(first),
-            place=(first.kind, first.scale, first.task, first.level, first.mode, first.length),
+            series=known.setdefault(series, series),
+            era=known.setdefault(era, era),
+            label=sys.intern(first.label),
+            cell=sys.intern(cell_words(first)),
+            place=known.setdefault(place, place),
             unit=first.unit,
             value=value,
             seeds=_seeds(own),
             word=word,
-            mechanism=first.mechanism_hash,
-            commit=visible(commits[first.record][:7]),
+            mechanism=sys.intern(first.mechanism_hash),
+            commit=sys.intern(visible(commits[first.record][:7])),
         )
 
 
