@@ -209,7 +209,7 @@ def _changes(
         change, why = _judged(one, other, (before.controls, after.controls), conditions)
         words = (_text(one), _text(other), why)
         place = (last.kind, last.scale, last.task, last.level, last.mode, last.length)
-        cell = _cell_words(last)
+        cell = cell_words(last)
         label = last.label if subject else ""
         lines.append(Line(label, cell, place, QUANTITIES[last.metric], change, *words))
     met = [len({_cell(pair[side][0]) for pair in pairs}) for side in (0, 1)]
@@ -299,8 +299,8 @@ def _cell(e: Entry) -> tuple[Any, ...]:
     return key(e, (*ASKED[:-1], "mechanism", "config"))
 
 
-def _cell_words(e: Entry) -> str:
-    """What was asked, in as few words as tell cells of most stores apart."""
+def cell_words(e: Entry) -> str:
+    """Return what was asked, in as few words as tell cells of most stores apart."""
     if e.kind == "quality":
         return f"{e.task}, scale {e.scale}"
     parts = [e.mode or "error", str(e.length)]

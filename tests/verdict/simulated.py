@@ -7,6 +7,7 @@ and a process reports medians of 20 samples with 1 % noise, of which 2 % are hal
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -65,6 +66,16 @@ def repeats(found: Sweeps) -> list[Repeat]:
     """Put the sweeps beside each other, at lengths of 1024."""
     both = [repeat(1024, first, second) for first, second in found]
     return [one for one in both if one is not None]
+
+
+def nightly(rng: np.random.Generator, machine: Machine, nights: int) -> NDArray[np.float64]:
+    """Return one figure per night: the luck of its process, and a drift from night to night, 0.9
+    of which the next has. That is harder than a ratio to the control, which drifts with it."""
+    found, now = machine.bias * rng.normal(size=nights), machine.drift * rng.normal()
+    for night in range(nights):
+        found[night] += now
+        now = 0.9 * now + machine.drift * math.sqrt(1 - 0.9**2) * rng.normal()
+    return found
 
 
 def _drift(rng: np.random.Generator, size: float, steps: int) -> NDArray[np.float64]:
