@@ -41,6 +41,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Folder that summary.md and junit.xml are written to, whatever comes.",
 )
+@click.option(
+    "--history",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Run nothing: look for steps over the nights in a folder, a store each.",
+)
 @click.option("--quiet", is_flag=True, help="Print only what was found.")
 @flags.as_json
 def command(
@@ -52,6 +58,7 @@ def command(
     store: Path,
     baselines: Path,
     out: Path,
+    history: Path | None,
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -70,6 +77,8 @@ def command(
     from lra.engine.host import default_device, machine
     from lra.report.checked import Checked
 
+    if history is not None:
+        return _over_nights(history, out, as_json=as_json)
     device = device or default_device()
     check = Check(
         baseline=Baselines(baselines, machine(device).name),
@@ -78,36 +87,52 @@ def command(
         quick=quick,
         quiet=quiet,
     )
-    stopped = ""
     try:
         check.run(impls, since, timed=not deterministic, quality=not (deterministic or quick))
     except BaseException as error:
-        stopped = " ".join(str(error).split()) or type(error).__name__
+        # That is when somebody looks.
+        _write(Checked(tuple(check.held), tuple(check.notes), _words(error)), out)
         raise
-    finally:
-        # Also where it failed: that is when somebody looks.
-        checked = Checked(tuple(check.held), tuple(check.notes), stopped)
-        _write(checked, out)
-    _echo(checked, out, as_json=as_json)
-    if checked.of("regression"):
-        return REGRESSION
-    return 0 if checked.passed else INCONCLUSIVE
+    checked = Checked(tuple(check.held), tuple(check.notes))
+    _write(checked, out)
+    return _told(checked, out, as_json=as_json)
 
 
-def _write(checked: Checked, out: Path) -> None:
+def _over_nights(folder: Path, out: Path, *, as_json: bool) -> int:
+    from lra.report.checked import Checked
+    from lra.report.history import checked, read, section
+    from lra.report.table import markdown
+
+    try:
+        history = read(folder)
+    except BaseException as error:
+        _write(Checked((), stopped=_words(error)), out)
+        raise
+    found = checked(history)
+    _write(found, out, "\n\n".join(markdown(table) for table in section(history).tables))
+    return _told(found, out, as_json=as_json)
+
+
+def _words(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _write(checked: Checked, out: Path, tables: str = "") -> None:
+    """Write the summary, with more tables below it, and the JUnit file."""
     from lra.core.errors import UsageError
     from lra.report.checked import junit, summary
 
     try:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "summary.md").write_text(summary(checked))
+        (out / "summary.md").write_text(f"{summary(checked)}\n{tables}".rstrip() + "\n")
         (out / "junit.xml").write_text(junit(checked))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"--out '{out}' cannot be written: {reason}; choose another") from error
 
 
-def _echo(checked: Checked, out: Path, *, as_json: bool) -> None:
+def _told(checked: Checked, out: Path, *, as_json: bool) -> int:
+    """Print what was found and return the exit code."""
     import msgspec
 
     from lra.report.checked import SHOWN, line, sentences
@@ -115,10 +140,13 @@ def _echo(checked: Checked, out: Path, *, as_json: bool) -> None:
     if as_json:
         told = {"sentences": sentences(checked), "figures": checked.held}
         click.echo(msgspec.json.format(msgspec.json.encode(told), indent=1))
-        return
-    for sentence in sentences(checked):
-        click.echo(sentence)
-    for outcome in SHOWN:
-        for one in checked.of(outcome):
-            click.echo(f"  {outcome}: {line(one)}")
-    click.echo(f"summary: {out / 'summary.md'}")
+    else:
+        for sentence in sentences(checked):
+            click.echo(sentence)
+        for outcome in SHOWN:
+            for one in checked.of(outcome):
+                click.echo(f"  {outcome}: {line(one)}")
+        click.echo(f"summary: {out / 'summary.md'}")
+    if checked.of("regression"):
+        return REGRESSION
+    return 0 if checked.passed else INCONCLUSIVE

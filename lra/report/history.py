@@ -10,12 +10,14 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from lra.report.checked import Checked
 from lra.report.chronicle import History, Told
 from lra.report.counterparts import Key
 from lra.report.nights import days_missing, nights
 from lra.report.series import RECENT, Series, series_of
 from lra.report.table import Cell, Row, Section, Table
 from lra.report.words import count, is_failure, listing
+from lra.verdict.baseline import Held, Outcome
 from lra.verdict.change import COUNTED, MARGIN, POINTS, of_times
 from lra.verdict.steps import LEAST, Step
 
@@ -136,6 +138,24 @@ def section(history: History) -> Section:
         numeric=False,
     )
     return Section("history", "History", (*sentences(history), *_RULES), (table,) if rows else ())
+
+
+def checked(history: History) -> Checked:
+    """Return what a check says of the nights: a regression for each figure that lately became
+    worse; inconclusive where the nights are too few for any step."""
+    outcomes: list[tuple[Sequence[Told], Outcome]] = [
+        (history.worse, "regression"),
+        (history.better, "improvement"),
+    ]
+    held = [
+        Held(one.series.last.label, one.series.last.cell, one.series.quantity.name, outcome,
+             _words(one, history))
+        for told, outcome in outcomes
+        for one in told
+    ]  # fmt: skip
+    if not history.conclusive:
+        held.append(Held("", "", "history", "inconclusive", sentences(history)[0]))
+    return Checked(tuple(held), tuple(sentences(history)))
 
 
 def _words(one: Told, history: History) -> str:
