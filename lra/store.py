@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -27,6 +27,26 @@ class StoreWarning(UserWarning):
 
 class _Schema(msgspec.Struct):
     schema: int | None = None
+
+
+class _Unreadable(msgspec.Struct, frozen=True):
+    """Why a file is no record to use, and what to do."""
+
+    file: Path
+    what: str
+    remedy: str
+
+    def warn(self, more: int = 0) -> None:
+        """Say so in one line, of so many other files too."""
+        name = self.file.name
+        which = f"records {name} and {more} more are" if more else f"record {name} is"
+        warnings.warn(f"{which} left out: {self.what}; {self.remedy}", StoreWarning, stacklevel=2)
+
+
+class _OfAnotherVersion(_Unreadable, frozen=True):
+    """Of a whole store there is nothing to say of each file."""
+
+    newer: bool
 
 
 class Store:
@@ -59,13 +79,31 @@ class Store:
 
     def load(self, id: str) -> Record | None:
         """Return the record of a cell; None where there is none, or none that can be read."""
-        return _read(self._file(id))
+        found = _read(self._file(id))
+        if isinstance(found, _Unreadable):
+            found.warn()
+            return None
+        return found
+
+    def refuse_newer(self, ids: Iterable[str]) -> None:
+        """Raise `StoreError` where a cell has a record that a newer version wrote: this one cannot
+        read it and would write over it."""
+        found = {id: _read(self._file(id)) for id in ids}
+        newer = [
+            id for id, one in found.items() if isinstance(one, _OfAnotherVersion) and one.newer
+        ]
+        if newer:
+            those = f"{len(newer)} cells have records" if len(newer) > 1 else "a cell has a record"
+            raise StoreError(
+                f"the store '{self.path}': {those} of a newer version, e.g. {newer[0]}.json, which "
+                "would be overwritten; update this installation or choose another --store"
+            )
 
     def records(self) -> list[Record]:
         """Return all readable records in the order of their names.
 
-        Each file that cannot be read gives one `StoreWarning` and is left out. A store that was
-        never written to is empty.
+        Each file that cannot be read gives one `StoreWarning` and is left out; those of another
+        schema together give one. A store that was never written to is empty.
         """
         try:
             files = sorted(self.path.iterdir())
@@ -77,7 +115,14 @@ class Store:
             ) from error
         # A leading dot or any other ending (lock, temporary names, checkpoints) is no record.
         found = [_read(f) for f in files if f.suffix == ".json" and not f.name.startswith(".")]
-        return [record for record in found if record is not None]
+        alike: dict[str, list[_Unreadable]] = {}
+        for one in found:
+            if isinstance(one, _Unreadable):
+                named = not isinstance(one, _OfAnotherVersion)
+                alike.setdefault(one.file.name if named else one.what, []).append(one)
+        for first, *others in alike.values():
+            first.warn(len(others))
+        return [one for one in found if isinstance(one, Record)]
 
     def checkpoint(self, id: str) -> Path:
         """Return where a cell in training keeps its checkpoint."""
@@ -145,54 +190,52 @@ class Store:
         return self.path / f"{id}.json"
 
 
-def _read(file: Path) -> Record | None:
+def _read(file: Path) -> Record | _Unreadable | None:
+    """Return the record, or why it cannot be used; None where there is no file."""
     try:
         data = file.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except IsADirectoryError:
+        return _Unreadable(file, "it is a folder", "move it out of the store")
     except OSError as error:
-        _warn(file, _reason(error), "mend its permissions")
-        return None
+        return _Unreadable(file, _reason(error), "mend its permissions")
     try:
         record = decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        _warn(file, *_why_unreadable(data, error))
-        return None
+        return _why_unreadable(file, data, error)
     if record.schema != SCHEMA:
         # It fits by chance: what its fields mean may have changed.
-        _warn(file, *_of_another_version(record.schema))
-        return None
+        return _of_another_version(file, record.schema)
     if record.id != file.stem:
-        _warn(file, f"it holds the record of another cell, {record.id}", "rename or delete it")
-        return None
+        what = f"it holds the record of another cell, {record.id}"
+        return _Unreadable(file, what, "rename or delete it")
     return record
 
 
-def _why_unreadable(data: bytes, error: Exception) -> tuple[str, str]:
+def _why_unreadable(file: Path, data: bytes, error: Exception) -> _Unreadable:
     """Tell another version's record from a damaged file."""
-    schema = None
+    schema, remedy = None, "delete it and run its cell again"
     try:
         schema = msgspec.json.decode(data, type=_Schema).schema
     except msgspec.ValidationError:
         # JSON, but nothing of ours: the first error says where.
         pass
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return "it is not JSON, perhaps cut off", "delete it and run its cell again"
+        return _Unreadable(file, "it is not JSON, perhaps cut off", remedy)
     if schema is not None and schema != SCHEMA:
-        return _of_another_version(schema)
-    return f"it does not fit the schema ({error})", "delete it and run its cell again"
+        return _of_another_version(file, schema)
+    return _Unreadable(file, f"it does not fit the schema ({error})", remedy)
 
 
-def _of_another_version(schema: int) -> tuple[str, str]:
+def _of_another_version(file: Path, schema: int) -> _OfAnotherVersion:
     """Who wrote a record of another schema, and what to do."""
+    newer = schema > SCHEMA
     which, remedy = "an older", "run its cell again"
-    if schema > SCHEMA:
+    if newer:
         which, remedy = "a newer", "update this installation"
-    return f"{which} version wrote it (schema {schema}, this one reads {SCHEMA})", remedy
-
-
-def _warn(file: Path, what: str, remedy: str) -> None:
-    warnings.warn(f"record {file.name} is left out: {what}; {remedy}", StoreWarning, stacklevel=2)
+    what = f"{which} version wrote it (schema {schema}, this one reads {SCHEMA})"
+    return _OfAnotherVersion(file, what, remedy, newer)
 
 
 def _reason(error: OSError) -> str:

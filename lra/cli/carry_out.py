@@ -53,6 +53,7 @@ def carry_out(
         place = Store(store)
         # Once, in one line, and not for each cell.
         place.present()
+        place.refuse_newer(job.cell.id for job in jobs)
         busy = disturbed(place.records()) if rerun == "disturbed" else set()
         due = Due(
             place,

@@ -23,16 +23,19 @@ _SHOWN = 20
 @click.argument("after", metavar="B")
 @flags.store
 @flags.as_json
-def command(before: str, after: str, store: Path, as_json: bool) -> int:
+@click.pass_context
+def command(ctx: click.Context, before: str, after: str, store: Path, as_json: bool) -> int:
     """Say of every figure that A and B share whether B is better, worse or the same.
 
-    A and B are folders of records, or two mechanisms of one store. The exit code is 0 whatever
-    changed, and 3 where nothing could be compared.
+    A and B are folders of records, or two mechanisms of one store; with --store always these. The
+    exit code is 0 whatever changed, and 3 where nothing could be compared.
     """
     from lra.report.compared import changed_table, sentences
     from lra.report.table import plain_text
 
-    changes = _changes(before, after, store)
+    named = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
+    changes = None if named else _of_folders(before, after)
+    changes = changes or _of_mechanisms(before, after, store)
     if as_json:
         _echo_json(changes)
     else:
@@ -57,19 +60,29 @@ def stores(before: Path, after: Path) -> Changes:
     return between_stores(first.entries, second.entries, (first.busy, second.busy), names)
 
 
-def _changes(before: str, after: str, store: Path) -> Changes:
+def _of_folders(before: str, after: str) -> Changes | None:
+    """Compare two folders; None where neither is one. Says so where they hide mechanisms."""
+    from lra.core import catalogue
     from lra.core.errors import UsageError
-    from lra.report.changes import between_mechanisms
 
     folders = [Path(name) for name in (before, after)]
-    if all(folder.is_dir() for folder in folders):
-        return stores(*folders)
     for folder, other in (folders, reversed(folders)):
-        if folder.is_dir():
+        if folder.is_dir() and not other.is_dir():
             raise UsageError(
                 f"'{folder}' is a folder and '{other}' is none; give two stores, or two mechanisms "
-                "of one --store"
+                "with the --store that has them"
             )
+    if not folders[0].is_dir():
+        return None
+    if {before, after} <= set(catalogue.names("mechanism")):
+        words = f"'{before}' and '{after}' are folders here; for the mechanisms give their --store"
+        click.echo(f"lra: {words}", err=True)
+    return stores(*folders)
+
+
+def _of_mechanisms(before: str, after: str, store: Path) -> Changes:
+    from lra.report.changes import between_mechanisms
+
     found = _selection(store)
     names = (_known(before, found, store), _known(after, found, store))
     return between_mechanisms(found.entries, found.busy, names)

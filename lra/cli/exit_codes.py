@@ -5,3 +5,5 @@ REGRESSION = 1
 INCONCLUSIVE = 3
 FAILED_CELLS = 4
 INTERRUPTED = 130
+CLOSED_PIPE = 141
+"""As of other tools whose reader has seen enough: 128 and the number of SIGPIPE."""

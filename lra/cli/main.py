@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
-from lra.cli.exit_codes import INTERRUPTED
+from lra.cli.exit_codes import CLOSED_PIPE, INTERRUPTED
 from lra.core.errors import LraError, nearest
 from lra.core.version import __version__
 
@@ -47,9 +47,24 @@ def lra_command() -> None:
     """
 
 
-def _one_line(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning as a person reads it, without the place in our code that noticed."""
-    click.echo(f"lra: warning: {message}", err=True)
+def _once() -> Callable[..., None]:
+    """Return what prints a warning as a person reads it, without the place in our code that
+    noticed, and each but once: a record that cannot be read is met at every turn."""
+    told = set[str]()
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        if str(message) not in told:
+            told.add(str(message))
+            _say(f"warning: {message}")
+
+    return show
+
+
+def _say(text: str) -> None:
+    """Print what went wrong, on one line whatever names are in it."""
+    from lra.report.words import visible
+
+    click.echo(f"lra: {visible(text)}", err=True)
 
 
 def _remedy(error: click.ClickException) -> str:
@@ -70,7 +85,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
     0 pass, 1 broken claims or a regression, 2 usage, 3 inconclusive, 4 cells failed, 130
     interrupted, as the README has them. Whatever is not the user's to mend keeps its traceback.
     """
-    warnings.showwarning = _one_line
+    warnings.showwarning = _once()
+    out = sys.stdout
     try:
         code = lra_command.main(
             list(arguments),
@@ -78,16 +94,21 @@ def run_command_line(arguments: Sequence[str]) -> int:
             complete_var="_LRA_COMPLETE",
             standalone_mode=False,
         )
+    except SystemExit:
+        if sys.stdout is out:
+            raise
+        # click has found that nobody reads on, as behind `| head`, and puts a dummy there.
+        return CLOSED_PIPE
     except click.ClickException as error:
         # A missing choice is told by click in a line each.
         told = " ".join(error.format_message().split())
-        click.echo(f"lra: {told}{_remedy(error)}", err=True)
+        _say(f"{told}{_remedy(error)}")
         return error.exit_code
     except click.Abort:
         # What click makes of a Ctrl-C, the line with ^C on it ended.
         click.echo("lra: interrupted; finished cells are kept, run again to continue", err=True)
         return INTERRUPTED
     except LraError as error:
-        click.echo(f"lra: {error}", err=True)
+        _say(str(error))
         return error.exit_code
     return code if isinstance(code, int) else 0

@@ -21,6 +21,7 @@ def recorded(
     from lra.engine.server import ForkServer
 
     with ForkServer() as server, place.writing():
+        place.refuse_newer(job.cell.id for job in jobs)
         kept = {job.cell.id: place.load(job.cell.id) for job in jobs}
         done = {id for id, record in kept.items() if record and _is_done(record)}
         missing = [job for job in jobs if job.cell.id not in done]

@@ -78,9 +78,24 @@ def render_store(
 
     name = store.path.resolve().name
     folder = out or Path("reports") / name
-    return render(
+    rendered = render(
         store.records(), reference(), folder, title=name, assumed=assumed, changes=changes
     )
+    if out is None:
+        _claim(folder, store)
+    return rendered
+
+
+def _claim(folder: Path, store: Store) -> None:
+    """Mark a report as this store's, and say so where it takes the place of another's: stores of
+    one name in several folders share it."""
+    from lra.core.hashing import value_hash
+
+    mark, own = folder / ".store", value_hash(str(store.path.resolve()))
+    if mark.is_file() and mark.read_text() != own:
+        words = f"{folder} held the report of another store named '{folder.name}' and was replaced"
+        click.echo(f"lra: warning: {words}; report --out FOLDER gives each its own", err=True)
+    mark.write_text(own)
 
 
 def echo_findings(findings: Findings) -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from lra.core.cells import Direction, Dtype, Execution, Level, Mode
 from lra.core.errors import UsageError, nearest, readable
+from lra.core.keys import misplaced
 from lra.core.misfits import misfit
 from lra.core.protocol import Above0, Frozen, ModelSpec, Positive, Rows, Rules, TrainSpec
 
@@ -186,9 +187,9 @@ def convert(data: dict[str, Any], kind: type[_Value], where: str) -> _Value:
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
-        raise UsageError(
-            f"{where}: {misfit(error, data, kind)}; fix the key or its value"
-        ) from error
+        why = misplaced(error, data, kind)
+        why = why or f"{misfit(error, data, kind)}; fix the key or its value"
+        raise UsageError(f"{where}: {why}") from error
 
 
 def _refuse_infinite(value: Any, where: str) -> None:

@@ -14,6 +14,7 @@ from lra.report.energy import why_no_energy
 from lra.report.error import ErrorTables, error_tables
 from lra.report.estimate import Assumptions, estimate_tables, no_estimate
 from lra.report.gallery import gallery
+from lra.report.intervals import interval_table
 from lra.report.plots_cost import cost_figure, decode_figure
 from lra.report.plots_crossover import crossover_figure
 from lra.report.plots_error import error_figure
@@ -123,7 +124,9 @@ def _quality(
             Section(
                 "quality" if number == 1 else f"quality-{number}",
                 "Quality" if number == 1 else f"Quality: {one.table.title.lower()}",
-                tables=_there((one.table, stands.table if stands else None)),
+                tables=_there(
+                    (one.table, interval_table(one, selection), stands.table if stands else None)
+                ),
                 figures=_there(figures),
             )
         )

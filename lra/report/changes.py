@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from lra.report.counterparts import ASKED, CONDITIONS, Key, key, paired
+from lra.report.counterparts import ASKED, CONDITIONS, Key, key, paired, whereabouts
 from lra.report.entries import Entry, Origin
 from lra.report.words import (
     STATUS,
@@ -21,6 +21,7 @@ from lra.report.words import (
     listing,
     percent,
     quantity,
+    visible,
 )
 from lra.verdict.change import Change, Verdict, of_accuracies, of_counts, of_times
 from lra.verdict.repeat import Process
@@ -82,16 +83,17 @@ class Line(msgspec.Struct, frozen=True):
     def word(self) -> str:
         """The verdict in the quantity's own words."""
         words = {"worse": self.quantity.worse, "better": self.quantity.better}
-        return self.why if self._ended else words.get(self.change.verdict, self.change.verdict)
+        return self.why if self.ended else words.get(self.change.verdict, self.change.verdict)
 
     @property
-    def _ended(self) -> bool:
+    def ended(self) -> bool:
+        """Return whether it fails on one side and not on the other."""
         return self.change.verdict in ("worse", "better") and bool(self.why)
 
     @property
     def size(self) -> float:
         """How large the change is, to sort by; what ended otherwise comes first."""
-        if self._ended:
+        if self.ended:
             return float("inf")
         if self.change.ratio is not None:
             return max(self.change.ratio, 1 / self.change.ratio)
@@ -200,6 +202,7 @@ def _changes(
 ) -> Changes:
     before, after = sides
     pairs = paired(before.entries, after.entries, (*ASKED, *subject), tuple(conditions))
+    told_apart = whereabouts(other[0] for _, other in pairs)
     lines = []
     for one, other in pairs:
         last = other[0]
@@ -209,13 +212,13 @@ def _changes(
         change, why = _judged(one, other, (before.controls, after.controls), conditions)
         words = (_text(one), _text(other), why)
         place = (last.kind, last.scale, last.task, last.level, last.mode, last.length)
-        cell = cell_words(last)
+        cell = ", ".join([cell_words(last), *told_apart(last)])
         label = last.label if subject else ""
         lines.append(Line(label, cell, place, QUANTITIES[last.metric], change, *words))
     met = [len({_cell(pair[side][0]) for pair in pairs}) for side in (0, 1)]
     return Changes(
-        before=names[0],
-        after=names[1],
+        before=visible(names[0]),
+        after=visible(names[1]),
         lines=tuple(lines),
         only_before=len({_cell(e) for e in before.entries}) - met[0],
         only_after=len({_cell(e) for e in after.entries}) - met[1],

@@ -16,6 +16,8 @@ _CALLED: dict[Verdict, str] = {
     "ambiguous": "ambiguous",
     "incomparable": "incomparable",
 }
+_FAILING: dict[Verdict, str] = {"worse": "failing now", "better": "failing no more"}
+"""Of cells that ended in several ways."""
 _RULES = (
     "Of times, prefill and errors a change is a ratio whose bound of 95 % lies beyond "
     f"{100 * MARGIN:g} %, over pairs of processes or seeds, each time over its control; the same "
@@ -44,12 +46,16 @@ def sentences(changes: Changes) -> list[str]:
 def _changed(changes: Changes, verdict: Verdict) -> list[str]:
     """`time slower in 3 of 120 cells, the most performer train 8192: 1.12 x (1.05 to 1.19)`."""
     told = []
-    lines = sorted(changes.of(verdict), key=lambda line: (line.quantity.name, line.word))
-    for (name, word), group in groupby(lines, lambda line: (line.quantity.name, line.word)):
+    lines = sorted(changes.of(verdict), key=lambda line: (line.quantity.name, line.ended))
+    for (name, ended), group in groupby(lines, lambda line: (line.quantity.name, line.ended)):
         own = list(group)
+        first, endings = own[0], {line.word for line in own}
         total = sum(line.quantity.name == name for line in changes.lines)
-        which = f"{'the most ' if len(own) > 1 else ''}{own[0].name}"
-        size = f": {own[0].told}" if own[0].told else ""
+        word, size, which = first.word, first.told, "the most "
+        if ended and len(endings) > 1:
+            word, size, which = _FAILING[verdict], first.word, "first "
+        which = f"{which if len(own) > 1 else ''}{first.name}"
+        size = f": {size}" if size else ""
         told.append(f"{name} {word} in {len(own)} of {count(total, 'cell')}, {which}{size}")
     return told
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lra.report.entries import Entry
@@ -29,6 +29,12 @@ CONDITIONS = {
 """What has to be the same besides for two figures to be compared."""
 _POOLED = {"quality": ("machine", "threads", "torch"), "error": ("machine", "threads")}
 """Conditions that by kind of cell change nothing but rounding."""
+
+_WHERE = {
+    "rules": "{} rules", "track": "{} track", "source": "data: {}", "machine": "on {}",
+    "threads": "{} threads", "torch": "torch {}",
+}  # fmt: skip
+"""What a cell's name says of where it was run and with what, if that varies."""
 
 
 def paired(
@@ -71,3 +77,24 @@ def key(e: Entry, names: Iterable[str]) -> Key:
     """Return these fields of an entry; empty for what does not matter of its kind of cell."""
     pooled = _POOLED.get(e.kind, ())
     return tuple("" if name in pooled else getattr(e, name) for name in names)
+
+
+def whereabouts(entries: Iterable[Entry]) -> Callable[[Entry], list[str]]:
+    """Return what says of a cell, in words, what tells it from others of its kind: the machine
+    where there are several."""
+
+    def place(e: Entry) -> Key:
+        return (e.kind, *key(e, _WHERE))
+
+    places = {place(e) for e in entries}
+
+    def words(e: Entry) -> list[str]:
+        own = place(e)
+        alike = [other for other in places if other[0] == e.kind]
+        return [
+            told.format(own[n])
+            for n, told in enumerate(_WHERE.values(), start=1)
+            if own[n] and len({other[n] for other in alike}) > 1
+        ]
+
+    return words

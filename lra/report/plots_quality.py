@@ -36,7 +36,8 @@ def quality_figure(quality: QualityTable, looks: Looks) -> Figure | None:
     columns = quality.columns
     down = -(-len(columns) // _ACROSS)
     across = min(len(columns), _ACROSS)
-    titles = shortened([visible(column.title) for column in columns], _LETTERS // across)
+    letters = _LETTERS // across
+    titles = shortened([visible(column.title) for column in columns], letters)
 
     def paint(figure: Any) -> None:
         from matplotlib.ticker import MaxNLocator
@@ -47,7 +48,7 @@ def quality_figure(quality: QualityTable, looks: Looks) -> Figure | None:
                 axes.set_visible(False)
                 continue
             axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
-            _dots(axes, mechanisms, place, looks)
+            _dots(axes, mechanisms, place, looks, letters)
             _lines(axes, lines, place)
             axes.set_title(titles[place])
             axes.set_ylim(len(mechanisms) - 0.4, -0.6)
@@ -70,14 +71,15 @@ def quality_figure(quality: QualityTable, looks: Looks) -> Figure | None:
     )
 
 
-def _dots(axes: Axes, rows: Sequence[Row], place: int, looks: Looks) -> None:
+def _dots(axes: Axes, rows: Sequence[Row], place: int, looks: Looks, letters: int) -> None:
     for height, row in enumerate(rows):
         cell = row.cells[place]
         if cell.value is None:
             axes.text(
                 0.02,
                 height,
-                cell.text,
+                # In full it stands in the table: several endings are wider than a panel.
+                shortened([cell.text], letters)[0],
                 transform=axes.get_yaxis_transform(),
                 va="center",
                 fontsize=8,

@@ -18,6 +18,7 @@ from lra.report.select import Selection
 from lra.report.settings import Differences, in_words, trained_and_timed
 from lra.report.table import Cell, Row, Table, sorted_groups
 from lra.report.words import NO_VALUE, NOT_RUN, count, listing, percent, visible
+from lra.verdict.accuracy import interval
 
 
 class QualityTable(msgspec.Struct, frozen=True):
@@ -153,17 +154,15 @@ def _winner(rows: Rows, column: Column) -> RowKey | None:
         values = _values(_of(own, column))
         if not values or own[0].mechanism == NO_MIXING:
             continue
-        if len(values) < 2:
+        found = interval(values, 1 / column.rows.test)
+        if found is None:
             return None
-        from scipy.special import stdtrit
-
-        half = stdtrit(len(values) - 1, 0.975) * stdev(values) / math.sqrt(len(values))
-        bounds.append((mean(values), half, key))
+        bounds.append((mean(values), *found, key))
     bounds.sort(reverse=True)
     if len(bounds) < 2:
         return None
-    (best, half, key), (following, other, _) = bounds[:2]
-    return key if best - half > following + other else None
+    (_, low, _, key), (_, _, high, _) = bounds[:2]
+    return key if low > high else None
 
 
 def _notes(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from statistics import fmean, mean, median
+from statistics import fmean, mean
 
 import msgspec
 
+from lra.report import noise
 from lra.report.columns import Column
 from lra.report.entries import Entry
 from lra.report.quality import QualityTable
@@ -19,7 +20,8 @@ from lra.report.words import NO_VALUE, count, listing, percent
 from lra.verdict.accuracy import Accuracies, Difference, Ranks, escapes, holm, paired, ranks
 
 _LEVEL = 0.05
-_TWICE = "the same, another seed"
+_TWICE: RowKey = ("run", noise.TWICE)
+"""Its place among the rows of a column."""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -67,11 +69,12 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
         cells += [_rank(ranked.average[_name(key)])] if ranked else []
         cells += [_escaped(rows[key], columns, selection)]
         lines.append(row(rows[key], cells))
-    twice = _twice(known) if against else None
-    if twice is not None:
-        blank = len(lines[0].cells) - 1 - len(against)
-        again = [twice] * len(against) + [Cell("")] * blank
-        lines.append(Row(_TWICE, (Cell(""), *again), group="Noise"))
+    another = noise.apart(known.values()) if against else None
+    if another is not None:
+        blank = [Cell("")] * (len(lines[0].cells) - 1 - len(against))
+        twice = [column.get(_TWICE, Cell(NO_VALUE, "one seed")) for column in against.values()]
+        for label, own in ((noise.TWICE, twice), (noise.ANOTHER, [another] * len(against))):
+            lines.append(Row(label, (Cell(""), *own, *blank), group="Noise"))
     number = quality.table.id.rpartition("-")[2]
     table = Table(
         id=f"standing-{number}",
@@ -87,7 +90,7 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
             "beyond luck",
         ),
         rows=tuple(lines),
-        notes=tuple(_notes(len(tests), ranked, twice is not None, _versions(rows))),
+        notes=tuple(_notes(len(tests), ranked, another is not None, _versions(rows))),
     )
     best = ranked.average if ranked else {}
     by_name = {_name(key): line for key, line in zip(order, lines, strict=False)}
@@ -133,12 +136,15 @@ def _mean(accuracies: Accuracies) -> float:
 def _against(
     known: Mapping[RowKey, Accuracies], anchor: RowKey, order: Sequence[RowKey], grain: float
 ) -> dict[RowKey, Cell]:
-    """The difference of each row to one of them, its probability corrected for their number."""
+    """The difference of each row to one of them, its probability corrected for their number; and of
+    that one to itself, by other seeds."""
     found = {
         key: paired(known[key], known[anchor], grain)
         for key in order
         if key != anchor and known[key].keys() == known[anchor].keys()
     }
+    if twice := noise.halves(known[anchor]):
+        found[_TWICE] = paired(*twice, grain)
     tested = {key: one.p for key, one in found.items() if one is not None and one.p is not None}
     corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
     cells = {key: _difference(one, corrected.get(key)) for key, one in found.items()}
@@ -232,24 +238,11 @@ def _escaped(own: Sequence[Entry], columns: Sequence[Column], selection: Selecti
     return Cell(f"{sum(judged)} of {len(judged)}", words, fmean(judged))
 
 
-def _twice(known: Mapping[RowKey, Accuracies]) -> Cell | None:
-    """How far two seeds of one mechanism are apart, in the mean over tasks."""
-    apart = []
-    for own in known.values():
-        seeds = sorted(set[int].intersection(*(set(task) for task in own.values())))
-        means = [fmean(task[seed] for task in own.values()) for seed in seeds]
-        apart += [abs(one - other) for one, other in combinations(means, 2)]
-    if not apart:
-        return None
-    middle = median(apart)
-    return Cell(f"±{100 * middle:.1f}", f"at most {100 * max(apart):.1f}", middle)
-
-
 def _over(columns: Sequence[Column]) -> str:
     return listing([column.title for column in columns])
 
 
-def _notes(tested: int, ranked: Ranks | None, twice: bool, versions: int) -> list[str]:
+def _notes(tested: int, ranked: Ranks | None, seeds: bool, versions: int) -> list[str]:
     notes = []
     if versions > 1:
         notes.append(
@@ -273,9 +266,6 @@ def _notes(tested: int, ranked: Ranks | None, twice: bool, versions: int) -> lis
         "Beyond luck: trainings with an accuracy above that of 99 % of guesses, at the share that "
         "the class has which is the largest in training."
     )
-    if twice:
-        notes.append(
-            f"{_TWICE}: how far two seeds of one mechanism are apart, the median over all pairs "
-            "of seeds here, and the most: what a difference of two single seeds is worth."
-        )
+    if seeds:
+        notes += noise.NOTES
     return notes

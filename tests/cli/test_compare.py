@@ -78,6 +78,7 @@ def test_nothing_in_common_is_inconclusive(lra_here, stores: None) -> None:
     [
         (("old", "nowhere"), "'old' is a folder and 'nowhere' is none"),
         (("nowhere", "new"), "'new' is a folder and 'nowhere' is none"),
+        (("old", "new", "--store", "new"), "the store 'new': unknown mechanism 'old'"),
         (("sdpa", "linaer", "--store", "new"), "did you mean 'linear'?"),
         (("sdpa", "linear", "--store", "nowhere"), "no store at 'nowhere'"),
         (("old",), "Missing argument 'B'"),
@@ -106,3 +107,32 @@ def test_a_report_since_another_store_begins_with_what_changed(
     assert "What changed" not in (tmp_path / "out/report.md").read_text()
     ran = lra_here("report", "--store", "new", "--compare", "nowhere")
     assert ran.returncode == USAGE and "no store at 'nowhere'" in ran.stderr
+
+
+def test_folders_that_hide_mechanisms_say_so_and_a_store_names_the_mechanisms(
+    lra_here, stores: None, tmp_path: Path
+) -> None:
+    for name, other in (("linear", "old"), ("sdpa", "new")):
+        (tmp_path / name).symlink_to(tmp_path / other)
+    ran = lra_here("compare", "linear", "sdpa")
+    assert ran.stdout.startswith("new against old: time slower in 1 of 2 cells, linear train")
+    assert ran.stderr == (
+        "lra: 'linear' and 'sdpa' are folders here; for the mechanisms give their --store\n"
+    )
+    quiet = lra_here("compare", "./linear", "./sdpa")
+    assert (quiet.stdout, quiet.stderr) == (ran.stdout, "")
+    ran = lra_here("compare", "linear", "sdpa", "--store", "new")
+    assert ran.stdout.startswith("sdpa against linear: time faster in 1 of 1 cell, train 512")
+    assert ran.stderr == ""
+
+
+def test_a_mechanism_whose_name_has_a_line_break_is_told_on_one_line(
+    lra_here, tmp_path: Path
+) -> None:
+    with Store(tmp_path / "odd").writing() as place:
+        for record in (*timed("two\nlines", 1.0, 1.0), *timed("sdpa", 2.0, 2.0)):
+            place.save(record)
+    ran = lra_here("compare", "two\nlines", "sdpa", "--store", "odd")
+    assert ran.stdout.startswith("sdpa against two\\nlines: time slower in 1 of 1 cell")
+    ran = lra_here("compare", "two", "sdpa", "--store", "odd")
+    assert ran.returncode == USAGE and ran.stderr.count("\n") == 1

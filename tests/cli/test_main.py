@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from lra.engine import host
@@ -20,3 +26,31 @@ def test_ctrl_c_outside_the_pool_is_one_line_and_exit_130(
     assert ran.returncode == INTERRUPTED
     # The empty line ends the one on which the terminal has shown ^C.
     assert ran.stderr == "\nlra: interrupted; finished cells are kept, run again to continue\n"
+
+
+@pytest.mark.parametrize("arguments", [("list", "scales"), ("--help",)])
+def test_a_reader_that_has_seen_enough_ends_it_without_a_word(
+    arguments: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    unread, out = os.pipe()
+    ran = subprocess.Popen(
+        [sys.executable, "-m", "lra", *arguments],
+        stdout=out,
+        stderr=subprocess.PIPE,
+        env=environment,
+        text=True,
+    )
+    os.close(out)
+    os.close(unread)
+    assert ran.communicate()[1] == ""
+    assert ran.returncode == 128 + signal.SIGPIPE
+
+
+def test_a_name_with_a_line_break_does_not_break_the_line(lra, tmp_path: Path) -> None:
+    ran = lra("report", "--store", "no\nwhere")
+    assert ran.stderr.startswith(r"lra: no store at 'no\nwhere'; ")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "two\nlines.json").write_text("{")
+    ran = lra("report", "--store", "store")
+    assert ran.stderr.startswith(r"lra: warning: record two\nlines.json is left out: ")
+    assert len(ran.stderr.splitlines()) == 1

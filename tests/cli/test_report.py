@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,18 @@ def test_assumptions_that_make_no_sense_are_refused_in_one_line(lra, finished) -
     assert ran.returncode == 2
     (line,) = ran.stderr.splitlines()
     assert "--grid-intensity -1 makes no sense" in line
+
+
+def test_two_stores_of_one_name_say_that_one_report_replaced_the_other(
+    lra_here, finished, tmp_path: Path
+) -> None:
+    for place in ("here", "there"):
+        shutil.copytree(finished.store, tmp_path / place / "mine")
+    replaced = (
+        "lra: warning: reports/mine held the report of another store named 'mine' and was "
+        "replaced; report --out FOLDER gives each its own\n"
+    )
+    for place, told in (("here", ""), ("here", ""), ("there", replaced), ("there", "")):
+        assert lra_here("report", "--store", f"{place}/mine").stderr == told
+    assert lra_here("report", "--store", "here/mine", "--out", "own").stderr == ""
+    assert not (tmp_path / "own/.store").exists()

@@ -93,3 +93,51 @@ def test_a_mistake_names_its_place(tmp_path: Path, change: tuple[str, str], told
         scale.model_spec("text")
         scale.train_spec("text")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("lenghts = [8]", "there is no key 'lenghts' in efficiency[0]; did you mean 'lengths'?"),
+        (
+            "xyzzy = 1",
+            "there is no key 'xyzzy' in efficiency[0]; it knows scale, device, lengths, ",
+        ),
+        ("lengths = [8]\nmodes = ['train']", "the key 'heads' is missing in efficiency[0]; add it"),
+    ],
+)
+def test_a_misspelt_key_of_a_suite_has_its_nearest(tmp_path: Path, text: str, told: str) -> None:
+    whole = f"title = 'mine'\n[[efficiency]]\nscale = 'mini'\n{text}\n"
+    with pytest.raises(UsageError) as caught:
+        scales.load_suite(write(tmp_path, whole))
+    assert str(caught.value).startswith(f"suite file 'mine.toml': {told}")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("tasks", "task"), "there is no key 'task'; did you mean 'tasks'?"),
+        (
+            ("length = 8", "lenght = 8"),
+            "there is no key 'lenght' in tasks.text; did you mean 'length'?",
+        ),
+        (
+            ("test = 1", "tets = 1"),
+            "there is no key 'tets' in tasks.text.rows; did you mean 'test'?",
+        ),
+        (("length = 8\n", ""), "the key 'length' is missing in tasks.text; add it"),
+        (('title = "mine"', ""), "the key 'title' is missing; add it"),
+    ],
+)
+def test_a_misspelt_key_of_a_scale_has_its_nearest(
+    tmp_path: Path, change: tuple[str, str], told: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        scales.load_scale(write(tmp_path, SCALE.replace(*change)))
+    assert str(caught.value) == f"scale file 'mine.toml': {told}"
+
+
+def test_a_misspelt_override_has_its_nearest(tmp_path: Path) -> None:
+    scale = scales.load_scale(write(tmp_path, SCALE.replace("layers = ", "layer = ")))
+    with pytest.raises(UsageError, match="text': there is no key 'layer'; did you mean 'layers'"):
+        scale.model_spec("text")

@@ -13,7 +13,7 @@ from lra.report.changes import Changes, Line, between_mechanisms, between_stores
 from lra.report.compared import changed_table, compared_markdown, full_tables, sentences
 from lra.report.select import join
 
-from .sample import data, efficiency, error, mechanism, quality, with_metrics
+from .sample import HERE, data, efficiency, error, mechanism, quality, with_metrics
 
 OTHER = Machine(processor="Other CPU 2", cores=2)
 
@@ -111,6 +111,38 @@ def test_seeds_of_one_side_may_lie_on_several_machines() -> None:
     for side in (after, spread):
         line = only(compared(trained(0.7, 0.71, 0.69, 0.7), side), "accuracy")
         assert (line.change.verdict, line.change.pairs) == ("worse", 4)
+
+
+def test_cells_say_their_machine_where_there_are_several() -> None:
+    """And whatever else tells cells of one kind apart."""
+
+    def both(seconds: float) -> list[Record]:
+        records = [*timed(seconds, seconds), *timed(seconds, seconds, machine=OTHER)]
+        return [*records, *trained(0.7, 0.7), *trained(0.7, 0.7, machine=OTHER)]
+
+    found = compared(both(0.01), both(0.02))
+    cells = sorted(line.cell for line in found.lines)
+    assert cells[0] == "text, scale mini"
+    assert cells[1:] == [
+        f"train 512 heads 4 x 64, on {machine.processor}, {machine.cores} cores"
+        for machine in sorted((HERE, OTHER), key=lambda one: one.processor)
+    ]
+    versions = [*timed(0.01, 0.01, torch="2.12.0"), *timed(0.02, 0.02)]
+    assert {line.cell for line in compared(versions, versions).lines} == {
+        "train 512 heads 4 x 64, torch 2.12.0", "train 512 heads 4 x 64, torch 2.13.0"
+    }  # fmt: skip
+
+
+def test_endings_of_several_kinds_are_one_clause_of_the_first_sentence() -> None:
+    good = [*timed(0.01, 0.01), *timed(0.01, 0.01, length=1024)]
+    bad = [*timed(0.0, 0.0, status="oom"), *timed(0.0, 0.0, length=1024, status="timeout")]
+    (first,) = sentences(compared(good, bad))
+    assert first == (
+        "new against old: time failing now in 2 of 2 cells, first performer train 512 "
+        "heads 4 x 64: OOM now."
+    )
+    (first,) = sentences(compared(bad, good))
+    assert "time failing no more in 2 of 2 cells, first performer train 512" in first
 
 
 def test_versions_of_torch_never_share_a_cell() -> None:

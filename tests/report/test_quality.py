@@ -10,6 +10,7 @@ import pytest
 
 from lra.core.records import Record, Status
 from lra.report.plots_learning import learning_figure
+from lra.report.plots_quality import quality_figure
 from lra.report.quality import QualityTable, quality_tables
 from lra.report.select import join
 from lra.report.style import looks
@@ -265,3 +266,18 @@ def test_lines_of_many_mechanisms_are_thin_and_each_is_in_the_legend() -> None:
         assert widths == {thickest}
         assert ("Thickest: the mechanisms asked for" in figure.caption) is (thickest == "2.4")
         assert all(f">{name}</text>" in figure.svg for name in some)
+
+
+def test_many_endings_at_once_do_not_crowd_the_panels_out_of_the_plot() -> None:
+    """matplotlib warns, and warnings are errors here."""
+    endings = ("oom", "timeout", "crash", "diverged", "error")
+    records = [
+        quality("linear", task, status=ending, seed=n)
+        for task in ("listops", "text", "retrieval", "image", "pathfinder")
+        for n, ending in enumerate(endings)
+    ]
+    selection = join(records, [])
+    (table,) = quality_tables(selection)
+    figure = quality_figure(table, looks([("linear", "linear")]))
+    written = re.findall(r"<text[^>]*>([^<]*)</text>", figure.svg if figure else "")
+    assert max(map(len, written)) < 30 and any("OOM" in words for words in written)

@@ -17,6 +17,7 @@ from lra.verdict.accuracy import Ranks
 from .sample import THERE, baseline, quality
 
 TASKS = ("listops", "text")
+NOISE = ("the same mechanism twice", "the same, another seed")
 
 
 def trained(name: str, level: float, noise: float = 0.001, number: int = 3) -> list[Record]:
@@ -156,7 +157,7 @@ def test_the_runs_own_row_is_the_one_to_compare_with() -> None:
 def test_rows_go_from_the_best_and_ranks_are_over_tasks() -> None:
     one = found(*everything())
     assert one is not None and one.ranks is not None
-    assert list(cells(one)) == ["sdpa", "linear", "performer", "identity", "the same, another seed"]
+    assert list(cells(one)) == ["sdpa", "linear", "performer", "identity", *NOISE]
     assert [row.label for row in one.rows][::3] == ["sdpa", "identity"]
     assert cells(one)["sdpa"]["average rank"].text == "1.0"
     assert cells(one)["identity"]["average rank"].text == "4.0"
@@ -169,6 +170,27 @@ def test_seeds_of_one_mechanism_say_what_a_difference_of_two_seeds_is_worth() ->
     assert (cell.text, cell.note) == ("±2.0", "at most 3.0")
 
 
+def test_the_same_mechanism_twice_is_judged_as_two_mechanisms_are() -> None:
+    """The second two seeds of one, under the numbers of the first, as another mechanism."""
+    again = [
+        quality("full", record.cell.data.task, record.metrics["test_accuracy"].value, seed=seed - 2)  # type: ignore[union-attr]
+        for record in trained("sdpa", 0.8, 0.01, number=4)
+        if (seed := record.cell.seed) >= 2  # type: ignore[union-attr]
+    ]
+    both = (*trained("sdpa", 0.8, 0.01, number=2), *trained("identity", 0.5, 0.01, number=2))
+    as_two = cells(found(*both, *again))["full"]["against sdpa"]
+    whole = cells(found(*trained("sdpa", 0.8, 0.01, 4), *trained("identity", 0.5, 0.01, 4)))
+    twice = whole["the same mechanism twice"]["against sdpa"]
+    assert (twice.text, twice.note.split(", p")[0]) == (as_two.text, as_two.note.split(", p")[0])
+    # Each stands in a column of two questions.
+    assert twice.note == as_two.note and not twice.strong
+    assert whole["the same mechanism twice"]["against no mixing"].note.startswith("-")
+    few = cells(found(*trained("sdpa", 0.8, 0.01), *trained("identity", 0.5, 0.01)))
+    assert few["the same mechanism twice"]["against sdpa"] == Cell(
+        "-1.0", "one seed", few["the same mechanism twice"]["against sdpa"].value
+    )
+
+
 def test_one_seed_has_a_difference_and_no_test() -> None:
     one = found(*trained("sdpa", 0.8, number=1), *trained("identity", 0.5, number=1))
     rows = cells(one)
@@ -178,7 +200,7 @@ def test_one_seed_has_a_difference_and_no_test() -> None:
     )
     assert not rows["sdpa"]["against no mixing"].strong
     assert "above, below" not in rows["sdpa"] and "average rank" not in rows["sdpa"]
-    assert "the same, another seed" not in rows
+    assert not set(NOISE) & set(rows)
 
 
 def test_luck_is_counted_by_training() -> None:
@@ -213,7 +235,7 @@ def test_only_rows_with_all_tasks_are_judged() -> None:
 def test_the_report_has_the_table_and_the_diagram() -> None:
     report, _ = assemble(join(everything(), []), "t")
     (section,) = (one for one in report.sections if one.id == "quality")
-    assert [table.id for table in section.tables] == ["quality-1", "standing-1"]
+    assert [table.id for table in section.tables] == ["quality-1", "interval-1", "standing-1"]
     assert [figure.id for figure in section.figures] == ["quality-1", "ranks-1", "learning-1"]
     svg = section.figures[1].svg
     assert all(name in svg for name in ("sdpa", "performer", "identity", "CD "))

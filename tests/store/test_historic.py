@@ -25,7 +25,7 @@ KINDS = {"quality", "baseline", "efficiency", "ceiling", "error", "verify", "sho
 
 
 def test_every_schema_that_there_was_has_its_records() -> None:
-    assert {folder.name for folder in HISTORIC.iterdir()} == {
+    assert {folder.name for folder in HISTORIC.iterdir() if folder.is_dir()} == {
         f"schema-{number}" for number in range(1, SCHEMA + 1)
     }
 
@@ -55,7 +55,7 @@ def test_there_is_one_of_every_kind_and_one_that_failed() -> None:
         (SCHEMA + 1, f"a newer version wrote it .schema {SCHEMA + 1}, this one reads {SCHEMA}"),
     ],
 )
-def test_a_store_of_another_schema_gives_one_line_for_each_record(
+def test_a_store_of_another_schema_gives_one_line_for_all_its_records(
     number: int, words: str, renamed: dict[str, str], tmp_path: Path
 ) -> None:
     for file in NOW:
@@ -64,8 +64,9 @@ def test_a_store_of_another_schema_gives_one_line_for_each_record(
         (tmp_path / file.name).write_bytes(msgspec.json.encode(data))
     with pytest.warns(StoreWarning, match=words) as told:
         assert Store(tmp_path).records() == []
-    assert [str(one.message).split()[1] for one in told] == [file.name for file in NOW]
-    assert all("\n" not in str(one.message) for one in told)
+    (line,) = (str(one.message) for one in told)
+    assert line.startswith(f"records {NOW[0].name} and {len(NOW) - 1} more are left out: ")
+    assert "\n" not in line
 
 
 @pytest.mark.parametrize(

@@ -209,6 +209,23 @@ def test_a_record_that_does_not_fit_says_why(
         assert store.records() == []
 
 
+@pytest.mark.parametrize("changes", [{}, {"status": "strange"}])
+def test_a_cell_whose_record_a_newer_version_wrote_is_refused(
+    store: Store, changes: dict[str, object]
+) -> None:
+    written = record()
+    store.save(written)
+    store.save(record(1))
+    store.refuse_newer([written.id, record(1).id, "unknown"])
+    file = store.path / f"{written.id}.json"
+    newer = msgspec.json.decode(encode(written)) | {"schema": SCHEMA + 1} | changes
+    file.write_bytes(msgspec.json.encode(newer))
+    with pytest.raises(StoreError, match=rf"a newer version, e.g. {file.name}.*update") as refused:
+        store.refuse_newer([written.id, record(1).id])
+    assert "\n" not in str(refused.value)
+    store.refuse_newer([record(1).id])
+
+
 def test_a_second_writer_is_refused_in_one_line_and_readers_are_not(store: Store) -> None:
     with store.writing():
         store.save(record())
@@ -272,7 +289,7 @@ def test_a_full_disk_leaves_the_old_record_and_no_temporary_file(
 
 def test_an_unreadable_file_is_a_warning(store: Store) -> None:
     (store.path / "folder.json").mkdir()
-    with pytest.warns(StoreWarning, match=r"folder\.json is left out"):
+    with pytest.warns(StoreWarning, match=r"folder\.json is left out: it is a folder; move it"):
         assert store.records() == []
 
 

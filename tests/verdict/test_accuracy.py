@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from statistics import fmean
 
 import pytest
 from scipy import stats
 
-from lra.verdict.accuracy import Accuracies, escapes, holm, paired, ranks
+from lra.verdict.accuracy import Accuracies, escapes, holm, interval, paired, ranks
 
 
 def seeds(*values: float) -> dict[int, float]:
@@ -76,6 +77,17 @@ def test_a_real_difference_is_found() -> None:
     draw = random.Random(2)
     found = [paired(simulated(draw, 0.06, 3), simulated(draw, 0.0, 3)) for _ in range(300)]
     assert fmean(one is not None and (one.p or 0.0) < 0.05 for one in found) > 0.5
+
+
+def test_the_interval_over_seeds_is_students() -> None:
+    found = [0.70, 0.74, 0.69, 0.71]
+    expected = stats.t.interval(0.95, 3, loc=fmean(found), scale=stats.sem(found))
+    assert interval(found, grain=0.001) == pytest.approx(expected)
+    assert interval([0.7]) is None
+    # Seeds that agree know no less than a row does; nothing is more than right everywhere.
+    low, high = interval([0.5, 0.5], grain=0.01) or (0.0, 0.0)
+    assert high - low == pytest.approx(2 * stats.t.ppf(0.975, 1) * 0.01 / math.sqrt(2))
+    assert interval([0.99, 1.0]) == pytest.approx((0.995 - stats.t.ppf(0.975, 1) * 0.005, 1.0))
 
 
 def test_holm_is_that_of_the_book() -> None:

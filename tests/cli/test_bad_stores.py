@@ -1,0 +1,91 @@
+"""Stores with records that cannot be used: what a sweep, a picture and a report do in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import lra as package
+from lra.core.records import SCHEMA
+from lra.store import Store, StoreWarning
+
+USAGE = 2
+SUITE = """
+title = "short"
+[[efficiency]]
+scale = "mini"
+lengths = [16]
+modes = ["forward"]
+heads = [1]
+head_widths = [4]
+seconds = 0.01
+"""
+SWEEP = ("sweep", "--impl", "linear", "--suite", "short.toml", "--store", "store")
+SHOW = ("show", "--impl", "linear", "--length", "8", "--store", "store", "--quiet")
+
+
+@pytest.fixture
+def swept(lra_here, tmp_path: Path) -> list[Path]:
+    """The records of three timings."""
+    (tmp_path / "short.toml").write_text(SUITE)
+    ran = lra_here(*SWEEP)
+    assert ran.returncode == 0, ran.stderr
+    files = sorted((tmp_path / "store").glob("*.json"))
+    assert len(files) == 3
+    return files
+
+
+def made_newer(file: Path) -> bytes:
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"schema": SCHEMA + 1}))
+    return file.read_bytes()
+
+
+def test_a_sweep_does_not_write_over_what_a_newer_version_wrote(
+    lra_here, swept: list[Path]
+) -> None:
+    before = [made_newer(file) for file in swept[:2]]
+    for more in ((), ("--dry-run",), ("--rerun", "all")):
+        ran = lra_here(*SWEEP, *more)
+        assert ran.returncode == USAGE
+        (line,) = ran.stderr.splitlines()
+        assert line.startswith("lra: the store 'store': 2 cells have records of a newer version")
+        assert line.endswith("update this installation or choose another --store")
+    assert [file.read_bytes() for file in swept[:2]] == before
+
+
+def test_a_sweep_replaces_what_is_torn_and_keeps_the_rest(lra, swept: list[Path]) -> None:
+    whole = swept[2].read_bytes()
+    swept[0].write_bytes(swept[0].read_bytes()[:100])
+    swept[1].write_bytes(b"")
+    told = lra(*SWEEP, "--dry-run")
+    assert "2 cells due" in told.stderr
+    ran = lra(*SWEEP)
+    assert ran.returncode == 0, ran.stderr
+    warned = [line for line in ran.stderr.splitlines() if "is left out" in line]
+    assert [line.split()[3] for line in warned] == [file.name for file in swept[:2]]
+    assert swept[2].read_bytes() == whole
+    assert len(Store(swept[0].parent).records()) == 3
+
+
+def test_a_picture_does_not_write_over_what_a_newer_version_wrote(lra_here, tmp_path: Path) -> None:
+    assert lra_here(*SHOW).returncode == 0
+    (file,) = (tmp_path / "store").glob("*.json")
+    before = made_newer(file)
+    ran = lra_here(*SHOW)
+    assert ran.returncode == USAGE
+    assert "a cell has a record of a newer version" in ran.stderr
+    assert file.read_bytes() == before
+
+
+def test_what_can_be_read_is_reported_compared_and_loaded(lra, swept: list[Path]) -> None:
+    made_newer(swept[0])
+    told = f"record {swept[0].name} is left out: a newer version wrote it"
+    ran = lra("report", "--store", "store")
+    assert ran.returncode == 0 and told in ran.stderr
+    ran = lra("compare", "store", "./store")
+    assert ran.returncode == 0 and told in ran.stderr
+    with pytest.warns(StoreWarning, match=told):
+        loaded = package.load(swept[0].parent)
+    assert set(loaded["record"]) == {file.stem for file in swept[1:]}

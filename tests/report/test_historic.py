@@ -1,0 +1,69 @@
+"""Records as earlier programs wrote them, in reports and comparisons of today."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import lra
+from lra.core.records import SCHEMA, Record, decode
+from lra.report.changes import between_stores
+from lra.report.render import render
+from lra.report.select import join
+
+THEN = Path(__file__).parents[1] / f"fixtures/records/schema-{SCHEMA}"
+README = THEN.with_name("README.md").read_text(encoding="utf-8")
+FIRST, LAST = "4d094396cf31d48aa05c", "8e32141faa9c050a0184"
+"""Of the same timing."""
+
+
+def read(id: str) -> Record:
+    return decode((THEN / f"{id}.json").read_bytes())
+
+
+def test_of_each_record_it_is_told_where_it_is_from() -> None:
+    told = {line.split("|")[2].strip() for line in README.splitlines() if line.startswith("| ")}
+    assert {file.stem for file in THEN.glob("*.json")} <= told
+
+
+def test_the_first_and_the_last_of_a_timing_are_one_question() -> None:
+    """What a later program added to cells is what the earlier one did without saying so."""
+    first, last = read(FIRST), read(LAST)
+    assert first.cell.id != first.id and last.cell.id == last.id
+    selection = join([first, last], [])
+    assert [kept.record.id for kept in selection.kept] == [LAST]
+    assert selection.superseded == 1
+
+
+def test_all_of_them_make_a_report(tmp_path: Path) -> None:
+    loaded = lra.load(THEN)
+    assert set(loaded["kind"]) == {"quality", "baseline", "efficiency", "error"}
+    assert loaded["record"].nunique() > 10
+    made = render(
+        [decode(file.read_bytes()) for file in THEN.glob("*.json")], [], tmp_path, title="then"
+    )
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert made.page.is_file()
+    for heading in ("Test accuracy", "Time of a training step", "Time of a decoding step"):
+        assert f"### {heading}" in text
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (FIRST, LAST),
+        ("c9dfb5dc18b7e887bf20", LAST),
+        ("17378e146498fed2b15f", "72865b60e4204509794f"),
+        ("f4550d2d3168b70acdcf", "5b37d44694b4442e2775"),
+    ],
+)
+def test_they_meet_their_successors_and_say_why_they_are_not_judged(
+    before: str, after: str
+) -> None:
+    sides = [join([read(id)], []).entries for id in (before, after)]
+    found = between_stores(sides[0], sides[1], ((), ()), ("then", "now"))
+    assert found.lines
+    for line in found.lines:
+        assert line.change.verdict == "incomparable"
+        assert "by another version of the code" in line.why
