@@ -11,7 +11,7 @@ from lra.cli import flags
 from lra.cli.exit_codes import INCONCLUSIVE
 
 if TYPE_CHECKING:
-    from lra.report.changes import Changes
+    from lra.report.changes.between import Changes
     from lra.report.select import Selection
 
 _SHOWN = 20
@@ -29,7 +29,7 @@ def command(before: str, after: str, store: Path, as_json: bool) -> int:
     A and B are folders of records, or two mechanisms of one store. The exit code is 0 whatever
     changed, and 3 where nothing could be compared.
     """
-    from lra.report.compared import changed_table, sentences
+    from lra.report.changes.told import changed_table, sentences
     from lra.report.table import plain_text
 
     changes = _changes(before, after, store)
@@ -47,7 +47,7 @@ def command(before: str, after: str, store: Path, as_json: bool) -> int:
 
 def stores(before: Path, after: Path) -> Changes:
     """Compare two stores; refuses what is none."""
-    from lra.report.changes import between_stores
+    from lra.report.changes.between import between_stores
     from lra.report.words import visible
 
     first, second = _selection(before), _selection(after)
@@ -59,7 +59,7 @@ def stores(before: Path, after: Path) -> Changes:
 
 def _changes(before: str, after: str, store: Path) -> Changes:
     from lra.core.errors import UsageError
-    from lra.report.changes import between_mechanisms
+    from lra.report.changes.between import between_mechanisms
 
     folders = [Path(name) for name in (before, after)]
     if all(folder.is_dir() for folder in folders):
@@ -95,7 +95,7 @@ def _known(name: str, found: Selection, store: Path) -> str:
 def _echo_json(changes: Changes) -> None:
     import msgspec
 
-    from lra.report.compared import sentences
+    from lra.report.changes.told import sentences
 
     lines = [
         {

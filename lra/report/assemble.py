@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeVar
 
-from lra.report.answer import answer, caveats, summary
-from lra.report.beside import beside_sections
-from lra.report.capabilities import capabilities
-from lra.report.efficiency import EfficiencyTables, efficiency_tables
+from lra.report.answer.sentences import answer, caveats, summary
+from lra.report.costs.energy import why_no_energy
+from lra.report.costs.estimate import Assumptions, estimate_tables, no_estimate
+from lra.report.costs.tables import EfficiencyTables, efficiency_tables
 from lra.report.endings import not_ok_table
-from lra.report.energy import why_no_energy
-from lra.report.error import ErrorTables, error_tables
-from lra.report.estimate import Assumptions, estimate_tables, no_estimate
-from lra.report.gallery import gallery
-from lra.report.plots_cost import cost_figure, decode_figure
-from lra.report.plots_crossover import crossover_figure
-from lra.report.plots_error import error_figure
-from lra.report.plots_error_scale import error_scale_figure
-from lra.report.plots_learning import learning_figure
-from lra.report.plots_limit import limit_figure
-from lra.report.plots_quality import quality_figure
-from lra.report.plots_ranks import ranks_figure
-from lra.report.plots_tradeoff import tradeoff_figure
+from lra.report.error.tables import ErrorTables, error_tables
+from lra.report.mechanisms.capabilities import capabilities
+from lra.report.mechanisms.gallery import gallery
+from lra.report.mechanisms.settings import in_words, stand_ins, trained_and_timed
+from lra.report.others.beside import beside_sections
+from lra.report.others.published import published_sections
+from lra.report.others.table2 import table2_sections
+from lra.report.pictures.accuracy import quality_figure
+from lra.report.pictures.cost import cost_figure, decode_figure
+from lra.report.pictures.crossover import crossover_figure
+from lra.report.pictures.error import error_figure
+from lra.report.pictures.error_scale import error_scale_figure
+from lra.report.pictures.learning import learning_figure
+from lra.report.pictures.limit import limit_figure
+from lra.report.pictures.ranks import ranks_figure
+from lra.report.pictures.style import Looks, looks
+from lra.report.pictures.tradeoff import tradeoff_figure
 from lra.report.protocol import parameter_table, protocol_table
 from lra.report.provenance import footer, measuring, provenance_table, subtitle
-from lra.report.published import published_sections
-from lra.report.quality import QualityTable, quality_tables
+from lra.report.quality.standing import Standing, standing
+from lra.report.quality.tables import QualityTable, quality_tables
 from lra.report.select import Selection
-from lra.report.settings import in_words, stand_ins, trained_and_timed
-from lra.report.standing import Standing, standing
-from lra.report.style import Looks, looks
 from lra.report.table import Report, Section, Table
-from lra.report.table2 import table2_sections
 from lra.report.words import apart
 
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."

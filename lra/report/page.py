@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from lra.report.style import MARKS, Look, inline, look
+from lra.report.pictures.style import MARKS, Look, inline, look
 from lra.report.table import Figure, Report, Row, Section, Table, escape, markdown
 
 _TEMPLATES = Path(__file__).with_name("templates")

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from lra.report.entries import Origin
-from lra.report.style import Look
+from lra.report.pictures.style import Look
 from lra.report.words import apart, count, shortened
 
 _Item = TypeVar("_Item")

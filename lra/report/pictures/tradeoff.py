@@ -1,0 +1,217 @@
+"""The figure of the Long Range Arena: accuracy against speed, circle area for memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lra.report.costs.tables import EfficiencyTables
+from lra.report.mechanisms.settings import Differences, StandIns, in_words
+from lra.report.pictures.labels import Box, beside_circles
+from lra.report.pictures.style import INK, MUTED, Looks, draw
+from lra.report.quality.tables import QualityTable
+from lra.report.rows import EXACT
+from lra.report.table import Figure, cut_note, short_names
+from lra.report.tradeoff.points import Circle, Tradeoff, tradeoff
+from lra.report.words import TIMES, listing, quantity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_WIDTH, _HEIGHT = 9.6, 5.2
+_LARGEST = 1500.0
+"""Area of the largest circle, in square points."""
+_ROOMY = 10
+"""With more circles than this the names stand without their memory."""
+
+
+def tradeoff_figure(
+    quality: QualityTable,
+    costs: Sequence[EfficiencyTables],
+    differences: Differences,
+    instead: StandIns,
+    looks: Looks,
+) -> Figure | None:
+    """Return accuracy against speed of training; None with fewer than two mechanisms to place.
+
+    `differences` are those between the settings of training and of timing, `instead` says whose
+    timings stand for settings that have none.
+    """
+    found = tradeoff(quality, costs, instead)
+    if found is None:
+        return None
+
+    def paint(figure: Any) -> None:
+        axes = figure.subplots()
+        _paint(axes, found.circles, found.batch, found.exact_seconds, looks)
+        what = "attention" if found.level == "attention" else found.level
+        axes.set_xlabel(f"training speed of the {what} at length {found.length}, examples/s")
+
+    scale = quality.columns[0].cell.scale
+    over = f"mean accuracy over {listing(quality.mean_of)}" if quality.mean_of else "accuracy"
+    shown = listing([circle.row.title for circle in found.circles])
+    return Figure(
+        id=quality.table.id.replace("quality", "tradeoff"),
+        title=f"Accuracy at scale {scale} against speed and memory",
+        alt=f"Scatter plot of {over} against training speed at length {found.length}; the area of "
+        f"a circle is peak memory. Shown: {shown}.",
+        caption=" ".join(
+            [
+                f"{over[0].upper()}{over[1:]}; {_READING}",
+                *_marks(found, differences, quality.columns[0].cell.scale),
+            ]
+        )
+        + cut_note([circle.row for circle in found.circles]),
+        svg=draw(paint, _WIDTH, _HEIGHT),
+    )
+
+
+_READING = (
+    "right is faster, up is better, small is lean. Area is peak memory. Faint: accuracy of a "
+    "reference row."
+)
+
+
+def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
+    placed = {(scale, circle.row.variant) for circle in found.circles}
+    marks = in_words(differences, placed)
+    if any(circle.moved for circle in found.circles):
+        marks.append(
+            "What was timed in another run is placed by its ratios of time and memory to "
+            f"{EXACT} there."
+        )
+    if any(circle.elsewhere for circle in found.circles):
+        marks.append("Dashed outline: that run was on another machine class or build.")
+    marks += _busy(found)
+    if found.missing:
+        marks.append(f"Without a place for want of a figure: {listing(found.missing)}.")
+    return marks
+
+
+def _busy(found: Tradeoff) -> list[str]:
+    """What a busy machine makes doubtful: speeds, ratios that place a speed, all such places."""
+    disturbed = [circle for circle in found.circles if circle.disturbed]
+    here = [circle.row.title for circle in disturbed if not circle.moved]
+    moved = [circle.row.title for circle in disturbed if circle.moved]
+    marks = []
+    if here:
+        marks.append(
+            "Timed, wholly or in part, on a busy machine (! in the table), so the speed is not to "
+            f"be trusted: {listing(here)}."
+        )
+    if moved:
+        marks.append(
+            f"Placed by a ratio of times of which one, its own or one of {EXACT}, was taken on a "
+            f"busy machine, so the speed is not to be trusted: {listing(moved)}."
+        )
+    if found.exact_disturbed:
+        what = "the scale above is"
+        if any(circle.moved for circle in found.circles):
+            what = "the scale above, and how those of another run lie to the others, are"
+        marks.append(f"{EXACT} was timed on a busy machine: {what} not to be trusted.")
+    return marks
+
+
+def _paint(
+    axes: Axes, circles: Sequence[Circle], batch: int, exact: float | None, looks: Looks
+) -> None:
+    speeds = [batch / circle.seconds for circle in circles]
+    heights = [100 * circle.accuracy for circle in circles]
+    biggest = max(circle.memory for circle in circles)
+    areas = [_LARGEST * circle.memory / biggest for circle in circles]
+    axes.set_ylabel("test accuracy, %")
+    logarithmic = max(speeds) > 6 * min(speeds)
+    if logarithmic:
+        axes.set_xscale("log")
+    axes.set_xlim(*_widened(min(speeds), max(speeds), logarithmic=logarithmic))
+    axes.set_ylim(*_widened(min(heights), max(heights), logarithmic=False))
+    for circle, x, y, area in zip(circles, speeds, heights, areas, strict=True):
+        colour = looks[circle.row.mechanism, circle.row.variant].colour
+        axes.scatter(
+            [x],
+            [y],
+            s=area,
+            facecolor=(colour, 0.3 if circle.row.origin == "run" else 0.08),
+            edgecolor=colour,
+            linewidth=1.6,
+            linestyle=(0, (2, 1.5)) if circle.elsewhere else "-",
+            zorder=3,
+        )
+    _name(axes, circles, list(zip(speeds, heights, strict=True)), areas, looks)
+    if exact is not None:
+        speed = batch / exact
+        top = axes.secondary_xaxis("top", functions=_ratio_to(speed))
+        top.set_xlabel(f"{TIMES} the speed of {EXACT}", color=MUTED)
+        _plain_ticks(top.xaxis, logarithmic=logarithmic)
+    _plain_ticks(axes.xaxis, logarithmic=logarithmic)
+
+
+def _ratio_to(speed: float) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Functions from examples per second to the ratio and back."""
+    return (lambda x: x / speed), (lambda x: x * speed)
+
+
+def _plain_ticks(axis: Any, *, logarithmic: bool) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if logarithmic:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _widened(low: float, high: float, *, logarithmic: bool) -> tuple[float, float]:
+    """Limits with room for circles and names."""
+    if logarithmic:
+        room = (high / low) ** 0.22
+        return low / room, high * room
+    room = 0.22 * (high - low) or 0.1 * high or 1.0
+    return low - room, high + room
+
+
+def _name(
+    axes: Axes,
+    circles: Sequence[Circle],
+    points: Sequence[tuple[float, float]],
+    areas: Sequence[float],
+    looks: Looks,
+) -> None:
+    """Write each name with its memory where it covers nothing."""
+    wide, high = (_WIDTH - 0.9) * 72, (_HEIGHT - 1.2) * 72
+    fraction = axes.transAxes.inverted()
+    centres = [
+        (float(u) * wide, float(v) * high)
+        for u, v in (fraction.transform(axes.transData.transform(point)) for point in points)
+    ]
+    texts = [
+        f"{name}, {quantity(circle.memory, 'B', most=2)}" if len(circles) <= _ROOMY else name
+        for name, circle in zip(short_names([c.row for c in circles]), circles, strict=True)
+    ]
+    radii = [(area / math.pi) ** 0.5 for area in areas]
+    placed = beside_circles(
+        centres,
+        radii,
+        [(5.6 * len(text), 12.0) for text in texts],
+        Box(0.0, 0.0, wide, high),
+    )
+    for point, text, label, circle, radius in zip(
+        points, texts, placed, circles, radii, strict=True
+    ):
+        colour = looks[circle.row.mechanism, circle.row.variant].colour
+        axes.annotate(
+            text,
+            point,
+            xytext=(label.dx, label.dy),
+            textcoords="offset points",
+            ha=label.align,
+            va="center",
+            fontsize=8.5,
+            color=INK if circle.row.origin == "run" else MUTED,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.8,
+                "shrinkB": radius,
+            },
+        )
