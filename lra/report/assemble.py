@@ -22,6 +22,7 @@ from lra.report.pictures.cost import cost_figure, decode_figure
 from lra.report.pictures.crossover import crossover_figure
 from lra.report.pictures.error import error_figure
 from lra.report.pictures.error_scale import error_scale_figure
+from lra.report.pictures.front import front_figure
 from lra.report.pictures.learning import learning_figure
 from lra.report.pictures.limit import limit_figure
 from lra.report.pictures.ranks import ranks_figure
@@ -32,7 +33,8 @@ from lra.report.provenance import footer, measuring, provenance_table, subtitle
 from lra.report.quality.standing import Standing, standing
 from lra.report.quality.tables import QualityTable, quality_tables
 from lra.report.select import Selection
-from lra.report.table import Report, Section, Table
+from lra.report.table import Figure, Report, Section, Table
+from lra.report.tradeoff.front import front_table, fronts
 from lra.report.words import apart
 
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
@@ -192,8 +194,15 @@ def _tradeoff(
     known: Looks,
 ) -> list[Section]:
     differences, instead = trained_and_timed(selection.entries), stand_ins(selection.entries)
-    figures = _there(tradeoff_figure(one, costs, differences, instead, known) for one in quality)
-    return [Section("tradeoff", "Quality against speed", figures=figures)] if figures else []
+    figures: list[Figure | None] = []
+    tables = []
+    for one in quality:
+        found = fronts(one, costs, instead)
+        figures.append(tradeoff_figure(one, costs, differences, instead, known))
+        figures.append(front_figure(one, found, known))
+        tables += [front_table(one, found)] if found else []
+    drawn = _there(figures)
+    return [Section("tradeoff", "Quality against speed", (), tuple(tables), drawn)] if drawn else []
 
 
 def _errors(errors: Sequence[ErrorTables], known: Looks) -> list[Section]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lra.report.costs.tables import EfficiencyTables
 from lra.report.mechanisms.settings import Differences, StandIns, in_words
-from lra.report.pictures.labels import Box, beside_circles
-from lra.report.pictures.style import INK, MUTED, Looks, draw
+from lra.report.pictures.circles import name_circles, paint_circles, plain_ticks, widened
+from lra.report.pictures.style import MUTED, Looks, draw
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT
 from lra.report.table import Figure, cut_note, short_names
@@ -85,7 +84,8 @@ def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
         marks.append("Dashed outline: that run was on another machine class or build.")
     marks += _busy(found)
     if found.missing:
-        marks.append(f"Without a place for want of a figure: {listing(found.missing)}.")
+        missing = listing([one.row.label for one in found.missing])
+        marks.append(f"Without a place for want of a figure: {missing}.")
     return marks
 
 
@@ -117,101 +117,31 @@ def _paint(
     axes: Axes, circles: Sequence[Circle], batch: int, exact: float | None, looks: Looks
 ) -> None:
     speeds = [batch / circle.seconds for circle in circles]
-    heights = [100 * circle.accuracy for circle in circles]
+    points = [(speed, 100 * c.accuracy) for speed, c in zip(speeds, circles, strict=True)]
+    heights = [height for _, height in points]
     biggest = max(circle.memory for circle in circles)
     areas = [_LARGEST * circle.memory / biggest for circle in circles]
     axes.set_ylabel("test accuracy, %")
     logarithmic = max(speeds) > 6 * min(speeds)
     if logarithmic:
         axes.set_xscale("log")
-    axes.set_xlim(*_widened(min(speeds), max(speeds), logarithmic=logarithmic))
-    axes.set_ylim(*_widened(min(heights), max(heights), logarithmic=False))
-    for circle, x, y, area in zip(circles, speeds, heights, areas, strict=True):
-        colour = looks[circle.row.mechanism, circle.row.variant].colour
-        axes.scatter(
-            [x],
-            [y],
-            s=area,
-            facecolor=(colour, 0.3 if circle.row.origin == "run" else 0.08),
-            edgecolor=colour,
-            linewidth=1.6,
-            linestyle=(0, (2, 1.5)) if circle.elsewhere else "-",
-            zorder=3,
-        )
-    _name(axes, circles, list(zip(speeds, heights, strict=True)), areas, looks)
+    axes.set_xlim(*widened(min(speeds), max(speeds), logarithmic=logarithmic))
+    axes.set_ylim(*widened(min(heights), max(heights), logarithmic=False))
+    texts = [
+        f"{name}, {quantity(circle.memory, 'B', most=2)}" if len(circles) <= _ROOMY else name
+        for name, circle in zip(short_names([c.row for c in circles]), circles, strict=True)
+    ]
+    paint_circles(axes, circles, points, areas, looks)
+    size = ((_WIDTH - 0.9) * 72, (_HEIGHT - 1.2) * 72)
+    name_circles(axes, circles, points, areas, texts, size, looks)
     if exact is not None:
         speed = batch / exact
         top = axes.secondary_xaxis("top", functions=_ratio_to(speed))
         top.set_xlabel(f"{TIMES} the speed of {EXACT}", color=MUTED)
-        _plain_ticks(top.xaxis, logarithmic=logarithmic)
-    _plain_ticks(axes.xaxis, logarithmic=logarithmic)
+        plain_ticks(top.xaxis, logarithmic=logarithmic)
+    plain_ticks(axes.xaxis, logarithmic=logarithmic)
 
 
 def _ratio_to(speed: float) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Functions from examples per second to the ratio and back."""
     return (lambda x: x / speed), (lambda x: x * speed)
-
-
-def _plain_ticks(axis: Any, *, logarithmic: bool) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    if logarithmic:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def _widened(low: float, high: float, *, logarithmic: bool) -> tuple[float, float]:
-    """Limits with room for circles and names."""
-    if logarithmic:
-        room = (high / low) ** 0.22
-        return low / room, high * room
-    room = 0.22 * (high - low) or 0.1 * high or 1.0
-    return low - room, high + room
-
-
-def _name(
-    axes: Axes,
-    circles: Sequence[Circle],
-    points: Sequence[tuple[float, float]],
-    areas: Sequence[float],
-    looks: Looks,
-) -> None:
-    """Write each name with its memory where it covers nothing."""
-    wide, high = (_WIDTH - 0.9) * 72, (_HEIGHT - 1.2) * 72
-    fraction = axes.transAxes.inverted()
-    centres = [
-        (float(u) * wide, float(v) * high)
-        for u, v in (fraction.transform(axes.transData.transform(point)) for point in points)
-    ]
-    texts = [
-        f"{name}, {quantity(circle.memory, 'B', most=2)}" if len(circles) <= _ROOMY else name
-        for name, circle in zip(short_names([c.row for c in circles]), circles, strict=True)
-    ]
-    radii = [(area / math.pi) ** 0.5 for area in areas]
-    placed = beside_circles(
-        centres,
-        radii,
-        [(5.6 * len(text), 12.0) for text in texts],
-        Box(0.0, 0.0, wide, high),
-    )
-    for point, text, label, circle, radius in zip(
-        points, texts, placed, circles, radii, strict=True
-    ):
-        colour = looks[circle.row.mechanism, circle.row.variant].colour
-        axes.annotate(
-            text,
-            point,
-            xytext=(label.dx, label.dy),
-            textcoords="offset points",
-            ha=label.align,
-            va="center",
-            fontsize=8.5,
-            color=INK if circle.row.origin == "run" else MUTED,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": colour,
-                "linewidth": 0.8,
-                "shrinkB": radius,
-            },
-        )

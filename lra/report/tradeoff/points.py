@@ -33,6 +33,14 @@ class Circle(msgspec.Struct, frozen=True):
     """Its time, or a time of its ratio, was taken, wholly or in part, on a busy machine."""
 
 
+class Missing(msgspec.Struct, frozen=True):
+    """One mechanism of the accuracy table that has no place at a length."""
+
+    row: Row
+    why: str
+    """How its timing ended there, or what it lacks."""
+
+
 class Tradeoff(msgspec.Struct, frozen=True):
     """All mechanisms that can be placed at one length."""
 
@@ -40,7 +48,7 @@ class Tradeoff(msgspec.Struct, frozen=True):
     level: str
     batch: int
     circles: tuple[Circle, ...]
-    missing: tuple[str, ...]
+    missing: tuple[Missing, ...]
     """Mechanisms without an accuracy, a time or a size there."""
     exact_seconds: float | None
     """Of exact attention in the run."""
@@ -51,18 +59,33 @@ class Tradeoff(msgspec.Struct, frozen=True):
 def tradeoff(
     quality: QualityTable, costs: Sequence[EfficiencyTables], instead: StandIns
 ) -> Tradeoff | None:
-    """Place the mechanisms of an accuracy table at the longest length that most of them reached.
+    """Place the mechanisms of an accuracy table at the longest length that most of them reached;
+    None with fewer than two to place."""
+    here, rows = _timed(costs), _accuracies(quality)
+    if here is None or not rows:
+        return None
+    length = _common_length(here.latency["train"], [row for row, _ in rows], instead)
+    return at_length(quality, costs, instead, length)
+
+
+def lengths(costs: Sequence[EfficiencyTables]) -> tuple[str, ...]:
+    """Return the lengths at which training steps were timed, ascending."""
+    here = _timed(costs)
+    return here.latency["train"].columns if here else ()
+
+
+def at_length(
+    quality: QualityTable, costs: Sequence[EfficiencyTables], instead: StandIns, length: str
+) -> Tradeoff | None:
+    """Place the mechanisms of an accuracy table at one of the `lengths`.
 
     What was timed in another run enters by its ratios to exact attention there, if it has them: one
     of the two runs may have been slowed down. On another machine class or build it enters only so,
     and only where exact attention was timed on both. None with fewer than two to place.
     """
-    here = next((c for c in costs if not c.reference_only and "train" in c.latency), None)
-    rows = _accuracies(quality)
-    if here is None or not rows:
+    here, rows = _timed(costs), _accuracies(quality)
+    if here is None:
         return None
-    latency = here.latency["train"]
-    length = _common_length(latency, [row for row, _ in rows], instead)
     circles = []
     for row, accuracy in rows:
         # A reference accuracy goes with the run's own timing, unless the run has its own accuracy.
@@ -73,6 +96,8 @@ def tradeoff(
     if len(circles) < 2:
         return None
     placed = {(circle.row.origin, circle.row.variant) for circle in circles}
+    accurate = {(row.origin, row.variant) for row, _ in rows}
+    latency = here.latency["train"]
     anchor = latency.row(EXACT, "run")
     exact = anchor.cells[latency.columns.index(length)] if anchor else None
     return Tradeoff(
@@ -81,13 +106,29 @@ def tradeoff(
         batch=here.batch,
         circles=tuple(circles),
         missing=tuple(
-            row.label
+            Missing(row, _why(row, length, here, instead, (row.origin, row.variant) in accurate))
             for row in quality.table.rows
             if row.mechanism and (row.origin, row.variant) not in placed
         ),
         exact_seconds=exact.value if exact else None,
         exact_disturbed=exact is not None and _is_marked(exact.text),
     )
+
+
+def _timed(costs: Sequence[EfficiencyTables]) -> EfficiencyTables | None:
+    """The run's own first tables that have training steps."""
+    return next((c for c in costs if not c.reference_only and "train" in c.latency), None)
+
+
+def _why(row: Row, length: str, here: EfficiencyTables, instead: StandIns, accurate: bool) -> str:
+    """Why a mechanism has no place: how its timing ended, or what it lacks."""
+    if not accurate:
+        return "no accuracy"
+    cells = _cells(here, row, row.origin, instead, length) or _cells(
+        here, row, "run", instead, length
+    )
+    words = [cell.text for cell in cells or () if cell.value is None]
+    return words[0] if words else "not timed"
 
 
 def _accuracies(quality: QualityTable) -> list[tuple[Row, float]]:

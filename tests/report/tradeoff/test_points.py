@@ -105,7 +105,8 @@ def test_without_exact_attention_here_another_machine_places_nothing() -> None:
     found = _place(run, reference)
     assert found is not None
     assert [circle.row.label for circle in found.circles] == ["a", "b"]
-    assert "linear" in found.missing
+    missing = {one.row.label: one.why for one in found.missing}
+    assert missing["linear"] == "not timed"
 
 
 def test_a_reference_accuracy_takes_the_runs_timing_but_not_that_of_an_edited_source() -> None:
