@@ -251,3 +251,24 @@ def test_sections_of_several_settings_are_named_by_what_differs(tmp_path: Path) 
         assert f"## Latency: batch {batch}\n" in told and f"## Memory: batch {batch}\n" in told
     page = (tmp_path / "index.html").read_text("utf-8")
     assert '<section id="latency-1">' in page and '<section id="latency-2">' in page
+
+
+def test_sections_stand_in_reading_order(rendered: Rendered) -> None:
+    """What won first, then where and how surely, how it was measured, and what failed."""
+    text = rendered.page.read_text(encoding="utf-8")
+    assert re.findall(r'<section id="([a-z-]+?)(?:-\d+)?">', text) == [
+        "tradeoff",
+        "front",
+        "quality",
+        "learning",
+        "published",
+        "latency",
+        "memory",
+        "crossover",
+        "growth",
+        "gallery",
+        "reference",
+        "protocol",
+        "provenance",
+        "not-ok",
+    ]

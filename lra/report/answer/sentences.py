@@ -24,6 +24,8 @@ from lra.report.words import NO_VALUE, NOT_RUN, STATUS, apart, count, listing
 
 _FIGURES = 10
 """With more accuracies than this the answer names the best mechanisms instead of each."""
+_SETTINGS = 2
+"""With more settings of sizes than this the answer has the costs of two."""
 _OTHERS = {VerifyCell: "check", ShowCell: "picture", CeilingCell: "ceiling"}
 """What is no measurement of a mechanism."""
 
@@ -43,12 +45,7 @@ def answer(
     for one, stands in zip_longest(quality, standings[: len(quality)]):
         sentences += _quality(one, selection.unlike, name_scale=len(quality) > 1)
         sentences += [stands.leading] if stands is not None and stands.leading else []
-    own = [cost for cost in costs if not cost.reference_only]
-    said = [
-        sentence
-        for cost, name in zip(own, apart([cost.parts for cost in own]), strict=True)
-        for sentence in cost_sentences(cost, name, selection.busy)
-    ]
+    said = _costs([cost for cost in costs if not cost.reference_only], selection)
     # Where accuracies have headings, the rest has, too.
     headed = len(quality) > 1
     sentences += ["Speed and memory:"] if headed and said else []
@@ -68,6 +65,28 @@ def answer(
             "Errors are in tables." if told else "The run has neither an accuracy nor a time yet."
         ]
     return tuple(sentences)
+
+
+def _costs(own: Sequence[EfficiencyTables], selection: Selection) -> list[str]:
+    """What calls cost in the setting with the most figures and, of the others, in the first that
+    decodes; how many more there are."""
+    if not own:
+        return []
+    first = max(own, key=lambda cost: len(cost.entries))
+    decoding = [cost for cost in own if cost is not first and "decode" in cost.latency]
+    told = own if len(own) <= _SETTINGS else [first, *decoding[:1]]
+    names = apart([cost.parts for cost in told])
+    sentences = [
+        sentence
+        for cost, name in zip(told, names, strict=True)
+        for sentence in cost_sentences(cost, name, selection.busy)
+    ]
+    if len(told) < len(own):
+        shared = [part for part in first.parts if all(part in cost.parts for cost in told)]
+        which = ", ".join(part for part in shared if any(part not in c.parts for c in own))
+        others = f"{count(len(own) - len(told), 'other setting')} of sizes in the tables below."
+        sentences.append(f"That is with {which}; {others}" if which else f"And {others}")
+    return sentences
 
 
 def caveats(selection: Selection, quality: Sequence[QualityTable]) -> tuple[str, ...]:
@@ -170,7 +189,7 @@ def _settings(selection: Selection, quality: Sequence[QualityTable]) -> list[str
     """Which of the asked mechanisms were trained with other settings than they were timed with."""
     own = {row.variant for one in quality for row in asked(one.table)}
     found = trained_and_timed(selection.entries)
-    return in_words(found, {key for key in found if key[1] in own}, names_only=True)
+    return in_words(found, {key for key in found if key[1] in own}, briefly=True)
 
 
 def _not_ok(selection: Selection) -> list[str]:

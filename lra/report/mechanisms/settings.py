@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from lra.report.entries import Entry, Origin
 from lra.report.mechanisms.configs import told_apart
-from lra.report.words import listing
+from lra.report.words import count, listing
 
 _ONE_BY_ONE = 3
 """So many mechanisms of a scale get a sentence each."""
@@ -79,10 +79,11 @@ def stand_ins(entries: Iterable[Entry]) -> dict[tuple[str, Origin], str]:
 
 
 def in_words(
-    found: Differences, shown: Collection[tuple[str, str]], *, names_only: bool = False
+    found: Differences, shown: Collection[tuple[str, str]], *, briefly: bool = False
 ) -> list[str]:
     """Say how settings of those `shown`, by scale and label, differ: at a scale where few of all
-    `found` do one by one, else in a sentence; with `names_only` that one leaves out the settings.
+    `found` do one by one, else in a sentence; with `briefly` that one names at most three and no
+    settings.
     """
     scales: dict[str, dict[str, Settings]] = defaultdict(dict)
     for (scale, label), one in found.items():
@@ -96,10 +97,12 @@ def in_words(
                 f"{one.timed}."
                 for label, one in own.items()
             ]
-        elif own and names_only:
+        elif own and briefly:
+            few = len(own) <= _ONE_BY_ONE
+            names = listing([*own]) if few else count(len(own), "mechanism")
             told.append(
                 f"Trained at scale {scale} and timed with other settings, which the tables name: "
-                f"{listing([*own])}."
+                f"{names}."
             )
         elif own:
             parts = [f"{label} with {one.trained} ({one.timed})" for label, one in own.items()]

@@ -6,7 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from lra.report.entries import Entry
-from lra.report.words import listing
+from lra.report.words import count, listing
+
+_NAMED = 3
+"""More mechanisms than this are counted; report.csv has the hashes of each."""
 
 
 def other_versions(entries: Iterable[Entry]) -> list[str]:
@@ -25,7 +28,8 @@ def other_versions(entries: Iterable[Entry]) -> list[str]:
     )
     if not names:
         return []
+    told = listing(names) if len(names) <= _NAMED else count(len(names), "mechanism")
     return [
-        f"Accuracy and speed of {listing(names)} are of different versions of the source; the same "
+        f"Accuracy and speed of {told} are of different versions of the source; the same "
         "commands measure again what is due."
     ]

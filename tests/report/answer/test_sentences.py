@@ -390,3 +390,20 @@ def test_an_edit_between_training_and_timing_is_told() -> None:
 
     assert told("as it was", "edited")
     assert not told("edited", "edited")
+
+
+def test_of_many_settings_the_largest_and_one_that_decodes_are_told() -> None:
+    """A run at three batches, most of it at the second, and a decoding step at the first."""
+    run = [
+        efficiency(name, length, "train", batch=batch)
+        for batch, lengths in ((1, [512]), (2, [512, 1024]), (4, [512]))
+        for length in lengths
+        for name in ("a", "sdpa")
+    ]
+    run += [efficiency(n, 512, "decode", batch=1, direction="causal") for n in ("a", "sdpa")]
+    costs = [one for one in _answer(run) if "length" in one or "tables below" in one]
+    assert [one.partition(" takes ")[0] for one in costs[:2]] == [
+        "At length 1024 a training step of the a layer (bidirectional, batch 2)",
+        "At length 512 a decoding step of the a layer (causal, batch 1)",
+    ]
+    assert costs[2:] == ["And 2 other settings of sizes in the tables below."]

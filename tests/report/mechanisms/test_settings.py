@@ -105,10 +105,10 @@ def test_many_mechanisms_are_one_sentence() -> None:
         "Trained at scale mini, and timed with the settings in brackets: a with size=1 (size=9); "
         "b with size=1 (size=9); c with size=1 (size=9); d with size=1 (size=9)."
     ]
-    (names,) = in_words(differences, differences.keys(), names_only=True)
+    (names,) = in_words(differences, differences.keys(), briefly=True)
     assert names in assemble(selection, "t")[0].caveats
     assert names == (
-        "Trained at scale mini and timed with other settings, which the tables name: a, b, c and d."
+        "Trained at scale mini and timed with other settings, which the tables name: 4 mechanisms."
     )
 
 
@@ -120,7 +120,7 @@ def test_each_scale_has_one_form_whatever_is_shown_of_it() -> None:
         "Trained at scale mini, and timed with the settings in brackets: a with size=1 (size=9).",
         small,
     ]
-    assert in_words(differences, shown, names_only=True) == [
+    assert in_words(differences, shown, briefly=True) == [
         "Trained at scale mini and timed with other settings, which the tables name: a.",
         small,
     ]

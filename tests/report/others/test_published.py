@@ -91,7 +91,7 @@ def test_a_task_of_ones_own_has_no_published_figure() -> None:
     assert sections(quality("sdpa", "mine", 0.4)) == []
 
 
-def test_it_stands_right_after_the_accuracies() -> None:
+def test_it_stands_right_after_the_learning_curves() -> None:
     report, _ = assemble(join([quality("sdpa", "text", 0.7)], []), "t")
     titles = [section.title for section in report.sections]
-    assert titles.index("Published numbers") == titles.index("Quality") + 1
+    assert titles.index("Published numbers") == titles.index("Learning curves") + 1

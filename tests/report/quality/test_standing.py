@@ -213,7 +213,7 @@ def test_the_report_has_the_table_and_the_diagram() -> None:
     report, _ = assemble(join(everything(), []), "t")
     (section,) = (one for one in report.sections if one.id == "quality")
     assert [table.id for table in section.tables] == ["quality-1", "standing-1"]
-    assert [figure.id for figure in section.figures] == ["quality-1", "ranks-1", "learning-1"]
+    assert [figure.id for figure in section.figures] == ["quality-1", "ranks-1"]
     svg = section.figures[1].svg
     assert all(name in svg for name in ("sdpa", "performer", "identity", "CD "))
 
