@@ -10,6 +10,8 @@ from lra.report.pictures.style import MARKS, Look, inline, look
 from lra.report.table import Figure, Report, Row, Section, Table, escape, markdown
 
 _TEMPLATES = Path(__file__).with_name("templates")
+_FOLDED = 20
+"""Links to more sections than this are folded, so that a person sees a figure and not a list."""
 
 
 def html_text(report: Report) -> str:
@@ -40,6 +42,7 @@ def html_text(report: Report) -> str:
     return template.render(
         report=report,
         contents=contents(report.sections),
+        folded=len(report.sections) > _FOLDED,
         drawing=drawing,
         marks=MARKS,
         colour=lambda row: swatch(row).colour,

@@ -74,7 +74,7 @@ _READING = (
 
 def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
     placed = {(scale, circle.row.variant) for circle in found.circles}
-    marks = in_words(differences, placed)
+    marks = in_words(differences, placed, briefly=True)
     if any(circle.moved for circle in found.circles):
         marks.append(
             "What was timed in another run is placed by its ratios of time and memory to "
