@@ -43,7 +43,7 @@ def carry_out(
     from lra.engine.plan import plan
     from lra.engine.pool import Pool, side_by_side
     from lra.engine.server import ForkServer
-    from lra.report.disturbed import disturbed
+    from lra.report.costs.disturbed import disturbed
     from lra.report.words import count
     from lra.store import Store
 

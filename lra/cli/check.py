@@ -100,7 +100,7 @@ def command(
 
 def _over_nights(folder: Path, out: Path, *, as_json: bool) -> int:
     from lra.report.checked import Checked
-    from lra.report.history import checked, read, section
+    from lra.report.history.told import checked, read, section
     from lra.report.table import markdown
 
     try:

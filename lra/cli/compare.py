@@ -11,7 +11,7 @@ from lra.cli import flags
 from lra.cli.exit_codes import INCONCLUSIVE
 
 if TYPE_CHECKING:
-    from lra.report.changes import Changes
+    from lra.report.changes.between import Changes
     from lra.report.select import Selection
 
 _SHOWN = 20
@@ -30,7 +30,7 @@ def command(ctx: click.Context, before: str, after: str, store: Path, as_json: b
     A and B are folders of records, or two mechanisms of one store; with --store always these. The
     exit code is 0 whatever changed, and 3 where nothing could be compared.
     """
-    from lra.report.compared import changed_table, sentences
+    from lra.report.changes.told import changed_table, sentences
     from lra.report.table import plain_text
 
     named = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
@@ -50,7 +50,7 @@ def command(ctx: click.Context, before: str, after: str, store: Path, as_json: b
 
 def stores(before: Path, after: Path) -> Changes:
     """Compare two stores; refuses what is none."""
-    from lra.report.changes import between_stores
+    from lra.report.changes.between import between_stores
     from lra.report.words import visible
 
     first, second = _selection(before), _selection(after)
@@ -81,7 +81,7 @@ def _of_folders(before: str, after: str) -> Changes | None:
 
 
 def _of_mechanisms(before: str, after: str, store: Path) -> Changes:
-    from lra.report.changes import between_mechanisms
+    from lra.report.changes.between import between_mechanisms
 
     found = _selection(store)
     names = (_known(before, found, store), _known(after, found, store))
@@ -108,7 +108,7 @@ def _known(name: str, found: Selection, store: Path) -> str:
 def _echo_json(changes: Changes) -> None:
     import msgspec
 
-    from lra.report.compared import sentences
+    from lra.report.changes.told import sentences
 
     lines = [
         {

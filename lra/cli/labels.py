@@ -9,7 +9,7 @@ import msgspec
 
 from lra.core.cells import BaselineCell, Cell, EfficiencyCell, ErrorCell, QualityCell
 from lra.engine.jobs import Job
-from lra.report.configs import told_apart
+from lra.report.mechanisms.configs import told_apart
 from lra.report.words import visible
 
 _LACKING: dict[type[Cell], tuple[str, ...]] = {

@@ -11,8 +11,8 @@ from lra.cli import flags
 
 if TYPE_CHECKING:
     from lra.core.records import Record
-    from lra.report.changes import Changes
-    from lra.report.estimate import Assumptions
+    from lra.report.changes.between import Changes
+    from lra.report.costs.estimate import Assumptions
     from lra.report.render import Findings, Rendered
     from lra.store import Store
 
@@ -53,8 +53,8 @@ def command(
 ) -> None:
     """Write index.html, report.md, report.csv, report.tex and the plots of a store's records."""
     from lra.cli.compare import stores
-    from lra.report.compared import sentences
-    from lra.report.estimate import Assumptions
+    from lra.report.changes.told import sentences
+    from lra.report.costs.estimate import Assumptions
     from lra.store import Store
 
     assumed = Assumptions(grid_intensity, price)

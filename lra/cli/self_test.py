@@ -109,7 +109,7 @@ def measure(device: Literal["cpu", "cuda"], rounds: int) -> list[Record]:
 def judge(records: Sequence[Record]) -> SelfTest:
     """Put the rounds of each cell together again: A, B, B, A, A, B, B, ..."""
     from lra.core.cells import EfficiencyCell
-    from lra.report.disturbed import disturbed
+    from lra.report.costs.disturbed import disturbed
 
     cells: dict[str, EfficiencyCell] = {}
     sweeps: dict[str, tuple[dict[int, Process], dict[int, Process]]] = {}
@@ -134,7 +134,7 @@ def judge(records: Sequence[Record]) -> SelfTest:
 
 def in_words(told: SelfTest) -> list[str]:
     """Return the lines for a person, the last of which is the answer."""
-    from lra.report.disturbed import SIGNS
+    from lra.report.costs.disturbed import SIGNS
     from lra.report.words import count
 
     found = told.found

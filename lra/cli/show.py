@@ -12,7 +12,7 @@ from lra.cli.exit_codes import FAILED_CELLS
 
 if TYPE_CHECKING:
     from lra.core.cells import ShowCell
-    from lra.report.picture import Picture
+    from lra.report.mechanisms.picture import Picture
 
 FORMATS = (".svg", ".png")
 PATIENCE = 120.0
@@ -96,7 +96,7 @@ def command(
     from lra.core.records import FAILED
     from lra.engine.host import cache_folder
     from lra.engine.plan_show import ShowSpec, plan_show
-    from lra.report.picture import Picture
+    from lra.report.mechanisms.picture import Picture
     from lra.store import Store
 
     if not impls:
@@ -153,7 +153,7 @@ def _target(out: Path, number: int) -> Path:
 def _write(shown: Picture, target: Path, *, is_plain: bool) -> Path:
     """Write the picture to a file, or under a name of its own in a folder; returns the file."""
     from lra.core.errors import LraError
-    from lra.report.plots_pattern import pattern_png, pattern_svg
+    from lra.report.pictures.pattern import pattern_png, pattern_svg
 
     path = target
     if target.suffix not in FORMATS:

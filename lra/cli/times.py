@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lra.engine.baselines import Noise
     from lra.engine.side_by_side import Sides
-    from lra.report.changes import Changes, Line
+    from lra.report.changes.between import Changes, Line
 
 SUITE = Path(__file__).resolve().parents[1] / "suites" / "check_time.toml"
 
@@ -58,7 +58,7 @@ class Times:
     def changes(self, mechanisms: Sequence[str], keep: Path | None = None) -> Changes:
         """Time mechanisms in both builds and compare; `keep` is a folder for the records."""
         from lra.engine.side_by_side import in_turns
-        from lra.report.changes import between_stores
+        from lra.report.changes.between import between_stores
         from lra.report.select import join
 
         with tempfile.TemporaryDirectory() as scratch:

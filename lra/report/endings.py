@@ -17,8 +17,8 @@ from lra.core.cells import (
     VerifyCell,
 )
 from lra.core.records import Record
-from lra.report.configs import labelled
 from lra.report.entries import Origin
+from lra.report.mechanisms.configs import labelled
 from lra.report.select import Selection
 from lra.report.table import Cell as Place
 from lra.report.table import Row, Table

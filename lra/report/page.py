@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import takewhile
 from pathlib import Path
 
-from lra.report.style import MARKS, Look, inline, look
+from lra.report.pictures.style import MARKS, Look, inline, look
 from lra.report.table import Figure, Report, Row, Section, Table, escape, markdown
 
 _TEMPLATES = Path(__file__).with_name("templates")
+_FOLDED = 20
+"""Links to more sections than this are folded, so that a person sees a figure and not a list."""
 
 
 def html_text(report: Report) -> str:
@@ -40,6 +42,7 @@ def html_text(report: Report) -> str:
     return template.render(
         report=report,
         contents=contents(report.sections),
+        folded=len(report.sections) > _FOLDED,
         drawing=drawing,
         marks=MARKS,
         colour=lambda row: swatch(row).colour,
@@ -50,18 +53,33 @@ def html_text(report: Report) -> str:
 def contents(sections: Sequence[Section]) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the links to sections, id and title, under what neighbours have in common.
 
-    That is what stands behind the colon of all their titles; else an empty text.
+    That is what stands before the colon of all their titles, or behind it, whichever more of them
+    share; else an empty text.
     """
     found: list[tuple[str, list[tuple[str, str]]]] = []
-    for shared, group in groupby(sections, lambda section: section.title.partition(": ")[2]):
-        own = list(group)
-        if shared and len(own) > 1:
-            found.append((shared, [(one.id, one.title.partition(": ")[0]) for one in own]))
-            continue
-        if not found or found[-1][0]:
-            found.append(("", []))
-        found[-1][1].extend((one.id, one.title) for one in own)
+    parts = [section.title.partition(": ")[::2] for section in sections]
+    place = 0
+    while place < len(sections):
+        # Behind the colon stands the setting, before it the topic.
+        side = max((1, 0), key=lambda side: _run(parts, place, side))
+        length = _run(parts, place, side)
+        if length > 1:
+            own = range(place, place + length)
+            found.append((parts[place][side], [(sections[n].id, parts[n][1 - side]) for n in own]))
+        else:
+            if not found or found[-1][0]:
+                found.append(("", []))
+            found[-1][1].append((sections[place].id, sections[place].title))
+        place += length
     return found
+
+
+def _run(parts: Sequence[tuple[str, str]], start: int, side: int) -> int:
+    """How many titles from one on have a colon and are alike on one side of it; at least one."""
+    if not parts[start][1]:
+        return 1
+    rest = parts[start:]
+    return len([*takewhile(lambda one: one[1] and one[side] == rest[0][side], rest)])
 
 
 def markdown_text(report: Report) -> str:

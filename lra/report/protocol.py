@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lra.core.dataset import SPLITS
-from lra.report.columns import Column
 from lra.report.entries import Entry
-from lra.report.quality import QualityTable
+from lra.report.quality.columns import Column
+from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table

@@ -12,8 +12,8 @@ from lra.core.errors import LraError
 from lra.core.records import Record
 
 if TYPE_CHECKING:
-    from lra.report.changes import Changes
-    from lra.report.estimate import Assumptions
+    from lra.report.changes.between import Changes
+    from lra.report.costs.estimate import Assumptions
 
 _COMPARED = "compare.md"
 
@@ -65,7 +65,7 @@ def render(
     """
     # pandas, seaborn and matplotlib are imported only now.
     from lra.report.assemble import assemble
-    from lra.report.compared import compared_markdown, compared_section
+    from lra.report.changes.told import compared_markdown, compared_section
     from lra.report.frame import csv_text
     from lra.report.latex import latex_text
     from lra.report.page import html_text, markdown_text

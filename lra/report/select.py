@@ -22,8 +22,7 @@ from lra.core.cells import (
 from lra.core.hashing import value_hash
 from lra.core.protocol import Machine
 from lra.core.records import Record
-from lra.report.configs import in_force, told_apart
-from lra.report.disturbed import disturbed
+from lra.report.costs.disturbed import disturbed
 from lra.report.entries import (
     Entry,
     Kept,
@@ -33,8 +32,9 @@ from lra.report.entries import (
     measured,
     protocol_hash,
 )
+from lra.report.mechanisms.configs import in_force, told_apart
+from lra.report.quality.unlike import Unlike, unlike
 from lra.report.rows import EXACT, NO_MIXING
-from lra.report.unlike import Unlike, unlike
 from lra.report.words import visible
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TypeVar
 
 import msgspec
 
 from lra.report.entries import Origin
-from lra.report.style import Look
+from lra.report.pictures.style import Look
 from lra.report.words import apart, count, shortened
 
 _Item = TypeVar("_Item")
@@ -92,6 +92,16 @@ class Section(msgspec.Struct, frozen=True):
     text: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
+
+    def with_tables(self, tables: Iterable[Table | None]) -> Section:
+        """Return it with those of the tables that there are."""
+        there = tuple(table for table in tables if table is not None)
+        return msgspec.structs.replace(self, tables=there)
+
+    def with_figures(self, figures: Iterable[Figure | None]) -> Section:
+        """Return it with those of the figures that there are."""
+        there = tuple(figure for figure in figures if figure is not None)
+        return msgspec.structs.replace(self, figures=there)
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The page in a browser, where there is one: its tables sort and filter."""
+"""The page in a browser, where there is one: its tables sort and filter, and it fits any width."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from lra.report import Rendered
+from lra.report.page import html_text
+from lra.report.table import Cell, Report, Row, Section, Table
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium")
@@ -40,6 +42,11 @@ found.told = document.querySelector(".filter [role=status]").textContent;
 input.value = "";
 input.dispatchEvent(new Event("input"));
 found.again = names();
+found.buttons = [...document.querySelectorAll("thead button")].map((button) => {
+  button.focus();
+  return document.activeElement === button && button.tabIndex === 0 && button.type === "button";
+});
+found.sorted = table.querySelectorAll("[aria-sort]").length;
 const out = document.createElement("pre");
 out.id = "found";
 out.textContent = JSON.stringify(found);
@@ -48,24 +55,68 @@ document.body.append(out);
 """
 
 
-def opened(page: Path, profile: Path) -> str:
-    """What the page is once its scripts have run."""
+WIDTHS = {"desktop": 1180, "phone": 390}
+HEIGHT = 900
+MEASURE = """
+<script>
+const box = (element) => {
+  const { left, top, right, bottom } = element.getBoundingClientRect();
+  return [left, top, right, bottom];
+};
+parent.postMessage({
+  window: [innerWidth, innerHeight],
+  wide: Math.max(document.documentElement.scrollWidth, document.body.scrollWidth),
+  headline: box(document.querySelector("h1")),
+  answer: box(document.querySelector(".answer p")),
+}, "*");
+</script>
+"""
+FRAME = """
+<!doctype html>
+<body>
+<script>
+addEventListener("message", (message) => {
+  const out = document.createElement("pre");
+  out.id = "found";
+  out.textContent = JSON.stringify(message.data);
+  document.body.append(out);
+});
+</script>
+<iframe src="page.html" style="border: 0; width: %dpx; height: %dpx"></iframe>
+</body>
+"""
+"""No window of a browser is as narrow as a phone; a frame is."""
+
+
+def browse(page: Path, profile: Path, *what: str) -> str:
+    """What the browser prints, asked for `what`, once the scripts of the page have run."""
     assert BROWSER is not None
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"]
     flags += ["--disable-background-networking", "--disable-component-update", "--disable-quic"]
-    command = [BROWSER, *flags, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
+    command = [BROWSER, *flags, f"--user-data-dir={profile}", *what, page.as_uri()]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def with_script(page: Path, script: str, place: Path) -> Path:
+    """A copy of the page in which a script runs after those of its own."""
+    text = page.read_text(encoding="utf-8").replace("</body>", f"{script}</body>")
+    (place / "page.html").write_text(text, encoding="utf-8")
+    return place / "page.html"
+
+
+def told(page: Path, place: Path, *what: str) -> dict[str, Any]:
+    """What the scripts of a page have written into it."""
+    shown = browse(page, place / "profile", *what, "--dump-dom")
+    found = re.search(r'<pre id="found">(.*?)</pre>', shown, re.DOTALL)
+    assert found is not None, shown[-500:]
+    answer: dict[str, Any] = json.loads(html.unescape(found[1]))
+    return answer
 
 
 @pytest.fixture(scope="module")
 def found(rendered: Rendered, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     place = tmp_path_factory.mktemp("browser")
-    text = rendered.page.read_text(encoding="utf-8").replace("</body>", f"{DRIVER}</body>")
-    (place / "page.html").write_text(text, encoding="utf-8")
-    shown = opened(place / "page.html", place / "profile")
-    told = re.search(r'<pre id="found">(.*?)</pre>', shown, re.DOTALL)
-    assert told is not None, shown[-500:]
-    return json.loads(html.unescape(told[1]))
+    return told(with_script(rendered.page, DRIVER, place), place)
 
 
 def test_a_click_sorts_each_group_and_the_third_restores_the_order(found: dict[str, Any]) -> None:
@@ -95,3 +146,67 @@ def test_a_filter_leaves_the_rows_that_have_the_words(found: dict[str, Any]) -> 
     assert left and all("linear" in name for name in left)
     assert re.fullmatch(r"\d+ rows?", found["told"])
     assert found["again"] == found["before"]
+
+
+def test_every_sort_button_takes_the_focus_and_one_column_says_that_it_sorts(
+    found: dict[str, Any],
+) -> None:
+    """What has the focus and is a button is pressed by the browser on Enter and on space."""
+    assert len(found["buttons"]) > 10 and all(found["buttons"])
+    assert found["sorted"] == 0
+    assert found["up aria"] == "ascending"
+
+
+@pytest.mark.parametrize("device", WIDTHS)
+def test_the_page_fits_its_window_and_begins_with_the_answer(
+    rendered: Rendered, tmp_path: Path, device: str
+) -> None:
+    width = WIDTHS[device]
+    with_script(rendered.page, MEASURE, tmp_path)
+    (tmp_path / "frame.html").write_text(FRAME % (width, HEIGHT), encoding="utf-8")
+    seen = told(tmp_path / "frame.html", tmp_path, "--virtual-time-budget=20000")
+    assert seen["window"][0] == width
+    assert seen["wide"] <= width
+    for name in ("headline", "answer"):
+        left, top, right, bottom = seen[name]
+        assert 0 <= left < right <= width and 0 <= top < bottom <= HEIGHT, name
+
+
+@pytest.mark.parametrize("device", WIDTHS)
+def test_a_screenshot_is_no_blank(rendered: Rendered, tmp_path: Path, device: str) -> None:
+    from matplotlib.image import imread
+
+    picture = tmp_path / f"{device}.png"
+    size = f"--window-size={WIDTHS[device]},{HEIGHT}"
+    browse(
+        rendered.page, tmp_path / "profile", "--hide-scrollbars", size, f"--screenshot={picture}"
+    )
+    pixels = imread(picture)[..., :3]
+    assert pixels.shape[:2] == (HEIGHT, WIDTHS[device])
+    dark = (pixels.mean(axis=-1) < 0.5).mean(axis=1)
+    # Ink in every quarter, in the headline too, and more white than ink.
+    assert all(quarter.max() > 0.01 for quarter in dark.reshape(4, -1))
+    assert dark[:120].max() > 0.01 and dark.mean() < 0.3
+
+
+@pytest.mark.parametrize(("columns", "numeric"), [(8, True), (14, True), (7, False), (18, False)])
+def test_on_paper_no_column_is_cut_off(tmp_path: Path, columns: int, numeric: bool) -> None:
+    """Nothing scrolls there: what lies beyond the edge is in no text of the paper."""
+    reader = shutil.which("pdftotext")
+    if reader is None:
+        pytest.skip("no pdftotext")
+    text = "12.3" if numeric else "learned one"
+    cells = [[Cell(text, "0.123")] * (columns - 1) + [Cell(last)] for last in "QXZ"]
+    rows = tuple(
+        Row(f"mechanism (features={n}, window=512)", tuple(c)) for n, c in enumerate(cells)
+    )
+    names = tuple(f"name {n}" for n in range(columns))
+    table = Table("t-1", "T", "C.", "mechanism", names, rows, numeric=numeric)
+    report = Report("t", "", ("Done.",), (Section("s", "S", tables=(table,)),), "")
+    page, paper = tmp_path / "page.html", tmp_path / "page.pdf"
+    page.write_text(html_text(report), encoding="utf-8")
+    browse(page, tmp_path / "profile", "--no-pdf-header-footer", f"--print-to-pdf={paper}")
+    command = [reader, str(paper), "-"]
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert [last for last in "QXZ" if last not in printed] == []
+    assert "Rows of all tables" not in printed and "Skip to" not in printed

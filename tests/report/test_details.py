@@ -8,18 +8,18 @@ import msgspec
 import pytest
 
 from lra.core.records import Provenance, Record
-from lra.report.answer import caveats
+from lra.report.answer.sentences import caveats
 from lra.report.assemble import assemble
 from lra.report.endings import not_ok_table
 from lra.report.frame import frame
 from lra.report.protocol import parameter_table, protocol_table
 from lra.report.provenance import footer, measuring, provenance_table
-from lra.report.quality import quality_tables
+from lra.report.quality.tables import quality_tables
 from lra.report.select import Selection, join
 from lra.report.table import Table, one_line
 
+from .mechanisms.test_capabilities import check
 from .sample import MODEL, THERE, TRAINING, ceiling, efficiency, quality, shown, store
-from .test_capabilities import check
 
 
 def _lines(table: Table) -> list[list[str]]:

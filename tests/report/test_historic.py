@@ -8,7 +8,7 @@ import pytest
 
 import lra
 from lra.core.records import SCHEMA, Record, decode
-from lra.report.changes import between_stores
+from lra.report.changes.between import between_stores
 from lra.report.render import render
 from lra.report.select import join
 

@@ -23,3 +23,23 @@ def test_links_stand_under_what_their_sections_share() -> None:
         ("", [("error", "Error")]),
     ]
     assert contents([]) == []
+
+
+def test_neighbours_of_one_topic_stand_under_it() -> None:
+    sections = [
+        Section("latency-1", "Latency: batch 1"),
+        Section("memory-1", "Memory: batch 1"),
+        Section("growth-1", "Growth: batch 1"),
+        Section("growth-2", "Growth: batch 4"),
+        Section("limit-2", "Limit: batch 4"),
+    ]
+    assert contents(sections[1:]) == [
+        ("batch 1", [("memory-1", "Memory"), ("growth-1", "Growth")]),
+        ("batch 4", [("growth-2", "Growth"), ("limit-2", "Limit")]),
+    ]
+    assert contents([sections[0], *sections[2:]])[1:] == [
+        ("batch 4", [("growth-2", "Growth"), ("limit-2", "Limit")]),
+    ]
+    assert contents(sections[2:4]) == [
+        ("Growth", [("growth-1", "batch 1"), ("growth-2", "batch 4")]),
+    ]

@@ -65,6 +65,7 @@ def test_every_file_is_written_and_the_terminal_gets_its_lines(rendered: Rendere
     assert sorted(_digest(rendered.page.parent)) == [
         "index.html",
         "plots/crossover-1.svg",
+        "plots/front-1.svg",
         "plots/latency-1.svg",
         "plots/learning-1.svg",
         "plots/memory-1.svg",
@@ -123,9 +124,9 @@ def test_every_drawing_has_an_alternative_in_words(rendered: Rendered) -> None:
         value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")
     ]
     swatches = page.attributes.count(("svg", "aria-hidden", "true"))
-    assert page.tags["svg"] - swatches == len(drawings) == 8
-    assert all("sdpa" in words for words in drawings[:7])
-    assert "16 positions: 28.9 % of 16" in drawings[7]
+    assert page.tags["svg"] - swatches == len(drawings) == 9
+    assert all("sdpa" in words for words in drawings[:8])
+    assert "16 positions: 28.9 % of 16" in drawings[8]
 
 
 def test_both_machines_are_named_and_their_times_apart(rendered: Rendered) -> None:
@@ -171,7 +172,7 @@ def test_no_date_of_today_and_no_version_of_matplotlib_in_a_plot(rendered: Rende
 
 def test_awkward_names_survive_everywhere(tmp_path: Path) -> None:
     records: list[Record] = [
-        quality(AWKWARD, AWKWARD, 0.7, data_spec=data(AWKWARD, length=64)),
+        quality(AWKWARD, AWKWARD, 0.95, data_spec=data(AWKWARD, length=64)),
         quality("sdpa", AWKWARD, 0.9, data_spec=data(AWKWARD, length=64)),
         *[efficiency(AWKWARD, n, mode) for n in (512, 1024) for mode in ("forward", "train")],
         *[efficiency("sdpa", n, mode) for n in (512, 1024) for mode in ("forward", "train")],
@@ -205,8 +206,8 @@ def test_long_names_are_whole_in_tables_and_short_in_plots(tmp_path: Path) -> No
     result = render(run, [], tmp_path, title="long")
     whole = f"{name} (mask_form=keep, temperature=1.0)"
     text = result.page.read_text()
-    assert text.count(f"{whole}</th>") == 7
-    assert text.count("Long names are cut short") == 6
+    assert text.count(f"{whole}</th>") == 8
+    assert text.count("Long names are cut short") == 7
     for plot in (tmp_path / "plots").iterdir():
         written = re.findall(r"<text[^>]*>([^<]*)</text>", plot.read_text())
         short = [words for words in written if "\N{HORIZONTAL ELLIPSIS}" in words]
@@ -250,3 +251,24 @@ def test_sections_of_several_settings_are_named_by_what_differs(tmp_path: Path) 
         assert f"## Latency: batch {batch}\n" in told and f"## Memory: batch {batch}\n" in told
     page = (tmp_path / "index.html").read_text("utf-8")
     assert '<section id="latency-1">' in page and '<section id="latency-2">' in page
+
+
+def test_sections_stand_in_reading_order(rendered: Rendered) -> None:
+    """What won first, then where and how surely, how it was measured, and what failed."""
+    text = rendered.page.read_text(encoding="utf-8")
+    assert re.findall(r'<section id="([a-z-]+?)(?:-\d+)?">', text) == [
+        "tradeoff",
+        "front",
+        "quality",
+        "learning",
+        "published",
+        "latency",
+        "memory",
+        "crossover",
+        "growth",
+        "gallery",
+        "reference",
+        "protocol",
+        "provenance",
+        "not-ok",
+    ]

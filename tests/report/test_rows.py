@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lra.core.records import Record
-from lra.report.efficiency import efficiency_tables
-from lra.report.error import error_tables
-from lra.report.quality import quality_tables
+from lra.report.costs.tables import efficiency_tables
+from lra.report.error.tables import error_tables
+from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from lra.report.table import Table
 

@@ -1,0 +1,1 @@
+"""The sentences to read first."""

@@ -1,0 +1,151 @@
+"""What a call costs, in the sentences to read first."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from lra.report.costs.place import Costs, costs
+from lra.report.costs.tables import EfficiencyTables
+from lra.report.entries import PEAK_MEMORY, Origin
+from lra.report.rows import EXACT, NO_MIXING, RowKey
+from lra.report.table import Cell, Row, Table
+from lra.report.words import TIMES, listing
+
+MOST = 3
+"""With more mechanisms than this the answer names the cheapest instead of each, and never more."""
+_STEPS = {
+    "train": "a training step",
+    "forward": "a forward pass",
+    "decode": "a decoding step",
+}
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """A table with the costs that it is made of."""
+
+    table: Table
+    known: Costs
+
+    @property
+    def symbol(self) -> str:
+        """The unit of the table."""
+        return self.table.title.rpartition(" ")[2]
+
+    def cell(self, row: Row, place: int) -> Cell:
+        """Return what a row has in a column."""
+        own = self.table.row(row.variant, row.origin)
+        return own.cells[place] if own else Cell("not measured")
+
+    def times(self, row: Row, place: int) -> str:
+        """Return its ratio to exact attention; empty where there is none."""
+        return self.known.ratio(_key(row), int(self.table.columns[place]))
+
+
+def asked(table: Table) -> list[Row]:
+    """Return the run's mechanisms that are asked about; exact attention, or the floor, if that is
+    all."""
+    own = [row for row in table.rows if row.origin == "run" and row.mechanism]
+    others = [row for row in own if row.mechanism not in (EXACT, NO_MIXING)]
+    return others or [row for row in own if row.mechanism == EXACT] or own
+
+
+def cost_sentences(
+    tables: EfficiencyTables, name: str, busy: Collection[tuple[Origin, str]]
+) -> list[str]:
+    """Return what a call of the run's mechanisms costs; nothing where none was tried.
+
+    `name` tells these tables from those of other settings. Of several modes the first counts of
+    which there is a time.
+    """
+    tried = [mode for mode in _STEPS if mode in tables.latency]
+    timed = [mode for mode in tried if any(map(_reached, asked(tables.latency[mode])))]
+    mode = next(iter(timed or tried), None)
+    if mode is None:
+        return []
+    entries = [e for e in tables.entries if e.mode == mode]
+    memory = PEAK_MEMORY[entries[0].device]
+    time, room = (
+        _Told(own[mode], costs([e for e in entries if e.metric == metric], slowed))
+        for own, metric, slowed in ((tables.latency, "latency", busy), (tables.memory, memory, ()))
+    )
+    layer = "attention alone" if tables.level == "attention" else tables.level
+    layer += f" ({name})" if name else ""
+    rows = asked(time.table)
+    if len(rows) > MOST:
+        return _cheapest(time, room, rows, f"{_STEPS[mode]} of the {layer}")
+    return [_cost(row, time, room, f"{_STEPS[mode]} of the {row.label} {layer}") for row in rows]
+
+
+def _key(row: Row) -> RowKey:
+    return (row.origin, row.variant)
+
+
+def _reached(row: Row) -> list[int]:
+    """The columns in which it has a figure."""
+    return [place for place, cell in enumerate(row.cells) if cell.value is not None]
+
+
+def _cost(row: Row, time: _Told, room: _Told, what: str) -> str:
+    """`At length 2048 a training step of the performer layer takes 0.41 x the time of sdpa ...`."""
+    reached = _reached(row)
+    if not reached:
+        return f"There is no time of {what} ({row.cells[-1].text})."
+    place = reached[-1]
+    length = time.table.columns[place]
+    start = f"At length {length} {what} takes"
+    taken = time.known.at(_key(row), int(length))
+    end = ""
+    if taken.others:
+        end = f"; {taken.processes} of {taken.asked} processes have a time ({taken.others})"
+    memory = room.cell(row, place)
+    needs = f" and {memory.text} {room.symbol}" if memory.value else f"; memory {memory.text}"
+    times = time.times(row, place)
+    if row.mechanism == EXACT or not times:
+        less = "" if row.mechanism == EXACT else f"; {EXACT} has no time there"
+        return f"{start} {row.cells[place].text} {time.symbol}{needs}{less}{end}."
+    beside = room.times(row, place)
+    needs = f" and {beside} its memory" if beside else needs
+    return f"{start} {times} the time of {EXACT}{needs}{end}."
+
+
+def _cheapest(time: _Told, room: _Told, rows: Sequence[Row], what: str) -> list[str]:
+    """The fastest and the leanest of many, at the longest length with a ratio or, where there is
+    none, with a figure."""
+    reached = {place for row in rows for place in _reached(row)}
+    if not reached:
+        return [f"There is no time of {what} by any of {len(rows)} mechanisms."]
+    beside = {place for place in reached for row in rows if time.times(row, place)}
+    place = max(beside or reached)
+    length = int(time.table.columns[place])
+    keys = {_key(row): row for row in rows}
+    timed, sized = (told.known.ranked(keys, length) for told in (time, room))
+    named = [("fastest", time)]
+    # What has a time and no size may need less than the system can tell.
+    if {key for key, _ in timed} <= {key for key, _ in sized}:
+        named.append(("least memory", room))
+    parts = [
+        f"{word}{_named(told, [keys[key] for key in told.known.least(keys, length)], place)}"
+        for word, told in named
+    ]
+    number = max(len(timed), len(sized))
+    where = f"at length {length}"
+    if all(cost.processes == 1 for _, cost in timed):
+        where += " (one process each)"
+    if number < len(rows):
+        where += f", where {number} of {len(rows)} mechanisms have a figure"
+    return [f"For {what} {where}, {'; '.join(parts)}."]
+
+
+def _named(told: _Told, least: Sequence[Row], place: int) -> str:
+    """`: a, 0.07 x sdpa`, or `, not told apart: a and b, 0.068 and 0.07 x sdpa`."""
+    first = least[:MOST]
+    times = [told.times(row, place) for row in first]
+    unit = f" {TIMES} {EXACT}" if all(times) else f" {told.symbol}"
+    plain = [told.cell(row, place).text for row in first]
+    figures = [one.removesuffix(f" {TIMES}") for one in times] if all(times) else plain
+    more = f", and {len(least) - MOST} more" if len(least) > MOST else ""
+    alone = "" if len(least) == 1 else ", not told apart"
+    names = listing([row.label for row in first])
+    return f"{alone}: {names}, {listing(figures)}{unit}{more}"

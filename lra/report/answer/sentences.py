@@ -1,0 +1,244 @@
+"""What the records say, in a few sentences computed from the tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import zip_longest
+
+import msgspec
+
+from lra.core.cells import CeilingCell, EfficiencyCell, ShowCell, VerifyCell
+from lra.report.answer.costs import MOST, asked, cost_sentences
+from lra.report.costs.tables import EfficiencyTables
+from lra.report.error.tables import ErrorTables, error_sentences, told_scale
+from lra.report.mechanisms.settings import in_words, trained_and_timed
+from lra.report.mechanisms.versions import other_versions
+from lra.report.quality.standing import Standing
+from lra.report.quality.tables import QualityTable
+from lra.report.quality.unlike import Unlike
+from lra.report.rows import EXACT, NO_MIXING
+from lra.report.select import Selection
+from lra.report.table import Cell, Row, Table
+from lra.report.words import NO_VALUE, NOT_RUN, STATUS, apart, count, listing
+
+_FIGURES = 10
+"""With more accuracies than this the answer names the best mechanisms instead of each."""
+_SETTINGS = 2
+"""With more settings of sizes than this the answer has the costs of two."""
+_OTHERS = {VerifyCell: "check", ShowCell: "picture", CeilingCell: "ceiling"}
+"""What is no measurement of a mechanism."""
+
+
+def answer(
+    selection: Selection,
+    quality: Sequence[QualityTable],
+    costs: Sequence[EfficiencyTables],
+    errors: Sequence[ErrorTables] = (),
+    standings: Sequence[Standing | None] = (),
+) -> tuple[str, ...]:
+    """Return the sentences to read first, at least one; `caveats` come after them.
+
+    `standings` are those of the accuracy tables, where they are known.
+    """
+    sentences: list[str] = []
+    for one, stands in zip_longest(quality, standings[: len(quality)]):
+        sentences += _quality(one, selection.unlike, name_scale=len(quality) > 1)
+        sentences += [stands.leading] if stands is not None and stands.leading else []
+    said = _costs([cost for cost in costs if not cost.reference_only], selection)
+    # Where accuracies have headings, the rest has, too.
+    headed = len(quality) > 1
+    sentences += ["Speed and memory:"] if headed and said else []
+    sentences += said
+    off = error_sentences(errors)
+    sentences += ["Errors of approximations:"] if headed and off else []
+    sentences += off
+    if not sentences:
+        told = any(
+            cell.value is not None
+            for one in errors
+            for table in one.tables.values()
+            for row in table.rows
+            for cell in row.cells
+        )
+        sentences = [
+            "Errors are in tables." if told else "The run has neither an accuracy nor a time yet."
+        ]
+    return tuple(sentences)
+
+
+def _costs(own: Sequence[EfficiencyTables], selection: Selection) -> list[str]:
+    """What calls cost in the setting with the most figures and, of the others, in the first that
+    decodes; how many more there are."""
+    if not own:
+        return []
+    first = max(own, key=lambda cost: len(cost.entries))
+    decoding = [cost for cost in own if cost is not first and "decode" in cost.latency]
+    told = own if len(own) <= _SETTINGS else [first, *decoding[:1]]
+    names = apart([cost.parts for cost in told])
+    sentences = [
+        sentence
+        for cost, name in zip(told, names, strict=True)
+        for sentence in cost_sentences(cost, name, selection.busy)
+    ]
+    if len(told) < len(own):
+        shared = [part for part in first.parts if all(part in cost.parts for cost in told)]
+        which = ", ".join(part for part in shared if any(part not in c.parts for c in own))
+        others = f"{count(len(own) - len(told), 'other setting')} of sizes in the tables below."
+        sentences.append(f"That is with {which}; {others}" if which else f"And {others}")
+    return sentences
+
+
+def caveats(selection: Selection, quality: Sequence[QualityTable]) -> tuple[str, ...]:
+    """Return what to know before the answer is quoted: settings and versions that differ, cells
+    that are not ok, and timings of a busy machine."""
+    return (
+        *_settings(selection, quality),
+        *other_versions(selection.entries),
+        *_not_ok(selection),
+        *_busy(selection),
+    )
+
+
+def _quality(quality: QualityTable, unlike: Sequence[Unlike], *, name_scale: bool) -> list[str]:
+    table, subjects = quality.table, asked(quality.table)
+    if len(subjects) * len(quality.columns) > _FIGURES:
+        sentences = [_best(quality, subjects)]
+    else:
+        sentences = [_per_task(quality, row) for row in subjects]
+    for one in unlike:
+        titles = [column.title for column in quality.columns if column.protocol in one.protocols]
+        sentences += [one.sentence(titles)] if titles else []
+    return [f"{table.title}:", *sentences] if name_scale else sentences
+
+
+def _anchors(table: Table, row: Row) -> list[tuple[str, list[Row]]]:
+    """Rows of exact attention and of no mixing, the run's own before a reference's."""
+    named = [(EXACT, EXACT), (NO_MIXING, "no mixing")]
+    found = []
+    for name, words in named:
+        rows = [
+            r
+            for r in table.rows
+            if r.mechanism == name and r.mechanism != row.mechanism and r.cells
+        ]
+        rows.sort(key=lambda r: r.origin != "run")
+        if rows:
+            found.append((words, rows))
+    return found
+
+
+def _per_task(quality: QualityTable, row: Row) -> str:
+    """`performer: 78.3 % on text (sdpa 99.9 %, no mixing 50.1 %), OOM on image (...)`."""
+    anchors = _anchors(quality.table, row)
+    parts = []
+    titles = [column.title for column in quality.columns]
+    for place, title in enumerate(titles):
+        beside = _beside(anchors, place)
+        parts.append(f"{_share(row.cells[place])} on {title}{beside}")
+    return f"{row.label}: {'; '.join(parts)}."
+
+
+def _beside(anchors: Sequence[tuple[str, list[Row]]], place: int) -> str:
+    """What the anchors have in a column, each from the first of its rows that has anything."""
+    parts = []
+    for words, rows in anchors:
+        cells = [row.cells[place] for row in rows]
+        told = [_share(cell) for cell in cells if cell.text not in (NOT_RUN, NO_VALUE)]
+        parts += [f"{words} {text}" for text in told[:1]]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _share(cell: Cell) -> str:
+    return cell.text if cell.value is None else f"{cell.text} %"
+
+
+def _best(quality: QualityTable, subjects: Sequence[Row]) -> str:
+    """The highest means of many mechanisms, with the anchors."""
+    number = len({column.task for column in quality.columns})
+    start = f"{count(len(subjects), 'mechanism')} on {count(number, 'task')}"
+    if not quality.mean_of and len(quality.columns) > 1:
+        return f"{start}; the table has their accuracies."
+    over = f"mean accuracy over {listing(quality.mean_of)}" if quality.mean_of else "accuracy"
+    ranked = sorted(
+        ((row.cells[-1].value, row) for row in subjects if row.cells[-1].value is not None),
+        key=lambda pair: (-(pair[0] or 0.0), pair[1].label),
+    )
+    if not ranked:
+        return f"{start}; none of them has a {over}."
+    best = [f"{row.label} {_share(row.cells[-1])}" for _, row in ranked[:MOST]]
+    beside = _beside(_anchors(quality.table, ranked[0][1]), -1)
+    told = f"{start}. Highest {over}: {listing(best)}{beside}."
+    return f"{told}{_unranked(quality, [row for row in subjects if row.cells[-1].value is None])}"
+
+
+def _unranked(quality: QualityTable, rows: Sequence[Row]) -> str:
+    """Which mechanisms are not compared, and what they lack; of many only how many they are."""
+    if len(rows) > MOST:
+        return f" {len(rows)} of them lack some of these and are not compared."
+    needed = quality.averaged or quality.columns
+    parts = []
+    for row in rows:
+        places = zip(quality.columns, row.cells, strict=False)
+        lacking = [c.title for c, cell in places if c in needed and cell.value is None]
+        parts.append(f"{row.label} (no figure on {listing(lacking)})")
+    return f" Not compared: {listing(parts)}." if parts else ""
+
+
+def _settings(selection: Selection, quality: Sequence[QualityTable]) -> list[str]:
+    """Which of the asked mechanisms were trained with other settings than they were timed with."""
+    own = {row.variant for one in quality for row in asked(one.table)}
+    found = trained_and_timed(selection.entries)
+    return in_words(found, {key for key in found if key[1] in own}, briefly=True)
+
+
+def _not_ok(selection: Selection) -> list[str]:
+    """How many of the run's cells did not end well, by ending; other kinds by themselves."""
+    own = [kept.record for kept in selection.kept if kept.origin == "run"]
+    kinds = [("cell", own)]
+    for kind, words in _OTHERS.items():
+        kinds.append((words, [r for r in selection.others if isinstance(r.cell, kind)]))
+    sentences = []
+    for words, records in kinds:
+        bad = Counter(record.status for record in records if record.status != "ok")
+        if bad:
+            endings = [f"{number} {STATUS[status]}" for status, number in sorted(bad.items())]
+            verb = "is" if bad.total() == 1 else "are"
+            sentences.append(
+                f"{bad.total()} of {count(len(records), words)} {verb} not ok: {listing(endings)}."
+            )
+    return sentences
+
+
+def _busy(selection: Selection) -> list[str]:
+    """How many of the run's timings were taken on a busy machine."""
+    own = [kept.record for kept in selection.kept if kept.origin == "run"]
+    timed = [r for r in own if isinstance(r.cell, EfficiencyCell) and r.status == "ok"]
+    found = sum(("run", record.id) in selection.busy for record in timed)
+    if not found:
+        return []
+    return [
+        f"The machine was busy during {found} of {count(len(timed), 'timing')} "
+        "(marked ! in the tables): do not trust them; the same command with --rerun disturbed "
+        "measures them again."
+    ]
+
+
+def summary(
+    quality: Sequence[QualityTable],
+    costs: Sequence[EfficiencyTables],
+    errors: Sequence[ErrorTables] = (),
+) -> Table | None:
+    """Return the table to print in a terminal: the run beside exact attention and baselines."""
+    if not quality:
+        own = [cost for cost in costs if not cost.reference_only]
+        tables = [table for cost in own for table in reversed(cost.latency.values())]
+        tables += [one.tables[told_scale(one)] for one in errors]
+        return next(iter(tables), None)
+    table = quality[0].table
+    rows = [
+        row
+        for row in table.rows
+        if row.origin == "run" or row.mechanism in (EXACT, NO_MIXING) or not row.mechanism
+    ]
+    return msgspec.structs.replace(table, rows=tuple(rows))

@@ -1,0 +1,1 @@
+"""What changed between two stores, or differs between two mechanisms of one."""

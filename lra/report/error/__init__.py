@@ -1,0 +1,1 @@
+"""How far approximations are from softmax attention."""

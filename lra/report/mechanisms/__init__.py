@@ -1,0 +1,1 @@
+"""What mechanisms are: their settings and versions, what they claim, what they attend to."""

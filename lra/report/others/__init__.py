@@ -1,0 +1,1 @@
+"""What other people published or wrote, beside what was measured here."""

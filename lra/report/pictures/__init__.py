@@ -1,0 +1,1 @@
+"""Plots as SVG, which share looks, lines and the places of names."""

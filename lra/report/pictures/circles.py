@@ -1,0 +1,104 @@
+"""Circles of mechanisms on a panel: area for memory, and each name where it covers nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lra.report.pictures.labels import Box, beside_circles
+from lra.report.pictures.style import INK, MUTED, Looks
+from lra.report.tradeoff.points import Circle
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LETTER, _LINE = 5.6, 12.0
+"""Points that a letter of a name is wide, and a line high."""
+
+
+def paint_circles(
+    axes: Axes,
+    circles: Sequence[Circle],
+    points: Sequence[tuple[float, float]],
+    areas: Sequence[float],
+    looks: Looks,
+) -> None:
+    """Draw each circle at its point, `areas` in square points; a reference is faint, and what was
+    timed on another machine class or build is dashed."""
+    for circle, (x, y), area in zip(circles, points, areas, strict=True):
+        colour = looks[circle.row.mechanism, circle.row.variant].colour
+        axes.scatter(
+            [x],
+            [y],
+            s=area,
+            facecolor=(colour, 0.3 if circle.row.origin == "run" else 0.08),
+            edgecolor=colour,
+            linewidth=1.6,
+            linestyle=(0, (2, 1.5)) if circle.elsewhere else "-",
+            zorder=3,
+        )
+
+
+def name_circles(
+    axes: Axes,
+    circles: Sequence[Circle],
+    points: Sequence[tuple[float, float]],
+    areas: Sequence[float],
+    texts: Sequence[str],
+    size: tuple[float, float],
+    looks: Looks,
+) -> None:
+    """Write each text beside its circle where it covers least; an empty one stays away.
+
+    `size` has width and height of the panel in points; its limits and scales are set.
+    """
+    wide, high = size
+    fraction = axes.transAxes.inverted()
+    centres = [
+        (float(u) * wide, float(v) * high)
+        for u, v in (fraction.transform(axes.transData.transform(point)) for point in points)
+    ]
+    radii = [(area / math.pi) ** 0.5 for area in areas]
+    sizes = [(_LETTER * len(text), _LINE if text else 0.0) for text in texts]
+    placed = beside_circles(centres, radii, sizes, Box(0.0, 0.0, wide, high))
+    for point, text, label, circle, radius in zip(
+        points, texts, placed, circles, radii, strict=True
+    ):
+        if not text:
+            continue
+        axes.annotate(
+            text,
+            point,
+            xytext=(label.dx, label.dy),
+            textcoords="offset points",
+            ha=label.align,
+            va="center",
+            fontsize=8.5,
+            color=INK if circle.row.origin == "run" else MUTED,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": looks[circle.row.mechanism, circle.row.variant].colour,
+                "linewidth": 0.8,
+                "shrinkB": radius,
+            },
+        )
+
+
+def plain_ticks(axis: Any, *, logarithmic: bool) -> None:
+    """Write ticks as plain numbers, at 1, 2 and 5 of each power of ten where logarithmic."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if logarithmic:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def widened(low: float, high: float, *, logarithmic: bool) -> tuple[float, float]:
+    """Return limits with room for circles and names."""
+    if logarithmic:
+        room = (high / low) ** 0.22
+        return low / room, high * room
+    room = 0.22 * (high - low) or 0.1 * high or 1.0
+    return low - room, high + room

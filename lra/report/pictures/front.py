@@ -1,0 +1,135 @@
+"""The front of accuracy against time, a panel for each of a few lengths."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lra.report.pictures.circles import name_circles, paint_circles, plain_ticks, widened
+from lra.report.pictures.style import MUTED, Looks, draw
+from lra.report.quality.tables import QualityTable
+from lra.report.rows import EXACT, NO_MIXING
+from lra.report.table import Figure, cut_note, short_names
+from lra.report.tradeoff.front import Front
+from lra.report.tradeoff.points import Circle
+from lra.report.words import TIMES, figures, listing, quantity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST = 4
+"""So many lengths are drawn; the table has all."""
+_WIDTH, _ROW = 9.6, 3.9
+"""Inches of the figure, and of one row of panels."""
+_LARGEST = 500.0
+"""Area of the largest circle, in square points."""
+_NAMED = 3
+"""So many mechanisms of one ending are named below a panel, else counted."""
+
+_LETTERS = 22
+"""The longest name that leaves room for two panels."""
+
+
+def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) -> Figure | None:
+    """Return the front at up to four lengths, the shortest and the longest among them; None where
+    nothing is placed at any."""
+    drawn = _spread(found)
+    if not drawn:
+        return None
+    across = min(2, len(drawn))
+    down = -(-len(drawn) // across)
+
+    def paint(figure: Any) -> None:
+        grid = figure.subplots(down, across, squeeze=False, sharey=True)
+        places = [axes for line in grid for axes in line]
+        for axes, front in zip(places, drawn, strict=False):
+            _paint(axes, front, (_WIDTH / across, _ROW), looks)
+        for axes in places[len(drawn) :]:
+            axes.set_visible(False)
+        for line in grid:
+            line[0].set_ylabel("test accuracy, %")
+
+    over = f"mean accuracy over {listing(quality.mean_of)}" if quality.mean_of else "accuracy"
+    told = "; ".join(
+        f"at length {front.placed.length} "
+        + listing([f"{c.row.title} ({_reach(front, c)})" for c in front.members])
+        for front in drawn
+    )
+    fewer = f" Drawn are {len(drawn)} of {len(found)} lengths." if len(drawn) < len(found) else ""
+    named = [circle.row for circle in drawn[0].placed.circles]
+    return Figure(
+        id=quality.table.id.replace("quality", "front"),
+        title=f"The front at scale {quality.columns[0].cell.scale}, by length",
+        alt=f"Panels of {over} against the time of a training step, one for each length, with a "
+        f"line through the mechanisms that none beats in both. On it, the fastest first: {told}.",
+        caption=f"{over[0].upper()}{over[1:]}; left is faster, up is better, small is lean (area "
+        "is peak memory). The line joins what no other beats in both; what lies below it is named "
+        f"in the table.{fewer}{cut_note(named, _LETTERS)}",
+        svg=draw(paint, _WIDTH, _ROW * down),
+    )
+
+
+def _spread(found: Sequence[Front]) -> list[Front]:
+    """A few of many, the first and the last among them, evenly by place."""
+    if len(found) <= _MOST:
+        return list(found)
+    return [found[round(n * (len(found) - 1) / (_MOST - 1))] for n in range(_MOST)]
+
+
+def _reach(front: Front, circle: Circle) -> str:
+    reach = front.reach(circle)
+    if front.placed.exact_seconds is None:
+        return quantity(reach, "s")
+    return f"{figures(reach)} {TIMES} {EXACT}"
+
+
+def _paint(axes: Axes, front: Front, size: tuple[float, float], looks: Looks) -> None:
+    circles, members = front.placed.circles, front.members
+    times = [front.reach(circle) for circle in circles]
+    points = [(time, 100 * c.accuracy) for time, c in zip(times, circles, strict=True)]
+    biggest = max(circle.memory for circle in circles)
+    areas = [_LARGEST * circle.memory / biggest for circle in circles]
+    logarithmic = max(times) > 6 * min(times)
+    if logarithmic:
+        axes.set_xscale("log")
+    left, right = widened(min(times), max(times), logarithmic=logarithmic)
+    axes.set_xlim(left, right)
+    heights = [height for _, height in points]
+    axes.set_ylim(*widened(min(heights), max(heights), logarithmic=False))
+    plain_ticks(axes.xaxis, logarithmic=logarithmic)
+    axes.set_title(f"length {front.placed.length}")
+    unit = "s" if front.placed.exact_seconds is None else f"{TIMES} {EXACT}"
+    axes.set_xlabel(f"time of a training step, {unit}{_missing(front)}")
+    # What is slower than a member has its accuracy at best, up to the next member.
+    corners = [(front.reach(c), 100 * c.accuracy) for c in members]
+    axes.step(
+        [x for x, _ in corners] + [right],
+        [y for _, y in corners] + [corners[-1][1]],
+        where="post",
+        color=MUTED,
+        linewidth=1.0,
+        zorder=2,
+    )
+    named = {id(circle) for circle in members}
+    texts = [
+        name if id(circle) in named or circle.row.mechanism in (EXACT, NO_MIXING) else ""
+        for circle, name in zip(
+            circles, short_names([c.row for c in circles], _LETTERS), strict=True
+        )
+    ]
+    paint_circles(axes, circles, points, areas, looks)
+    room = ((size[0] - 0.8) * 72, (size[1] - 1.2) * 72)
+    name_circles(axes, circles, points, areas, texts, room, looks)
+
+
+def _missing(front: Front) -> str:
+    """What has no place at this length, in words, a line for each ending."""
+    by_word = defaultdict(list)
+    for one in front.placed.missing:
+        by_word[one.why].append(one.row.title)
+    lines = [
+        f"{why}: {listing(names) if len(names) <= _NAMED else len(names)}"
+        for why, names in sorted(by_word.items())
+    ]
+    return "".join(f"\n{line}" for line in lines)

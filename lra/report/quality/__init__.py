@@ -1,0 +1,1 @@
+"""How accurate mechanisms are, what stands beside that, and how sure differences are."""

@@ -1,0 +1,82 @@
+"""Simple baselines beside every accuracy: no mixing, bag of tokens, majority, rules of thumb."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import mean
+
+import msgspec
+
+from lra.report.entries import Entry
+from lra.report.quality.columns import Column
+from lra.report.rows import NO_MIXING
+from lra.report.table import Cell, Row
+from lra.report.words import NO_VALUE, NOT_RUN, percent
+
+GROUP = "Baselines"
+_SIMPLE = {"bag_of_tokens": "bag of tokens", "majority": "majority"}
+_RULE = "rule of thumb"
+
+
+def no_mixing_rows(
+    rows: Sequence[Row], columns: Sequence[Column], averaged: Sequence[Column]
+) -> list[Row]:
+    """Return the rows of `identity` as baselines, or one that says it was not run."""
+    if not rows:
+        missing = [Cell(NOT_RUN)] * len(columns) + [Cell(NO_VALUE)] * bool(averaged)
+        return [Row(f"no mixing ({NO_MIXING})", tuple(missing), group=GROUP, mechanism=NO_MIXING)]
+    return [
+        msgspec.structs.replace(row, label=f"no mixing ({row.label})", group=GROUP) for row in rows
+    ]
+
+
+def simple_rows(
+    simple: Sequence[Entry], columns: Sequence[Column], averaged: Sequence[Column]
+) -> list[Row]:
+    """Return majority, bag of tokens and, where a task has any, its best rule of thumb.
+
+    A reference stands in where the run has no baseline of that data.
+    """
+    rows = []
+    for metric in (*_SIMPLE, _RULE):
+        found = [_cell(metric, _fitting(simple, column)) for column in columns]
+        cells = [cell for cell, _ in found]
+        if metric == _RULE and all(cell.value is None for cell in cells):
+            continue
+        if averaged:
+            own = [cell for cell, c in zip(cells, columns, strict=True) if c in averaged]
+            cells.append(_mean(own))
+        marks = {origin for _, origin in found if origin}
+        note = "reference" if marks == {"reference"} else ""
+        rows.append(Row(_SIMPLE.get(metric, _RULE), tuple(cells), note, GROUP))
+    return rows
+
+
+def _fitting(simple: Sequence[Entry], column: Column) -> list[Entry]:
+    fitting = [e for e in simple if (e.protocol, e.scale) == (column.data, column.cell.scale)]
+    return [entry for entry in fitting if entry.origin == "run"] or fitting
+
+
+def _cell(metric: str, own: Sequence[Entry]) -> tuple[Cell, str]:
+    """The cell and where it comes from."""
+    if metric == _RULE:
+        rules = [(e.value, e.label, e) for e in own if e.metric not in _SIMPLE]
+        known = [(value, label, e) for value, label, e in rules if value is not None]
+        if not known:
+            return Cell("none" if own else NOT_RUN), ""
+        value, label, entry = max(known, key=lambda rule: rule[:2])
+        return Cell(percent(value), label, value), entry.origin
+    entries = [e for e in own if e.metric == metric]
+    if not entries:
+        return Cell(NOT_RUN), ""
+    entry = entries[0]
+    if entry.value is None:
+        return Cell(entry.word, entry.reason if entry.word == "not measured" else ""), entry.origin
+    return Cell(percent(entry.value), value=entry.value), entry.origin
+
+
+def _mean(cells: Sequence[Cell]) -> Cell:
+    values = [cell.value for cell in cells if cell.value is not None]
+    if len(values) < len(cells):
+        return Cell(NO_VALUE, f"{len(values)} of {len(cells)}")
+    return Cell(percent(mean(values)), value=mean(values))

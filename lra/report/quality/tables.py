@@ -1,0 +1,186 @@
+"""Accuracy tables: mechanisms and simple baselines by task."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from statistics import mean, stdev
+
+import msgspec
+
+from lra.core.cells import QualityCell
+from lra.report.entries import Entry
+from lra.report.mechanisms.settings import Differences, in_words, trained_and_timed
+from lra.report.quality.baselines import no_mixing_rows, simple_rows
+from lra.report.quality.columns import Column, columns_of, mean_columns
+from lra.report.rows import NO_MIXING, RowKey, Rows, reference_notes, row, shown
+from lra.report.select import Selection
+from lra.report.table import Cell, Row, Table, sorted_groups
+from lra.report.words import NO_VALUE, NOT_RUN, count, listing, percent, visible
+from lra.verdict.accuracy import interval
+
+
+class QualityTable(msgspec.Struct, frozen=True):
+    """An accuracy table and the protocols that its columns stand for."""
+
+    table: Table
+    columns: tuple[Column, ...]
+    averaged: tuple[Column, ...]
+    """Those that the last column averages; empty if there is no such column."""
+
+    @property
+    def mean_of(self) -> tuple[str, ...]:
+        """Their tasks."""
+        return tuple(column.task for column in self.averaged)
+
+
+_SOURCES = {"generated": "Generated data", "file": "Data from files", "hub": "Data from a hub"}
+_REAL = {"file": ", data from files", "hub": ", data from a hub"}
+"""What a title adds where the data is not generated."""
+
+
+def quality_tables(selection: Selection) -> list[QualityTable]:
+    """Return one table per scale, rules, track, data source and precision."""
+    cells = {
+        kept.record.id: (kept.cell, kept.record.rows)
+        for kept in selection.kept
+        if isinstance(kept.cell, QualityCell)
+    }
+    accuracies = [e for e in selection.entries if e.metric == "test_accuracy"]
+    simple = [e for e in selection.entries if e.kind == "baseline"]
+    groups = sorted_groups(accuracies, lambda e: (e.scale, e.rules, e.track, e.source, e.dtype))
+    return [
+        _table(
+            f"quality-{number}",
+            group,
+            simple,
+            columns_of(cells[e.record] for e in group),
+            trained_and_timed(selection.entries),
+        )
+        for number, (_, group) in enumerate(groups, start=1)
+    ]
+
+
+def _table(
+    id: str,
+    group: list[Entry],
+    simple: list[Entry],
+    columns: list[Column],
+    differences: Differences,
+) -> QualityTable:
+    measured = {(e.protocol, e.origin, e.label) for e in group if e.value is not None}
+    averaged = mean_columns(columns, Counter(protocol for protocol, _, _ in measured))
+    several = max(Counter((e.origin, e.label, e.protocol) for e in group).values()) > 1
+    rows = shown(group)
+    best = {column.protocol: _winner(rows, column) for column in columns}
+    mechanisms: list[Row] = []
+    floor: list[Row] = []
+    for key, own in rows.items():
+        cells = [
+            _accuracy(_of(own, column), several, strong=best[column.protocol] == key)
+            for column in columns
+        ]
+        made = row(own, [*cells, *([_mean(own, averaged)] if averaged else [])])
+        (floor if made.mechanism == NO_MIXING else mechanisms).append(made)
+    first, trained = group[0], {(entry.scale, entry.label) for entry in group}
+    table = Table(
+        id=id,
+        title=f"Test accuracy at scale {first.scale}{_REAL.get(first.source, '')}",
+        caption=f"Percent of test rows. {_SOURCES[first.source]}, {first.rules} rules, "
+        f"{first.track} track, trained in {first.dtype}.",
+        corner="mechanism",
+        columns=(
+            *(visible(column.title) for column in columns),
+            *([f"mean of {len(averaged)}"] if averaged else []),
+        ),
+        rows=(
+            *mechanisms,
+            *no_mixing_rows(floor, columns, averaged),
+            *simple_rows(simple, columns, averaged),
+        ),
+        notes=(
+            *_notes(columns, averaged, several, bold=any(best.values())),
+            *reference_notes(rows),
+            *in_words(differences, trained),
+        ),
+    )
+    return QualityTable(table, tuple(columns), tuple(averaged))
+
+
+def _of(own: Iterable[Entry], column: Column) -> list[Entry]:
+    return [entry for entry in own if entry.protocol == column.protocol]
+
+
+def _values(found: Iterable[Entry]) -> list[float]:
+    return [entry.value for entry in found if entry.value is not None]
+
+
+def _accuracy(found: Sequence[Entry], several: bool, strong: bool) -> Cell:
+    """Mean over the seeds that ended well, the others counted beside it in words."""
+    values = _values(found)
+    words = Counter(entry.word for entry in found if entry.word)
+    if not found:
+        return Cell(NOT_RUN)
+    if not values:
+        reasons = {entry.reason for entry in found if entry.word == "not measured"}
+        seeds = [count(len(found), "seed")] if several else []
+        return Cell(listing(sorted(words)), ", ".join([*sorted(reasons), *seeds]))
+    spread = stdev(values) if len(values) > 1 else None
+    notes = [f"± {percent(spread)}"] if spread is not None else []
+    notes += [f"n {len(values)}"] if several else []
+    notes += [f"{number} {word}" for word, number in sorted(words.items())]
+    text = percent(mean(values), spread)
+    return Cell(text, ", ".join(notes), mean(values), spread, strong=strong)
+
+
+def _mean(own: Sequence[Entry], columns: Sequence[Column]) -> Cell:
+    """Mean of a row's tasks, only if it has them all; spread over seeds that all tasks share."""
+    by_task = [_of(own, column) for column in columns]
+    means = [mean(_values(found)) for found in by_task if _values(found)]
+    if len(means) < len(columns):
+        return Cell(NO_VALUE, f"{len(means)} of {len(columns)}")
+    seeds = [{e.seed: e.value for e in found if e.value is not None} for found in by_task]
+    if len(seeds[0]) > 1 and all(one.keys() == seeds[0].keys() for one in seeds):
+        spread = stdev(mean(one[seed] for one in seeds) for seed in seeds[0])
+        return Cell(percent(mean(means), spread), f"± {percent(spread)}", mean(means), spread)
+    return Cell(percent(mean(means)), value=mean(means))
+
+
+def _winner(rows: Rows, column: Column) -> RowKey | None:
+    """The best mechanism, if its 95 % interval over seeds lies above the next one's."""
+    bounds = []
+    for key, own in rows.items():
+        values = _values(_of(own, column))
+        if not values or own[0].mechanism == NO_MIXING:
+            continue
+        found = interval(values, 1 / column.rows.test)
+        if found is None:
+            return None
+        bounds.append((mean(values), *found, key))
+    bounds.sort(reverse=True)
+    if len(bounds) < 2:
+        return None
+    (_, low, _, key), (_, _, high, _) = bounds[:2]
+    return key if low > high else None
+
+
+def _notes(
+    columns: Sequence[Column], averaged: Sequence[Column], several: bool, bold: bool
+) -> list[str]:
+    notes = []
+    if averaged:
+        tasks = ", ".join(column.title for column in averaged)
+        notes.append(f"Mean of {len(averaged)}: {tasks}; only for rows that have them all.")
+    if several:
+        notes.append("± is one standard deviation over n seeds.")
+    else:
+        notes.append("One seed: differences of a few points may be chance.")
+    rows = min(column.rows.test for column in columns)
+    error = percent(math.sqrt(0.25 / rows))
+    notes.append(
+        f"With {rows:,} test rows, sampling alone has a standard error of up to {error} points."
+    )
+    if bold:
+        notes.append("Bold: best, with a 95 % interval over seeds that lies above the next.")
+    return notes

@@ -1,0 +1,1 @@
+"""Accuracy against cost: what both tables say of one mechanism."""

@@ -1,0 +1,131 @@
+"""Timings on a busy machine are told by their controls, marked, and measured again on demand."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lra.core.records import Metric, Record
+from lra.report.answer.sentences import caveats
+from lra.report.costs.disturbed import SIGNS, disturbed
+from lra.report.costs.tables import efficiency_tables
+from lra.report.select import join
+from report.sample import THERE, efficiency, quality
+
+
+def slowed(record: Record, before: float, after: float) -> Record:
+    controls = {
+        "control_before": Metric(value=before, unit="s"),
+        "control_after": Metric(value=after, unit="s"),
+    }
+    return msgspec.structs.replace(record, metrics={**record.metrics, **controls})
+
+
+QUIET = [efficiency(name, n) for name in ("linear", "sdpa") for n in (512, 1024, 2048)]
+BUSY = slowed(efficiency("performer", 512, seconds=0.002), 13e-3, 16e-3)
+ENDED_BUSY = slowed(efficiency("performer", 1024), 1e-3, 1.6e-3)
+ELSEWHERE = slowed(efficiency("performer", 2048, machine=THERE), 13e-3, 13e-3)
+
+
+def test_a_control_far_above_its_machine_s_usual_one_tells() -> None:
+    records = [*QUIET, BUSY, ENDED_BUSY, ELSEWHERE, quality("sdpa", "text")]
+    assert disturbed(records) == {BUSY.id, ENDED_BUSY.id}
+    assert disturbed([*QUIET, slowed(BUSY, 1.4e-3, 1.4e-3)]) == set()
+    assert disturbed([]) == set()
+
+
+def test_where_all_was_busy_a_control_that_changed_meanwhile_tells() -> None:
+    busy = [slowed(record, 16e-3, 15e-3) for record in QUIET]
+    changed = slowed(BUSY, 4e-3, 16e-3)
+    assert disturbed([*busy, changed]) == {changed.id}
+
+
+def test_where_all_was_busy_the_fastest_samples_tell_what_is_usual() -> None:
+    def patchy(record: Record) -> Record:
+        control = Metric(value=16e-3, unit="s", samples=(16e-3, 1.1e-3), minimum=1.1e-3)
+        metrics = {**record.metrics, "control_before": control, "control_after": control}
+        return msgspec.structs.replace(record, metrics=metrics)
+
+    assert disturbed(map(patchy, QUIET)) == {record.id for record in QUIET}
+
+
+def test_half_of_the_cells_disturbed_leaves_the_usual_control_where_it_is() -> None:
+    many = [slowed(record, 10e-3, 10e-3) for record in QUIET[:3]]
+    assert disturbed([*many, *QUIET[3:]]) == {record.id for record in many}
+
+
+def test_a_disturbed_time_is_marked_and_never_bold_and_its_memory_counts() -> None:
+    selection = join([*QUIET, BUSY], [])
+    tables = efficiency_tables(selection)[0]
+    row = tables.latency["forward"].row("performer", "run")
+    assert row is not None
+    assert row.cells[0].text.startswith("!") and row.cells[0].note.startswith("!")
+    assert not any(r.cells[0].strong for r in tables.latency["forward"].rows)
+    assert any(note.startswith("!: ") for note in tables.latency["forward"].notes)
+    room = tables.memory["forward"].row("performer", "run")
+    assert room is not None and not room.cells[0].text.startswith("!")
+    assert any("busy during 1 of 7 timings" in text for text in caveats(selection, []))
+
+
+def test_a_timing_that_heat_held_down_is_marked_and_the_signs_say_so() -> None:
+    def with_words(record: Record, *words: str) -> Record:
+        return msgspec.structs.replace(record, method={"throttled_by": list(words)})
+
+    hot = with_words(QUIET[0], "temperature")
+    cool = with_words(QUIET[1])
+    trained = with_words(quality("sdpa", "text"), "temperature")
+    assert disturbed([hot, cool, trained, *QUIET[2:]]) == {hot.id}
+    assert disturbed([with_words(BUSY), *QUIET]) == {BUSY.id}
+    assert "1.5" in SIGNS and "heat" in SIGNS
+    # At full load a board works at its power cap.
+    assert disturbed([with_words(QUIET[0], "power cap"), *QUIET[1:]]) == set()
+    both = with_words(QUIET[0], "power cap", "hardware slowdown")
+    assert disturbed([both, *QUIET[1:]]) == {both.id}
+
+
+def test_a_busy_process_that_failed_marks_no_figure_of_the_others() -> None:
+    failed = efficiency("performer", 512, replicate=1)
+    failed = msgspec.structs.replace(slowed(failed, 13e-3, 16e-3), status="timeout")
+    selection = join([*QUIET, efficiency("performer", 512), failed], [])
+    assert ("run", failed.id) in selection.busy
+    row = efficiency_tables(selection)[0].latency["forward"].row("performer", "run")
+    assert row is not None and row.cells[0].text == "10.0"
+    assert row.cells[0].note.endswith("1 of 2; timeout")
+
+
+def test_only_timings_that_have_a_time_are_counted() -> None:
+    ended = slowed(BUSY, 13e-3, 13e-3)
+    cut = msgspec.structs.replace(slowed(ENDED_BUSY, 13e-3, 13e-3), status="timeout")
+    skipped = efficiency("performer", 2048, status="skipped")
+    selection = join([*QUIET, ended, cut, skipped], [])
+    assert ("run", cut.id) in selection.busy
+    (sentence,) = (s for s in caveats(selection, []) if "busy" in s)
+    assert "during 1 of 7 timings" in sentence
+
+
+def test_a_quiet_reference_twin_hides_nothing() -> None:
+    """A cell measured again has the id of the committed one."""
+    quiet = msgspec.structs.replace(BUSY, started_at="2020-01-01T00:00:00+00:00", metrics={
+        **BUSY.metrics, **{name: Metric(value=1e-3, unit="s") for name in
+                           ("control_before", "control_after")}})  # fmt: skip
+    selection = join([*QUIET, BUSY], [*QUIET, quiet])
+    assert selection.busy == {("run", BUSY.id)}
+    (sentence,) = (s for s in caveats(selection, []) if "busy" in s)
+    assert "during 1 of 7 timings" in sentence
+
+
+def test_usual_is_judged_in_the_store_alone() -> None:
+    """A machine of the reference's class that is slower throughout is not a busy one; and what is
+    reported is what `--rerun disturbed` finds."""
+    slow = [slowed(record, 2.2e-3, 2.2e-3) for record in QUIET]
+    assert join(slow, QUIET).busy == frozenset()
+    part = [*QUIET, BUSY]
+    assert join([BUSY], QUIET, store=part).busy == {("run", id) for id in disturbed(part)}
+
+
+def test_a_disturbed_anchor_marks_every_ratio_to_it() -> None:
+    busy = slowed(efficiency("sdpa", 512), 13e-3, 13e-3)
+    tables = efficiency_tables(join([*(r for r in QUIET if r.id != busy.id), busy], []))[0]
+    row = tables.latency["forward"].row("linear", "run")
+    assert row is not None
+    assert row.cells[0].note.startswith("!") and not row.cells[0].text.startswith("!")
+    assert not row.cells[1].note.startswith("!")

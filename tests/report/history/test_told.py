@@ -1,0 +1,319 @@
+"""Nights in a folder, one store each: steps, what caused them, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from lra.core.errors import UsageError
+from lra.core.protocol import Machine
+from lra.core.records import Record, encode
+from lra.report.history.chronicle import History
+from lra.report.history.told import read, section, sentences
+from lra.report.table import markdown
+from report.sample import efficiency, mechanism, quality, with_metrics
+
+FIRST = date(2026, 10, 1)
+OTHER = Machine(processor="Other CPU 2", cores=2)
+Cells = Callable[[int], Iterable[Record]]
+"""Records of a night by its number."""
+
+
+def day(night: int) -> str:
+    return (FIRST + timedelta(days=night)).isoformat()
+
+
+def wobble(night: int) -> float:
+    """What a night is off by, about 1 %, the same every time."""
+    return 1 + 0.01 * ((night * 7) % 5 - 2) / 2
+
+
+def night_of(
+    night: int, name: str = "linear", times: float = 1.0, source: str = "a", **more: Any
+) -> Record:
+    """A timed cell of a night; the commit has the night's number."""
+    seconds = 0.01 * times * wobble(night)
+    own = efficiency(mechanism(name, source), 2048, "train", seconds, **more)
+    return dated(own, night)
+
+
+def dated(record: Record, night: int) -> Record:
+    commit = msgspec.structs.replace(record.provenance, git_commit=f"{night:07d}ffff")
+    return msgspec.structs.replace(record, started_at=f"{day(night)}T02:00:00Z", provenance=commit)
+
+
+def write(folder: Path, records: Iterable[Record]) -> None:
+    folder.mkdir(parents=True)
+    for record in records:
+        (folder / f"{record.id}.json").write_bytes(encode(record))
+
+
+def history(folder: Path, cells: Cells, nights: Iterable[int] = range(20)) -> History:
+    for night in nights:
+        # Names that sort otherwise than the dates do.
+        write(folder / f"{97 * (night + 1) % 101:03d}", cells(night))
+    return read(folder)
+
+
+def slower_from(night: int, times: float = 1.2, **more: Any) -> Cells:
+    def cells(n: int) -> list[Record]:
+        return [night_of(n, times=times if n >= night else 1.0, **more)]
+
+    return cells
+
+
+def test_a_step_is_told_with_its_night_and_commit(tmp_path: Path) -> None:
+    def cells(n: int) -> list[Record]:
+        return [night_of(n, times=1.2 if n >= 15 else 1.0, source="b" if n >= 15 else "a")]
+
+    found = history(tmp_path, cells)
+    assert found.nights == tuple(day(n) for n in range(20))
+    (told,) = found.worse
+    assert told.step is not None and told.step.at == 15 and not found.better
+    assert told.step.ratio == pytest.approx(1.2, abs=0.02)
+    first = sentences(found)[0]
+    assert first.startswith(
+        "1 step: linear train 2048 heads 4 x 64 is 20 % slower since 2026-10-16"
+    )
+    assert "(commit 0000015)" in first
+    (table,) = section(found).tables
+    text = markdown(table)
+    assert "0000014..0000015 (sources changed)" in text and "9.81" in text and "11.8" in text
+    assert text.count("worse") == 1
+
+
+def test_a_step_of_the_same_sources_says_so(tmp_path: Path) -> None:
+    found = history(tmp_path, slower_from(15))
+    assert len(found.worse) == 1
+    assert "(its sources did not change)" in sentences(found)[0]
+    assert "(same sources)" in markdown(section(found).tables[0])
+
+
+def test_faster_is_better_and_no_reason_to_fail(tmp_path: Path) -> None:
+    found = history(tmp_path, slower_from(15, 0.8))
+    assert not found.worse and len(found.better) == 1
+    assert "20 % faster since 2026-10-16" in sentences(found)[0]
+
+
+def test_old_steps_are_told_and_not_failed(tmp_path: Path) -> None:
+    found = history(tmp_path, slower_from(10), range(40))
+    assert not found.worse and len(found.told) == 1
+    assert sentences(found)[:2] == [
+        "No step first told within the last 7 nights (40 nights, 1 figure).",
+        "1 older step in the table.",
+    ]
+    assert "worse, older" in markdown(section(found).tables[0])
+
+
+def test_nothing_to_tell(tmp_path: Path) -> None:
+    found = history(tmp_path, slower_from(99))
+    assert not found.told and not found.untold and not section(found).tables
+    assert sentences(found) == [
+        "No step first told within the last 7 nights (20 nights, 1 figure)."
+    ]
+
+
+def test_a_few_nights_are_inconclusive(tmp_path: Path) -> None:
+    few = history(tmp_path / "few", slower_from(3), range(5))
+    assert not few.conclusive and not few.told
+    assert sentences(few)[0] == (
+        "No step can be told: it takes 6 nights of one series (5 nights, 1 figure)."
+    )
+    assert history(tmp_path / "six", slower_from(3), range(6)).conclusive
+
+    def moved(n: int) -> list[Record]:
+        return [night_of(n, **({"machine": OTHER} if n >= 10 else {}))]
+
+    assert history(tmp_path / "moving", moved, range(14)).conclusive, "the old series may go on"
+    assert not history(tmp_path / "moved", moved, [*range(3), *range(10, 14)]).conclusive
+
+
+def test_two_nights_at_the_end_are_not_yet_told(tmp_path: Path) -> None:
+    found = history(tmp_path, slower_from(18, 1.5))
+    assert not found.told and len(found.untold) == 1
+    assert "Not yet told: linear train 2048 heads 4 x 64, time off its level in 2 nights." in (
+        sentences(found)
+    )
+
+
+def test_times_are_over_their_control_and_the_middle_of_the_replicates(tmp_path: Path) -> None:
+    def cells(n: int) -> list[Record]:
+        # A machine twice as slow from one night on, and a replicate that is off every night.
+        slow = 2.0 if n >= 15 else 1.0
+        own = [night_of(n, times=slow * t, replicate=r) for r, t in enumerate((1, 1.02, 40))]
+        return [with_metrics(one, control_before=slow, control_after=slow) for one in own]
+
+    found = history(tmp_path, cells)
+    assert not found.told
+    (series,) = found.series
+    assert all(point and point.value == pytest.approx(0.0102, rel=0.02) for point in series.points)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"machine": OTHER}, "another machine"),
+        ({"torch": "2.14.0"}, "another version of torch"),
+        ({"measure": "e2"}, "measured by another version of the code"),
+    ],
+)
+def test_other_conditions_begin_another_series(
+    tmp_path: Path, changed: dict[str, Any], words: str
+) -> None:
+    def cells(n: int) -> list[Record]:
+        later = n >= 12
+        return [night_of(n, times=2.0 if later else 1.0, **(changed if later else {}))]
+
+    found = history(tmp_path, cells, range(24))
+    assert not found.told and [sum(p is not None for p in s.points) for s in found.series] == [
+        12,
+        12,
+    ]
+    assert f"1 figure with several series: {words}." in found.notes
+
+
+def test_machines_that_take_turns_are_two_series_with_steps_of_their_own(tmp_path: Path) -> None:
+    def cells(n: int) -> list[Record]:
+        odd = bool(n % 2)
+        times = (3.0 if odd else 1.0) * (1.3 if n >= 20 and odd else 1.0)
+        return [night_of(n, times=times, **({"machine": OTHER} if odd else {}))]
+
+    found = history(tmp_path, cells, range(28))
+    (told,) = found.worse
+    assert (
+        told.step is not None and told.step.at == 21 and told.series.last.era[0].startswith("Other")
+    )
+
+
+def test_memory_is_counted(tmp_path: Path) -> None:
+    def cells(n: int) -> list[Record]:
+        return [with_metrics(night_of(n), peak_tensor_bytes=1.03e6 if n >= 15 else 1e6)]
+
+    found = history(tmp_path, cells)
+    (told,) = found.worse
+    assert told.series.quantity.name == "memory"
+    assert (
+        "linear train 2048 heads 4 x 64: memory 3.0 % larger since 2026-10-16"
+        in (sentences(found)[0])
+    )
+
+
+@pytest.mark.parametrize(("seeds", "verdict"), [(3, "worse"), (1, "ambiguous")])
+def test_accuracies_are_judged_over_seeds_and_tasks_apart(
+    tmp_path: Path, seeds: int, verdict: str
+) -> None:
+    def cells(n: int) -> list[Record]:
+        drop = 0.06 if n >= 15 else 0.0
+        return [
+            dated(quality("linear", task, 0.7 + 0.01 * s - drop * (task == "text"), seed=s), n)
+            for task in ("text", "image")
+            for s in range(seeds)
+        ]
+
+    found = history(tmp_path, cells)
+    (told,) = found.told
+    assert told.verdict == verdict and told.series.last.cell == "text, scale mini"
+    assert bool(found.worse) == (verdict == "worse")
+    words = "6.0 points less accurate" if seeds == 3 else "not told from luck: linear text"
+    assert any(words in sentence for sentence in sentences(found))
+
+
+def test_a_cell_that_fails_is_told_by_how_it_ended(tmp_path: Path) -> None:
+    def cells(n: int, bad: int = 16) -> list[Record]:
+        status = {"status": "oom"} if n >= bad else {}
+        return [night_of(n, **status), night_of(n, "sdpa", status="timeout")]
+
+    found = history(tmp_path / "told", cells)
+    (told,) = found.worse
+    assert told.series.last.label == "linear", "what never had a figure has not become worse"
+    assert "linear train 2048 heads 4 x 64: OOM since 2026-10-17" in sentences(found)[0]
+    assert "OOM" in markdown(section(found).tables[0])
+    late = history(tmp_path / "untold", lambda n: cells(n, 18))
+    assert not late.worse
+    assert "Not yet told: linear train 2048 heads 4 x 64: OOM in 2 nights." in sentences(late)
+    old = history(tmp_path / "old", lambda n: cells(n, 5))
+    assert not old.worse
+    gone = history(tmp_path / "gone", lambda n: cells(n, 6)[n >= 10 :])
+    assert not gone.worse and not gone.untold, "it failed four nights and is measured no more"
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    for n in (*range(8), *range(10, 20)):
+        cells = [night_of(n)] + ([night_of(n, "sdpa")] if n != 12 else [])
+        write(tmp_path / day(n), cells)
+    (tmp_path / day(3) / "0123.json").write_text("{")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "spoiled").mkdir()
+    (tmp_path / "spoiled" / "0123.json").write_text("not json")
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / "README.md").write_text("notes")
+    notes = read(tmp_path).notes
+    assert "No night in empty: no record in it." in notes
+    assert any(
+        note.startswith("No night in spoiled: record 0123.json is left out") for note in notes
+    )
+    assert any(note.startswith(f"Of the night {day(3)} 1 record left out") for note in notes)
+    assert "No night of 2026-10-09 to 2026-10-10." in notes
+    assert "1 figure missing in 2026-10-13, as sdpa train 2048 heads 4 x 64 time." in notes, (
+        "and none is missing in a night that there was not"
+    )
+    assert len(notes) == 5
+    assert not any("hidden" in note or "README" in note for note in notes)
+
+
+def test_what_was_not_measured_of_late_is_missing_and_what_never_comes_back_has_ended(
+    tmp_path: Path,
+) -> None:
+    def cells(n: int) -> list[Record]:
+        late, gone = [night_of(n, "sdpa")] * (n < 18), [night_of(n, "full")] * (n < 5)
+        return [night_of(n), *late, *gone]
+
+    assert history(tmp_path, cells).notes == (
+        "1 figure missing in 2026-10-19 and 2026-10-20, as sdpa train 2048 heads 4 x 64 time.",
+        "Ended: full train 2048 heads 4 x 64 time (2026-10-05).",
+    )
+
+
+def test_a_busy_night_is_a_gap_and_counted(tmp_path: Path) -> None:
+    def cells(n: int) -> list[Record]:
+        own = night_of(n, times=9.0 if n == 10 else 1.0)
+        return [with_metrics(own, control_before=9e-3, control_after=1e-3)] if n == 10 else [own]
+
+    found = history(tmp_path, cells)
+    assert found.series[0].points[10] is not None and found.series[0].points[10].value is None
+    assert "1 figure of a night left out: busy machine." in found.notes
+
+
+def test_many_steps_on_one_night_have_something_in_common(tmp_path: Path) -> None:
+    def cells(n: int) -> list[Record]:
+        names = ("linear", "performer", "linformer", "sdpa", "full", "identity")
+        return [night_of(n, name, times=1.2 if n >= 15 else 1.0) for name in names]
+
+    told = sentences(history(tmp_path, cells))
+    assert told[0].startswith("6 steps: ") and told[0].endswith("; 1 more.")
+    assert told[1] == (
+        "6 of 6 times are worse since one night, 2026-10-16: look at the machine and the control "
+        "first."
+    )
+
+
+def test_several_nights_of_one_day_have_times(tmp_path: Path) -> None:
+    for hour in (2, 14):
+        own = msgspec.structs.replace(night_of(0), started_at=f"{day(0)}T{hour:02d}:00:00Z")
+        write(tmp_path / f"{hour}", [own])
+    assert read(tmp_path).nights == ("2026-10-01 02:00", "2026-10-01 14:00")
+
+
+def test_no_folder_and_no_night_are_usage_errors(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no history at"):
+        read(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="it holds no store; sweep into a folder of it"):
+        read(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="empty: no record in it"):
+        read(tmp_path)

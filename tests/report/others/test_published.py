@@ -1,0 +1,97 @@
+"""Published accuracies beside ours, and what differs between the protocols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lra.core.protocol import ModelSpec, TrainSpec
+from lra.core.records import Record
+from lra.report.assemble import assemble
+from lra.report.others.published import published_sections
+from lra.report.quality.tables import quality_tables
+from lra.report.select import join
+from lra.report.table import Section, Table
+from report.sample import data, quality
+
+
+def sections(*records: Record) -> list[Section]:
+    selection = join(list(records), [])
+    return published_sections(quality_tables(selection), selection)
+
+
+def shown(table: Table) -> dict[str, list[str]]:
+    return {row.label: [cell.text for cell in row.cells] for row in table.rows}
+
+
+def test_published_rows_stand_below_the_mechanism_they_are_of() -> None:
+    (section,) = sections(
+        quality("performer", "listops", 0.4),
+        quality("performer", "text", 0.6),
+        quality("sdpa", "listops", 0.5),
+        quality("s4d", "listops", 0.9),
+        quality("identity", "listops", 0.2),
+    )
+    table = section.tables[0]
+    assert [row.label for row in table.rows if row.group == "performer"] == [
+        "performer",
+        "LRA: Performer",
+        "Nyströmformer: Performer",
+        "Skyformer: Performer",
+        "xFormers: Favor-256",
+    ]
+    found = shown(table)
+    # Two tasks here: the published mean is over these two, whatever the paper averages.
+    assert found["LRA: Performer"] == ["18.0", "65.4", "41.7"]
+    assert found["performer"] == ["40.0", "60.0", "50.0"]
+    assert found["LRA: Transformer"][:2] == ["36.4", "64.3"]
+    # What no paper has, and the floor, are in the accuracy table alone.
+    assert "s4d" not in found and not any("identity" in label for label in found)
+    notes = " ".join(table.notes)
+    assert "LRA: Performer (ReLU features without draws" in notes
+    assert "15 published rows of models that are no mechanism here: IGLOO" in notes
+    (of_three,) = (row for row in table.rows if row.label == "Skyformer: Performer")
+    assert of_three.cells[0].note == "n 3"
+
+
+def test_a_setting_counts_as_different_only_where_a_paper_states_another() -> None:
+    model = ModelSpec(layers=2, width=64, qkv_width=64, heads=2, mlp_width=128, dropout=0.1)
+    training = TrainSpec(steps=5000, batch=32, learning_rate=1e-4, warmup=7, evaluate_every=10)
+    more: dict[str, Any] = {"model": model, "training": training}
+    one = data("listops", length=2048)
+    (section,) = sections(
+        *(quality("linformer", "listops", 0.4, seed=s, data_spec=one, **more) for s in range(3))
+    )
+    table = section.tables[1]
+    rows = {row.label: dict(zip(table.columns, row.cells, strict=True)) for row in table.rows}
+    here, there = rows["listops, here"], rows["Nyströmformer"]
+    assert (here["length"].text, here["seeds"].text) == ("2048", "3")
+    assert here["tested"].text == "best validation"
+    differing = {k: c.text for k, c in there.items() if c.text not in ("=", "?")}
+    assert differing == {
+        "differs": "5/17",
+        "data": "LRA release",
+        "positions": "learned",
+        "schedule": "linear",
+        "warm-up": "1000",
+        "seeds": "1",
+    }
+    assert there["tested"].text == "?"
+    # S4 has no row of this mechanism: nothing of it is compared.
+    assert "S4" not in rows
+
+
+@pytest.mark.parametrize("name", ["s4d", "identity"])
+def test_without_a_published_row_there_is_no_section(name: str) -> None:
+    assert sections(quality(name, "listops", 0.4)) == []
+
+
+def test_a_task_of_ones_own_has_no_published_figure() -> None:
+    assert sections(quality("sdpa", "mine", 0.4)) == []
+
+
+def test_it_stands_right_after_the_learning_curves() -> None:
+    report, _ = assemble(join([quality("sdpa", "text", 0.7)], []), "t")
+    titles = [section.title for section in report.sections]
+    assert titles.index("Published numbers") == titles.index("Learning curves") + 1

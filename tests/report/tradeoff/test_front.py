@@ -1,0 +1,97 @@
+"""The front of accuracy against time: who is on it, length by length."""
+
+from __future__ import annotations
+
+from lra.core.records import Record
+from lra.report.costs.tables import efficiency_tables
+from lra.report.mechanisms.settings import stand_ins
+from lra.report.pictures.front import front_figure
+from lra.report.pictures.style import looks
+from lra.report.quality.tables import quality_tables
+from lra.report.select import join
+from lra.report.table import Figure, Table
+from lra.report.tradeoff.front import Front, front_table, fronts
+from lra.report.words import TIMES
+from report.sample import efficiency, quality
+
+ACCURACY = {"sdpa": 0.9, "linear": 0.7, "slow": 0.6, "identity": 0.4}
+SECONDS = {"sdpa": 0.04, "linear": 0.02, "slow": 0.03, "identity": 0.01}
+
+
+def _records(*lengths: int) -> list[Record]:
+    trained = [quality(name, "text", share) for name, share in ACCURACY.items()]
+    return trained + [
+        efficiency(name, length, "train", seconds, 50e6)
+        for length in lengths
+        for name, seconds in SECONDS.items()
+    ]
+
+
+def _found(records: list[Record]) -> tuple[tuple[Front, ...], Table, Figure]:
+    selection = join(records, [])
+    table, costs = quality_tables(selection)[0], efficiency_tables(selection)
+    found = fronts(table, costs, stand_ins(selection.entries))
+    known = looks((e.mechanism, e.label) for e in selection.entries if e.mechanism)
+    figure = front_figure(table, found, known)
+    assert figure is not None
+    return found, front_table(table, found), figure
+
+
+def _names(front: Front) -> list[str]:
+    return [circle.row.label for circle in front.members]
+
+
+def test_the_front_is_what_no_other_beats_in_both_and_never_the_floor() -> None:
+    found, table, figure = _found(_records(512, 1024))
+    assert [_names(front) for front in found] == [["linear", "sdpa"]] * 2
+    cells = {row.label: row.cells for row in table.rows}
+    assert [cell.strong for cell in cells["linear"]] == [False, True, True]
+    assert [cell.strong for cell in cells["slow"]] == [False, False, False]
+    assert cells["linear"][1].text == f"0.500 {TIMES}"
+    told = f"linear (0.500 {TIMES} sdpa) and sdpa (1.00 {TIMES} sdpa)"
+    assert f"at length 512 {told}; at length 1024 {told}." in figure.alt
+
+
+def test_of_two_alike_both_are_on_it() -> None:
+    records = [
+        *_records(512),
+        quality("twin", "text", 0.7),
+        efficiency("twin", 512, "train", 0.02, 5e7),
+    ]
+    (front,), _, _ = _found(records)
+    assert _names(front) == ["linear", "twin", "sdpa"]
+
+
+def test_what_failed_stands_there_in_words_and_without_exact_attention_times_are_seconds() -> None:
+    records = [
+        *_records(512),
+        efficiency("sdpa", 1024, "train", status="oom"),
+        efficiency("linear", 1024, "train", 0.05, 50e6),
+        efficiency("slow", 1024, "train", 0.06, 50e6),
+        efficiency("identity", 1024, "train", status="timeout"),
+    ]
+    found, table, figure = _found(records)
+    assert [front.placed.length for front in found] == ["512", "1024"]
+    cells = {row.mechanism: row.cells[-1].text for row in table.rows}
+    assert cells == {"linear": "50.0 ms", "slow": "60.0 ms", "sdpa": "OOM", "identity": "timeout"}
+    assert "In seconds: lengths at which sdpa has no time." in table.notes
+    assert "OOM: sdpa" in figure.svg and "timeout: no mixing (identity)" in figure.svg
+    assert "time of a training step, s" in figure.svg
+
+
+def test_a_length_that_few_were_tried_at_has_no_front() -> None:
+    """Two of four are half of them; of five they are fewer."""
+    few = [efficiency(name, 2048, "train", 0.1, 50e6) for name in ("sdpa", "linear")]
+    found, _, _ = _found([*_records(512), *few])
+    assert [front.placed.length for front in found] == ["512", "2048"]
+    more = [quality("more", "text"), efficiency("more", 512, "train", 0.1, 5e7)]
+    found, _, _ = _found([*_records(512), *few, *more])
+    assert [front.placed.length for front in found] == ["512"]
+
+
+def test_of_many_lengths_four_are_drawn_with_the_shortest_and_the_longest() -> None:
+    found, table, figure = _found(_records(128, 256, 512, 1024, 2048, 4096))
+    assert len(found) == 6 and len(table.columns) == 7
+    drawn = [f"length {front.placed.length}" in figure.svg for front in found]
+    assert drawn == [True, False, True, True, False, True]
+    assert figure.caption.endswith("Drawn are 4 of 6 lengths.")
