@@ -1,4 +1,4 @@
-"""`lra compare`: what changed between two stores, or differs between two mechanisms of one."""
+"""`lra compare`: what changed between two stores or revisions, or differs between mechanisms."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from lra.cli import flags
 from lra.cli.exit_codes import INCONCLUSIVE
+from lra.core.errors import LraError, UsageError
 
 if TYPE_CHECKING:
     from lra.report.changes.between import Changes
@@ -18,23 +19,49 @@ _SHOWN = 20
 """Rows of the table in a terminal."""
 
 
-@click.command("compare", short_help="What changed between two stores, or two mechanisms.")
+@click.command("compare", short_help="What changed between two stores, revisions or mechanisms.")
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
 @flags.store
+@flags.impl
+@click.option(
+    "--pairs",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Of two revisions: pairs of processes for each cell. Default: 12.",
+)
 @flags.as_json
 @click.pass_context
-def command(ctx: click.Context, before: str, after: str, store: Path, as_json: bool) -> int:
+def command(
+    ctx: click.Context,
+    before: str,
+    after: str,
+    store: Path,
+    impls: tuple[str, ...],
+    pairs: int | None,
+    as_json: bool,
+) -> int:
     """Say of every figure that A and B share whether B is better, worse or the same.
 
-    A and B are folders of records, or two mechanisms of one store; with --store always these. The
-    exit code is 0 whatever changed, and 3 where nothing could be compared.
+    A and B are folders of records; or two mechanisms of one store, with --store always these; or
+    two git revisions, which are built side by side, each with its own sources and packages, and
+    timed in turns: what --impl names, by itself the mechanisms whose sources differ. The exit code
+    is 0 whatever changed, and 3 where nothing could be compared.
+
+    \b
+    python -m lra compare results/runs/monday results/runs/tuesday
+    python -m lra compare performer linear
+    python -m lra compare v1.2 main --impl performer
     """
     from lra.report.changes.told import changed_table, sentences
     from lra.report.table import plain_text
 
     named = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
     changes = None if named else _of_folders(before, after)
+    if changes is None and not named and _are_revisions(before, after):
+        changes = _of_revisions(before, after, impls, pairs, quiet=as_json)
+    elif impls or pairs:
+        raise UsageError("--impl and --pairs are for two git revisions; leave them out")
     changes = changes or _of_mechanisms(before, after, store)
     if as_json:
         _echo_json(changes)
@@ -63,7 +90,6 @@ def stores(before: Path, after: Path) -> Changes:
 def _of_folders(before: str, after: str) -> Changes | None:
     """Compare two folders; None where neither is one. Says so where they hide mechanisms."""
     from lra.core import catalogue
-    from lra.core.errors import UsageError
 
     folders = [Path(name) for name in (before, after)]
     for folder, other in (folders, reversed(folders)):
@@ -78,6 +104,47 @@ def _of_folders(before: str, after: str) -> Changes | None:
         words = f"'{before}' and '{after}' are folders here; for the mechanisms give their --store"
         click.echo(f"lra: {words}", err=True)
     return stores(*folders)
+
+
+def _are_revisions(before: str, after: str) -> bool:
+    """Whether git knows both, and neither is a mechanism of ours."""
+    from lra.core import catalogue
+    from lra.engine.revision import commit_of
+
+    if {before, after} & set(catalogue.names("mechanism")):
+        return False
+    try:
+        return bool(commit_of(before) and commit_of(after))
+    except LraError:
+        return False
+
+
+def _of_revisions(
+    before: str, after: str, impls: tuple[str, ...], pairs: int | None, *, quiet: bool
+) -> Changes:
+    """Build two revisions, time them in turns, and keep both stores."""
+    from lra.cli.times import Times, echo
+    from lra.core.catalogue import expand
+    from lra.engine.host import default_device
+    from lra.engine.reach import changed, sources
+    from lra.engine.revision import build, work_tree
+    from lra.verdict.gate import PAIRS
+
+    told = echo(quiet)
+    with work_tree(before) as one, work_tree(after) as other:
+        names = [target.name for target in expand("mechanism", impls)]
+        first, second = sources(one), sources(other)
+        names = names or [n for n in changed(first, second) if n in first.mechanisms]
+        if not names:
+            raise UsageError(
+                f"no mechanism's sources differ between {before} and {after}; name what to time "
+                "all the same with --impl"
+            )
+        sides = (build(before, one, told), build(after, other, told))
+        keep = Path("results/runs") / f"{one.name}..{other.name}"
+        found = Times(sides, default_device(), pairs or PAIRS, {}, told).changes(names, keep)
+    told(f"records: {keep / 'A'} and {keep / 'B'}")
+    return found
 
 
 def _of_mechanisms(before: str, after: str, store: Path) -> Changes:
@@ -97,7 +164,7 @@ def _selection(folder: Path) -> Selection:
 
 def _known(name: str, found: Selection, store: Path) -> str:
     """Refuse what the store has no mechanism and no row of."""
-    from lra.core.errors import UsageError, nearest
+    from lra.core.errors import nearest
 
     mechanisms = {e.mechanism for e in found.entries if e.mechanism}
     if name not in mechanisms and not any(e.label == name for e in found.entries):

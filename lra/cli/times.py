@@ -68,7 +68,7 @@ class Times:
                 suite=SUITE,
                 device=self.device,
                 turns=range(self.pairs),
-                folder=keep or Path(scratch),
+                folder=keep or Path(scratch) / "times",
                 told=self.told,
             )
             one, other = (join(store.records(), []) for store in stores)

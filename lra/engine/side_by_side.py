@@ -8,6 +8,7 @@ its own interpreter, so that nothing of one reaches the other; what it stores is
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -42,9 +43,10 @@ def in_turns(
 ) -> tuple[Store, Store]:
     """Time mechanisms in both builds and return their stores, a turn a replicate.
 
-    `folder` holds the stores of single turns, and `A` and `B`, which the records are gathered in.
+    Their stores are `A` and `B` in `folder`, which is emptied first.
     Raises `LraError` with a build's own words where it cannot be timed.
     """
+    shutil.rmtree(folder, ignore_errors=True)
     gathered = (Store(folder / "A"), Store(folder / "B"))
     for first in range(0, len(mechanisms), AT_ONCE):
         some = mechanisms[first : first + AT_ONCE]
@@ -53,9 +55,11 @@ def in_turns(
             for side in order:
                 told(f"pair {turn - turns.start + 1} of {len(turns)}: {sides[side].name}, "
                      f"{', '.join(some)}")  # fmt: skip
-                place = Store(folder / f"{'AB'[side]}{turn}-{first}")
-                _sweep(sides[side], some, suite, device, place.path)
-                _gather(place, gathered[side], turn)
+                with tempfile.TemporaryDirectory() as scratch:
+                    # It leaves a report where it runs.
+                    found = Store(Path(scratch) / "store")
+                    _sweep(sides[side], some, suite, device, found.path)
+                    _gather(found, gathered[side], turn)
     return gathered
 
 
@@ -65,11 +69,9 @@ def _sweep(build: Build, mechanisms: Sequence[str], suite: Path, device: str, st
         "--suite", str(suite.resolve()), "--device", device, "--store", str(store.resolve()),
         "--quiet",
     ]  # fmt: skip
-    with tempfile.TemporaryDirectory() as scratch:
-        # It leaves a report where it runs.
-        done = subprocess.run(
-            command, cwd=scratch, env=_environment(build), capture_output=True, text=True
-        )
+    done = subprocess.run(
+        command, cwd=store.parent, env=_environment(build), capture_output=True, text=True
+    )
     if done.returncode not in _ENDED:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise LraError(f"{build.name} cannot be timed: {last.removeprefix('lra: ')}")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from lra.report.entries import Entry
-from lra.report.quality.tables import QualityTable
 from lra.report.quality.columns import Column
+from lra.report.quality.tables import QualityTable
 from lra.report.rows import row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Table

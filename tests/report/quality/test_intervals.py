@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from lra.core.records import Record
-from lra.report.quality import quality_tables
+from lra.report.quality.tables import quality_tables
 from lra.report.quality.intervals import interval_table
 from lra.report.quality.standing import standing
 from lra.report.select import join
