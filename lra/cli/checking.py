@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from lra.core.records import Record
     from lra.engine.baselines import Baselines
+    from lra.engine.jobs import Job
+    from lra.store import Store
     from lra.verdict.baseline import Held
 
 STORE = Path("results/runs/check")
@@ -123,7 +125,10 @@ def measure(
     quality: bool,
     quiet: bool,
 ) -> list[Record]:
-    """Run the cells of a check, whether or not the store has them, and return their records."""
+    """Run the cells of a check and return their records, in the order of the plan.
+
+    Trainings for accuracy take minutes and are seeded: those that the store has are not repeated.
+    """
     from lra.cli.labels import labelled
     from lra.cli.progress import watcher
     from lra.engine.host import cache_folder
@@ -135,6 +140,21 @@ def measure(
     place = Store(store)
     with ForkServer() as server:
         jobs = labelled(plan_check(names, device, str(cache_folder()), quality=quality))
-        with place.writing(), closing(watcher(jobs, quiet=quiet)) as watch:
-            pool = Pool(place, server, slots=side_by_side(jobs), watcher=watch, prune=False)
-            return list(pool.run(jobs))
+        with place.writing():
+            due = [job for job in jobs if not _has(place, job)]
+            with closing(watcher(due, quiet=quiet)) as watch:
+                pool = Pool(place, server, slots=side_by_side(jobs), watcher=watch, prune=False)
+                for _ in pool.run(due):
+                    pass
+    found = [place.load(job.cell.id) for job in jobs]
+    return [record for record in found if record is not None]
+
+
+def _has(place: Store, job: Job) -> bool:
+    from lra.core.cells import QualityCell
+    from lra.engine.figures import CURVES
+
+    if not isinstance(job.cell, QualityCell) or job.cell.scale == CURVES:
+        return False
+    record = place.load(job.cell.id)
+    return record is not None and record.status == "ok"
