@@ -90,7 +90,8 @@ def build(revision: str, tree: Path, told: Callable[[str], None]) -> Build:
     environment = cache_folder() / "environments" / _asked_for(tree)
     python = environment / "bin" / "python"
     done = environment / "complete"
-    if not done.exists():
+    # The interpreter is a link, to one that may have been removed since.
+    if not (done.exists() and python.exists()):
         told(f"installing the packages of {revision}, once")
         shutil.rmtree(environment, ignore_errors=True)
         _install(tree, environment, python, revision)

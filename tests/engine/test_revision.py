@@ -185,3 +185,13 @@ def test_packages_that_cannot_be_installed_are_one_line_and_tried_again(
             build("v1", tree, lambda _: None)
         pip(environments, "exit 0")
         assert build("v1", tree, lambda _: None).python.is_file()
+
+
+def test_an_environment_whose_interpreter_is_gone_is_made_anew(
+    home: Path, environments: Path
+) -> None:
+    with work_tree("v1") as tree:
+        python = build("v1", tree, lambda _: None).python
+        python.unlink()
+        python.symlink_to(environments / "removed")
+        assert build("v1", tree, lambda _: None).python.is_file()
