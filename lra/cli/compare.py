@@ -58,9 +58,10 @@ def command(
 
     named = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
     changes = None if named else _of_folders(before, after)
-    if changes is None and not named and _are_revisions(before, after):
+    meant = bool(impls or pairs)
+    if changes is None and not named and _are_revisions(before, after, meant=meant):
         changes = _of_revisions(before, after, impls, pairs, quiet=as_json)
-    elif impls or pairs:
+    elif meant:
         raise UsageError("--impl and --pairs are for two git revisions; leave them out")
     changes = changes or _of_mechanisms(before, after, store)
     if as_json:
@@ -106,8 +107,11 @@ def _of_folders(before: str, after: str) -> Changes | None:
     return stores(*folders)
 
 
-def _are_revisions(before: str, after: str) -> bool:
-    """Whether git knows both, and neither is a mechanism of ours."""
+def _are_revisions(before: str, after: str, *, meant: bool) -> bool:
+    """Whether git knows both, and neither is a mechanism of ours.
+
+    Where they are `meant` to be revisions, raises `UsageError` for one that git does not know.
+    """
     from lra.core import catalogue
     from lra.engine.revision import commit_of
 
@@ -116,6 +120,8 @@ def _are_revisions(before: str, after: str) -> bool:
     try:
         return bool(commit_of(before) and commit_of(after))
     except LraError:
+        if meant:
+            raise
         return False
 
 
@@ -132,7 +138,7 @@ def _of_revisions(
 
     told = echo(quiet)
     with work_tree(before) as one, work_tree(after) as other:
-        names = [target.name for target in expand("mechanism", impls)]
+        names = [target.reference for target in expand("mechanism", impls)]
         first, second = sources(one), sources(other)
         names = names or [n for n in changed(first, second) if n in first.mechanisms]
         if not names:

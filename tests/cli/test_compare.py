@@ -136,3 +136,14 @@ def test_a_mechanism_whose_name_has_a_line_break_is_told_on_one_line(
     assert ran.stdout.startswith("sdpa against two\\nlines: time slower in 1 of 1 cell")
     ran = lra_here("compare", "two", "sdpa", "--store", "odd")
     assert ran.returncode == USAGE and ran.stderr.count("\n") == 1
+
+
+def test_what_is_meant_as_a_revision_and_is_none_is_named(lra_here, stores: None) -> None:
+    for flags in (("--impl", "linear"), ("--pairs", "3")):
+        ran = lra_here("compare", "HEAD", "no-such-branch", *flags)
+        assert ran.returncode == USAGE and "no-such-branch" in ran.stderr
+        assert ran.stderr.startswith(("lra: no revision", "lra: revision"))
+    for sides in (("sdpa", "linear"), ("old", "new")):
+        ran = lra_here("compare", *sides, "--pairs", "3")
+        assert ran.returncode == USAGE
+        assert "--impl and --pairs are for two git revisions; leave them out" in ran.stderr
