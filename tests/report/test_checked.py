@@ -81,11 +81,12 @@ def test_the_summary_shows_regressions_and_folds_the_rest() -> None:
 
 
 def test_odd_names_break_no_table() -> None:
-    odd = Held("a|b_c", "two\nlines", "*_", "regression", "<b> `x` | y\r\nz")
-    page = summary(Checked((odd,), stopped="a\nb|c"))
+    odd = Held("a|b_c\n", "two\nlines", "*_", "regression", "<b> `x` | y\r\nz")
+    page = summary(Checked((odd,), ("not | timed: *_",), stopped="a\nb|c"))
     header, row = rows(page)
     assert row.replace("\\|", "").count("|") == header.count("|") == 5
-    assert "a\\|b_c" in row and "two\\\\nlines" in row and "\\*\\_" in row
+    assert "\n\nnot \\| timed: \\*\\_\n\n" in page
+    assert "a\\|b_c\\\\n " in row and "two\\\\nlines" in row and "\\*\\_" in row
     assert "\\<b\\> \\`x\\` \\| y\\\\r\\\\nz" in row
     assert "stopped: a\\\\nb\\|c;" in page.splitlines()[2]
 
