@@ -37,6 +37,7 @@ def show(impls: tuple[str, ...], device: Literal["cpu", "cuda"] | None, baseline
     from tabulate import tabulate
 
     from lra.core.catalogue import expand
+    from lra.report.words import count, listing, visible
 
     place = _of_this_machine(baselines, device)
     if not place.present():
@@ -45,14 +46,17 @@ def show(impls: tuple[str, ...], device: Literal["cpu", "cuda"] | None, baseline
             "python -m lra baseline update --reason '...'"
         )
         return INCONCLUSIVE
-    click.echo(f"class {place.machine}: {len(place.names())} mechanisms")
+    known = place.names()
+    asked = [target.name for target in expand("mechanism", impls)] if impls else known
+    click.echo(f"class {place.machine}: {count(len(known), 'mechanism')}")
     for one in place.journal():
-        click.echo(f"{one.date}  {one.commit[:12]}  {', '.join(one.mechanisms)}: {one.reason}")
-    wanted = {target.name for target in expand("mechanism", impls)} if impls else None
+        words = visible(f"{', '.join(one.mechanisms)}: {one.reason}")
+        click.echo(f"{one.date}  {one.commit[:12]}  {words}")
+    if unknown := [name for name in asked if name not in known]:
+        click.echo(f"no baseline of {listing(unknown)}")
     rows = [
         (name, cell, figure, value)
-        for name in place.names()
-        if wanted is None or name in wanted
+        for name in asked
         for cell, own in place.figures(name).items()
         for figure, value in _shown(own)
     ]
@@ -94,8 +98,8 @@ def update(
 ) -> int:
     """Measure what a check would and put it in the place of this machine's baseline.
 
-    How well times repeat is measured too: pairs of processes of this very build. A mechanism that
-    breaks a law, or a cell that fails, is not written.
+    How well times repeat is measured too: pairs of processes of this very build. Where a mechanism
+    breaks a law or a cell fails, nothing is written.
     """
     from lra.cli.checking import measure
     from lra.core.catalogue import expand
@@ -112,8 +116,8 @@ def update(
         raise UsageError("--reason is empty; say why the baseline changes, for its reviewer")
     device = device or default_device()
     place = _of_this_machine(baselines, device)
-    names = [target.name for target in expand("mechanism", impls or ("all",))]
-    records = measure(names, device, store, quality=not deterministic, quiet=quiet)
+    targets = expand("mechanism", impls or ("all",))
+    records = measure(targets, device, store, quality=not deterministic, quiet=quiet)
     bad = [
         record
         for record in records
@@ -129,7 +133,8 @@ def update(
         return FAILED_CELLS
     noise = {} if deterministic else _calibrated(device, quiet=quiet)
     commit, _ = checkout(HOME)
-    why = Reason(f"{datetime.now(UTC):%Y-%m-%d}", commit or "", tuple(names), reason.strip())
+    names = tuple(target.name for target in targets)
+    why = Reason(f"{datetime.now(UTC):%Y-%m-%d}", commit or "", names, reason.strip())
     place.write(figures(records), noise, why)
     click.echo(f"baseline: {place.path}; commit it with the change it is for")
     return 0

@@ -13,6 +13,7 @@ from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
 
 if TYPE_CHECKING:
     from lra.report.checked import Checked
+    from lra.verdict.baseline import Held
 
 
 @click.command("check", short_help="The gate: what got worse than the baseline and a revision.")
@@ -79,21 +80,25 @@ def command(
 
     if history is not None:
         return _over_nights(history, out, as_json=as_json)
-    device = device or default_device()
-    check = Check(
-        baseline=Baselines(baselines, machine(device).name),
-        device=device,
-        store=store,
-        quick=quick,
-        quiet=quiet,
-    )
+    held: list[Held] = []
+    notes: list[str] = []
     try:
+        device = device or default_device()
+        check = Check(
+            baseline=Baselines(baselines, machine(device).name),
+            device=device,
+            store=store,
+            quick=quick,
+            quiet=quiet,
+            held=held,
+            notes=notes,
+        )
         check.run(impls, since, timed=not deterministic, quality=not (deterministic or quick))
     except BaseException as error:
         # That is when somebody looks.
-        _write(Checked(tuple(check.held), tuple(check.notes), _words(error)), out)
+        _write(Checked(tuple(held), tuple(notes), _words(error)), out)
         raise
-    checked = Checked(tuple(check.held), tuple(check.notes))
+    checked = Checked(tuple(held), tuple(notes))
     _write(checked, out)
     return _told(checked, out, as_json=as_json)
 

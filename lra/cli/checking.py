@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from lra.core.catalogue import Target
     from lra.core.records import Record
     from lra.engine.baselines import Baselines
     from lra.engine.jobs import Job
@@ -21,7 +22,7 @@ QUICK_PAIRS, QUICK_TIMED = 5, 2
 
 
 class Check:
-    """What was found so far is there whatever ends it."""
+    """What is found goes into `held` and `notes` at once, and is there whatever ends it."""
 
     def __init__(
         self,
@@ -31,54 +32,71 @@ class Check:
         store: Path,
         quick: bool,
         quiet: bool,
+        held: list[Held],
+        notes: list[str],
     ) -> None:
         self.baseline, self.device, self.store = baseline, device, store
         self.quick, self.quiet = quick, quiet
-        self.held: list[Held] = []
-        self.notes: list[str] = []
+        self.held, self.notes = held, notes
 
     def run(self, impls: Sequence[str], since: str | None, *, timed: bool, quality: bool) -> None:
         """Look at what was asked for, in the order of what is surest."""
         from lra.core.catalogue import expand
         from lra.engine.revision import last_commit
 
-        asked = impls or (QUICK if self.quick else ("all",))
-        names = [target.name for target in expand("mechanism", asked)]
+        targets = expand("mechanism", impls or ("all",))
         if since:
-            names = self._reached(names, since)
-        if not names:
+            targets = self._reached(targets, since)
+        if self.quick and not impls:
+            targets = self._few(targets)
+        if not targets:
             return
-        self._against_baseline(names, quality=quality)
+        self._against_baseline(targets, quality=quality)
         revision = since or last_commit()
         if timed and revision is None:
             self._inconclusive("time", "no revision to time against here; name one with --since")
         elif timed and revision is not None:
-            self._against_revision(names, revision)
+            self._against_revision([target.name for target in targets], revision)
 
-    def _reached(self, names: list[str], since: str) -> list[str]:
+    def _reached(self, targets: list[Target], since: str) -> list[Target]:
         from lra.engine.reach import reached, sources
         from lra.engine.revision import HOME, work_tree
         from lra.report.words import listing
 
         with work_tree(since) as tree:
             found = reached(sources(tree), sources(HOME))
-        names = [name for name in names if name in found]
+        names = [target.name for target in targets if target.name in found]
         self.notes.append(f"Changes since {since} reach {listing(names) or 'no mechanism'}.")
-        return names
+        # Of other people's the revision knows nothing.
+        return [target for target in targets if target.name in found or not target.ours]
 
-    def _against_baseline(self, names: list[str], *, quality: bool) -> None:
+    def _few(self, targets: list[Target]) -> list[Target]:
+        from lra.report.words import count, listing
+
+        if len(targets) <= len(QUICK):
+            return targets
+        few = [target for target in targets if target.name in QUICK] or targets[: len(QUICK)]
+        self.notes.append(
+            f"A quick check looks at {listing([target.name for target in few])}; "
+            f"{count(len(targets) - len(few), 'mechanism')} not looked at."
+        )
+        return few
+
+    def _against_baseline(self, targets: list[Target], *, quality: bool) -> None:
         from lra.engine.figures import figures
         from lra.verdict.baseline import hold
 
-        found = figures(measure(names, self.device, self.store, quality=quality, quiet=self.quiet))
+        # What cannot be read is told before minutes are spent.
+        before = {target.name: self.baseline.figures(target.name) for target in targets}
         if not self.baseline.present():
             self._inconclusive(
                 "baseline",
                 f"no baseline for machines of class {self.baseline.machine}; take one with "
                 "python -m lra baseline update --reason '...'",
             )
-        for name, cells in found.items():
-            self.held += hold(name, self.baseline.figures(name), cells)
+        records = measure(targets, self.device, self.store, quality=quality, quiet=self.quiet)
+        for name, cells in figures(records).items():
+            self.held += hold(name, before.get(name, {}), cells)
 
     def _against_revision(self, names: list[str], revision: str) -> None:
         from lra.cli.times import Times, echo
@@ -118,7 +136,7 @@ class Check:
 
 
 def measure(
-    names: Sequence[str],
+    targets: Sequence[Target],
     device: Literal["cpu", "cuda"],
     store: Path,
     *,
@@ -139,7 +157,8 @@ def measure(
 
     place = Store(store)
     with ForkServer() as server:
-        jobs = labelled(plan_check(names, device, str(cache_folder()), quality=quality))
+        asked = [target.reference for target in targets]
+        jobs = labelled(plan_check(asked, device, str(cache_folder()), quality=quality))
         with place.writing():
             due = [job for job in jobs if not _has(place, job)]
             with closing(watcher(due, quiet=quiet)) as watch:

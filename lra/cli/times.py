@@ -11,7 +11,7 @@ import click
 
 from lra.verdict.baseline import Held, Outcome
 from lra.verdict.change import MARGIN
-from lra.verdict.gate import faster, slower, smallest, spread_of
+from lra.verdict.gate import faster, margin, slower, smallest, spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +53,7 @@ class Times:
             self.told(f"{', '.join(names)}: slower, or ended otherwise; timed once more")
             again = {_place(line): line for line in self.changes(names).lines}
         found = [self._held(line, again.get(_place(line))) for line in first.lines]
-        return found, self._could_see(first.lines)
+        return [*found, *_untimed(mechanisms, first)], self._could_see(first.lines)
 
     def changes(self, mechanisms: Sequence[str], keep: Path | None = None) -> Changes:
         """Time mechanisms in both builds and compare; `keep` is a folder for the records."""
@@ -78,8 +78,10 @@ class Times:
     def allowed(self, line: Line) -> float:
         """Return the slowdown, as a share, that this machine cannot tell from noise."""
         known = self.noise.get(line.name)
-        others = max((one.allowed for one in self.noise.values()), default=MARGIN)
-        return known.allowed if known else others
+        alike = [known] if known else self.noise.values()
+        # Of fewer pairs than it was measured with, noise alone makes more.
+        pairs = max(2, line.change.pairs)
+        return max((max(n.allowed, margin(n.spread, pairs)) for n in alike), default=MARGIN)
 
     def _suspect(self, line: Line) -> bool:
         if line.quantity.name != "time" or line.change.low is None:
@@ -91,9 +93,12 @@ class Times:
         why = line.told
         if line.change.verdict == "incomparable":
             outcome, why = "inconclusive", line.why
-        elif again is not None and self._suspect(line):
-            outcome = "regression" if self._suspect(again) else "held"
-            why = f"{_told(line)}, again {_told(again)}"
+        elif self._suspect(line):
+            if again is None or again.change.verdict == "incomparable":
+                outcome, why = "inconclusive", f"{_told(line)}, and could not be timed again"
+            else:
+                outcome = "regression" if self._suspect(again) else "held"
+                why = f"{_told(line)}, again {_told(again)}"
         elif line.quantity.name == "time" and faster(line.change, self.allowed(line)):
             outcome = "improvement"
         elif line.quantity.name != "time" and line.change.verdict == "better":
@@ -116,6 +121,13 @@ class Times:
             f"processes a cell; the smallest slowdown found for sure is {percent(middle, middle)} "
             f"% on half of the cells and {percent(most, most)} % on the noisiest."
         ]
+
+
+def _untimed(mechanisms: Iterable[str], found: Changes) -> list[Held]:
+    """What no process of both builds tells of, as where the machine was busy all along."""
+    timed = {line.label for line in found.lines if line.quantity.name == "time"}
+    why = "no timing of both builds can be used; check again while the machine does nothing else"
+    return [Held(name, "", "time", "inconclusive", why) for name in mechanisms if name not in timed]
 
 
 def _place(line: Line) -> str:

@@ -16,14 +16,15 @@ from pathlib import Path
 
 import pytest
 
+from lra.cli import checking
 from lra.cli.main import run_command_line
+from lra.core.records import Record
+
+from .gate import PATIENCE, Taken, take
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 TINY = ["--suite", str(HERE / "tiny_suite.toml"), "--scale", str(HERE / "tiny.toml")]
-PATIENCE = 300
-"""Seconds for a command: its timings wait for those of other runs on the machine."""
-
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -131,3 +132,18 @@ def finished(environment: dict[str, str], tmp_path_factory: pytest.TempPathFacto
     os.close(ours)
     assert process.wait() == 0, shown
     return Finished(folder, shown.decode())
+
+
+@pytest.fixture(scope="session")
+def taken(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Taken:
+    return take(tmp_path_factory.mktemp("taken"), environment)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Record]], None]:
+    """Let checks and updates find these records, and run nothing."""
+
+    def give(records: list[Record]) -> None:
+        monkeypatch.setattr(checking, "measure", lambda *_, **__: records)
+
+    return give

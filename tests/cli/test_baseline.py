@@ -1,0 +1,125 @@
+"""`lra baseline`: taken of the cheapest mechanism there is, shown, and left alone by what fails."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lra.core.findings import Finding
+from lra.core.records import Failure
+from lra.engine.baselines import Baselines, Noise
+from lra.engine.host import machine
+
+from .conftest import Run
+from .gate import FLAGS, PLACES, Taken, here
+
+FAILED_CELLS, INCONCLUSIVE, USAGE = 4, 3, 2
+LAST = machine("cpu").name
+UPDATE = ("baseline", "update", *FLAGS, *PLACES)
+SHOW = ("baseline", "show", "--device", "cpu", "--baselines", "baselines")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Baselines:
+    return Baselines(tmp_path / "baselines", LAST)
+
+
+def test_a_baseline_has_what_a_check_looks_at(taken: Taken) -> None:
+    assert taken.told == f"baseline: baselines/{LAST}; commit it with the change it is for\n"
+    found = Baselines(taken.folder / "baselines", LAST)
+    cells = found.figures("identity")
+    assert sorted(cells) == [
+        "forward 1024 bidirectional", "forward 256 bidirectional", "image, scale check", "laws",
+        "train 1024 bidirectional", "train 256 bidirectional",
+    ]  # fmt: skip
+    assert {own.status for own in cells.values()} == {"ok"}
+    assert len(cells["image, scale check"].losses) == 8
+    assert cells["train 256 bidirectional"].counts["peak_tensor_bytes"] > 0
+    assert "held" in cells["laws"].laws.values() and "failed" not in cells["laws"].laws.values()
+    (why,) = found.journal()
+    assert why.reason == "the first\none" and why.mechanisms == ("identity",)
+    assert found.noise() == {}, "times were not asked for"
+    text = "".join(file.read_text() for file in found.path.iterdir())
+    assert str(taken.folder) not in text
+
+
+def test_it_is_shown_with_its_reason(lra_here: Run, taken: Taken, place: Baselines) -> None:
+    here(taken, place.path.parents[1])
+    ran = lra_here(*SHOW)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    head, why, *rows = ran.stdout.splitlines()
+    assert head == f"class {LAST}: 1 mechanism"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d  [0-9a-f]*  identity: the first\\none", why)
+    shown = [row for row in rows if row.startswith("identity")]
+    assert len(set(shown)) == len(shown) >= 10
+    assert re.search(r"^identity +image, scale check +losses +\d\.\d{4} \.\.\. \d\.\d{4} nat$",
+                     ran.stdout, re.M)  # fmt: skip
+    assert re.search(r"^identity +laws +laws +.*\d+ held", ran.stdout, re.M)
+    assert "slowdown allowed" not in ran.stdout
+    place.write({}, {"linear train 512": Noise(0.021, 0.034, 12)}, place.journal()[0])
+    assert re.search(r"^linear train 512 +2\.1 % +3\.4 % +12$", lra_here(*SHOW).stdout, re.M)
+
+
+def test_what_has_no_baseline_says_how_to_take_one(
+    lra_here: Run, taken: Taken, tmp_path: Path
+) -> None:
+    told = f"no baseline for machines of class {LAST}; take one with python -m lra baseline update"
+    ran = lra_here(*SHOW)
+    assert ran.returncode == INCONCLUSIVE and ran.stdout.startswith(told)
+    here(taken, tmp_path)
+    ran = lra_here(*SHOW, "--impl", "sdpa,identity")
+    assert ran.returncode == 0 and "no baseline of sdpa" in ran.stdout
+    ran = lra_here(*SHOW, "--impl", "sdap")
+    assert ran.returncode == USAGE and "did you mean 'sdpa'?" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "Missing option '--reason'"),
+        (("--reason", " "), "--reason is empty; say why the baseline changes"),
+        (("--reason", "x", "--impl", "identiti"), "did you mean 'identity'?"),
+    ],
+)
+def test_an_update_without_a_reason_is_one_line(
+    lra_here: Run, tmp_path: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    ran = lra_here(*UPDATE, *arguments)
+    assert ran.returncode == USAGE and told in ran.stderr and ran.stderr.count("\n") == 1
+    assert not (tmp_path / "baselines").exists()
+
+
+@pytest.mark.parametrize("how", ["failed", "law"])
+def test_what_failed_or_broke_a_law_changes_nothing(
+    lra_here: Run, taken: Taken, place: Baselines, measured, how: str
+) -> None:
+    here(taken, place.path.parents[1])
+    records = taken.records()
+    n = next(n for n, record in enumerate(records) if record.findings)
+    bad = {"findings": (Finding(law="causality", verdict="failed"),)}
+    if how == "failed":
+        bad = {"status": "oom", "failure": Failure(type="MemoryError", message="no room")}
+    measured([*records[:n], msgspec.structs.replace(records[n], **bad), *records[n + 1 :]])
+    before = {file.name: file.read_bytes() for file in place.path.iterdir()}
+    ran = lra_here(*UPDATE, "--reason", "worse")
+    assert ran.returncode == FAILED_CELLS and ran.stdout == ""
+    assert ran.stderr == "1 cell failed or broke a law (identity); the baseline is as it was\n"
+    assert {file.name: file.read_bytes() for file in place.path.iterdir()} == before
+
+
+def test_an_update_adds_to_the_journal_and_keeps_other_mechanisms(
+    lra_here: Run, taken: Taken, place: Baselines, measured
+) -> None:
+    here(taken, place.path.parents[1])
+    (place.path / "other.json").write_bytes((place.path / "identity.json").read_bytes())
+    measured(taken.records())
+    assert lra_here(*UPDATE, "--reason", "again").returncode == 0
+    assert [why.reason for why in place.journal()] == ["the first\none", "again"]
+    assert place.names() == ["identity", "other"]
+    assert json.loads((place.path / "identity.json").read_text()).keys() == (
+        place.figures("identity").keys()
+    )

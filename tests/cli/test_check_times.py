@@ -1,0 +1,286 @@
+"""The part of `lra check` that times two builds; what they take is told by the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lra.cli import checking
+from lra.core.catalogue import Target
+from lra.core.cells import EfficiencyCell
+from lra.core.protocol import Machine, Mechanism
+from lra.core.records import Metric, Record
+from lra.engine import reach, revision, side_by_side
+from lra.engine.baselines import Baselines, Noise, Reason
+from lra.engine.host import machine
+from lra.engine.reach import Sources
+from lra.engine.revision import HOME, Build
+from lra.store import Store
+
+from .conftest import Run
+
+REGRESSION, INCONCLUSIVE, INTERRUPTED = 1, 3, 130
+NAMES = ("linear", "performer", "sdpa", "bigbird", "full", "s4d")
+CHECK = ("check", "--since", "main", "--device", "cpu", "--baselines", "baselines", "--quiet")
+TRAIN = "train 512 heads 4 x 64"
+
+
+def timed(name: str, seconds: float, replicate: int, **own: Any) -> Record:
+    cell = EfficiencyCell(
+        machine=Machine(processor="Example CPU", cores=2), torch="2.13.0", threads=2,
+        measure_hash="m", mechanism=Mechanism(name=name, hash="h"), scale="mini", length=512,
+        mode="train", heads=4, head_width=64, replicate=replicate,
+    )  # fmt: skip
+    plain = {
+        "id": cell.id, "cell": cell, "status": "ok", "started_at": "2026-11-20T10:00:00Z",
+        "seconds": 1.0, "metrics": {"latency": Metric(value=seconds, unit="s")},
+    }  # fmt: skip
+    return Record(**{**plain, **own})
+
+
+class Machines:
+    """What two builds take, turn by turn: `slower[n]` is how many times as much the second takes
+    when it is timed for the n-th time, a number or what the records are made with."""
+
+    def __init__(self) -> None:
+        self.slower: list[Any] = [1.0]
+        self.asked: list[tuple[list[str], int]] = []
+        self.before = Sources(("t",), ("c",), dict.fromkeys(NAMES, "old"))
+        self.after = Sources(("t",), ("c",), {**self.before.mechanisms, "linear": "new"})
+
+    def in_turns(
+        self, sides: Sequence[Build], mechanisms: Sequence[str], *, turns: range, folder: Path,
+        **_: object,
+    ) -> tuple[Store, Store]:  # fmt: skip
+        now = self.slower[min(len(self.asked), len(self.slower) - 1)]
+        self.asked.append((list(mechanisms), len(turns)))
+        stores = (Store(folder / "A"), Store(folder / "B"))
+        with stores[0].writing() as first, stores[1].writing() as second:
+            for turn in turns:
+                for name in mechanisms:
+                    noise = 1 + 0.01 * (-1) ** turn
+                    first.save(timed(name, 1.0, turn))
+                    if callable(now):
+                        second.save(now(name, turn))
+                    else:
+                        second.save(timed(name, now * noise if name == "linear" else noise, turn))
+        return stores
+
+
+@pytest.fixture
+def machines(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    measured: Callable[[list[Record]], None],
+) -> Machines:
+    """Of a machine with a baseline, and `linear` changed since main."""
+    found = Machines()
+    tree = tmp_path / "tree"
+
+    @contextmanager
+    def work_tree(_: str) -> Iterator[Path]:
+        yield tree
+
+    def sources(root: Path) -> Sources:
+        return {tree: found.before, HOME: found.after}[root]
+
+    monkeypatch.setattr(revision, "work_tree", work_tree)
+    monkeypatch.setattr(revision, "build", lambda name, tree, _: Build(name, tree, tree, "abc"))
+    monkeypatch.setattr(reach, "sources", sources)
+    monkeypatch.setattr(side_by_side, "in_turns", found.in_turns)
+    measured([])
+    place(tmp_path).write({}, {}, Reason("2026-11-20", "abc", (), "a test"))
+    return found
+
+
+def place(folder: Path) -> Baselines:
+    return Baselines(folder / "baselines", machine("cpu").name)
+
+
+def test_an_equal_build_passes_and_says_what_could_have_been_seen(
+    lra_here: Run, machines: Machines
+) -> None:
+    ran = lra_here(*CHECK)
+    assert ran.returncode == 0, ran.stdout
+    assert machines.asked == [(["linear"], 12)]
+    first, second, *notes, _ = ran.stdout.splitlines()
+    assert first == "check passed: nothing differs from the baseline"
+    assert second == "1 figure of 1 mechanism, 1 held"
+    assert notes[0] == "Changes since main reach linear."
+    assert notes[1].startswith("Times: the working tree against main, 12 pairs of processes a cell")
+
+
+def test_a_slower_build_fails_if_it_is_slower_again(lra_here: Run, machines: Machines) -> None:
+    machines.slower = [1.2, 1.2]
+    ran = lra_here(*CHECK)
+    assert ran.returncode == REGRESSION
+    assert machines.asked == [(["linear"], 12), (["linear"], 12)]
+    first = ran.stdout.splitlines()[0]
+    assert first.startswith(f"check failed: 1 regression; first: linear, {TRAIN}: time: 1.20")
+    assert ", again 1.20" in first
+
+
+def test_a_slow_spell_does_not_fail(lra_here: Run, machines: Machines) -> None:
+    machines.slower = [1.2, 1.0]
+    ran = lra_here(*CHECK)
+    assert ran.returncode == 0 and len(machines.asked) == 2
+    assert ran.stdout.startswith("check passed: nothing differs")
+
+
+def test_a_faster_build_is_pointed_out(lra_here: Run, machines: Machines) -> None:
+    machines.slower = [0.8]
+    ran = lra_here(*CHECK)
+    assert ran.returncode == 0 and len(machines.asked) == 1
+    assert ran.stdout.startswith("check passed: 1 unexpected improvement; first: linear, train")
+
+
+def test_what_is_slower_and_cannot_be_timed_again_is_no_pass(
+    lra_here: Run, machines: Machines
+) -> None:
+    def other(name: str, turn: int) -> Record:
+        return timed(name, 1.2, turn + 100)
+
+    machines.slower = [1.2, other]
+    ran = lra_here(*CHECK)
+    assert ran.returncode == INCONCLUSIVE
+    assert "and could not be timed again" in ran.stdout.splitlines()[0]
+
+
+def test_times_of_which_none_can_be_used_are_no_pass(lra_here: Run, machines: Machines) -> None:
+    def unlike(name: str, turn: int) -> Record:
+        return timed("sdpa", 1.0, turn)
+
+    machines.slower = [unlike]
+    ran = lra_here(*CHECK)
+    assert ran.returncode == INCONCLUSIVE
+    assert "linear: time: no timing of both builds can be used" in ran.stdout.splitlines()[0]
+
+
+def test_what_ends_otherwise_fails_if_it_does_so_again(lra_here: Run, machines: Machines) -> None:
+    def without_memory(name: str, turn: int) -> Record:
+        return timed(name, 1.0, turn, status="oom", metrics={})
+
+    machines.slower = [without_memory]
+    ran = lra_here(*CHECK)
+    assert ran.returncode == REGRESSION and len(machines.asked) == 2
+    assert "time: OOM now, again OOM now" in ran.stdout.splitlines()[0]
+
+
+def test_a_noisy_machine_is_allowed_more(lra_here: Run, machines: Machines, tmp_path: Path) -> None:
+    machines.slower = [1.2, 1.2]
+    why = Reason("2026-11-20", "abc", (), "calibrated")
+    elsewhere = {"sdpa train 512 heads 4 x 64": Noise(0.05, 0.25, 12)}
+    place(tmp_path).write({}, elsewhere, why)
+    assert lra_here(*CHECK).returncode == 0, "the noisiest of all counts for what is not known"
+    own = {f"linear {TRAIN}": Noise(0.01, 0.05, 12), **elsewhere}
+    place(tmp_path).write({}, own, why)
+    assert lra_here(*CHECK).returncode == REGRESSION, "its own noise is known"
+
+
+def test_fewer_pairs_than_the_noise_was_measured_with_are_allowed_more(
+    lra_here: Run, machines: Machines, tmp_path: Path
+) -> None:
+    machines.slower = [1.05, 1.05]
+    noise = {f"linear {TRAIN}": Noise(0.13, 0.03, 12)}
+    place(tmp_path).write({}, noise, Reason("2026-11-20", "abc", (), "calibrated"))
+    assert lra_here(*CHECK, "--quick").returncode == 0
+    noise = {f"linear {TRAIN}": Noise(0.01, 0.03, 12)}
+    place(tmp_path).write({}, noise, Reason("2026-11-20", "abc", (), "calibrated"))
+    assert lra_here(*CHECK, "--quick").returncode == REGRESSION
+
+
+def test_times_taken_by_other_code_cannot_be_compared(lra_here: Run, machines: Machines) -> None:
+    machines.after = Sources(("u",), ("c",), machines.after.mechanisms)
+    ran = lra_here(*CHECK)
+    assert ran.returncode == INCONCLUSIVE and machines.asked == []
+    assert "time: the code that times was changed since main" in ran.stdout.splitlines()[0]
+
+
+def test_nothing_is_timed_where_no_mechanism_changed(lra_here: Run, machines: Machines) -> None:
+    machines.after = Sources(("t",), ("d",), machines.before.mechanisms)
+    ran = lra_here(*CHECK)
+    assert ran.returncode == 0 and machines.asked == []
+    assert "No mechanism's sources differ from main: nothing to time." in ran.stdout
+    machines.after = machines.before
+    ran = lra_here(*CHECK)
+    assert ran.returncode == 0 and "Changes since main reach no mechanism." in ran.stdout
+    assert ran.stdout.startswith("check passed: nothing to report")
+
+
+def test_a_new_mechanism_has_nothing_to_be_timed_against(lra_here: Run, machines: Machines) -> None:
+    old = {name: own for name, own in machines.before.mechanisms.items() if name != "linear"}
+    machines.before = Sources(("t",), ("c",), old)
+    assert lra_here(*CHECK).returncode == 0 and machines.asked == []
+
+
+def test_without_a_revision_it_is_the_last_commit_or_none(
+    lra_here: Run, machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = [flag for flag in CHECK if flag not in ("--since", "main")]
+    monkeypatch.setattr(revision, "last_commit", lambda: "HEAD^")
+    ran = lra_here(*bare)
+    assert ran.returncode == 0 and machines.asked == [(["linear"], 12)]
+    assert "the working tree against HEAD^" in ran.stdout and "reach" not in ran.stdout
+    monkeypatch.setattr(revision, "last_commit", lambda: None)
+    ran = lra_here(*bare)
+    assert ran.returncode == INCONCLUSIVE
+    assert "no revision to time against here; name one with --since" in ran.stdout
+
+
+def test_a_quick_check_looks_at_few_and_times_fewer(lra_here: Run, machines: Machines) -> None:
+    machines.after = Sources(("t",), ("c",), dict.fromkeys(NAMES, "new"))
+    ran = lra_here(*CHECK, "--quick")
+    assert ran.returncode == 0
+    ((names, pairs),) = machines.asked
+    assert (names, pairs) == (["bigbird", "linear"], 5)
+    assert (
+        "A quick check looks at bigbird, linear, s4d and sdpa; 2 mechanisms not looked at."
+        in ran.stdout
+    )
+    assert "A quick check times 2; not timed: s4d and sdpa." in ran.stdout
+
+
+def test_a_quick_check_of_a_change_looks_at_what_changed(lra_here: Run, machines: Machines) -> None:
+    machines.after = Sources(("t",), ("c",), {**machines.before.mechanisms, "full": "new"})
+    ran = lra_here(*CHECK, "--quick")
+    assert machines.asked == [(["full"], 5)] and "Changes since main reach full." in ran.stdout
+    machines.asked.clear()
+    asked = [flag for flag in CHECK if flag not in ("--since", "main")]
+    lra_here(*asked, "--quick", "--impl", "performer,full")
+    assert machines.asked == [(["full"], 5)]
+
+
+def test_a_revision_knows_nothing_of_other_peoples_mechanisms(
+    lra_here: Run, machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text("class Mine: ...\n")
+    asked: list[str] = []
+
+    def measure(targets: Sequence[Target], *_: object, **__: object) -> list[Record]:
+        asked.extend(target.name for target in targets)
+        return []
+
+    monkeypatch.setattr(checking, "measure", measure)
+    ran = lra_here(*CHECK, "--impl", "mine.py:Mine,linear,full")
+    assert ran.returncode == 0 and asked == ["Mine", "linear"]
+    assert machines.asked == [(["linear"], 12)]
+
+
+def test_what_was_looked_at_is_told_when_it_is_interrupted(
+    lra_here: Run, machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(side_by_side, "in_turns", interrupted)
+    assert lra_here(*CHECK, "--out", "out").returncode == INTERRUPTED
+    assert "\n\nChanges since main reach linear.\n" in (tmp_path / "out/summary.md").read_text()
+
+
+def test_deterministic_times_nothing(lra_here: Run, machines: Machines) -> None:
+    machines.slower = [1.2]
+    assert lra_here(*CHECK, "--deterministic").returncode == 0 and machines.asked == []
