@@ -12,7 +12,7 @@ from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
 from lra.report.table import Figure, Row, cut_note, names, short_names
-from lra.report.words import listing, shortened, visible
+from lra.report.words import listing, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,7 @@ def learning_figure(quality: QualityTable, selection: Selection, looks: Looks) -
     rows = [row for row in quality.table.rows if (points["row"] == row.title).any()]
     columns = [c for c in quality.columns if (points["protocol"] == c.protocol).any()]
     across, down = min(_ACROSS, len(columns)), -(-len(columns) // _ACROSS)
-    titles = shortened([visible(column.title) for column in columns], _LETTERS // across)
+    titles = shortened([column.title for column in columns], _LETTERS // across)
     labels = short_names(rows)
     ncols = max(1, min(4, _LETTERS // max(map(len, labels))))
 
