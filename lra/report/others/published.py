@@ -180,8 +180,8 @@ def _titles() -> tuple[str, ...]:
 
 def _here(column: Column, entries: Iterable[Entry]) -> dict[str, Any]:
     """The settings of a column's cells, by title."""
-    cell = column.cell
-    seeds = {e.seed for e in entries if e.protocol == column.protocol and e.seed is not None}
+    cell, protocol = column.cell, column.protocol
+    seeds = {e.seed for e in entries if e.protocol == protocol and e.seed is not None}
     source = cell.data.source
     return {
         "data": "generated" if source == "generated" else f"{source} {cell.data.hash[:8]}",

@@ -109,7 +109,8 @@ def _table(
 
 
 def _of(own: Iterable[Entry], column: Column) -> list[Entry]:
-    return [entry for entry in own if entry.protocol == column.protocol]
+    protocol = column.protocol
+    return [entry for entry in own if entry.protocol == protocol]
 
 
 def _values(found: Iterable[Entry]) -> list[float]:
