@@ -124,8 +124,9 @@ def _write(checked: Checked, out: Path, tables: str = "") -> None:
 
     try:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "summary.md").write_text(f"{summary(checked)}\n{tables}".rstrip() + "\n")
-        (out / "junit.xml").write_text(junit(checked))
+        page = f"{summary(checked)}\n{tables}".rstrip() + "\n"
+        (out / "summary.md").write_text(page, encoding="utf-8")
+        (out / "junit.xml").write_text(junit(checked), encoding="utf-8")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"--out '{out}' cannot be written: {reason}; choose another") from error

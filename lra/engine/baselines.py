@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -48,16 +49,16 @@ class Baselines:
 
     def present(self) -> bool:
         """Return whether this class of machine has any."""
-        return (self.path / _JOURNAL).is_file()
+        return bool(self.journal())
 
     def names(self) -> list[str]:
         """Return the mechanisms that have one, sorted."""
         files = self.path.glob("*.json")
-        return sorted(f.stem for f in files if f.name not in (_JOURNAL, _NOISE))
+        return sorted(unquote(f.stem) for f in files if f.name not in (_JOURNAL, _NOISE))
 
     def figures(self, mechanism: str) -> dict[str, Figures]:
         """Return what a mechanism gave, by what was asked; empty where it has none."""
-        return _read(self.path / f"{mechanism}.json", dict[str, Figures]) or {}
+        return _read(self._file(mechanism), dict[str, Figures]) or {}
 
     def noise(self) -> dict[str, Noise]:
         """Return how times repeat, by mechanism and cell in words; empty where not calibrated."""
@@ -70,19 +71,24 @@ class Baselines:
     def write(
         self, found: Mapping[str, Mapping[str, Figures]], noise: Mapping[str, Noise], why: Reason
     ) -> None:
-        """Put figures in the place of those of the same cells, and the reason into the journal."""
+        """Put figures in the place of those of the same cells, noise in the place of all there was,
+        and the reason into the journal."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             for name, cells in found.items():
-                _write(self.path / f"{name}.json", {**self.figures(name), **cells})
+                _write(self._file(name), {**self.figures(name), **cells})
             if noise:
-                _write(self.path / _NOISE, {**self.noise(), **noise})
+                _write(self.path / _NOISE, noise)
             _write(self.path / _JOURNAL, [*self.journal(), why])
         except OSError as error:
             raise StoreError(
                 f"cannot write the baseline '{self.path}': {(error.strerror or str(error)).lower()}"
                 "; mend its permissions or choose another --baselines"
             ) from error
+
+    def _file(self, mechanism: str) -> Path:
+        # Not every system has files with the colon of `peer:name`.
+        return self.path / f"{quote(mechanism, safe='')}.json"
 
 
 def _read(file: Path, kind: type[_Value]) -> _Value | None:

@@ -91,10 +91,16 @@ def distribution_hash(name: str) -> str:
 
 def output(*command: str) -> str | None:
     """Return what a command prints; None where it is not there or fails."""
-    # GIT_DIR and its like would send git to another repository.
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=30)
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=outside_git(), timeout=30
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def outside_git() -> dict[str, str]:
+    """Return the environment without GIT_DIR and its like, which a hook of git's has and which
+    would send git to another repository."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}

@@ -18,9 +18,11 @@ _TIMING = (
 """What times mechanisms: with another of these, times are other figures."""
 _CHECKING = (
     *_TIMING, "lra/engine/work", "lra/training", "lra/verify", "lra/scales", "tasks",
-    "attention_impls/positions",
+    "attention_impls/positions", "lra/engine/plan_check.py", "lra/engine/figures.py",
+    "lra/suites/check.toml", "lra/suites/check_quality.toml", "constraints.txt",
 )  # fmt: skip
-"""What trains them and tries their laws, too."""
+"""What trains them and tries their laws, too; what is asked of them and kept; and with which
+packages."""
 
 # It runs in a tree, as that tree has it: all it asks for is older than any record.
 _ASK = """
@@ -31,12 +33,13 @@ from lra.core.hashing import file_hash, source_hash
 def hashed(places):
     files = [file for place in map(Path, places) for file in (place, *sorted(place.rglob("*")))]
     code = [file for file in files if file.suffix == ".py" and file.is_file()]
-    plain = [file for file in files if file.suffix == ".toml" and file.is_file()]
+    plain = [file for file in files if file.suffix in (".toml", ".txt") and file.is_file()]
     return [source_hash(*code), *map(file_hash, plain)]
 
-rooms = [path for path in Path("attention_impls").iterdir() if path.is_dir()]
-own = [file for room in rooms if room.name not in ("contract", "positions")
-       for file in room.glob("*.py") if not file.name.startswith("_")]
+house = Path("attention_impls")
+own = [file for file in (*house.glob("*.py"), *house.glob("*/*.py"))
+       if file.parent.name not in ("contract", "positions")
+       and file.stem != "contract" and not file.stem.startswith("_")]
 print(json.dumps({
     "timing": hashed(sys.argv[1].split()),
     "checking": hashed(sys.argv[2].split()),

@@ -15,7 +15,7 @@ from lra.core.errors import UsageError
 from lra.core.hashing import value_hash
 from lra.core.protocol import Frozen
 from lra.engine.host import cache_folder
-from lra.engine.provenance import output
+from lra.engine.provenance import checkout, output, outside_git
 
 HOME = Path(__file__).resolve().parents[2]
 """Where the running code lies."""
@@ -39,11 +39,11 @@ HERE = Build("the working tree", HOME, Path(sys.executable))
 
 def last_commit() -> str | None:
     """Return what the working tree is held against unless told: the last commit, or the one before
-    where nothing is changed; None outside a clone, or of its first commit."""
-    changes = output("git", "-C", str(HOME), "status", "--porcelain") if _is_clone() else None
-    if changes is None:
+    where no code is changed; None outside a clone, or of its first commit."""
+    _, dirty = checkout(HOME)
+    if dirty is None:
         return None
-    name = "HEAD" if changes else "HEAD^"
+    name = "HEAD" if dirty else "HEAD^"
     return name if output("git", "-C", str(HOME), "rev-parse", "--verify", name) else None
 
 
@@ -72,8 +72,8 @@ def work_tree(revision: str) -> Iterator[Path]:
     commit = commit_of(revision)
     with tempfile.TemporaryDirectory(prefix="lra-revision-") as folder:
         tree = Path(folder) / commit[:12]
-        _git("worktree", "add", "--quiet", "--detach", str(tree), commit)
         try:
+            _git("worktree", "add", "--quiet", "--detach", str(tree), commit)
             yield tree
         finally:
             shutil.rmtree(tree, ignore_errors=True)
@@ -90,7 +90,8 @@ def build(revision: str, tree: Path, told: Callable[[str], None]) -> Build:
     environment = cache_folder() / "environments" / _asked_for(tree)
     python = environment / "bin" / "python"
     done = environment / "complete"
-    if not done.exists():
+    # The interpreter is a link, to one that may have been removed since.
+    if not (done.exists() and python.exists()):
         told(f"installing the packages of {revision}, once")
         shutil.rmtree(environment, ignore_errors=True)
         _install(tree, environment, python, revision)
@@ -112,7 +113,10 @@ def _install(tree: Path, environment: Path, python: Path, revision: str) -> None
         done = subprocess.run(command, cwd=tree, capture_output=True, text=True)
         if done.returncode:
             last = (done.stderr.strip() or done.stdout.strip() or "no word of why").splitlines()[-1]
-            raise UsageError(f"revision '{revision}': its packages cannot be installed: {last}")
+            raise UsageError(
+                f"revision '{revision}': its packages cannot be installed: {last}; see that pip "
+                "reaches its index, or name another revision"
+            )
 
 
 def _dependencies(tree: Path) -> list[str]:
@@ -131,6 +135,7 @@ def _is_clone() -> bool:
 
 def _git(*words: str) -> None:
     command = ["git", "-C", str(HOME), *words]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, env=outside_git())
     if done.returncode:
-        raise UsageError(f"git {words[0]} {words[1]}: {done.stderr.strip().splitlines()[-1]}")
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise UsageError(f"git {words[0]} {words[1]}: {last}; mend that and try again")

@@ -50,26 +50,29 @@ class Checked(msgspec.Struct, frozen=True):
 def sentences(checked: Checked) -> list[str]:
     """Return what to read first: what failed and the first of it, then how much was looked at."""
     tally = Counter(one.outcome for one in checked.held)
-    parts = [count(tally[o], _ONE[o]) for o in SHOWN if tally[o]]
+    mechanisms = {one.mechanism for one in checked.held if one.mechanism}
     worst = next((checked.of(o)[0] for o in SHOWN if checked.of(o)), None)
-    first = f"{', '.join(parts)}" if parts else "nothing differs from the baseline"
+    found = "nothing differs from the baseline" if checked.held else "nothing to report"
     if worst is not None:
-        first += f"; first: {line(worst)}"
+        parts = ", ".join(count(tally[o], _ONE[o]) for o in SHOWN if tally[o])
+        found = f"{parts}; first: {line(worst)}"
     verdict = "passed" if checked.passed else "failed" if tally["regression"] else "inconclusive"
     if checked.stopped:
-        first = f"{first}; stopped: {checked.stopped}"
-    return [
-        f"check {verdict}: {first}",
-        f"{count(len(checked.held), 'figure')} of "
-        f"{count(len({one.mechanism for one in checked.held}), 'mechanism')}, {tally['held']} held",
-        *checked.notes,
-    ]
+        found = f"{visible(checked.stopped)}; until then {found}"
+        verdict = "failed and stopped" if tally["regression"] else "stopped"
+    told = [f"check {verdict}: {found}"]
+    if mechanisms:
+        told.append(
+            f"{count(len(checked.held), 'figure')} of {count(len(mechanisms), 'mechanism')}, "
+            f"{tally['held']} held"
+        )
+    return [*told, *checked.notes]
 
 
 def line(one: Held) -> str:
     """Return one figure in words: `linear, train 1024: peak_tensor_bytes 5.0 % more`."""
     place = ", ".join(part for part in (one.mechanism, one.cell) if part)
-    return visible(f"{place}: {one.figure}{f': {one.why}' if one.why else ''}")
+    return visible(": ".join(part for part in (place, one.figure, one.why) if part))
 
 
 def summary(checked: Checked) -> str:
@@ -100,8 +103,8 @@ def junit(checked: Checked) -> str:
         suite = _suite(root, name or "all", own)
         for one in own:
             where = {
-                "classname": visible(one.mechanism),
-                "name": visible(f"{one.cell} {one.figure}"),
+                "classname": visible(name or "all"),
+                "name": visible(f"{one.cell} {one.figure}".strip()),
             }
             case = ElementTree.SubElement(suite, "testcase", where)
             if one.outcome == "regression":
@@ -117,7 +120,7 @@ def junit(checked: Checked) -> str:
         case = ElementTree.SubElement(suite, "testcase", classname="check", name="came to its end")
         ElementTree.SubElement(case, "error", message=visible(checked.stopped))
     ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+    return ElementTree.tostring(root, "utf-8", xml_declaration=True).decode() + "\n"
 
 
 def _suite(root: ElementTree.Element, name: str, own: Sequence[Held]) -> ElementTree.Element:
@@ -140,7 +143,10 @@ def _table(outcome: Outcome, found: Sequence[Held]) -> Table:
         corner="mechanism",
         columns=("cell", "figure", "why"),
         rows=tuple(
-            Row(one.mechanism or "all", tuple(Cell(t) for t in (one.cell, one.figure, one.why)))
+            Row(
+                visible(one.mechanism or "all"),
+                tuple(Cell(visible(text)) for text in (one.cell, one.figure, one.why)),
+            )
             for one in found
         ),
         numeric=False,

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from lra.core.records import FAILED
 from lra.verdict.change import COUNTED, of_accuracies
 
 LOSSES = 0.0005
@@ -80,20 +81,26 @@ def _cell(then: Figures | None, now: Figures) -> _Judged:
         yield from _laws(then.laws if then and comparable else {}, now.laws)
         return
     if then is None:
-        yield "ending", "new" if now.status == "ok" else "regression", now.status
+        yield "ending", "regression" if now.status in FAILED else "new", now.status
     elif not comparable:
         what = "measured by another version of the code"
         if then.asked != now.asked:
             what = "another configuration, data or version of torch"
         yield "ending", "inconclusive", what
     elif then.status != now.status:
-        outcome: Outcome = "improvement" if now.status == "ok" else "regression"
-        yield "ending", outcome, f"{then.status} before, {now.status} now"
+        yield "ending", _ended(then.status, now.status), f"{then.status} before, {now.status} now"
     else:
         yield "ending", "held", now.status
         yield from _counts(then.counts, now.counts)
         yield from _losses(then.losses, now.losses)
         yield from _accuracies(then.accuracies, now.accuracies)
+
+
+def _ended(then: str, now: str) -> Outcome:
+    if now == "ok":
+        return "improvement"
+    # What could not be tried tells nothing.
+    return "inconclusive" if now == "skipped" else "regression"
 
 
 def _counts(then: Mapping[str, float], now: Mapping[str, float]) -> _Judged:
@@ -114,15 +121,19 @@ def _counts(then: Mapping[str, float], now: Mapping[str, float]) -> _Judged:
 def _losses(then: list[float], now: list[float]) -> _Judged:
     """Lower losses are no improvement to take for granted: so few steps tell that something else is
     computed, and not whether it is better."""
-    if not then or not now:
+    if not then and not now:
         return
-    off = [after / before - 1 for before, after in zip(then, now, strict=False)]
+    if len(then) != len(now):
+        yield "losses", "regression", f"{len(then)} figures before, {len(now)} now"
+        return
+    # No share of nothing: a loss of 0 is held to the same figure in nat.
+    off = [(after - before) / (before or 1.0) for before, after in zip(then, now, strict=True)]
     largest = max(off, key=abs)
-    if abs(largest) <= LOSSES and len(then) == len(now):
+    if abs(largest) <= LOSSES:
         yield "losses", "held", ""
         return
     last = f"the last {then[-1]:.3f} nat before, {now[-1]:.3f} now"
-    yield "losses", "regression", f"differ by up to {100 * largest:+.1f} %; {last}"
+    yield "losses", "regression", f"differ by up to {100 * largest:+.2f} %; {last}"
 
 
 def _laws(then: Mapping[str, str], now: Mapping[str, str]) -> _Judged:
@@ -146,7 +157,8 @@ def _accuracies(then: Mapping[str, float], now: Mapping[str, float]) -> _Judged:
     if change is None:
         return
     outcomes: dict[str, Outcome] = {"worse": "regression", "better": "improvement"}
-    why = f"{100 * (change.difference or 0.0):+.1f} points over {change.pairs} seeds"
+    why = f"{100 * (change.difference or 0.0):+.1f} points over {change.pairs} seed"
+    why += "s" if change.pairs != 1 else ""
     if change.low is not None and change.high is not None:
         why += f" ({100 * change.low:+.1f} to {100 * change.high:+.1f})"
     outcome = outcomes.get(change.verdict, "held")

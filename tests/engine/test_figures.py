@@ -1,0 +1,152 @@
+"""What a check keeps of records: seeds together, endings, and only what is the same twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from lra.core.cells import Cell, EfficiencyCell, ErrorCell, QualityCell, VerifyCell
+from lra.core.findings import Finding
+from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
+from lra.core.records import CurvePoint, Metric, Record
+from lra.engine.figures import figures
+from lra.verdict.baseline import Figures
+
+COMMON: dict[str, Any] = {
+    "machine": Machine(processor="Example CPU", cores=2),
+    "torch": "2.13.0",
+    "threads": 1,
+    "measure_hash": "m",
+}
+LINEAR = Mechanism(name="linear", config={"map": "elu"}, hash="h")
+
+
+def record(cell: Cell, **own: Any) -> Record:
+    return Record(
+        **{
+            "id": cell.id, "cell": cell, "status": "ok", "seconds": 1.0,
+            "started_at": "2026-11-20T10:00:00Z", **own,
+        }
+    )  # fmt: skip
+
+
+def timing(mechanism: Mechanism = LINEAR, **own: Any) -> EfficiencyCell:
+    asked = {"scale": "mini", "length": 256, "mode": "train", "heads": 4, "head_width": 64, **own}
+    return EfficiencyCell(**{**COMMON, "mechanism": mechanism, **asked})
+
+
+def training(scale: str = "check", **own: Any) -> QualityCell:
+    return QualityCell(
+        **{
+            **COMMON, "mechanism": LINEAR, "scale": scale,
+            "data": DataSpec(task="image", hash="d", length=100,
+                             rows=Rows(train=8, validation=8, test=8)),
+            "model": ModelSpec(layers=1, width=8, qkv_width=8, heads=2, mlp_width=8),
+            "training": TrainSpec(steps=2, batch=2, learning_rate=1e-3, evaluate_every=1),
+            **own,
+        }
+    )  # fmt: skip
+
+
+def trained(cell: QualityCell, accuracy: float | None, **own: Any) -> Record:
+    points = tuple(
+        CurvePoint(
+            step=n, seconds=1.0, train_loss=2.0 / n, validation_loss=2.5 / n,
+            validation_accuracy=0.5, learning_rate=1e-3,
+        )
+        for n in (1, 2)
+    )  # fmt: skip
+    metrics = {"test_accuracy": Metric(value=accuracy, unit="share", better="higher")}
+    return record(cell, **{"metrics": metrics, "curve": points, "parameters": 77, **own})
+
+
+def alone(one: Record) -> Figures:
+    ((cell,),) = (own.values() for own in figures([one]).values())
+    return cell
+
+
+def test_counts_are_kept_and_what_varies_is_not() -> None:
+    metrics = {
+        "latency": Metric(value=1e-3, unit="s"),
+        "peak_resident_bytes": Metric(value=9e6, unit="B"),
+        "peak_tensor_bytes": Metric(value=4096.0, unit="B"),
+        "peak_allocated_bytes": Metric(value=None, unit="B", why_null="no GPU"),
+        "operations": Metric(value=12.0, unit="count"),
+    }
+    own = alone(record(timing(), metrics=metrics, parameters=5))
+    assert own.counts == {"parameters": 5, "peak_tensor_bytes": 4096.0, "operations": 12.0}
+    assert (own.losses, own.accuracies, own.laws, own.status) == ([], {}, {}, "ok")
+    assert (own.measured_by, own.answered_by) == ("m", "h")
+
+
+def test_a_short_training_keeps_its_losses_and_not_its_accuracy() -> None:
+    own = alone(trained(training(), 0.4))
+    assert own.losses == [2.0, 2.5, 1.0, 1.25]
+    assert own.accuracies == {} and own.counts == {"parameters": 77}
+
+
+def test_seeds_of_one_training_are_one_cell() -> None:
+    cells = [training("mini", seed=seed) for seed in (0, 1, 2)]
+    accuracies = (0.5, 0.6, None)
+    records = [trained(c, a) for c, a in zip(cells, accuracies, strict=True)]
+    found = figures(records)
+    assert list(found["linear"]) == ["image, scale mini"]
+    own = found["linear"]["image, scale mini"]
+    assert own.accuracies == {"0": 0.5, "1": 0.6} and own.losses == [] and own.status == "ok"
+    for bad in range(3):
+        ended = [
+            msgspec.structs.replace(one, status="diverged" if n == bad else "ok")
+            for n, one in enumerate(records)
+        ]
+        own = figures(ended)["linear"]["image, scale mini"]
+        assert own.status == "diverged", "it ended as the worst of its seeds"
+
+
+def test_laws_are_kept_by_name() -> None:
+    findings = (Finding(law="causality", verdict="held"), Finding(law="masks", verdict="failed"))
+    found = figures([record(VerifyCell(**COMMON, mechanism=LINEAR), findings=findings)])
+    assert found["linear"]["laws"].laws == {"causality": "held", "masks": "failed"}
+
+
+@pytest.mark.parametrize("status", ["oom", "unsupported", "skipped"])
+def test_of_what_did_not_end_well_only_the_ending_is_kept(status: str) -> None:
+    own = alone(record(timing(), status=status, parameters=5))
+    assert (own.status, own.counts) == (status, {})
+    own = alone(trained(training(), 0.4, status=status))
+    assert (own.status, own.losses, own.counts) == (status, [], {})
+
+
+def test_mechanisms_and_cells_are_sorted_and_other_cells_are_left_out() -> None:
+    other = Mechanism(name="full", hash="f")
+    error = ErrorCell(**COMMON, mechanism=LINEAR, scale="mini", length=8, heads=1, head_width=8)
+    found = figures(
+        record(cell) for cell in (timing(length=512), timing(mode="forward"), error, timing(other))
+    )
+    assert [(name, list(own)) for name, own in found.items()] == [
+        ("full", ["train 256 bidirectional"]),
+        ("linear", ["forward 256 bidirectional", "train 512 bidirectional"]),
+    ]
+
+
+def test_what_was_asked_is_another_with_anything_but_sources_and_seeds() -> None:
+    def asked(cell: Cell, **own: Any) -> str:
+        return alone(trained(cell, 0.5) if isinstance(cell, QualityCell) else record(cell)).asked
+
+    alike = [
+        timing(),
+        timing(msgspec.structs.replace(LINEAR, hash="edited")),
+        timing(measure_hash="n", declared_hash="e"),
+    ]
+    assert len({asked(cell) for cell in alike}) == 1
+    assert asked(training(seed=0)) == asked(training(seed=1))
+    others = [
+        timing(msgspec.structs.replace(LINEAR, config={"map": "relu"})),
+        timing(torch="2.14.0"),
+        timing(machine=Machine(processor="Other CPU", cores=2)),
+        timing(heads=8),
+        timing(threads=2),
+        training(torch="2.14.0"),
+    ]
+    assert len({asked(cell) for cell in (alike[0], training(), *others)}) == len(others) + 2

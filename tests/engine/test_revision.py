@@ -1,0 +1,197 @@
+"""Revisions in a small clone: found, checked out for a while, and given packages."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lra.core.errors import UsageError
+from lra.engine import revision
+from lra.engine.revision import build, commit_of, last_commit, work_tree
+
+PROJECT = '[project]\nname = "lra"\ndependencies = ["b", "a"]\n'
+PYTHON = """#!/bin/sh
+echo "$@" >> "$(dirname "$0")/../../asked"
+case "$*" in *venv*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python";; *install*) {pip};; esac
+"""
+"""An interpreter that makes environments with itself in them; and what its pip does."""
+
+
+def git(home: Path, *words: str) -> str:
+    own = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    done = subprocess.run(
+        ["git", "-C", str(home), *own, *words], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def commit(home: Path, name: str) -> str:
+    """Commit a change of the code."""
+    (home / "lra" / f"{name}.py").write_text(f"NAME = '{name}'\n")
+    git(home, "add", ".")
+    git(home, "commit", "-q", "-m", name)
+    return git(home, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone with two commits, the first tagged."""
+    place = tmp_path / "clone"
+    (place / "lra").mkdir(parents=True)
+    (place / "pyproject.toml").write_text(PROJECT)
+    git(place, "init", "-q", "-b", "main")
+    commit(place, "first")
+    git(place, "tag", "v1")
+    commit(place, "second")
+    monkeypatch.setattr(revision, "HOME", place)
+    monkeypatch.setenv("LRA_CACHE", str(tmp_path / "cache"))
+    return place
+
+
+def test_a_commit_is_found_by_branch_tag_and_hash(home: Path) -> None:
+    first, second = git(home, "rev-parse", "v1"), git(home, "rev-parse", "main")
+    assert commit_of("v1") == commit_of(first[:9]) == commit_of("main~1") == first
+    assert commit_of("main") == commit_of("HEAD") == second
+    git(home, "tag", "-a", "-m", "annotated", "v2")
+    assert commit_of("v2") == second, "of a tag the commit, not the tag"
+
+
+@pytest.mark.parametrize(
+    "name", ["nothing", "--help", "-v", "", "main^{tree}", "v1 main", "deadbeef"]
+)
+def test_what_is_no_commit_is_one_line_with_the_remedy(home: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"^no revision '.*' in this clone; name a commit"):
+        commit_of(name)
+
+
+def test_outside_a_clone_there_are_no_revisions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(revision, "HOME", tmp_path)
+    with pytest.raises(UsageError, match="revision 'main': the project is installed here"):
+        commit_of("main")
+    assert last_commit() is None
+
+
+def test_held_against_the_last_commit_where_code_is_changed_and_else_the_one_before(
+    home: Path,
+) -> None:
+    assert last_commit() == "HEAD^"
+    (home / "notes.txt").write_text("of no code")
+    assert last_commit() == "HEAD^"
+    (home / "lra" / "first.py").write_text("NAME = 'edited'\n")
+    assert last_commit() == "HEAD"
+    git(home, "checkout", "-q", "--force", "v1")
+    assert last_commit() is None, "before the first commit there is nothing"
+    (home / "lra" / "new.py").touch()
+    assert last_commit() == "HEAD"
+
+
+def trees(home: Path) -> list[str]:
+    return git(home, "worktree", "list", "--porcelain").split("\n\n")
+
+
+def test_a_work_tree_has_the_files_of_its_commit_and_is_gone_afterwards(home: Path) -> None:
+    (home / "lra" / "first.py").write_text("NAME = 'edited'\n")
+    with work_tree("v1") as tree, work_tree("main") as other:
+        assert tree.name == git(home, "rev-parse", "v1")[:12]
+        assert sorted(file.name for file in (tree / "lra").iterdir()) == ["first.py"]
+        assert (tree / "lra/first.py").read_text() == "NAME = 'first'\n"
+        assert len(trees(home)) == 3
+        (tree / "left.txt").touch()
+    assert len(trees(home)) == 1 and not tree.parent.exists() and not other.parent.exists()
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
+def test_a_work_tree_is_gone_after_whatever_ends_it(home: Path, kind: type[BaseException]) -> None:
+    with pytest.raises(kind), work_tree("v1") as tree:
+        raise kind
+    assert len(trees(home)) == 1 and not tree.parent.exists()
+
+
+def test_in_a_hook_of_git_the_work_tree_is_still_ours(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path / "other")], check=True)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    with work_tree("v1") as tree:
+        assert (tree / "lra/first.py").is_file()
+
+
+def test_what_git_refuses_is_one_line(home: Path) -> None:
+    (home / ".git" / "worktrees").write_text("in the way")
+    with (
+        pytest.raises(UsageError, match=r"^git worktree add: .*; mend that") as error,
+        work_tree("v1"),
+    ):
+        pass
+    assert "\n" not in str(error.value)
+
+
+@pytest.fixture
+def environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where they are kept; the interpreter only pretends."""
+    stub = tmp_path / "stub" / "bin" / "python"
+    stub.parent.mkdir(parents=True)
+    stub.write_text(PYTHON.format(pip="exit 0"))
+    stub.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(stub))
+    return tmp_path / "cache" / "environments"
+
+
+def pip(environments: Path, does: str) -> None:
+    Path(sys.executable).write_text(PYTHON.format(pip=does))
+
+
+def asked(environments: Path) -> list[str]:
+    file = environments / "asked"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def test_revisions_that_ask_for_the_same_packages_share_an_environment(
+    home: Path, environments: Path
+) -> None:
+    told: list[str] = []
+    with work_tree("v1") as one, work_tree("main") as other:
+        first, second = build("v1", one, told.append), build("main", other, told.append)
+        assert first.python == second.python and first.python.is_file()
+        assert (first.name, first.root, first.commit) == ("v1", one, commit_of("v1"))
+        assert (second.name, second.root, second.commit) == ("main", other, commit_of("main"))
+        assert told == ["installing the packages of v1, once"]
+        assert asked(environments) == ["-m pip install --quiet a b"]
+        (other / "constraints.txt").write_text("a==1\n")
+        third = build("main", other, told.append)
+    assert third.python != first.python and len(told) == 2
+    assert asked(environments)[1:] == ["-m pip install --quiet -c constraints.txt a b"]
+
+
+def test_packages_that_cannot_be_installed_are_one_line_and_tried_again(
+    home: Path, environments: Path
+) -> None:
+    pip(environments, "echo some >&2; echo 'ERROR: no matching a' >&2; exit 1")
+    with work_tree("v1") as tree:
+        for _ in range(2):
+            with pytest.raises(UsageError) as error:
+                build("v1", tree, lambda _: None)
+            assert str(error.value) == (
+                "revision 'v1': its packages cannot be installed: ERROR: no matching a; see that "
+                "pip reaches its index, or name another revision"
+            )
+        pip(environments, "exit 1")
+        with pytest.raises(UsageError, match="no word of why; see"):
+            build("v1", tree, lambda _: None)
+        pip(environments, "exit 0")
+        assert build("v1", tree, lambda _: None).python.is_file()
+
+
+def test_an_environment_whose_interpreter_is_gone_is_made_anew(
+    home: Path, environments: Path
+) -> None:
+    with work_tree("v1") as tree:
+        python = build("v1", tree, lambda _: None).python
+        python.unlink()
+        python.symlink_to(environments / "removed")
+        assert build("v1", tree, lambda _: None).python.is_file()
