@@ -152,9 +152,9 @@ def _calibrated(device: Literal["cpu", "cuda"], *, quiet: bool) -> dict[str, Noi
     from lra.cli.times import Times, echo
     from lra.engine.baselines import Noise
     from lra.engine.revision import HERE
-    from lra.verdict.gate import PAIRS, calibrated, spread_of
+    from lra.verdict.gate import calibrated, spread_of
 
-    changes = Times((HERE, HERE), device, PAIRS, {}, echo(quiet)).changes(CALIBRATED)
+    changes = Times((HERE, HERE), device, None, {}, echo(quiet)).changes(CALIBRATED)
     return {
         line.name: Noise(round(spread, 4), round(calibrated(line.change), 4), line.change.pairs)
         for line in changes.lines

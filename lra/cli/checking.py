@@ -103,7 +103,6 @@ class Check:
         from lra.engine.reach import changed, sources
         from lra.engine.revision import HERE, HOME, build, work_tree
         from lra.report.words import listing
-        from lra.verdict.gate import PAIRS
 
         told = echo(self.quiet)
         with work_tree(revision) as tree:
@@ -123,7 +122,7 @@ class Check:
                 self.notes.append(f"A quick check times {QUICK_TIMED}; not timed: {left}.")
                 names = names[:QUICK_TIMED]
             sides = (build(revision, tree, told), HERE)
-            pairs = QUICK_PAIRS if self.quick else PAIRS
+            pairs = QUICK_PAIRS if self.quick else None
             times = Times(sides, self.device, pairs, self.baseline.noise(), told)
             held, could_see = times.judged(names)
         self.held += held

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,7 +11,7 @@ import click
 
 from lra.verdict.baseline import Held, Outcome
 from lra.verdict.change import MARGIN
-from lra.verdict.gate import faster, margin, slower, smallest, spread_of
+from lra.verdict.gate import PAIRS, faster, margin, needed, slower, smallest, spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,14 +26,15 @@ SUITE = Path(__file__).resolve().parents[1] / "suites" / "check_time.toml"
 class Times:
     """Times mechanisms in two builds, pair by pair.
 
-    `pairs` of processes are one comparison; `noise` is how this class of machine repeats.
+    `pairs` of processes are one comparison, None for as many as their noise asks for; `noise` is
+    how this class of machine repeats.
     """
 
     def __init__(
         self,
         sides: Sides,
         device: Literal["cpu", "cuda"],
-        pairs: int,
+        pairs: int | None,
         noise: Mapping[str, Noise],
         told: Callable[[str], None],
     ) -> None:
@@ -57,23 +58,47 @@ class Times:
 
     def changes(self, mechanisms: Sequence[str], keep: Path | None = None) -> Changes:
         """Time mechanisms in both builds and compare; `keep` is a folder for the records."""
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = keep or Path(scratch)
+            self._take(mechanisms, range(self.pairs or PAIRS), folder)
+            found = self._read(folder)
+            more = {} if self.pairs else self._more(found)
+            for name, pairs in more.items():
+                self.told(f"{name} is noisy: {pairs} pairs in all")
+                self._take([name], range(PAIRS, pairs), folder)
+            return self._read(folder) if more else found
+
+    def _take(self, mechanisms: Sequence[str], turns: range, folder: Path) -> None:
         from lra.engine.side_by_side import in_turns
+
+        in_turns(
+            self.sides,
+            mechanisms,
+            suite=SUITE,
+            device=self.device,
+            turns=turns,
+            folder=folder,
+            told=self.told,
+        )
+
+    def _read(self, folder: Path) -> Changes:
+        from lra.engine.side_by_side import of_both
         from lra.report.changes.between import between_stores
         from lra.report.select import join
 
-        with tempfile.TemporaryDirectory() as scratch:
-            stores = in_turns(
-                self.sides,
-                mechanisms,
-                suite=SUITE,
-                device=self.device,
-                turns=range(self.pairs),
-                folder=keep or Path(scratch) / "times",
-                told=self.told,
-            )
-            one, other = (join(store.records(), []) for store in stores)
-            names = (self.sides[0].name, self.sides[1].name)
-            return between_stores(one.entries, other.entries, (one.busy, other.busy), names)
+        one, other = (join(store.records(), []) for store in of_both(folder))
+        names = (self.sides[0].name, self.sides[1].name)
+        return between_stores(one.entries, other.entries, (one.busy, other.busy), names)
+
+    def _more(self, found: Changes) -> dict[str, int]:
+        """How many pairs mechanisms need that need more than they had, by their noisiest cell."""
+        wanted: dict[str, int] = {}
+        for line in found.lines:
+            spread = spread_of(line.change) if line.quantity.name == "time" else None
+            if spread is not None:
+                pairs = needed(spread, self.allowed(line))
+                wanted[line.label] = max(pairs, wanted.get(line.label, PAIRS))
+        return {name: pairs for name, pairs in wanted.items() if pairs > PAIRS}
 
     def allowed(self, line: Line) -> float:
         """Return the slowdown, as a share, that this machine cannot tell from noise."""
@@ -105,25 +130,28 @@ class Times:
             outcome, why = "improvement", _told(line)
         return Held(line.label, line.cell, line.quantity.name, outcome, why)
 
-    def _could_see(self, lines: Iterable[Line]) -> list[str]:
+    def _could_see(self, lines: Sequence[Line]) -> list[str]:
         from lra.report.words import percent
 
-        seen = [
-            smallest(spread, self.allowed(line), line.change.pairs)
+        timed = [
+            (smallest(spread, self.allowed(line), line.change.pairs), line.change.pairs)
             for line in lines
             if line.quantity.name == "time" and (spread := spread_of(line.change)) is not None
         ]
-        if not seen:
+        if not timed:
             return []
-        middle, most = sorted(seen)[len(seen) // 2], max(seen)
+        seen, pairs = sorted(size for size, _ in timed), [n for _, n in timed]
+        middle, most = seen[len(seen) // 2], seen[-1]
+        few, many = min(pairs), max(pairs)
+        taken = f"{few}" if few == many else f"{few} to {many}"
         return [
-            f"Times: {self.sides[1].name} against {self.sides[0].name}, {self.pairs} pairs of "
-            f"processes a cell; the smallest slowdown found for sure is {percent(middle, middle)} "
-            f"% on half of the cells and {percent(most, most)} % on the noisiest."
+            f"Times: {self.sides[1].name} against {self.sides[0].name}, {taken} pairs of processes "
+            f"a cell; the smallest slowdown found for sure is {percent(middle, middle)} % on half "
+            f"of the cells and {percent(most, most)} % on the noisiest."
         ]
 
 
-def _untimed(mechanisms: Iterable[str], found: Changes) -> list[Held]:
+def _untimed(mechanisms: Sequence[str], found: Changes) -> list[Held]:
     """What no process of both builds tells of, as where the machine was busy all along."""
     timed = {line.label for line in found.lines if line.quantity.name == "time"}
     why = "no timing of both builds can be used; check again while the machine does nothing else"

@@ -8,7 +8,6 @@ its own interpreter, so that nothing of one reaches the other; what it stores is
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -40,14 +39,12 @@ def in_turns(
     turns: range,
     folder: Path,
     told: Told,
-) -> tuple[Store, Store]:
-    """Time mechanisms in both builds and return their stores, a turn a replicate.
+) -> None:
+    """Time mechanisms in both builds, a turn a replicate; `of_both` has the stores in `folder`.
 
-    Their stores are `A` and `B` in `folder`, which is emptied first.
     Raises `LraError` with a build's own words where it cannot be timed.
     """
-    shutil.rmtree(folder, ignore_errors=True)
-    gathered = (Store(folder / "A"), Store(folder / "B"))
+    gathered = of_both(folder)
     for first in range(0, len(mechanisms), AT_ONCE):
         some = mechanisms[first : first + AT_ONCE]
         for turn in turns:
@@ -60,7 +57,11 @@ def in_turns(
                     found = Store(Path(scratch) / "store")
                     _sweep(sides[side], some, suite, device, found.path)
                     _gather(found, gathered[side], turn)
-    return gathered
+
+
+def of_both(folder: Path) -> tuple[Store, Store]:
+    """Return the stores of the two builds: `A` and `B` in the folder."""
+    return Store(folder / "A"), Store(folder / "B")
 
 
 def _sweep(build: Build, mechanisms: Sequence[str], suite: Path, device: str, store: Path) -> None:

@@ -120,8 +120,8 @@ def junit(checked: Checked) -> str:
         case = ElementTree.SubElement(suite, "testcase", classname="check", name="came to its end")
         ElementTree.SubElement(case, "error", message=visible(checked.stopped))
     ElementTree.indent(root)
-    plain: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
-    return f"{plain.decode()}\n"
+    written: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
+    return written.decode() + "\n"
 
 
 def _suite(root: ElementTree.Element, name: str, own: Sequence[Held]) -> ElementTree.Element:

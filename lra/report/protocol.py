@@ -26,7 +26,7 @@ def protocol_table(quality: QualityTable) -> Table:
     shared = {k: settings[0][k] for k in keys if len({one.get(k) for one in settings}) == 1}
     varying = [key for key in keys if key not in shared]
     rows = [
-        Row(visible(column.title), tuple(Cell(text) for text in _task(column, one, varying)))
+        Row(column.title, tuple(Cell(text) for text in _task(column, one, varying)))
         for column, one in zip(quality.columns, settings, strict=True)
     ]
     return Table(
@@ -108,7 +108,7 @@ def parameter_table(quality: QualityTable, selection: Selection) -> Table:
         caption=f"Of the whole model, used or not: {NO_MIXING} has projections to queries and "
         f"keys too. With its distance from {EXACT} where that is above {_UNEQUAL:.0%}.",
         corner="mechanism",
-        columns=tuple(visible(column.title) for column in quality.columns),
+        columns=tuple(column.title for column in quality.columns),
         rows=tuple(rows),
     )
 

@@ -12,14 +12,18 @@ import math
 
 from lra.verdict.change import MARGIN, Change
 from lra.verdict.ratio import SURE
-from lra.verdict.student import power, reach
+from lra.verdict.student import caution, power, reach
 
-PAIRS = 12
-"""Of processes in one comparison."""
+PAIRS, MOST = 12, 48
+"""Of processes in one comparison: as many at first, and at most where noise asks for more."""
+TARGET = 0.2
+"""The slowdown, as a share, that a comparison has pairs enough for."""
 ALARMS = 0.01
 """Share of equal cells that one comparison may call slower."""
 FOUND = 0.95
 """Share of slowdowns of the smallest size that both comparisons find."""
+CAREFUL = 0.8
+"""Probability with which a spread is no larger than it is taken to be."""
 _WIDEST = 3.0
 """Of slowdowns that are looked at, as a logarithm: a factor of 20."""
 
@@ -80,6 +84,18 @@ def smallest(spread: float, allowed: float, pairs: int = PAIRS) -> float:
         twice = _called(middle, spread, pairs) ** 2
         low, high = (low, middle) if twice >= FOUND else (middle, high)
     return math.expm1(least + high)
+
+
+def needed(spread: float, allowed: float) -> int:
+    """Return how many pairs find a slowdown of 20 % on 95 % of cells, `MOST` at most.
+
+    It asks for the spread alone: to go on while a ratio looks bad would find what is not there. The
+    first pairs do not know the spread well; it is taken to be as large as it is in four of five
+    such cases.
+    """
+    careful = spread * caution(CAREFUL, PAIRS - 1)
+    enough = (n for n in range(PAIRS, MOST) if smallest(careful, allowed, n) <= TARGET)
+    return next(enough, MOST)
 
 
 def _called(above: float, spread: float, pairs: int) -> float:

@@ -19,7 +19,8 @@ from lra.engine.baselines import Baselines, Noise, Reason
 from lra.engine.host import machine
 from lra.engine.reach import Sources
 from lra.engine.revision import HOME, Build
-from lra.store import Store
+from lra.engine.side_by_side import of_both
+from lra.verdict.gate import MOST, PAIRS
 
 from .conftest import Run
 
@@ -48,6 +49,7 @@ class Machines:
 
     def __init__(self) -> None:
         self.slower: list[Any] = [1.0]
+        self.noise = 0.01
         self.asked: list[tuple[list[str], int]] = []
         self.before = Sources(("t",), ("c",), dict.fromkeys(NAMES, "old"))
         self.after = Sources(("t",), ("c",), {**self.before.mechanisms, "linear": "new"})
@@ -55,20 +57,19 @@ class Machines:
     def in_turns(
         self, sides: Sequence[Build], mechanisms: Sequence[str], *, turns: range, folder: Path,
         **_: object,
-    ) -> tuple[Store, Store]:  # fmt: skip
+    ) -> None:  # fmt: skip
         now = self.slower[min(len(self.asked), len(self.slower) - 1)]
         self.asked.append((list(mechanisms), len(turns)))
-        stores = (Store(folder / "A"), Store(folder / "B"))
+        stores = of_both(folder)
         with stores[0].writing() as first, stores[1].writing() as second:
             for turn in turns:
                 for name in mechanisms:
-                    noise = 1 + 0.01 * (-1) ** turn
+                    noise = 1 + self.noise * (-1) ** turn
                     first.save(timed(name, 1.0, turn))
                     if callable(now):
                         second.save(now(name, turn))
                     else:
                         second.save(timed(name, now * noise if name == "linear" else noise, turn))
-        return stores
 
 
 @pytest.fixture
@@ -168,6 +169,17 @@ def test_what_ends_otherwise_fails_if_it_does_so_again(lra_here: Run, machines: 
     ran = lra_here(*CHECK)
     assert ran.returncode == REGRESSION and len(machines.asked) == 2
     assert "time: OOM now, again OOM now" in ran.stdout.splitlines()[0]
+
+
+def test_noise_asks_for_more_pairs_and_says_how_many(lra_here: Run, machines: Machines) -> None:
+    machines.noise = 0.15
+    ran = lra_here(*CHECK)
+    (_, first), (names, more) = machines.asked
+    assert (names, first) == (["linear"], PAIRS) and PAIRS + more <= MOST
+    assert f", {PAIRS + more} pairs of processes a cell" in ran.stdout
+    machines.asked.clear()
+    lra_here(*CHECK, "--quick")
+    assert machines.asked == [(["linear"], 5)]
 
 
 def test_a_noisy_machine_is_allowed_more(lra_here: Run, machines: Machines, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from lra.core.errors import LraError
 from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Metric, Record, encode
 from lra.engine.revision import Build
-from lra.engine.side_by_side import AT_ONCE, in_turns
+from lra.engine.side_by_side import AT_ONCE, in_turns, of_both
 from lra.store import Store
 
 SWEEP = """#!/bin/sh
@@ -64,10 +64,12 @@ class Turns:
 
     def run(self, *mechanisms: str, turns: range = range(4)) -> tuple[Store, Store]:
         self.told: list[str] = []
-        return in_turns(
+        folder = self.folder / "times"
+        in_turns(
             (self.builds["one"], self.builds["other"]), mechanisms, suite=Path("suite.toml"),
-            device="cpu", turns=turns, folder=self.folder / "times", told=self.told.append,
+            device="cpu", turns=turns, folder=folder, told=self.told.append,
         )  # fmt: skip
+        return of_both(folder)
 
     def asked(self) -> list[list[str]]:
         """Each command: what Python's path was, then the words."""
@@ -126,11 +128,11 @@ def test_many_mechanisms_are_timed_some_at_a_time(stubs: Turns) -> None:
     assert impls == [",".join(many[:AT_ONCE])] * 2 + [many[AT_ONCE]] * 2
 
 
-def test_what_lies_in_the_folder_is_no_part_of_it(stubs: Turns) -> None:
-    first, _ = stubs.run("linear", turns=range(3))
-    assert len(first.records()) == 6
-    first, second = stubs.run("linear", turns=range(1))
-    assert len(first.records()) == len(second.records()) == 2
+def test_more_turns_are_more_replicates(stubs: Turns) -> None:
+    stubs.run("linear", turns=range(2))
+    first, second = stubs.run("linear", turns=range(2, 5))
+    assert len(first.records()) == len(second.records()) == 2 * 5
+    assert stubs.told[0] == "pair 1 of 3: the one build, linear"
 
 
 def test_failed_cells_are_findings(stubs: Turns) -> None:

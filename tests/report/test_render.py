@@ -15,6 +15,7 @@ import pytest
 
 import lra.report
 from lra.core.errors import LraError
+from lra.core.protocol import Mechanism
 from lra.core.records import Record
 from lra.report import Rendered, render
 
@@ -172,11 +173,21 @@ def test_no_date_of_today_and_no_version_of_matplotlib_in_a_plot(rendered: Rende
 
 def test_awkward_names_survive_everywhere(tmp_path: Path) -> None:
     records: list[Record] = [
-        quality(AWKWARD, AWKWARD, 0.95, data_spec=data(AWKWARD, length=64)),
-        quality("sdpa", AWKWARD, 0.9, data_spec=data(AWKWARD, length=64)),
+        quality(
+            Mechanism(name=AWKWARD, hash="later"),
+            AWKWARD,
+            0.95,
+            data_spec=data(AWKWARD, length=64, hash="d0"),
+        ),
+        quality("sdpa", AWKWARD, 0.9, data_spec=data(AWKWARD, length=64, hash="d0")),
         *[efficiency(AWKWARD, n, mode) for n in (512, 1024) for mode in ("forward", "train")],
         *[efficiency("sdpa", n, mode) for n in (512, 1024) for mode in ("forward", "train")],
-        quality(mechanism("performer", kernel="a|b"), AWKWARD, status="error"),
+        quality(
+            mechanism("performer", kernel="a|b"),
+            AWKWARD,
+            status="error",
+            data_spec=data(AWKWARD, hash="d1"),
+        ),
     ]
     result = render(records, [], tmp_path, title=AWKWARD)
     shown = AWKWARD.replace("\n", r"\n")
@@ -186,8 +197,17 @@ def test_awkward_names_survive_everywhere(tmp_path: Path) -> None:
     assert page.text.count(shown) >= 5
     assert shown in result.findings.table
     assert shown in result.findings.headline[0]
-    csv = (tmp_path / "report.csv").read_text()
-    assert AWKWARD in csv
+    assert AWKWARD in (tmp_path / "report.csv").read_text()
+    told = [
+        *result.findings.headline,
+        (tmp_path / "report.md").read_text(),
+        result.page.read_text(),
+    ]
+    broken = AWKWARD.split("\n")[0] + "\n"
+    for words in told:
+        place = words.find(broken)
+        assert place < 0, words[place - 80 : place + 40]
+    assert any(f"speed of {shown} are of different versions" in words for words in told)
     for plot in (tmp_path / "plots").iterdir():
         assert "my|odd_1%\\n&lt;b&gt;&amp;$x$" in plot.read_text(), plot.name
 

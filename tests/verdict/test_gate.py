@@ -11,10 +11,13 @@ import pytest
 
 from lra.verdict.change import MARGIN, Change, of_times
 from lra.verdict.gate import (
+    MOST,
     PAIRS,
+    TARGET,
     calibrated,
     faster,
     margin,
+    needed,
     slower,
     smallest,
     spread_of,
@@ -150,3 +153,11 @@ def test_what_can_be_seen_follows_noise_margin_and_pairs() -> None:
     assert smallest(0.0, 0.05) == 0.05
     assert smallest(0.01, 0.03) < smallest(0.05, 0.03) < smallest(0.05, 0.10)
     assert smallest(0.05, 0.03, pairs=5) > smallest(0.05, 0.03, pairs=12)
+
+
+def test_pairs_are_as_many_as_find_a_fifth_and_no_more_than_it_takes() -> None:
+    assert needed(0.0, 0.03) == needed(0.03, 0.03) == PAIRS
+    assert PAIRS < needed(0.12, 0.03) < needed(0.15, 0.03) < needed(1.0, 0.03) == MOST
+    pairs = needed(0.12, 0.05)
+    assert smallest(0.12, 0.05, pairs) < TARGET < smallest(0.2, 0.05, pairs)
+    assert needed(0.12, 0.10) > pairs

@@ -45,8 +45,10 @@ def crossover_table(
     if not rows:
         return None
 
+    anchors = [e for e in group if e.mechanism == EXACT]
+
     def duel(origin: Origin, own: Sequence[Entry], column: Column) -> _Duel:
-        theirs = [e for e in group if (e.origin, e.mechanism) == (origin, EXACT)]
+        theirs = [e for e in anchors if e.origin == origin]
         first = min((e.label for e in theirs), default="")
         mine = of_most_lengths(column.of(own))
         exact = of_most_lengths(column.of([e for e in theirs if e.label == first]))

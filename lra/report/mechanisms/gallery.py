@@ -10,8 +10,12 @@ from lra.core.records import Record
 from lra.report.mechanisms.configs import in_force, labelled
 from lra.report.mechanisms.picture import Picture
 from lra.report.pictures.pattern import pattern_figure
-from lra.report.table import Cell, Row, Section, Table
+from lra.report.table import Cell, Figure, Row, Section, Table
 from lra.report.words import NO_VALUE, ending, percent, visible
+
+_MOST, _ROOM = 24, 1_400_000
+"""Pictures, and characters of them, after which no other is drawn: a page is to be there within
+seconds, in less than 5 MB."""
 
 
 def gallery(records: Iterable[Record]) -> Section | None:
@@ -25,16 +29,22 @@ def gallery(records: Iterable[Record]) -> Section | None:
         for record, label in zip(found, labels, strict=True)
         if record.pattern is not None
     ]
-    return Section(
-        "gallery",
-        "What they attend to",
-        (
-            "A coloured square is a pair of positions that may interact; see python -m lra "
-            "show. Weights are those of untrained layers, by each mechanism's dense formula.",
-        ),
-        (_table(found, labels),),
-        tuple(pattern_figure(one, number) for number, one in enumerate(drawn, start=1)),
+    figures: list[Figure] = []
+    for number, one in enumerate(drawn[:_MOST], start=1):
+        if sum(len(figure.svg) for figure in figures) > _ROOM:
+            break
+        figures.append(pattern_figure(one, number))
+    told: tuple[str, ...] = (
+        "A coloured square is a pair of positions that may interact; see python -m lra "
+        "show. Weights are those of untrained layers, by each mechanism's dense formula.",
     )
+    if len(figures) < len(drawn):
+        told += (
+            f"The page has room for the first {len(figures)} of {len(drawn)} pictures; "
+            "python -m lra show draws any other.",
+        )
+    tables = (_table(found, labels),)
+    return Section("gallery", "What they attend to", told, tables, tuple(figures))
 
 
 def _cell(record: Record) -> ShowCell:

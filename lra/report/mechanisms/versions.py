@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from lra.report.entries import Entry
-from lra.report.words import count, listing
+from lra.report.words import count, listing, visible
 
 _NAMED = 3
 """More mechanisms than this are counted; report.csv has the hashes of each."""
@@ -22,7 +22,7 @@ def other_versions(entries: Iterable[Entry]) -> list[str]:
         if entry.origin == "run" and entry.kind in ("quality", "efficiency"):
             sources[entry.mechanism][entry.kind].add(entry.mechanism_hash)
     names = sorted(
-        name
+        visible(name)
         for name, own in sources.items()
         if len(own) > 1 and not own["quality"] & own["efficiency"]
     )

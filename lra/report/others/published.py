@@ -16,7 +16,7 @@ from lra.report.quality.tables import QualityTable
 from lra.report.rows import NO_MIXING
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Section, Table
-from lra.report.words import NO_VALUE, count, listing, percent, plain, visible
+from lra.report.words import NO_VALUE, count, listing, percent, plain
 
 _HERE = "here"
 _UNSTATED = "?"
@@ -104,7 +104,7 @@ def _accuracies(
         caption="Percent of test rows; of each mechanism first what was measured here.",
         corner="mechanism, publication",
         columns=(
-            *(visible(column.title) for column in one.columns),
+            *(column.title for column in one.columns),
             *([f"mean of {len(one.averaged)}"] if one.averaged else []),
         ),
         rows=tuple(rows),
@@ -148,7 +148,7 @@ def _distances(
         if not stated:
             continue
         here = _here(column, selection.entries)
-        task = visible(column.title)
+        task = column.title
         ours = (Cell(""), *(Cell(plain(value)) for value in here.values()))
         rows.append(Row(f"{task}, {_HERE}", ours, group=task))
         for paper, settings in stated:
@@ -180,8 +180,8 @@ def _titles() -> tuple[str, ...]:
 
 def _here(column: Column, entries: Iterable[Entry]) -> dict[str, Any]:
     """The settings of a column's cells, by title."""
-    cell = column.cell
-    seeds = {e.seed for e in entries if e.protocol == column.protocol and e.seed is not None}
+    cell, protocol = column.cell, column.protocol
+    seeds = {e.seed for e in entries if e.protocol == protocol and e.seed is not None}
     source = cell.data.source
     return {
         "data": "generated" if source == "generated" else f"{source} {cell.data.hash[:8]}",

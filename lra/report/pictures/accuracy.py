@@ -9,7 +9,7 @@ from lra.report.pictures.style import INK, MUTED, Looks, draw, look
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import NO_MIXING
 from lra.report.table import Figure, Row, cut_note, names, short_names
-from lra.report.words import listing, shortened, visible
+from lra.report.words import listing, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ def quality_figure(quality: QualityTable, looks: Looks) -> Figure | None:
     down = -(-len(columns) // _ACROSS)
     across = min(len(columns), _ACROSS)
     letters = _LETTERS // across
-    titles = shortened([visible(column.title) for column in columns], letters)
+    titles = shortened([column.title for column in columns], letters)
 
     def paint(figure: Any) -> None:
         from matplotlib.ticker import MaxNLocator

@@ -26,18 +26,18 @@ def paint_circles(
 ) -> None:
     """Draw each circle at its point, `areas` in square points; a reference is faint, and what was
     timed on another machine class or build is dashed."""
-    for circle, (x, y), area in zip(circles, points, areas, strict=True):
-        colour = looks[circle.row.mechanism, circle.row.variant].colour
-        axes.scatter(
-            [x],
-            [y],
-            s=area,
-            facecolor=(colour, 0.3 if circle.row.origin == "run" else 0.08),
-            edgecolor=colour,
-            linewidth=1.6,
-            linestyle=(0, (2, 1.5)) if circle.elsewhere else "-",
-            zorder=3,
-        )
+    colours = [looks[circle.row.mechanism, circle.row.variant].colour for circle in circles]
+    faint = [0.3 if circle.row.origin == "run" else 0.08 for circle in circles]
+    axes.scatter(
+        [x for x, _ in points],
+        [y for _, y in points],
+        s=areas,
+        facecolor=list(zip(colours, faint, strict=True)),
+        edgecolor=colours,
+        linewidth=1.6,
+        linestyle=[(0, (2, 1.5)) if circle.elsewhere else "-" for circle in circles],
+        zorder=3,
+    )
 
 
 def name_circles(

@@ -63,11 +63,15 @@ def beside_circles(
 ) -> list[Placed]:
     """Return a place for the label of each circle: the side where it covers least.
 
-    All in points; `sizes` are widths and heights of the labels, `frame` is the panel.
+    All in points; `sizes` are widths and heights of the labels, of which one without a width takes
+    no place; `frame` is the panel.
     """
     taken = [Box(x - r, y - r, x + r, y + r) for (x, y), r in zip(centres, radii, strict=True)]
     found = []
     for (x, y), radius, (width, height) in zip(centres, radii, sizes, strict=True):
+        if width == 0:
+            found.append(Placed(0.0, 0.0, "center"))
+            continue
         options = []
         for reach in _REACHES:
             for placed in _sides(radius + reach, height):

@@ -12,7 +12,7 @@ from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
 from lra.report.table import Figure, Row, cut_note, names, short_names
-from lra.report.words import listing, shortened, visible
+from lra.report.words import listing, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _WIDTH = 9.6
 _ACROSS = 3
 _ROOMY = 12
-"""With more lines than this none is thick, or dashes and markers drown."""
+"""With more lines than this none is thick and none has a band, or dashes and markers drown."""
 _THICK, _THIN = "Thickest: the mechanisms asked for; thinnest: reference.", "Thinnest: reference."
 _LETTERS = 84
 """Letters that stand side by side in titles or in the legend."""
@@ -35,7 +35,7 @@ def learning_figure(quality: QualityTable, selection: Selection, looks: Looks) -
     rows = [row for row in quality.table.rows if (points["row"] == row.title).any()]
     columns = [c for c in quality.columns if (points["protocol"] == c.protocol).any()]
     across, down = min(_ACROSS, len(columns)), -(-len(columns) // _ACROSS)
-    titles = shortened([visible(column.title) for column in columns], _LETTERS // across)
+    titles = shortened([column.title for column in columns], _LETTERS // across)
     labels = short_names(rows)
     ncols = max(1, min(4, _LETTERS // max(map(len, labels))))
 
@@ -52,13 +52,14 @@ def learning_figure(quality: QualityTable, selection: Selection, looks: Looks) -
         _legend(figure, rows, labels, looks, ncols)
 
     several = points.groupby(["row", "protocol"])["seed"].nunique().max() > 1
+    bands = ", bands of one standard deviation" if len(rows) <= _ROOMY else ""
     return Figure(
         id=quality.table.id.replace("quality", "learning"),
         title="Learning curves",
         alt="Line plots of validation accuracy against training steps on "
         f"{listing([c.title for c in columns])} for {listing(names(rows))}.",
         caption=(_THICK if len(rows) <= _ROOMY else _THIN)
-        + (" Means over seeds, bands of one standard deviation." if several else "")
+        + (f" Means over seeds{bands}." if several else "")
         + cut_note(rows),
         svg=draw(paint, _WIDTH, 0.8 + 2.3 * down + 0.24 * -(-len(rows) // ncols)),
     )
@@ -88,27 +89,30 @@ def _points(quality: QualityTable, selection: Selection) -> pd.DataFrame:
 
 
 def _panel(axes: Axes, points: pd.DataFrame, rows: Sequence[Row], looks: Looks) -> None:
-    import seaborn as sns
-
+    by_row = dict(iter(points.groupby("row")))
     for row in rows:
-        own = points[points["row"] == row.title]
-        if own.empty:
+        if row.title not in by_row:
             continue
         style = looks[row.mechanism, row.variant]
-        sns.lineplot(
-            own,
-            x="step",
-            y="accuracy",
-            errorbar="sd",
+        over_seeds = by_row[row.title].groupby("step")["accuracy"]
+        middle, spread = over_seeds.mean(), over_seeds.std()
+        solid = 0.7 if row.origin == "reference" else 1.0
+        axes.plot(
+            middle.index,
+            middle,
             color=style.colour,
             linestyle=style.dash,
             marker=style.marker,
             markersize=_marker(row, rows),
             markeredgewidth=0,
             linewidth=_width(row, rows),
-            alpha=0.7 if row.origin == "reference" else 1.0,
-            ax=axes,
+            alpha=solid,
         )
+        if len(rows) <= _ROOMY and spread.notna().any():
+            low, high = middle - spread, middle + spread
+            axes.fill_between(
+                middle.index, low, high, color=style.colour, alpha=0.2 * solid, linewidth=0
+            )
     axes.set(xlabel="", ylabel="")
     axes.set_xlim(left=0)
     # A band of one standard deviation may reach above all there is.

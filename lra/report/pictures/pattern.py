@@ -68,6 +68,8 @@ def _drawing(shown: Picture, *, headed: bool) -> tuple[Callable[[Any], None], fl
     height = _BOTTOM + _BLOCK + _TOP + _HEADING * headed
 
     def paint(figure: Any) -> None:
+        # Every panel has its place.
+        figure.set_layout_engine("none")
         page = _Page(figure, width, height)
         if headed:
             page.write(0.1, height - 0.25, shown.title, fontsize=11, fontweight="bold")

@@ -10,8 +10,9 @@ from lra.report.mechanisms.settings import Differences, StandIns, in_words
 from lra.report.pictures.circles import name_circles, paint_circles, plain_ticks, widened
 from lra.report.pictures.style import MUTED, Looks, draw
 from lra.report.quality.tables import QualityTable
-from lra.report.rows import EXACT
+from lra.report.rows import EXACT, NO_MIXING
 from lra.report.table import Figure, cut_note, short_names
+from lra.report.tradeoff.front import members
 from lra.report.tradeoff.points import Circle, Tradeoff, tradeoff
 from lra.report.words import TIMES, listing, quantity
 
@@ -23,6 +24,8 @@ _LARGEST = 1500.0
 """Area of the largest circle, in square points."""
 _ROOMY = 10
 """With more circles than this the names stand without their memory."""
+_CROWDED = 30
+"""And with more than this only those of the front, exact attention and no mixing are named."""
 
 
 def tradeoff_figure(
@@ -82,6 +85,11 @@ def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
         )
     if any(circle.elsewhere for circle in found.circles):
         marks.append("Dashed outline: that run was on another machine class or build.")
+    if len(found.circles) > _CROWDED:
+        marks.append(
+            "Named are those that no other beats in accuracy and speed at once, exact attention "
+            "and no mixing."
+        )
     marks += _busy(found)
     if found.missing:
         missing = listing([one.row.label for one in found.missing])
@@ -131,6 +139,13 @@ def _paint(
         f"{name}, {quantity(circle.memory, 'B', most=2)}" if len(circles) <= _ROOMY else name
         for name, circle in zip(short_names([c.row for c in circles]), circles, strict=True)
     ]
+    if len(circles) > _CROWDED:
+        named = {id(circle) for circle in members(circles)}
+        anchors = (EXACT, NO_MIXING)
+        texts = [
+            text if id(circle) in named or circle.row.mechanism in anchors else ""
+            for circle, text in zip(circles, texts, strict=True)
+        ]
     paint_circles(axes, circles, points, areas, looks)
     size = ((_WIDTH - 0.9) * 72, (_HEIGHT - 1.2) * 72)
     name_circles(axes, circles, points, areas, texts, size, looks)

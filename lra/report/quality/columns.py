@@ -10,7 +10,7 @@ from lra.core.cells import QualityCell
 from lra.core.hashing import value_hash
 from lra.core.protocol import Rows
 from lra.report.entries import protocol_hash
-from lra.report.words import differing, flat
+from lra.report.words import differing, flat, visible
 
 AVERAGED = ("listops", "text", "retrieval", "image", "pathfinder")
 """The tasks that a mean accuracy is over; a table that has fewer of them says which."""
@@ -94,7 +94,7 @@ def _titled(cells: list[QualityCell], rows: Mapping[str, Rows]) -> list[Column]:
         differences = [", ".join(part for part in pair if part) for pair in pairs]
     columns = [
         Column(
-            f"{cell.data.task} ({difference})" if len(cells) > 1 else cell.data.task,
+            visible(f"{cell.data.task} ({difference})" if len(cells) > 1 else cell.data.task),
             cell,
             rows.get(protocol_hash(cell), cell.data.rows),
         )

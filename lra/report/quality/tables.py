@@ -17,7 +17,7 @@ from lra.report.quality.columns import Column, columns_of, mean_columns
 from lra.report.rows import NO_MIXING, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table, sorted_groups
-from lra.report.words import NO_VALUE, NOT_RUN, count, listing, percent, visible
+from lra.report.words import NO_VALUE, NOT_RUN, count, listing, percent
 from lra.verdict.accuracy import interval
 
 
@@ -91,7 +91,7 @@ def _table(
         f"{first.track} track, trained in {first.dtype}.",
         corner="mechanism",
         columns=(
-            *(visible(column.title) for column in columns),
+            *(column.title for column in columns),
             *([f"mean of {len(averaged)}"] if averaged else []),
         ),
         rows=(
@@ -109,7 +109,8 @@ def _table(
 
 
 def _of(own: Iterable[Entry], column: Column) -> list[Entry]:
-    return [entry for entry in own if entry.protocol == column.protocol]
+    protocol = column.protocol
+    return [entry for entry in own if entry.protocol == protocol]
 
 
 def _values(found: Iterable[Entry]) -> list[float]:

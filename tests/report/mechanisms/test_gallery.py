@@ -161,3 +161,13 @@ def test_pictures_count_as_nothing_else(tmp_path: Path) -> None:
     assert texts[0] == texts[1]
     page = (tmp_path / "with/report.md").read_text(encoding="utf-8")
     assert page.count("pattern-") == 1, "pictures of the reference stay there"
+
+
+def test_of_many_pictures_the_first_are_drawn_and_the_table_has_all() -> None:
+    records = [shown(f"m{number:02}", 4, heads=1) for number in range(30)]
+    section = gallery(records)
+    assert section is not None
+    assert len(section.figures) == 24 and len(section.tables[0].rows) == 30
+    assert section.text[-1].startswith("The page has room for the first 24 of 30 pictures;")
+    few = gallery(records[:24])
+    assert few is not None and len(few.text) == 1

@@ -7,6 +7,7 @@ from lra.report.costs.tables import efficiency_tables
 from lra.report.mechanisms.settings import stand_ins
 from lra.report.pictures.front import front_figure
 from lra.report.pictures.style import looks
+from lra.report.pictures.tradeoff import tradeoff_figure
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from lra.report.table import Figure, Table
@@ -95,3 +96,20 @@ def test_of_many_lengths_four_are_drawn_with_the_shortest_and_the_longest() -> N
     drawn = [f"length {front.placed.length}" in figure.svg for front in found]
     assert drawn == [True, False, True, True, False, True]
     assert figure.caption.endswith("Drawn are 4 of 6 lengths.")
+
+
+def test_of_a_crowd_the_front_alone_is_named() -> None:
+    """In the figure of all the same, which otherwise names each."""
+    crowd = [f"m{n}" for n in range(30)]
+    records = [
+        *_records(512),
+        *(quality(name, "text", 0.5) for name in crowd),
+        *(efficiency(name, 512, "train", 0.05, 50e6) for name in crowd),
+    ]
+    selection = join(records, [])
+    table, costs = quality_tables(selection)[0], efficiency_tables(selection)
+    known = looks((e.mechanism, e.label) for e in selection.entries if e.mechanism)
+    figure = tradeoff_figure(table, costs, {}, stand_ins(selection.entries), known)
+    assert figure is not None
+    assert ">linear<" in figure.svg and ">sdpa<" in figure.svg and ">m7<" not in figure.svg
+    assert "Named are those that no other beats in accuracy and speed at once" in figure.caption
