@@ -10,6 +10,7 @@ import click
 from lra.cli import flags
 from lra.cli.checking import STORE, Check
 from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
+from lra.core.errors import UsageError
 
 if TYPE_CHECKING:
     from lra.report.checked import Checked
@@ -79,6 +80,10 @@ def command(
     from lra.report.checked import Checked
 
     if history is not None:
+        if impls or since or deterministic or quick:
+            raise UsageError(
+                "--history runs nothing; leave out --impl, --since, --deterministic and --quick"
+            )
         return _over_nights(history, out, as_json=as_json)
     held: list[Held] = []
     notes: list[str] = []
@@ -124,7 +129,6 @@ def _words(error: BaseException) -> str:
 
 def _write(checked: Checked, out: Path, tables: str = "") -> None:
     """Write the summary, with more tables below it, and the JUnit file."""
-    from lra.core.errors import UsageError
     from lra.report.checked import junit, summary
 
     try:

@@ -123,7 +123,13 @@ class Check:
                 names = names[:QUICK_TIMED]
             sides = (build(revision, tree, told), HERE)
             pairs = QUICK_PAIRS if self.quick else None
-            times = Times(sides, self.device, pairs, self.baseline.noise(), told)
+            noise = self.baseline.noise()
+            if not noise:
+                self.notes.append(
+                    "How times repeat on this class of machine is not known, and noise may fail; "
+                    "measure it with python -m lra baseline update."
+                )
+            times = Times(sides, self.device, pairs, noise, told)
             held, could_see = times.judged(names)
         self.held += held
         self.notes += could_see

@@ -170,13 +170,22 @@ def test_a_check_that_stops_is_exit_2_and_still_has_a_summary(
     monkeypatch.setattr(host, "gpus", list)
     (tmp_path / "torn" / LAST).mkdir(parents=True)
     (tmp_path / "torn" / LAST / "identity.json").write_text("{")
-    ran = lra_here(*CHECK, *flags)
+    # Of the nights nothing is asked but where they are.
+    asked = CHECK[1 + len(FLAGS) :] if flags[0] == "--history" else CHECK[1:]
+    ran = lra_here("check", *asked, *flags)
     assert ran.returncode == USAGE and told in ran.stderr and ran.stderr.count("\n") == 1
     assert ran.stdout == ""
     assert summary(tmp_path).startswith("## lra check\n\n**check stopped: ")
     assert told.replace("_", "\\_") in summary(tmp_path)
     last = suites(tmp_path)[-1]
     assert last.get("errors") == "1" and told in (last[0][0].get("message") or "")
+
+
+def test_nights_are_not_measured(lra_here: Run, tmp_path: Path) -> None:
+    for flags in (("--impl", "identity"), ("--since", "main"), ("--deterministic",), ("--quick",)):
+        ran = lra_here("check", "--history", "nights", *flags)
+        assert ran.returncode == USAGE
+        assert ran.stderr.startswith("lra: --history runs nothing; leave out --impl, --since,")
 
 
 def test_what_was_found_before_an_interruption_is_told(
