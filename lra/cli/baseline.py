@@ -131,11 +131,13 @@ def update(
             err=True,
         )
         return FAILED_CELLS
-    noise = {} if deterministic else _calibrated(device, quiet=quiet)
     commit, _ = checkout(HOME)
     names = tuple(target.name for target in targets)
     why = Reason(f"{datetime.now(UTC):%Y-%m-%d}", commit or "", names, reason.strip())
-    place.write(figures(records), noise, why)
+    place.write(figures(records), why)
+    if not deterministic:
+        # It takes longest; what is written is kept where somebody has had enough.
+        place.write_noise(_calibrated(device, quiet=quiet))
     click.echo(f"baseline: {place.path}; commit it with the change it is for")
     return 0
 

@@ -5,7 +5,8 @@ They are committed and reviewed like code: sorted, indented, a line a figure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, unquote
@@ -68,18 +69,23 @@ class Baselines:
         """Return why they were taken, the oldest first."""
         return _read(self.path / _JOURNAL, list[Reason]) or []
 
-    def write(
-        self, found: Mapping[str, Mapping[str, Figures]], noise: Mapping[str, Noise], why: Reason
-    ) -> None:
-        """Put figures in the place of those of the same cells, noise in the place of all there was,
-        and the reason into the journal."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
+    def write(self, found: Mapping[str, Mapping[str, Figures]], why: Reason) -> None:
+        """Put figures in the place of those of the same cells, and the reason into the journal."""
+        with self._writing():
             for name, cells in found.items():
                 _write(self._file(name), {**self.figures(name), **cells})
-            if noise:
-                _write(self.path / _NOISE, noise)
             _write(self.path / _JOURNAL, [*self.journal(), why])
+
+    def write_noise(self, noise: Mapping[str, Noise]) -> None:
+        """Put how times repeat in the place of all that was known of it."""
+        with self._writing():
+            _write(self.path / _NOISE, noise)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            yield
         except OSError as error:
             raise StoreError(
                 f"cannot write the baseline '{self.path}': {(error.strerror or str(error)).lower()}"

@@ -60,7 +60,7 @@ def test_it_is_shown_with_its_reason(lra_here: Run, taken: Taken, place: Baselin
                      ran.stdout, re.M)  # fmt: skip
     assert re.search(r"^identity +laws +laws +.*\d+ held", ran.stdout, re.M)
     assert "slowdown allowed" not in ran.stdout
-    place.write({}, {"linear train 512": Noise(0.021, 0.034, 12)}, place.journal()[0])
+    place.write_noise({"linear train 512": Noise(0.021, 0.034, 12)})
     assert re.search(r"^linear train 512 +2\.1 % +3\.4 % +12$", lra_here(*SHOW).stdout, re.M)
 
 

@@ -68,7 +68,7 @@ def tamper(taken: Taken, tmp_path: Path, measured: Callable[[list[Any]], None]) 
         before = place.figures("identity")[cell]
         changed = {name: change(getattr(before, name)) for name, change in own.items()}
         after: Figures = msgspec.structs.replace(before, **changed)
-        place.write({"identity": {cell: after}}, {}, place.journal()[0])
+        place.write({"identity": {cell: after}}, place.journal()[0])
 
     return edit
 

@@ -94,7 +94,7 @@ def machines(
     monkeypatch.setattr(reach, "sources", sources)
     monkeypatch.setattr(side_by_side, "in_turns", found.in_turns)
     measured([])
-    place(tmp_path).write({}, {}, Reason("2026-11-20", "abc", (), "a test"))
+    place(tmp_path).write({}, Reason("2026-11-20", "abc", (), "a test"))
     return found
 
 
@@ -187,12 +187,13 @@ def test_a_noisy_machine_is_allowed_more(lra_here: Run, machines: Machines, tmp_
     machines.slower = [1.2, 1.2]
     why = Reason("2026-11-20", "abc", (), "calibrated")
     elsewhere = {"sdpa train 512 heads 4 x 64": Noise(0.05, 0.25, 12)}
-    place(tmp_path).write({}, elsewhere, why)
+    place(tmp_path).write({}, why)
+    place(tmp_path).write_noise(elsewhere)
     ran = lra_here(*CHECK)
     assert "How times repeat" not in ran.stdout
     assert ran.returncode == 0, "the noisiest of all counts for what is not known"
     own = {f"linear {TRAIN}": Noise(0.01, 0.05, 12), **elsewhere}
-    place(tmp_path).write({}, own, why)
+    place(tmp_path).write_noise(own)
     assert lra_here(*CHECK).returncode == REGRESSION, "its own noise is known"
 
 
@@ -201,10 +202,12 @@ def test_fewer_pairs_than_the_noise_was_measured_with_are_allowed_more(
 ) -> None:
     machines.slower = [1.05, 1.05]
     noise = {f"linear {TRAIN}": Noise(0.13, 0.03, 12)}
-    place(tmp_path).write({}, noise, Reason("2026-11-20", "abc", (), "calibrated"))
+    place(tmp_path).write({}, Reason("2026-11-20", "abc", (), "calibrated"))
+    place(tmp_path).write_noise(noise)
     assert lra_here(*CHECK, "--quick").returncode == 0
     noise = {f"linear {TRAIN}": Noise(0.01, 0.03, 12)}
-    place(tmp_path).write({}, noise, Reason("2026-11-20", "abc", (), "calibrated"))
+    place(tmp_path).write({}, Reason("2026-11-20", "abc", (), "calibrated"))
+    place(tmp_path).write_noise(noise)
     assert lra_here(*CHECK, "--quick").returncode == REGRESSION
 
 

@@ -38,7 +38,8 @@ def test_what_is_written_is_read_back(place: Baselines) -> None:
     assert not place.present() and place.names() == [] and not place.path.exists()
     assert (place.figures("linear"), place.noise(), place.journal()) == ({}, {}, [])
     noise = {"linear train 512": Noise(spread=0.1, allowed=0.04, pairs=12)}
-    place.write({"linear": {"laws": FULL}, "sdpa": {"train 1": figures()}}, noise, FIRST)
+    place.write({"linear": {"laws": FULL}, "sdpa": {"train 1": figures()}}, FIRST)
+    place.write_noise(noise)
     again = Baselines(place.path.parent, CLASS)
     assert again.present() and again.names() == ["linear", "sdpa"]
     assert again.figures("linear") == {"laws": FULL}
@@ -47,9 +48,9 @@ def test_what_is_written_is_read_back(place: Baselines) -> None:
 
 
 def test_cells_are_replaced_one_by_one_and_the_journal_grows(place: Baselines) -> None:
-    place.write({"linear": {"one": figures(), "other": FULL}}, {}, FIRST)
+    place.write({"linear": {"one": figures(), "other": FULL}}, FIRST)
     changed = figures(asked="b")
-    place.write({"linear": {"one": changed}}, {}, SECOND)
+    place.write({"linear": {"one": changed}}, SECOND)
     assert place.figures("linear") == {"one": changed, "other": FULL}
     assert place.journal() == [FIRST, SECOND]
 
@@ -58,16 +59,17 @@ def test_noise_is_replaced_as_a_whole_and_kept_where_times_were_not_taken(
     place: Baselines,
 ) -> None:
     old, new = {"gone": Noise(9.0, 9.0, 12)}, {"linear": Noise(0.1, 0.04, 12)}
-    place.write({}, old, FIRST)
-    place.write({}, {}, SECOND)
+    place.write({}, FIRST)
+    place.write_noise(old)
+    place.write({}, SECOND)
     assert place.noise() == old
     # The widest margin of all counts for what was not calibrated itself.
-    place.write({}, new, SECOND)
+    place.write_noise(new)
     assert place.noise() == new
 
 
 def test_files_are_sorted_and_indented_a_line_a_figure(place: Baselines) -> None:
-    place.write({"linear": {"b": FULL, "a": figures()}}, {}, FIRST)
+    place.write({"linear": {"b": FULL, "a": figures()}}, FIRST)
     text = (place.path / "linear.json").read_text()
     plain = json.loads(text)
     assert text == json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
@@ -78,7 +80,7 @@ def test_files_are_sorted_and_indented_a_line_a_figure(place: Baselines) -> None
 
 def test_names_of_other_peoples_mechanisms_are_files_everywhere(place: Baselines) -> None:
     for name in ("peer:flash", "a/b", "50%"):
-        place.write({name: {"laws": FULL}}, {}, FIRST)
+        place.write({name: {"laws": FULL}}, FIRST)
         assert place.figures(name) == {"laws": FULL}
     assert place.names() == ["50%", "a/b", "peer:flash"]
     assert all(
@@ -88,7 +90,7 @@ def test_names_of_other_peoples_mechanisms_are_files_everywhere(place: Baselines
 
 @pytest.mark.parametrize("torn", ['{"laws": {"asked"', '{"laws": 3}', "\xff", '{"laws": {"x": 1}}'])
 def test_a_file_that_cannot_be_read_is_one_line_that_names_it(place: Baselines, torn: str) -> None:
-    place.write({"linear": {"laws": FULL}}, {}, FIRST)
+    place.write({"linear": {"laws": FULL}}, FIRST)
     (place.path / "linear.json").write_bytes(torn.encode("latin-1"))
     with pytest.raises(StoreError, match=r"linear\.json' cannot be read: .*; restore it") as error:
         place.figures("linear")
@@ -102,6 +104,6 @@ def test_a_folder_that_cannot_be_written_is_one_line_that_names_it(tmp_path: Pat
     (tmp_path / "file").touch()
     place = Baselines(tmp_path / "file", CLASS)
     with pytest.raises(StoreError, match=r"cannot write the baseline '.*': not a directory; mend"):
-        place.write({}, {}, FIRST)
+        place.write({}, FIRST)
     with pytest.raises(StoreError, match="cannot be read"):
         place.present()
