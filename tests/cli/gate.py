@@ -35,8 +35,7 @@ def take(folder: Path, environment: dict[str, str]) -> Taken:
          "--reason", "the first\none", "--quiet"],
         cwd=folder, env=environment, text=True, capture_output=True, timeout=PATIENCE,
     )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stderr == ""
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
     return Taken(folder, ran.stdout)
 
 
