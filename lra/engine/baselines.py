@@ -18,7 +18,8 @@ from lra.core.protocol import Frozen
 from lra.verdict.baseline import Figures
 
 _Value = TypeVar("_Value")
-_JOURNAL, _NOISE = "journal.json", "noise.json"
+_JOURNAL, _NOISE = "_journal.json", "_noise.json"
+"""No mechanism's name begins like that."""
 
 
 class Reason(Frozen, frozen=True):

@@ -10,6 +10,7 @@ import msgspec
 
 from lra.core.errors import LraError
 from lra.core.protocol import Frozen
+from lra.engine.sources import PLAIN
 
 _TIMING = (
     "lra/measure", "lra/models", "lra/engine/worker.py", "lra/engine/server.py",
@@ -30,18 +31,18 @@ import json, sys
 from pathlib import Path
 from lra.core.hashing import file_hash, source_hash
 
-def hashed(places):
+def hashed(places, leave_out=()):
     files = [file for place in map(Path, places) for file in (place, *sorted(place.rglob("*")))]
     code = [file for file in files if file.suffix == ".py" and file.is_file()]
     plain = [file for file in files if file.suffix in (".toml", ".txt") and file.is_file()]
-    return [source_hash(*code), *map(file_hash, plain)]
+    return [source_hash(*code, leave_out=leave_out), *map(file_hash, plain)]
 
 house = Path("attention_impls")
 own = [file for file in (*house.glob("*.py"), *house.glob("*/*.py"))
        if file.parent.name not in ("contract", "positions")
        and file.stem != "contract" and not file.stem.startswith("_")]
 print(json.dumps({
-    "timing": hashed(sys.argv[1].split()),
+    "timing": hashed(sys.argv[1].split(), sys.argv[3].split()),
     "checking": hashed(sys.argv[2].split()),
     "mechanisms": {file.stem: source_hash(file) for file in own},
 }))
@@ -59,7 +60,7 @@ class Sources(Frozen, frozen=True):
 
 def sources(root: Path) -> Sources:
     """Hash the sources of a tree, as the tree itself does."""
-    command = [sys.executable, "-c", _ASK, " ".join(_TIMING), " ".join(_CHECKING)]
+    command = [sys.executable, "-c", _ASK, " ".join(_TIMING), " ".join(_CHECKING), " ".join(PLAIN)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]

@@ -89,26 +89,34 @@ def build(revision: str, tree: Path, told: Callable[[str], None]) -> Build:
     """
     environment = cache_folder() / "environments" / _asked_for(tree)
     python = environment / "bin" / "python"
-    done = environment / "complete"
     # The interpreter is a link, to one that may have been removed since.
-    if not (done.exists() and python.exists()):
+    if not python.exists():
         told(f"installing the packages of {revision}, once")
         shutil.rmtree(environment, ignore_errors=True)
-        _install(tree, environment, python, revision)
-        done.touch()
+        # Whole or absent, and another check may be making the same.
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=_made(environment.parent)) as folder:
+            new = Path(folder) / "environment"
+            _install(tree, new, revision)
+            with suppress(OSError):
+                new.rename(environment)
     return Build(revision, tree, python, commit_of(revision))
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _asked_for(tree: Path) -> str:
     return value_hash([sys.version, _dependencies(tree), _constraints(tree)])
 
 
-def _install(tree: Path, environment: Path, python: Path, revision: str) -> None:
+def _install(tree: Path, environment: Path, revision: str) -> None:
     asked = _dependencies(tree)
     pins = ["-c", "constraints.txt"] if _constraints(tree) else []
     for command in (
         [sys.executable, "-m", "venv", str(environment)],
-        [str(python), "-m", "pip", "install", "--quiet", *pins, *asked],
+        [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", *pins, *asked],
     ):
         done = subprocess.run(command, cwd=tree, capture_output=True, text=True)
         if done.returncode:

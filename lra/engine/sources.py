@@ -17,7 +17,7 @@ from lra.engine.provenance import distribution_hash, distribution_of
 _LRA = Path(__file__).resolve().parents[1]
 ORACLE = _LRA.parent / "attention_impls" / "_oracle.py"
 """Softmax attention in float64, which errors are measured against."""
-_PLAIN = tuple(
+PLAIN = tuple(
     f"lra.core.{name}"
     for name in ("cards", "catalogue", "cells", "errors", "peers", "protocol", "records", "scales")
 )
@@ -55,7 +55,7 @@ def measure_hash(
 
     The worker, which calls them, and the server, which sets its threads, count by themselves.
     """
-    own = source_hash(*(_LRA / file for file in files), leave_out=_PLAIN)
+    own = source_hash(*(_LRA / file for file in files), leave_out=PLAIN)
     called = ("worker.py", "server.py", f"work/{kind}.py", "work/data.py", "work/mechanism.py")
     around = source_hash(*(_LRA / "engine" / name for name in called), leave_out=("lra",))
     others = source_hash(*outside, methods=_UNASKED.get(kind, ())) if outside else ""
@@ -88,7 +88,7 @@ def mechanism_hash(target: Target, description: Description, kind: str) -> str:
     card = description.card
     if not isinstance(card, AttentionCard) or not card.assumed:
         return own
-    adapters = source_hash(_LRA / "adapters" / "adapt.py", leave_out=_PLAIN)
+    adapters = source_hash(_LRA / "adapters" / "adapt.py", leave_out=PLAIN)
     return value_hash([own, adapters])
 
 

@@ -84,7 +84,7 @@ def test_names_of_other_peoples_mechanisms_are_files_everywhere(place: Baselines
         assert place.figures(name) == {"laws": FULL}
     assert place.names() == ["50%", "a/b", "peer:flash"]
     assert all(
-        set(file.name) <= set("abcdefhijlnorspu%0123459AF.") for file in place.path.iterdir()
+        set(file.name) <= set("abcdefhijlnorspu%0123459AF._") for file in place.path.iterdir()
     )
 
 
@@ -95,8 +95,8 @@ def test_a_file_that_cannot_be_read_is_one_line_that_names_it(place: Baselines, 
     with pytest.raises(StoreError, match=r"linear\.json' cannot be read: .*; restore it") as error:
         place.figures("linear")
     assert "\n" not in str(error.value)
-    (place.path / "journal.json").write_text("[")
-    with pytest.raises(StoreError, match=r"journal\.json' cannot be read"):
+    (place.path / "_journal.json").write_text("[")
+    with pytest.raises(StoreError, match=r"_journal\.json' cannot be read"):
         place.present()
 
 

@@ -14,7 +14,7 @@ from lra.engine.revision import build, commit_of, last_commit, work_tree
 
 PROJECT = '[project]\nname = "lra"\ndependencies = ["b", "a"]\n'
 PYTHON = """#!/bin/sh
-echo "$@" >> "$(dirname "$0")/../../asked"
+echo "$@" >> "$LRA_CACHE/asked"
 case "$*" in *venv*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python";; *install*) {pip};; esac
 """
 """An interpreter that makes environments with itself in them; and what its pip does."""
@@ -147,8 +147,10 @@ def pip(environments: Path, does: str) -> None:
 
 
 def asked(environments: Path) -> list[str]:
-    file = environments / "asked"
-    return file.read_text().splitlines() if file.exists() else []
+    """What pip was asked."""
+    file = environments.parent / "asked"
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [line for line in lines if "pip" in line]
 
 
 def test_revisions_that_ask_for_the_same_packages_share_an_environment(
