@@ -168,7 +168,7 @@ def test_replicates_come_in_rounds(lra) -> None:
         (("--impl", "lstm", "--suite", "peers"), "no pair of lstm; it pairs bigbird, linear"),
         (("--impl", "linear", "--suite", "gpu.toml", "--device", "cpu"), "has no block for cpu"),
         (("--impl", "performer", "--suite", "error", "--set", "features=0"), "features"),
-        (("--impl", "linear", "--suite", "typo.toml"), "`length`"),
+        (("--impl", "linear", "--suite", "typo.toml"), "no key 'length'"),
         (("--impl", "linear", "--suite", "none.toml"), "lengths"),
     ],
 )
