@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,12 +81,25 @@ def render_store(
 
     name = store.path.resolve().name
     folder = out or Path("reports") / name
-    rendered = render(
-        store.records(), reference(), folder, title=name, assumed=assumed, changes=changes
-    )
+    with _uncollected():
+        rendered = render(
+            store.records(), reference(), folder, title=name, assumed=assumed, changes=changes
+        )
     if out is None:
         _claim(folder, store)
     return rendered
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection: each would walk all records, in all a fifth of the time of many."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _claim(folder: Path, store: Store) -> None:

@@ -1,6 +1,6 @@
 """Five thousand records and more: sixty mechanisms, trained and timed as a large sweep does it.
 
-`python -m report.many FOLDER` in the folder tests renders them.
+`python -m report.many STORE` in the folder tests writes them, for `lra report --store STORE`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from lra.core.records import Record
-from lra.report import render
+from lra.store import Store
 
 from .sample import LENGTHS, baseline, ceiling, efficiency, error, quality, shown
 
@@ -62,5 +62,6 @@ def records() -> list[Record]:
 
 
 if __name__ == "__main__":
-    found = render(records(), [], Path(sys.argv[1]), title="five thousand")
-    print(len(records()), found.page.stat().st_size)
+    with (store := Store(Path(sys.argv[1]))).writing():
+        for record in records():
+            store.save(record)

@@ -68,8 +68,6 @@ def _drawing(shown: Picture, *, headed: bool) -> tuple[Callable[[Any], None], fl
     height = _BOTTOM + _BLOCK + _TOP + _HEADING * headed
 
     def paint(figure: Any) -> None:
-        # Every panel has its place.
-        figure.set_layout_engine("none")
         page = _Page(figure, width, height)
         if headed:
             page.write(0.1, height - 0.25, shown.title, fontsize=11, fontweight="bold")
@@ -126,7 +124,7 @@ class _Page:
 
     def __init__(self, figure: Any, width: float, height: float) -> None:
         self.figure, self.width, self.height = figure, width, height
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
 
     def axes(self, left: float, bottom: float, width: float, height: float) -> Axes:
         place = (left / self.width, bottom / self.height, width / self.width, height / self.height)

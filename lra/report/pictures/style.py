@@ -206,9 +206,27 @@ def _drawn(paint: Callable[[Any], None], width: float, height: float, **how: Any
         matplotlib.rcParams.update(_RC)
         figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(wspace=0.06))
         paint(figure)
+        _settle(figure)
         target = io.BytesIO()
         figure.savefig(target, **how)
     return target.getvalue()
+
+
+def _settle(figure: Any) -> None:
+    """Carry out the layout here: `savefig` would draw everything once more to find it.
+
+    The solver's last digits differ from process to process, and ids are hashes of them.
+    """
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    engine = figure.get_layout_engine()
+    if engine is None:
+        return
+    FigureCanvasSVG(figure)
+    engine.execute(figure)
+    figure.set_layout_engine(None)
+    for axes in figure.axes:
+        axes.set_position([round(edge, 6) for edge in axes.get_position(original=True).bounds])
 
 
 def inline(svg: str, prefix: str, title: str) -> str:
