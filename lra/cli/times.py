@@ -5,10 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from lra.report.words import STATUS, count
 from lra.verdict.baseline import Held, Outcome
 from lra.verdict.change import MARGIN
 from lra.verdict.gate import PAIRS, faster, margin, needed, slower, smallest, spread_of
@@ -46,7 +47,9 @@ class Times:
 
         What looks slower is timed again with fresh pairs; it fails only where it is slower again.
         """
-        first = self.changes(mechanisms)
+        with tempfile.TemporaryDirectory() as scratch:
+            first = self.changes(mechanisms, Path(scratch))
+            asked = _asked(Path(scratch))
         suspects = [line for line in first.lines if self._suspect(line)]
         again: dict[str, Line] = {}
         if suspects:
@@ -54,7 +57,10 @@ class Times:
             self.told(f"{', '.join(names)}: slower, or ended otherwise; timed once more")
             again = {_place(line): line for line in self.changes(names).lines}
         found = [self._held(line, again.get(_place(line))) for line in first.lines]
-        return [*found, *_untimed(mechanisms, first)], self._could_see(first.lines)
+        notes = self._could_see(first.lines)
+        if first.busy:
+            notes.append(f"{count(first.busy, 'timing')} of a busy machine left out.")
+        return [*found, *_untimed(mechanisms, asked, first)], notes
 
     def changes(self, mechanisms: Sequence[str], keep: Path | None = None) -> Changes:
         """Time mechanisms in both builds and compare; `keep` is a folder for the records."""
@@ -117,7 +123,10 @@ class Times:
         outcome: Outcome = "held"
         why = line.told
         if line.change.verdict == "incomparable":
-            outcome, why = "inconclusive", line.why
+            given_up = line.after == STATUS["unsupported"]
+            outcome, why = "regression" if given_up else "inconclusive", line.why
+        elif line.quantity.name == "time" and line.change.low is None and not line.ended:
+            outcome, why = "inconclusive", f"{why}, of a single pair of processes that can be used"
         elif self._suspect(line):
             if again is None or again.change.verdict == "incomparable":
                 outcome, why = "inconclusive", f"{_told(line)}, and could not be timed again"
@@ -151,11 +160,26 @@ class Times:
         ]
 
 
-def _untimed(mechanisms: Sequence[str], found: Changes) -> list[Held]:
+def _asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
+    """Mechanism and place of every cell that either build was asked for, and its words."""
+    from lra.engine.side_by_side import of_both
+    from lra.report.changes.between import cell_words, place
+    from lra.report.select import join
+
+    sides = (join(store.records(), []).entries for store in of_both(folder))
+    return {(e.label, place(e)): cell_words(e) for side in sides for e in side if e.mechanism}
+
+
+def _untimed(
+    mechanisms: Sequence[str], asked: Mapping[tuple[str, tuple[Any, ...]], str], found: Changes
+) -> list[Held]:
     """What no process of both builds tells of, as where the machine was busy all along."""
-    timed = {line.label for line in found.lines if line.quantity.name == "time"}
+    timed = {(line.label, line.place) for line in found.lines if line.quantity.name == "time"}
+    cells = {one: words for one, words in asked.items() if one[0] in mechanisms}
+    missing = [(one[0], words) for one, words in cells.items() if one not in timed]
+    missing += [(name, "") for name in mechanisms if name not in {one[0] for one in cells}]
     why = "no timing of both builds can be used; check again while the machine does nothing else"
-    return [Held(name, "", "time", "inconclusive", why) for name in mechanisms if name not in timed]
+    return [Held(name, cell, "time", "inconclusive", why) for name, cell in missing]
 
 
 def _place(line: Line) -> str:

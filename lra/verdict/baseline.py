@@ -2,7 +2,7 @@
 
 What is counted or seeded has no noise, and is held to a bound: bytes, operations and parameters to
 1 %, the losses of a short seeded training to 0.05 %, laws to their verdict. Accuracies are held
-over seeds, in both directions.
+over seeds, in both directions; a loss that so few seeds cannot prove is no pass.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from lra.core.records import FAILED
-from lra.verdict.change import COUNTED, of_accuracies
+from lra.verdict.change import CLOSE, COUNTED, of_accuracies
 
 LOSSES = 0.0005
 """Share by which the losses of a seeded training may differ. Over 48 steps the same attention in
@@ -75,18 +75,14 @@ _Judged = Iterator[tuple[str, Outcome, str]]
 
 
 def _cell(then: Figures | None, now: Figures) -> _Judged:
-    comparable = then is not None and (then.asked, then.measured_by) == (now.asked, now.measured_by)
+    other = _incomparable(then, now) if then else ""
     if now.laws:
         # What is claimed must hold, whatever was before.
-        yield from _laws(then.laws if then and comparable else {}, now.laws)
-        return
-    if then is None:
+        yield from _laws(then.laws if then else {}, now.laws, other)
+    elif then is None:
         yield "ending", "regression" if now.status in FAILED else "new", now.status
-    elif not comparable:
-        what = "measured by another version of the code"
-        if then.asked != now.asked:
-            what = "another configuration, data or version of torch"
-        yield "ending", "inconclusive", what
+    elif other and (now.status not in FAILED or then.status in FAILED):
+        yield "ending", "inconclusive", other
     elif then.status != now.status:
         yield "ending", _ended(then.status, now.status), f"{then.status} before, {now.status} now"
     else:
@@ -94,6 +90,14 @@ def _cell(then: Figures | None, now: Figures) -> _Judged:
         yield from _counts(then.counts, now.counts)
         yield from _losses(then.losses, now.losses)
         yield from _accuracies(then.accuracies, now.accuracies)
+
+
+def _incomparable(then: Figures, now: Figures) -> str:
+    """Why figures are of different kinds; empty where they are not. What fails now is worse of
+    whatever kind."""
+    if then.asked != now.asked:
+        return "another configuration, data or version of torch"
+    return "measured by another version of the code" if then.measured_by != now.measured_by else ""
 
 
 def _ended(then: str, now: str) -> Outcome:
@@ -136,30 +140,42 @@ def _losses(then: list[float], now: list[float]) -> _Judged:
     yield "losses", "regression", f"differ by up to {100 * largest:+.2f} %; {last}"
 
 
-def _laws(then: Mapping[str, str], now: Mapping[str, str]) -> _Judged:
+def _laws(then: Mapping[str, str], now: Mapping[str, str], other: str) -> _Judged:
+    """`other` is why the two were not tried alike: a claim may then be gone for that."""
     for law, verdict in now.items():
-        before = then.get(law, verdict)
+        lost = then.get(law) == "held" and verdict != "held"
         if verdict == "failed":
             yield law, "regression", "claimed, and not so"
-        elif before == "held" and verdict == "skipped":
+        elif lost and verdict == "skipped":
             yield law, "inconclusive", "held before, could not be tried now"
-        elif before == "held" and verdict != "held":
-            yield law, "regression", f"held before, {verdict} now"
+        elif lost:
+            why = f"held before, {verdict} now"
+            yield law, *(("inconclusive", f"{why}; {other}") if other else ("regression", why))
         else:
             yield law, "held", ""
+    for law, verdict in then.items():
+        if law not in now and verdict == "held":
+            yield law, "inconclusive", "held before, not tried now"
 
 
 def _accuracies(then: Mapping[str, float], now: Mapping[str, float]) -> _Judged:
+    if not then:
+        return
     change = of_accuracies(
         {int(seed): share for seed, share in then.items()},
         {int(seed): share for seed, share in now.items()},
     )
-    if change is None:
+    if change is None or change.pairs < len(then):
+        pairs = change.pairs if change else 0
+        yield "accuracy", "inconclusive", f"{pairs} of {len(then)} seeds have an accuracy now"
         return
-    outcomes: dict[str, Outcome] = {"worse": "regression", "better": "improvement"}
-    why = f"{100 * (change.difference or 0.0):+.1f} points over {change.pairs} seed"
+    difference = change.difference or 0.0
+    why = f"{100 * difference:+.1f} points over {change.pairs} seed"
     why += "s" if change.pairs != 1 else ""
     if change.low is not None and change.high is not None:
         why += f" ({100 * change.low:+.1f} to {100 * change.high:+.1f})"
+    outcomes: dict[str, Outcome] = {"worse": "regression", "better": "improvement"}
     outcome = outcomes.get(change.verdict, "held")
+    if change.verdict == "ambiguous" and difference < -CLOSE:
+        outcome, why = "inconclusive", f"{why}: not told from luck"
     yield "accuracy", outcome, "" if change.verdict == "same" else why

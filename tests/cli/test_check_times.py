@@ -49,6 +49,7 @@ class Machines:
 
     def __init__(self) -> None:
         self.slower: list[Any] = [1.0]
+        self.first: Callable[[str, int], Record] = lambda name, turn: timed(name, 1.0, turn)
         self.noise = 0.01
         self.asked: list[tuple[list[str], int]] = []
         self.before = Sources(("t",), ("c",), dict.fromkeys(NAMES, "old"))
@@ -65,7 +66,7 @@ class Machines:
             for turn in turns:
                 for name in mechanisms:
                     noise = 1 + self.noise * (-1) ** turn
-                    first.save(timed(name, 1.0, turn))
+                    first.save(self.first(name, turn))
                     if callable(now):
                         second.save(now(name, turn))
                     else:
@@ -159,7 +160,59 @@ def test_times_of_which_none_can_be_used_are_no_pass(lra_here: Run, machines: Ma
     machines.slower = [unlike]
     ran = lra_here(*CHECK)
     assert ran.returncode == INCONCLUSIVE
-    assert "linear: time: no timing of both builds can be used" in ran.stdout.splitlines()[0]
+    assert (
+        f"linear, {TRAIN}: time: no timing of both builds can be used" in ran.stdout.splitlines()[0]
+    )
+
+
+def test_a_cell_of_which_no_pair_can_be_used_is_no_pass(lra_here: Run, machines: Machines) -> None:
+    def partly(name: str, turn: int) -> Record:
+        if turn:
+            return timed(name, 1.0, turn, status="skipped", metrics={})
+        return timed(name, 2.0, turn)
+
+    machines.slower = [partly]
+    ran = lra_here(*CHECK)
+    assert ran.returncode == INCONCLUSIVE
+    assert f"linear, {TRAIN}: time: 2.00 ×, of a single pair" in ran.stdout.splitlines()[0]
+
+
+def test_what_is_given_up_fails(lra_here: Run, machines: Machines) -> None:
+    machines.slower = [lambda name, turn: timed(name, 1.0, turn, status="unsupported", metrics={})]
+    ran = lra_here(*CHECK)
+    assert ran.returncode == REGRESSION
+    assert ran.stdout.splitlines()[0].endswith(f"linear, {TRAIN}: time: unsupported")
+
+
+def test_what_is_slower_again_by_less_than_the_machine_allows_passes(
+    lra_here: Run, machines: Machines, tmp_path: Path
+) -> None:
+    place(tmp_path).write_noise({f"linear {TRAIN}": Noise(0.02, 0.15, PAIRS)})
+    machines.slower = [1.3, 1.1]
+    ran = lra_here(*CHECK)
+    assert ran.returncode == 0 and len(machines.asked) == 2
+
+
+def test_more_bytes_in_pairs_fail_if_they_are_more_again(lra_here: Run, machines: Machines) -> None:
+    def larger(name: str, turn: int) -> Record:
+        return sized(name, turn, 1.05e6)
+
+    machines.first = lambda name, turn: sized(name, turn, 1e6)
+    machines.slower = [larger]
+    ran = lra_here(*CHECK)
+    assert ran.returncode == REGRESSION and len(machines.asked) == 2
+    assert f"first: linear, {TRAIN}: memory: " in ran.stdout.splitlines()[0]
+
+    machines.slower = [lambda name, turn: sized(name, turn, 0.9e6)]
+    ran = lra_here(*CHECK)
+    assert ran.returncode == 0
+    assert "1 unexpected improvement; first: linear" in ran.stdout.splitlines()[0]
+
+
+def sized(name: str, turn: int, size: float) -> Record:
+    latency, memory = Metric(value=1.0, unit="s"), Metric(value=size, unit="B")
+    metrics = {"latency": latency, "peak_tensor_bytes": memory}
+    return timed(name, 1.0, turn, metrics=metrics)
 
 
 def test_what_ends_otherwise_fails_if_it_does_so_again(lra_here: Run, machines: Machines) -> None:

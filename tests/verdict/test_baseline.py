@@ -111,10 +111,19 @@ def test_what_is_claimed_must_hold_whatever_was_before() -> None:
     now = figures(laws={"causality": "failed", "masks": "held", "batch": "unclaimed"})
     expected = {"causality": "regression", "masks": "held", "batch": "held"}
     assert outcomes(None, now) == expected
-    # A new law; and laws that were tried by other code, which says nothing of what was given up.
+    # A new law.
     assert outcomes(figures(laws={"masks": "held"}), now) == expected
-    other = figures(measured_by="other", laws={"batch": "held", "masks": "held"})
-    assert outcomes(other, now) == expected
+
+
+def test_a_claim_that_other_code_tried_or_that_was_not_tried_is_no_pass_when_it_is_gone() -> None:
+    before = figures(measured_by="other", laws={"batch": "held", "masks": "held", "old": "held"})
+    now = figures(laws={"masks": "held", "batch": "not claimed"})
+    expected = {"masks": "held", "batch": "inconclusive", "old": "inconclusive"}
+    assert outcomes(before, now) == expected
+    assert only(before, now, "batch").why == (
+        "held before, not claimed now; measured by another version of the code"
+    )
+    assert only(before, now, "old").why == "held before, not tried now"
 
 
 @pytest.mark.parametrize(
@@ -155,6 +164,14 @@ def test_figures_of_another_kind_are_never_worse(differing: dict[str, str], why:
     assert (one.outcome, one.why) == ("inconclusive", why)
 
 
+@pytest.mark.parametrize("differing", [{"asked": "b"}, {"measured_by": "n"}])
+def test_what_fails_now_is_worse_by_whatever_code(differing: dict[str, str]) -> None:
+    (one,) = held(figures(laws={"masks": "held"}), figures(status="crash", **differing))
+    assert (one.outcome, one.why) == ("regression", "ok before, crash now")
+    (one,) = held(figures(status="oom"), figures(status="crash", **differing))
+    assert one.outcome == "inconclusive"
+
+
 def test_other_sources_of_the_mechanism_are_what_is_looked_at() -> None:
     before = figures(counts={"operations": 1.0})
     now = figures(counts={"operations": 9.0}, answered_by="edited")
@@ -172,10 +189,15 @@ def accuracies(*shares: float) -> dict[str, float]:
         ((0.503, 0.513, 0.523), "held", ""),
         ((0.45, 0.46, 0.48), "regression", "-4.7 points over 3 seeds (-5.6 to -3.7)"),
         ((0.55, 0.56, 0.58), "improvement", "+5.3 points over 3 seeds (+4.4 to +6.3)"),
-        # Not told apart: that is no pass of a worse one, and no alarm either.
+        # Not told apart: no alarm, and no pass of what looks worse.
         ((0.40, 0.55, 0.53), "held", "-1.7 points over 3 seeds (-14.1 to +10.8)"),
-        # One seed is smoke only.
-        ((0.30,), "held", "-20.0 points over 1 seed"),
+        (
+            (0.45, 0.20, 0.50),
+            "inconclusive",
+            "-12.7 points over 3 seeds (-39.6 to +14.2): not told from luck",
+        ),
+        ((0.30,), "inconclusive", "1 of 3 seeds have an accuracy now"),
+        ((), "inconclusive", "0 of 3 seeds have an accuracy now"),
     ],
 )
 def test_accuracies_are_held_over_seeds(now: tuple[float, ...], outcome: str, why: str) -> None:

@@ -211,10 +211,9 @@ def _changes(
             continue
         change, why = _judged(one, other, (before.controls, after.controls), conditions)
         words = (_text(one), _text(other), why)
-        place = (last.kind, last.scale, last.task, last.level, last.mode, last.length)
         cell = ", ".join([cell_words(last), *told_apart(last)])
         label = last.label if subject else ""
-        lines.append(Line(label, cell, place, QUANTITIES[last.metric], change, *words))
+        lines.append(Line(label, cell, place(last), QUANTITIES[last.metric], change, *words))
     met = [len({_cell(pair[side][0]) for pair in pairs}) for side in (0, 1)]
     return Changes(
         before=visible(names[0]),
@@ -300,6 +299,11 @@ def _text(own: list[Entry]) -> str:
 
 def _cell(e: Entry) -> tuple[Any, ...]:
     return key(e, (*ASKED[:-1], "mechanism", "config"))
+
+
+def place(e: Entry) -> tuple[Any, ...]:
+    """Return what to sort cells by."""
+    return e.kind, e.scale, e.task, e.level, e.mode, e.length
 
 
 def cell_words(e: Entry) -> str:
