@@ -23,8 +23,6 @@ from lra.core.errors import LraError
 
 MAY_WRITE = {("comment", "pull-requests"), ("nightly", "contents")}
 """Workflows by name, and what one of their jobs may write."""
-TO_COME = ("check", "baseline")
-"""Verbs that a workflow may use before they are there; from then on their flags are looked at."""
 LONGEST = 360
 """Minutes that a hosted runner gives a job."""
 _PINNED = re.compile(r"uses: \S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
@@ -99,6 +97,26 @@ def _jobs(workflow: Mapping[str, Any]) -> Iterator[str]:
     for name, job in workflow["jobs"].items():
         if not 0 < job.get("timeout-minutes", 0) <= LONGEST:
             yield f"job {name} has no timeout-minutes of at most {LONGEST}"
+        if any(map(_times_revisions, job.get("steps", ()))):
+            yield from _against_a_revision(name, job)
+
+
+def _times_revisions(step: Mapping[str, Any]) -> bool:
+    asked = commands(str(step.get("run", "")))
+    return any(c.startswith("check") and "--history" not in c for c in asked)
+
+
+def _against_a_revision(name: str, job: Mapping[str, Any]) -> Iterator[str]:
+    """What a job needs that times the head against another revision."""
+    depths = [
+        step.get("with", {}).get("fetch-depth", 1)
+        for step in job["steps"]
+        if "actions/checkout@" in str(step.get("uses"))
+    ]
+    if 1 in depths:
+        yield f"job {name} checks out no revision to time against"
+    if not job.get("env", {}).get("PIP_EXTRA_INDEX_URL", "").endswith("/whl/cpu"):
+        yield f"job {name} may give the other revision another build of PyTorch"
 
 
 def _step(step: Mapping[str, Any]) -> Iterator[str]:
@@ -131,8 +149,6 @@ def commands(text: str) -> list[str]:
 def _refused(command: str) -> str:
     """Why our command line would not take a command; empty where it would."""
     verb, *arguments = shlex.split(command) or [""]
-    if verb in TO_COME and verb not in main.VERBS:
-        return ""
     try:
         found = main.lra_command.get_command(click.Context(main.lra_command), verb)
         assert found is not None

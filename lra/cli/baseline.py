@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from lra.cli import flags
-from lra.cli.checking import STORE
 from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
 
 if TYPE_CHECKING:
@@ -78,13 +77,7 @@ def show(impls: tuple[str, ...], device: Literal["cpu", "cuda"] | None, baseline
     "--deterministic", is_flag=True, help="Only what has no noise: no accuracies, no times."
 )
 @flags.device
-@click.option(
-    "--store",
-    type=click.Path(path_type=Path),
-    default=STORE,
-    show_default=True,
-    help="Folder for the records.",
-)
+@flags.check_store
 @flags.baselines
 @click.option("--quiet", is_flag=True, help="Print only what went wrong.")
 def update(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from lra.cli import flags
-from lra.cli.checking import STORE, Check
+from lra.cli.checking import Check
 from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
 from lra.core.errors import UsageError
 
 if TYPE_CHECKING:
     from lra.report.checked import Checked
     from lra.verdict.baseline import Held
+
+_OF_A_RUN = ("impls", "since", "deterministic", "quick", "device", "store", "baselines")
 
 
 @click.command("check", short_help="The gate: what got worse than the baseline and a revision.")
@@ -28,13 +31,7 @@ if TYPE_CHECKING:
 @click.option("--deterministic", is_flag=True, help="Only what has no noise; no timing.")
 @click.option("--quick", is_flag=True, help="A few mechanisms and pairs, in five minutes.")
 @flags.device
-@click.option(
-    "--store",
-    type=click.Path(path_type=Path),
-    default=STORE,
-    show_default=True,
-    help="Folder for the records of the check.",
-)
+@flags.check_store
 @flags.baselines
 @click.option(
     "--out",
@@ -51,7 +48,9 @@ if TYPE_CHECKING:
 )
 @click.option("--quiet", is_flag=True, help="Print only what was found.")
 @flags.as_json
+@click.pass_context
 def command(
+    ctx: click.Context,
     impls: tuple[str, ...],
     since: str | None,
     deterministic: bool,
@@ -77,14 +76,17 @@ def command(
     """
     from lra.engine.baselines import Baselines
     from lra.engine.host import default_device, machine
+    from lra.engine.signals import terminable
     from lra.report.checked import Checked
 
     if history is not None:
-        if impls or since or deterministic or quick:
-            raise UsageError(
-                "--history runs nothing; leave out --impl, --since, --deterministic and --quick"
-            )
+        if meant := _meant(ctx, _OF_A_RUN):
+            raise UsageError(f"--history runs nothing; leave out {' and '.join(meant)}")
         return _over_nights(history, out, as_json=as_json)
+    if since == "":
+        raise UsageError("--since is empty; name a commit, branch or tag, or leave it out")
+    # Of one that is killed this is all there is; and that it can be written is seen now.
+    _write(Checked((), stopped="it did not come to its end"), out)
     held: list[Held] = []
     notes: list[str] = []
     try:
@@ -98,7 +100,8 @@ def command(
             held=held,
             notes=notes,
         )
-        check.run(impls, since, timed=not deterministic, quality=not (deterministic or quick))
+        with terminable():
+            check.run(impls, since, timed=not deterministic, quality=not (deterministic or quick))
     except BaseException as error:
         # That is when somebody looks.
         _write(Checked(tuple(held), tuple(notes), _words(error)), out)
@@ -106,6 +109,13 @@ def command(
     checked = Checked(tuple(held), tuple(notes))
     _write(checked, out)
     return _told(checked, out, as_json=as_json)
+
+
+def _meant(ctx: click.Context, names: Sequence[str]) -> list[str]:
+    """Those of some flags that were given."""
+    default = click.core.ParameterSource.DEFAULT
+    flags = {one.name: one.opts[0] for one in ctx.command.params}
+    return [flags[name] for name in names if ctx.get_parameter_source(name) is not default]
 
 
 def _over_nights(folder: Path, out: Path, *, as_json: bool) -> int:

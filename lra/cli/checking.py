@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from lra.store import Store
     from lra.verdict.baseline import Held
 
-STORE = Path("results/runs/check")
 QUICK = ("sdpa", "linear", "bigbird", "s4d")
 """What a quick check looks at unless told: one of each kind of sum."""
 QUICK_PAIRS, QUICK_TIMED = 5, 2
@@ -45,7 +44,8 @@ class Check:
         from lra.engine.revision import last_commit
 
         targets = expand("mechanism", impls or ("all",))
-        if since:
+        self._told_what_is_gone()
+        if since is not None:
             targets = self._reached(targets, since)
         if self.quick and not impls:
             targets = self._few(targets)
@@ -58,12 +58,24 @@ class Check:
         elif timed and revision is not None:
             self._against_revision([target.name for target in targets], revision)
 
-    def _reached(self, targets: list[Target], since: str) -> list[Target]:
-        from lra.engine.reach import reached, sources
-        from lra.engine.revision import HOME, work_tree
+    def _told_what_is_gone(self) -> None:
+        from lra.core.catalogue import names
         from lra.report.words import listing
 
-        with work_tree(since) as tree:
+        ours = set(names("mechanism"))
+        # Others' names have a colon.
+        gone = [n for n in self.baseline.names() if n.isidentifier() and n not in ours]
+        if gone:
+            self.notes.append(
+                f"The baseline has {listing(gone)}, which is no mechanism here; delete its file."
+            )
+
+    def _reached(self, targets: list[Target], since: str) -> list[Target]:
+        from lra.engine.reach import reached, sources
+        from lra.engine.revision import HOME, branched_from, work_tree
+        from lra.report.words import listing
+
+        with work_tree(branched_from(since)) as tree:
             found = reached(sources(tree), sources(HOME))
         names = [target.name for target in targets if target.name in found]
         self.notes.append(f"Changes since {since} reach {listing(names) or 'no mechanism'}.")
@@ -101,27 +113,34 @@ class Check:
     def _against_revision(self, names: list[str], revision: str) -> None:
         from lra.cli.times import Times, echo
         from lra.engine.reach import changed, sources
-        from lra.engine.revision import HERE, HOME, build, work_tree
+        from lra.engine.revision import HERE, HOME, branched_from, build, work_tree
+        from lra.engine.side_by_side import unlike
         from lra.report.words import listing
 
         told = echo(self.quiet)
-        with work_tree(revision) as tree:
+        with work_tree(branched_from(revision)) as tree:
             before, after = sources(tree), sources(HOME)
             if before.timing != after.timing:
                 why = f"the code that times was changed since {revision}: figures of another kind"
                 self._inconclusive("time", why)
                 return
-            names = [n for n in names if n in changed(before, after) and n in before.mechanisms]
-            if not names:
+            if new := [name for name in names if name not in before.mechanisms]:
+                self.notes.append(f"Not in {revision}, so not timed: {listing(new)}.")
+            names = [n for n in names if n in changed(before, after) and n not in new]
+            if not names and not new:
                 self.notes.append(
                     f"No mechanism's sources differ from {revision}: nothing to time."
                 )
+            if not names:
                 return
             if self.quick and len(names) > QUICK_TIMED:
                 left = listing(names[QUICK_TIMED:])
                 self.notes.append(f"A quick check times {QUICK_TIMED}; not timed: {left}.")
                 names = names[:QUICK_TIMED]
             sides = (build(revision, tree, told), HERE)
+            if other := unlike(sides):
+                self._inconclusive("time", other)
+                return
             pairs = QUICK_PAIRS if self.quick else None
             noise = self.baseline.noise()
             if not noise:

@@ -20,6 +20,12 @@ _SHOWN = 20
 """Rows of the table in a terminal."""
 
 
+class _IncomparableError(LraError):
+    """Two revisions that no timing can compare."""
+
+    exit_code = INCONCLUSIVE
+
+
 @click.command("compare", short_help="What changed between two stores, revisions or mechanisms.")
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
@@ -29,7 +35,8 @@ _SHOWN = 20
     "--pairs",
     type=click.IntRange(min=2),
     metavar="N",
-    help="Of two revisions: pairs of processes for each cell. Default: 12.",
+    help="Of two revisions: pairs of processes for each cell. Default: 12, and up to 48 where "
+    "their noise asks for more.",
 )
 @flags.as_json
 @click.pass_context
@@ -111,19 +118,22 @@ def _of_folders(before: str, after: str) -> Changes | None:
 def _are_revisions(before: str, after: str, *, meant: bool) -> bool:
     """Whether git knows both, and neither is a mechanism of ours.
 
-    Where they are `meant` to be revisions, raises `UsageError` for one that git does not know.
+    Where git knows one or they are `meant` to be revisions, raises `UsageError` for the other.
     """
     from lra.core import catalogue
     from lra.engine.revision import commit_of
 
     if {before, after} & set(catalogue.names("mechanism")):
         return False
-    try:
-        return bool(commit_of(before) and commit_of(after))
-    except LraError:
-        if meant:
-            raise
-        return False
+    unknown = []
+    for name in (before, after):
+        try:
+            commit_of(name)
+        except LraError as error:
+            unknown.append(error)
+    if unknown and (meant or len(unknown) == 1):
+        raise unknown[0]
+    return not unknown
 
 
 def _of_revisions(
@@ -135,9 +145,11 @@ def _of_revisions(
     from lra.engine.host import default_device
     from lra.engine.reach import changed, sources
     from lra.engine.revision import build, work_tree
+    from lra.engine.side_by_side import unlike
+    from lra.engine.signals import terminable
 
     told = echo(quiet)
-    with work_tree(before) as one, work_tree(after) as other:
+    with terminable(), work_tree(before) as one, work_tree(after) as other:
         names = [target.reference for target in expand("mechanism", impls)]
         first, second = sources(one), sources(other)
         names = names or [n for n in changed(first, second) if n in first.mechanisms]
@@ -146,7 +158,11 @@ def _of_revisions(
                 f"no mechanism's sources differ between {before} and {after}; name what to time "
                 "all the same with --impl"
             )
+        if first.timing != second.timing:
+            raise _IncomparableError(f"the code that times differs between {before} and {after}")
         sides = (build(before, one, told), build(after, other, told))
+        if why := unlike(sides):
+            raise _IncomparableError(why)
         keep = Path("results/runs") / f"{one.name}..{other.name}"
         # What lies there is of another comparison of the two.
         shutil.rmtree(keep, ignore_errors=True)

@@ -16,6 +16,7 @@ from lra.core.errors import UsageError
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 DEFAULT_STORE = Path("results/runs/default")
+CHECK_STORE = Path("results/runs/check")
 DEFAULT_BASELINES = Path("results/baselines")
 
 _PAIRS = {"--data": "text=reviews/", "--set": "features=64"}
@@ -193,6 +194,17 @@ def baselines(command: _Command) -> _Command:
         default=DEFAULT_BASELINES,
         show_default=True,
         help="Folder of baselines, a folder for each class of machine.",
+    )(command)
+
+
+def check_store(command: _Command) -> _Command:
+    """Add `--store` of a check, which shares no folder with runs."""
+    return click.option(
+        "--store",
+        type=click.Path(path_type=Path),
+        default=CHECK_STORE,
+        show_default=True,
+        help="Folder for the records of the check.",
     )(command)
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from lra.core.errors import LraError
 from lra.core.protocol import Frozen
-from lra.engine.sources import PLAIN
+from lra.engine.sources import PLAIN, UNASKED
 
 _TIMING = (
     "lra/measure", "lra/models", "lra/engine/worker.py", "lra/engine/server.py",
@@ -44,7 +44,9 @@ own = [file for file in (*house.glob("*.py"), *house.glob("*/*.py"))
 print(json.dumps({
     "timing": hashed(sys.argv[1].split(), sys.argv[3].split()),
     "checking": hashed(sys.argv[2].split()),
-    "mechanisms": {file.stem: source_hash(file) for file in own},
+    "mechanisms": {file.stem: source_hash(
+        file, leave_out=["attention_impls._oracle"], methods=sys.argv[4].split()) for file in own},
+    "claims": {file.stem: source_hash(file) for file in own},
 }))
 """
 
@@ -55,12 +57,15 @@ class Sources(Frozen, frozen=True):
     timing: tuple[str, ...]
     checking: tuple[str, ...]
     mechanisms: dict[str, str]
-    """By name."""
+    """By name, what a timing or a training asks of them."""
+    claims: dict[str, str] = {}
+    """By name, all of them: also what they say of themselves."""
 
 
 def sources(root: Path) -> Sources:
     """Hash the sources of a tree, as the tree itself does."""
-    command = [sys.executable, "-c", _ASK, " ".join(_TIMING), " ".join(_CHECKING), " ".join(PLAIN)]
+    asked = (_TIMING, _CHECKING, PLAIN, UNASKED["efficiency"])
+    command = [sys.executable, "-c", _ASK, *map(" ".join, asked)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
@@ -71,10 +76,8 @@ def sources(root: Path) -> Sources:
 
 
 def changed(before: Sources, after: Sources) -> list[str]:
-    """Return the mechanisms whose own sources changed or are new, sorted."""
-    return sorted(
-        name for name, own in after.mechanisms.items() if before.mechanisms.get(name) != own
-    )
+    """Return the mechanisms that are new or may take another time, sorted."""
+    return _differing(before.mechanisms, after.mechanisms)
 
 
 def reached(before: Sources, after: Sources) -> list[str]:
@@ -82,4 +85,8 @@ def reached(before: Sources, after: Sources) -> list[str]:
     changed."""
     if before.checking != after.checking:
         return sorted(after.mechanisms)
-    return changed(before, after)
+    return sorted({*changed(before, after), *_differing(before.claims, after.claims)})
+
+
+def _differing(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    return sorted(name for name, own in after.items() if before.get(name) != own)

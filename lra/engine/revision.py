@@ -9,6 +9,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 
 from lra.core.errors import UsageError
@@ -30,7 +31,7 @@ class Build(Frozen, frozen=True):
     """The folder that holds the package `lra`."""
     python: Path
     commit: str = ""
-    """The whole hash; empty of sources as they lie there, committed or not."""
+    """Its hash; empty of sources as they lie there, committed or not."""
 
 
 HERE = Build("the working tree", HOME, Path(sys.executable))
@@ -66,6 +67,13 @@ def commit_of(revision: str) -> str:
     return found
 
 
+def branched_from(revision: str) -> str:
+    """Return the last commit that a revision and the working tree have in common: what came to the
+    revision since is no change of the working tree."""
+    commit = commit_of(revision)
+    return output("git", "-C", str(HOME), "merge-base", "HEAD", commit) or commit
+
+
 @contextmanager
 def work_tree(revision: str) -> Iterator[Path]:
     """Check a revision out into a work tree that is gone afterwards; yields its folder."""
@@ -97,9 +105,19 @@ def build(revision: str, tree: Path, told: Callable[[str], None]) -> Build:
         with tempfile.TemporaryDirectory(prefix=".new-", dir=_made(environment.parent)) as folder:
             new = Path(folder) / "environment"
             _install(tree, new, revision)
-            with suppress(OSError):
+            try:
                 new.rename(environment)
-    return Build(revision, tree, python, commit_of(revision))
+            except OSError:
+                # Another check was faster.
+                if not python.exists():
+                    raise
+    return Build(revision, tree, python, tree.name)
+
+
+def torch_of(one: Build) -> str:
+    """Return the version of torch in a build's environment: `2.13.0+cpu`."""
+    ask = "from importlib.metadata import version; print(version('torch'))"
+    return output(str(one.python), "-c", ask) or "none"
 
 
 def _made(folder: Path) -> Path:
@@ -108,7 +126,9 @@ def _made(folder: Path) -> Path:
 
 
 def _asked_for(tree: Path) -> str:
-    return value_hash([sys.version, _dependencies(tree), _constraints(tree)])
+    # Where the running torch is another build, pip has been told of another index.
+    running = version("torch")
+    return value_hash([sys.version, running, _dependencies(tree), _constraints(tree)])
 
 
 def _install(tree: Path, environment: Path, revision: str) -> None:

@@ -18,7 +18,7 @@ import msgspec
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import LraError
 from lra.core.records import Record
-from lra.engine.revision import Build
+from lra.engine.revision import Build, torch_of
 from lra.store import Store
 
 AT_ONCE = 4
@@ -57,6 +57,19 @@ def in_turns(
                     found = Store(Path(scratch) / "store")
                     _sweep(sides[side], some, suite, device, found.path)
                     _gather(found, gathered[side], turn)
+
+
+def unlike(sides: Sides) -> str:
+    """Return why what two builds take cannot be compared; empty where it can."""
+    one, other = map(torch_of, sides)
+    if one == other:
+        return ""
+    made = [str(side.python.parents[1]) for side in sides if side.commit]
+    return (
+        f"{sides[0].name} has torch {one} and {sides[1].name} torch {other}: figures of another "
+        "kind; where both ask for the same, tell pip of the same index, as by PIP_EXTRA_INDEX_URL, "
+        f"and delete {' and '.join(made)}"
+    )
 
 
 def of_both(folder: Path) -> tuple[Store, Store]:

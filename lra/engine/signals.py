@@ -1,11 +1,41 @@
-"""Ctrl-C and SIGTERM as a request that is looked at between two steps, not an exception."""
+"""Ctrl-C and SIGTERM as a request that is looked at between two steps; SIGTERM as an exception."""
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
+
+from lra.core.errors import LraError
+
+
+class Terminated(LraError):  # noqa: N818  an ending, not a fault
+    """SIGTERM, which a time limit or a cancelled job sends."""
+
+    exit_code = 130
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """While the context lasts SIGTERM raises `Terminated`, so that what is done at an end is done.
+
+    Outside the main thread Python allows no handlers; there it does nothing.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Terminated("stopped by SIGTERM")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class StopSignals:

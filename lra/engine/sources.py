@@ -30,7 +30,7 @@ _LAWS = ("convergence", "predicted_error", "exact_at", "comes_near")
 _ORACLES = ("oracle", "reference", "support")
 """What it is compared with."""
 
-_UNASKED: dict[str, tuple[str, ...]] = {
+UNASKED: dict[str, tuple[str, ...]] = {
     "quality": (*_DECLARED, *_LAWS, *_ORACLES),
     # As a training's, so that a report sees whether the two are of one version of a mechanism.
     "efficiency": (*_DECLARED, *_LAWS, *_ORACLES),
@@ -58,7 +58,7 @@ def measure_hash(
     own = source_hash(*(_LRA / file for file in files), leave_out=PLAIN)
     called = ("worker.py", "server.py", f"work/{kind}.py", "work/data.py", "work/mechanism.py")
     around = source_hash(*(_LRA / "engine" / name for name in called), leave_out=("lra",))
-    others = source_hash(*outside, methods=_UNASKED.get(kind, ())) if outside else ""
+    others = source_hash(*outside, methods=UNASKED.get(kind, ())) if outside else ""
     return value_hash([own, around, others, values])
 
 
@@ -69,7 +69,7 @@ def mechanism_hash(target: Target, description: Description, kind: str) -> str:
     """
     if description.unavailable is not None:
         return value_hash(description.unavailable)
-    unasked = _UNASKED[kind]
+    unasked = UNASKED[kind]
     left_out: dict[str, tuple[str, ...]] = {
         "methods": unasked,
         "leave_out": ("attention_impls._oracle",) if "oracle" in unasked else (),

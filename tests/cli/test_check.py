@@ -4,6 +4,9 @@ finding. But for the first test the records are those of the baseline."""
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -156,7 +159,6 @@ def test_json_is_all_there_is_on_the_standard_output(lra_here: Run, tamper: Tamp
         (("--since", "no-such-branch"), "revision 'no-such-branch'"),
         (("--impl", "identiti"), "did you mean 'identity'?"),
         (("--baselines", "torn"), "identity.json' cannot be read"),
-        (("--history", "nowhere"), "nowhere"),
         (("--device", "cuda"), "no GPU is visible"),
     ],
 )
@@ -170,9 +172,7 @@ def test_a_check_that_stops_is_exit_2_and_still_has_a_summary(
     monkeypatch.setattr(host, "gpus", list)
     (tmp_path / "torn" / LAST).mkdir(parents=True)
     (tmp_path / "torn" / LAST / "identity.json").write_text("{")
-    # Of the nights nothing is asked but where they are.
-    asked = CHECK[1 + len(FLAGS) :] if flags[0] == "--history" else CHECK[1:]
-    ran = lra_here("check", *asked, *flags)
+    ran = lra_here(*CHECK, *flags)
     assert ran.returncode == USAGE and told in ran.stderr and ran.stderr.count("\n") == 1
     assert ran.stdout == ""
     assert summary(tmp_path).startswith("## lra check\n\n**check stopped: ")
@@ -181,11 +181,24 @@ def test_a_check_that_stops_is_exit_2_and_still_has_a_summary(
     assert last.get("errors") == "1" and told in (last[0][0].get("message") or "")
 
 
+def test_nights_that_are_nowhere_still_have_a_summary(lra_here: Run, tmp_path: Path) -> None:
+    ran = lra_here("check", "--history", "nowhere", "--out", "out")
+    assert ran.returncode == USAGE and "nowhere" in ran.stderr
+    assert "nowhere" in summary(tmp_path)
+
+
 def test_nights_are_not_measured(lra_here: Run, tmp_path: Path) -> None:
-    for flags in (("--impl", "identity"), ("--since", "main"), ("--deterministic",), ("--quick",)):
+    for flags in (("--impl", "identity"), ("--since", "main"), ("--deterministic",), ("--quick",),
+                  ("--store", "s"), ("--device", "cpu"), ("--baselines", "b")):  # fmt: skip
         ran = lra_here("check", "--history", "nights", *flags)
         assert ran.returncode == USAGE
-        assert ran.stderr.startswith("lra: --history runs nothing; leave out --impl, --since,")
+        assert ran.stderr == f"lra: --history runs nothing; leave out {flags[0]}\n"
+
+
+def test_a_revision_without_a_name_is_a_mistake(lra_here: Run) -> None:
+    ran = lra_here("check", "--since", "")
+    assert ran.returncode == USAGE
+    assert ran.stderr.startswith("lra: --since is empty; name a commit")
 
 
 def test_what_was_found_before_an_interruption_is_told(
@@ -202,6 +215,45 @@ def test_what_was_found_before_an_interruption_is_told(
     assert first.startswith(
         "**check failed and stopped: KeyboardInterrupt; until then 1 regression"
     )
+
+
+def test_what_was_found_before_a_time_limit_is_told(
+    lra_here: Run, tamper: Tamper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleared = []
+
+    def limited(*_: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        finally:
+            cleared.append("the other revision's work tree")
+
+    monkeypatch.setattr(checking.Check, "_against_revision", limited)
+    tamper(TRAIN, counts=lambda own: {**own, "operations": own["operations"] / 1.2})
+    ran = lra_here(*[flag for flag in CHECK if flag != "--deterministic"])
+    assert (ran.returncode, ran.stderr) == (INTERRUPTED, "lra: stopped by SIGTERM\n")
+    assert (
+        summary(tmp_path)
+        .splitlines()[2]
+        .startswith("**check failed and stopped: stopped by SIGTERM; until then 1 regression")
+    )
+    assert cleared
+
+
+def test_a_check_that_is_killed_leaves_a_summary_that_is_no_pass(
+    lra_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    run = checking.Check.run
+
+    def looked(*told: Any, **how: Any) -> None:
+        seen.append(summary(tmp_path))
+        run(*told, **how)
+
+    monkeypatch.setattr(checking.Check, "run", looked)
+    lra_here(*CHECK, "--impl", "no_such")
+    assert "**check stopped: it did not come to its end" in seen[0]
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(

@@ -20,6 +20,7 @@ from lra.engine.host import machine
 from lra.engine.reach import Sources
 from lra.engine.revision import HOME, Build
 from lra.engine.side_by_side import of_both
+from lra.report.words import TIMES
 from lra.verdict.gate import MOST, PAIRS
 
 from .conftest import Run
@@ -49,6 +50,7 @@ class Machines:
 
     def __init__(self) -> None:
         self.slower: list[Any] = [1.0]
+        self.torch: dict[str, str] = {}
         self.first: Callable[[str, int], Record] = lambda name, turn: timed(name, 1.0, turn)
         self.noise = 0.01
         self.asked: list[tuple[list[str], int]] = []
@@ -91,6 +93,8 @@ def machines(
         return {tree: found.before, HOME: found.after}[root]
 
     monkeypatch.setattr(revision, "work_tree", work_tree)
+    monkeypatch.setattr(revision, "branched_from", lambda name: name)
+    monkeypatch.setattr(side_by_side, "torch_of", lambda one: found.torch.get(one.name, "2.13.0"))
     monkeypatch.setattr(revision, "build", lambda name, tree, _: Build(name, tree, tree, "abc"))
     monkeypatch.setattr(reach, "sources", sources)
     monkeypatch.setattr(side_by_side, "in_turns", found.in_turns)
@@ -174,7 +178,7 @@ def test_a_cell_of_which_no_pair_can_be_used_is_no_pass(lra_here: Run, machines:
     machines.slower = [partly]
     ran = lra_here(*CHECK)
     assert ran.returncode == INCONCLUSIVE
-    assert f"linear, {TRAIN}: time: 2.00 ×, of a single pair" in ran.stdout.splitlines()[0]
+    assert f"linear, {TRAIN}: time: 2.00 {TIMES}, of a single pair" in ran.stdout.splitlines()[0]
 
 
 def test_what_is_given_up_fails(lra_here: Run, machines: Machines) -> None:
@@ -285,7 +289,29 @@ def test_nothing_is_timed_where_no_mechanism_changed(lra_here: Run, machines: Ma
 def test_a_new_mechanism_has_nothing_to_be_timed_against(lra_here: Run, machines: Machines) -> None:
     old = {name: own for name, own in machines.before.mechanisms.items() if name != "linear"}
     machines.before = Sources(("t",), ("c",), old)
-    assert lra_here(*CHECK).returncode == 0 and machines.asked == []
+    ran = lra_here(*CHECK)
+    assert ran.returncode == 0 and machines.asked == []
+    assert (
+        "Not in main, so not timed: linear." in ran.stdout and "nothing to time" not in ran.stdout
+    )
+
+
+def test_another_build_of_torch_is_told_before_anything_is_timed(
+    lra_here: Run, machines: Machines
+) -> None:
+    machines.torch = {"main": "2.13.0+cpu"}
+    ran = lra_here(*CHECK)
+    assert ran.returncode == INCONCLUSIVE and machines.asked == []
+    assert "main has torch 2.13.0+cpu and the working tree torch 2.13.0" in ran.stdout
+
+
+def test_a_mechanism_that_is_gone_is_told(
+    lra_here: Run, machines: Machines, tmp_path: Path
+) -> None:
+    figures = {"old_one": {}, "mine.py:Mine": {}, "peer:other": {}, "linear": {}}
+    place(tmp_path).write(figures, Reason("2026-11-20", "abc", (), "a test"))
+    ran = lra_here(*CHECK)
+    assert "The baseline has old_one, which is no mechanism here; delete its file." in ran.stdout
 
 
 def test_without_a_revision_it_is_the_last_commit_or_none(

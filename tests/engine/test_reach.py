@@ -111,12 +111,24 @@ def test_what_is_asked_for_and_with_which_packages_reaches_all(
     assert after.timing == before.timing
 
 
+@pytest.mark.parametrize(
+    "file",
+    ["measure/latency.py", "models/block.py", "engine/worker.py", "engine/server.py",
+     "engine/work/efficiency.py", "engine/work/mechanism.py"],
+)  # fmt: skip
 def test_what_measures_reaches_all_and_makes_times_other_figures(
-    before: Sources, edited: Edited
+    file: str, before: Sources, edited: Edited
 ) -> None:
-    after = edited("lra/measure/latency.py", EDIT)
+    after = edited(f"lra/{file}", EDIT)
     assert after.timing != before.timing
     assert reached(before, after) == sorted(before.mechanisms) and changed(before, after) == []
+
+
+def test_what_a_mechanism_is_compared_with_is_reached_and_not_timed(
+    before: Sources, edited: Edited
+) -> None:
+    after = edited("attention_impls/_oracle.py", EDIT)
+    assert "sdpa" in reached(before, after) and changed(before, after) == []
 
 
 def test_what_tells_of_it_reaches_none(before: Sources, edited: Edited) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lra.core.errors import UsageError
 from lra.engine import revision
-from lra.engine.revision import build, commit_of, last_commit, work_tree
+from lra.engine.revision import branched_from, build, commit_of, last_commit, work_tree
 
 PROJECT = '[project]\nname = "lra"\ndependencies = ["b", "a"]\n'
 PYTHON = """#!/bin/sh
@@ -160,14 +160,31 @@ def test_revisions_that_ask_for_the_same_packages_share_an_environment(
     with work_tree("v1") as one, work_tree("main") as other:
         first, second = build("v1", one, told.append), build("main", other, told.append)
         assert first.python == second.python and first.python.is_file()
-        assert (first.name, first.root, first.commit) == ("v1", one, commit_of("v1"))
-        assert (second.name, second.root, second.commit) == ("main", other, commit_of("main"))
+        assert (first.name, first.root, first.commit) == ("v1", one, commit_of("v1")[:12])
+        assert (second.name, second.root, second.commit) == ("main", other, commit_of("main")[:12])
         assert told == ["installing the packages of v1, once"]
         assert asked(environments) == ["-m pip install --quiet a b"]
         (other / "constraints.txt").write_text("a==1\n")
         third = build("main", other, told.append)
     assert third.python != first.python and len(told) == 2
     assert asked(environments)[1:] == ["-m pip install --quiet -c constraints.txt a b"]
+
+
+def test_another_build_of_torch_has_an_environment_of_its_own(
+    home: Path, environments: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with work_tree("v1") as tree:
+        first = build("v1", tree, [].append)
+        monkeypatch.setattr(revision, "version", lambda _: "2.13.0+other")
+        assert build("v1", tree, [].append).python != first.python
+
+
+def test_what_came_to_a_branch_since_is_no_change_of_ours(home: Path) -> None:
+    git(home, "switch", "-q", "-c", "ours", "v1")
+    assert branched_from("main") == commit_of("v1")
+    commit(home, "third")
+    assert branched_from("main") == branched_from("v1") == commit_of("v1")
+    assert branched_from("HEAD") == commit_of("ours")
 
 
 def test_packages_that_cannot_be_installed_are_one_line_and_tried_again(

@@ -10,8 +10,9 @@ from lra.core.cells import EfficiencyCell
 from lra.core.errors import LraError
 from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Metric, Record, encode
+from lra.engine import side_by_side
 from lra.engine.revision import Build
-from lra.engine.side_by_side import AT_ONCE, in_turns, of_both
+from lra.engine.side_by_side import AT_ONCE, in_turns, of_both, unlike
 from lra.store import Store
 
 SWEEP = """#!/bin/sh
@@ -157,3 +158,18 @@ def test_a_build_that_cannot_be_timed_is_one_line_that_names_it(
         stubs.run("linear")
     assert str(error.value).startswith(f"the other build cannot be timed: {why}")
     assert "\n" not in str(error.value)
+
+
+def test_builds_with_another_torch_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = tmp_path / "environments/abc"
+    old = Build("v1", tmp_path, environment / "bin/python", "c0ffee")
+    new = Build("the working tree", tmp_path, tmp_path / "python")
+    installed = {"v1": "2.13.0", "the working tree": "2.13.0"}
+    monkeypatch.setattr(side_by_side, "torch_of", lambda one: installed[one.name])
+    assert unlike((old, new)) == ""
+    installed["the working tree"] = "2.13.0+cpu"
+    told = unlike((old, new))
+    assert told.startswith("v1 has torch 2.13.0 and the working tree torch 2.13.0+cpu: ")
+    assert told.endswith(f"and delete {environment}")

@@ -27,7 +27,7 @@ from lra.verdict.repeat import Process
 from .simulated import CELLS, NOISY, SHARED, Machine, sweeps
 
 RUNS = 60
-"""Of 12 cells: 720 comparisons. docs/gate_proof.py makes ten thousand."""
+"""Of 12 cells: 720 comparisons. tests/verdict/gate_rates.py makes ten thousand."""
 
 
 def change(*logarithms: float) -> Change:
