@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from lra.cli.baseline import CALIBRATED
 from lra.core.findings import Finding
 from lra.core.records import Failure
+from lra.engine import side_by_side
 from lra.engine.baselines import Baselines, Noise
 from lra.engine.host import machine
+from lra.engine.revision import HERE, Build
+from lra.engine.side_by_side import of_both
+from lra.verdict.change import MARGIN
+from lra.verdict.gate import PAIRS
 
 from .conftest import Run
 from .gate import FLAGS, PLACES, Taken, here
+from .test_compare import timed
 
 FAILED_CELLS, INCONCLUSIVE, USAGE = 4, 3, 2
 LAST = machine("cpu").name
@@ -123,3 +131,42 @@ def test_an_update_adds_to_the_journal_and_keeps_other_mechanisms(
     assert json.loads((place.path / "identity.json").read_text()).keys() == (
         place.figures("identity").keys()
     )
+
+
+def test_an_update_keeps_how_the_times_of_this_build_repeat(
+    lra_here: Run, place: Baselines, measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Sequence[Build], Sequence[str], int]] = []
+
+    def in_turns(
+        sides: Sequence[Build],
+        mechanisms: Sequence[str],
+        *,
+        turns: range,
+        folder: Path,
+        **_: object,
+    ) -> None:
+        asked.append((sides, mechanisms, len(turns)))
+        first, second = of_both(folder)
+        with first.writing(), second.writing():
+            for name in mechanisms:
+                noise = 0.02 if name == "sdpa" else 0.01
+                for record in timed(name, *[1.0] * len(turns)):
+                    first.save(record)
+                for record in timed(name, *(1 + noise * (-1) ** turn for turn in turns)):
+                    second.save(record)
+
+    measured([])
+    monkeypatch.setattr(side_by_side, "in_turns", in_turns)
+    place.write_noise({"full train 512 heads 4 x 64": Noise(0.5, 0.9, 12)})
+    everything = [flag for flag in UPDATE if flag != "--deterministic"]
+    assert lra_here(*everything, "--reason", "calibrated", "--quiet").returncode == 0
+    assert asked == [((HERE, HERE), CALIBRATED, PAIRS)]
+    noise = place.noise()
+    assert noise.keys() == {f"{name} train 512 heads 4 x 64" for name in CALIBRATED}
+    for name, one in noise.items():
+        spread = 0.0209 if name.startswith("sdpa") else 0.0104
+        assert one == Noise(pytest.approx(spread, abs=1e-4), MARGIN, PAIRS)
+    # Where times are not asked for, what is known of them stays.
+    assert lra_here(*UPDATE, "--reason", "again", "--quiet").returncode == 0
+    assert place.noise() == noise and len(asked) == 1

@@ -17,7 +17,7 @@ import pytest
 
 from lra.cli import checking
 from lra.core.errors import LraError
-from lra.engine import host
+from lra.engine import host, revision
 from lra.engine.baselines import Baselines
 from lra.store import Store
 from lra.verdict.baseline import Figures
@@ -185,6 +185,38 @@ def test_nights_that_are_nowhere_still_have_a_summary(lra_here: Run, tmp_path: P
     ran = lra_here("check", "--history", "nowhere", "--out", "out")
     assert ran.returncode == USAGE and "nowhere" in ran.stderr
     assert "nowhere" in summary(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("flags", "quality", "timed"),
+    [
+        ((), True, True),
+        (("--quick",), False, True),
+        (("--deterministic",), False, False),
+        (("--quick", "--deterministic"), False, False),
+    ],
+)
+def test_all_of_it_is_the_default_and_flags_leave_out_accuracies_and_times(
+    lra_here: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: tuple[str, ...],
+    quality: bool,
+    timed: bool,
+) -> None:
+    asked: list[Any] = []
+
+    def measure(*_: object, quality: bool, **__: object) -> list[Any]:
+        asked.append(quality)
+        return []
+
+    monkeypatch.setattr(checking, "measure", measure)
+    monkeypatch.setattr(revision, "last_commit", lambda: "HEAD^")
+    monkeypatch.setattr(
+        checking.Check, "_against_revision", lambda _, names, since: asked.append((names, since))
+    )
+    everything = [flag for flag in CHECK if flag != "--deterministic"]
+    lra_here(*everything, *flags)
+    assert asked == [quality, *([(["identity"], "HEAD^")] if timed else [])]
 
 
 def test_nights_are_not_measured(lra_here: Run, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,10 @@ import pytest
 from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Metric, Record
+from lra.engine import reach, revision, side_by_side
+from lra.engine.reach import Sources
+from lra.engine.revision import Build
+from lra.engine.side_by_side import of_both
 from lra.store import Store
 
 INCONCLUSIVE, USAGE = 3, 2
@@ -147,3 +153,56 @@ def test_what_is_meant_as_a_revision_and_is_none_is_named(lra_here, stores: None
         ran = lra_here("compare", *sides, "--pairs", "3")
         assert ran.returncode == USAGE
         assert "--impl and --pairs are for two git revisions; leave them out" in ran.stderr
+
+
+@pytest.fixture
+def revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, ...]]:
+    """`slow` takes 1.5 times as much as `fast`, has another `linear`, and `performer` besides;
+    what is timed is noted here, after both sides."""
+    asked: list[tuple[str, ...]] = []
+    own = {"fast": {"linear": "1", "sdpa": "1"},
+           "slow": {"linear": "2", "sdpa": "1", "performer": "1"}}  # fmt: skip
+    seconds = {"fast": 1.0, "slow": 1.5}
+
+    @contextmanager
+    def work_tree(name: str) -> Iterator[Path]:
+        yield tmp_path / "trees" / name
+
+    def in_turns(
+        sides: Sequence[Build],
+        mechanisms: Sequence[str],
+        *,
+        turns: range,
+        folder: Path,
+        **_: object,
+    ) -> None:
+        asked.append((*(side.name for side in sides), *mechanisms))
+        for side, store in zip(sides, of_both(folder), strict=True):
+            assert side.root.name == side.name
+            with store.writing():
+                for name in mechanisms:
+                    for record in timed(name, *[seconds[side.name]] * len(turns)):
+                        store.save(record)
+
+    monkeypatch.setattr(revision, "commit_of", lambda name: f"commit of {name}")
+    monkeypatch.setattr(revision, "work_tree", work_tree)
+    monkeypatch.setattr(revision, "build", lambda name, tree, _: Build(name, tree, tree, "abc"))
+    monkeypatch.setattr(reach, "sources", lambda tree: Sources(("t",), ("c",), own[tree.name]))
+    monkeypatch.setattr(side_by_side, "in_turns", in_turns)
+    return asked
+
+
+def test_the_second_of_two_revisions_is_told_against_the_first(
+    lra_here, revisions: list[tuple[str, ...]], tmp_path: Path
+) -> None:
+    ran = lra_here("compare", "fast", "slow", "--pairs", "3")
+    assert ran.returncode == 0, ran.stderr
+    assert revisions == [("fast", "slow", "linear")], "what the first has not cannot be timed"
+    assert ran.stdout.startswith("slow against fast: time slower in 1 of 1 cell, linear train 512")
+    assert ran.stderr.endswith("records: results/runs/fast..slow/A and results/runs/fast..slow/B\n")
+    kept = [store.records() for store in of_both(tmp_path / "results/runs/fast..slow")]
+    assert [{r.metrics["latency"].value for r in side} for side in kept] == [{1.0}, {1.5}]
+    assert [len(side) for side in kept] == [3, 3]
+    ran = lra_here("compare", "slow", "fast", "--pairs", "3")
+    assert revisions[1:] == [("slow", "fast", "linear")]
+    assert ran.stdout.startswith("fast against slow: time faster in 1 of 1 cell, linear train 512")

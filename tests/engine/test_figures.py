@@ -81,6 +81,14 @@ def test_counts_are_kept_and_what_varies_is_not() -> None:
     assert (own.measured_by, own.answered_by) == ("m", "h")
 
 
+@pytest.mark.parametrize(
+    "name", ["peak_tensor_bytes", "peak_allocated_bytes", "operations", "state_bytes"]
+)
+def test_each_metric_that_is_the_same_twice_is_kept(name: str) -> None:
+    own = alone(record(timing(), metrics={name: Metric(value=4096.0, unit="B")}))
+    assert own.counts == {name: 4096.0}
+
+
 def test_a_short_training_keeps_its_losses_and_not_its_accuracy() -> None:
     own = alone(trained(training(), 0.4))
     assert own.losses == [2.0, 2.5, 1.0, 1.25]
