@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from lra.core.protocol import Machine
@@ -12,7 +13,7 @@ from lra.core.records import Record
 from lra.report.changes.between import Changes, Line, between_mechanisms, between_stores
 from lra.report.changes.told import changed_table, compared_markdown, full_tables, sentences
 from lra.report.select import join
-from report.sample import HERE, data, efficiency, error, mechanism, quality, with_metrics
+from report.sample import HERE, MODEL, data, efficiency, error, mechanism, quality, with_metrics
 
 OTHER = Machine(processor="Other CPU 2", cores=2)
 
@@ -63,6 +64,16 @@ def test_what_was_measured_otherwise_is_incomparable_and_never_slower(
     line = only(compared(timed(0.01, 0.01), timed(0.9, 0.9, **changed)))
     assert line.change.verdict == "incomparable" and line.change.ratio is None
     assert line.why.startswith(why)
+
+
+def test_another_model_that_was_timed_is_incomparable() -> None:
+    def step(seconds: float, layers: int) -> list[Record]:
+        model = msgspec.structs.replace(MODEL, layers=layers)
+        return timed(seconds, seconds, level="model", task="text", model=model)
+
+    line = only(compared(step(0.01, 2), step(0.03, 8)))
+    assert (line.change.verdict, line.why) == ("incomparable", "another model")
+    assert only(compared(step(0.01, 2), step(0.03, 2))).word == "slower"
 
 
 @pytest.mark.parametrize(
