@@ -98,7 +98,9 @@ def test_a_report_since_another_store_begins_with_what_changed(
     ran = lra_here("report", "--store", "new", "--compare", "old", "--out", "out")
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("new against old: time slower in 1 of 2 cells")
+    assert ran.stdout.count("new against old") == 1
     page = (tmp_path / "out/report.md").read_text()
+    assert page.splitlines()[2].startswith("new against old: time slower in 1 of 2 cells")
     assert page.index("## What changed since old") < page.index("## Quality")
     assert (tmp_path / "out/compare.md").read_text().startswith("## new against old\n")
     # Without a comparison there is none left from before.
