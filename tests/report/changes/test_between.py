@@ -279,11 +279,35 @@ def test_the_first_sentence_says_what_changed_and_by_how_much() -> None:
         "new against old: time slower in 2 of 3 cells, the most performer train 1024 "
         "heads 4 x 64: 3.00 "
     )
-    assert second == "Of 3 figures 1 the same."
+    assert second == "Of 3 figures 1 is the same."
     table = changed_table(found)
     assert table is not None and [row.label.split()[2] for row in table.rows] == ["1024", "512"]
     (every,) = full_tables(found)
     assert [row.label.split()[2] for row in every.rows] == ["512", "1024", "2048"]
+
+
+def test_what_cannot_be_compared_says_why() -> None:
+    old = [*timed(0.01, 0.01), *timed(0.01, 0.01, length=1024), *timed(0.01, 0.01, length=2048)]
+    other = timed(0.01, 0.01, name=mechanism("performer", features=64), length=1024)
+    refused = timed(0.0, 0.0, length=2048, status="unsupported")
+    assert sentences(compared(old, [*timed(0.01, 0.01), *other, *timed(0.01, length=2048)])) == [
+        "new against old: no change that can be told.",
+        "Of 3 figures 2 are the same and 1 is incomparable (another configuration).",
+    ]
+    several = [*timed(0.01, 0.01), *other, *refused]
+    assert sentences(compared(old, several))[1] == (
+        "Of 3 figures 1 is the same and 2 are incomparable (another configuration: 1; "
+        "unsupported: 1)."
+    )
+    assert sentences(compared(old, [r for r in several if r not in old])) == [
+        "new against old: none of 2 figures can be compared (another configuration: 1; "
+        "unsupported: 1).",
+        "Not compared: 1 cell of old alone.",
+    ]
+    assert sentences(compared(timed(0.01), timed(0.01, measure="e2"))) == [
+        "new against old: none of 1 figure can be compared (measured by another version of the "
+        "code)."
+    ]
 
 
 def test_nothing_new_is_said_so() -> None:
