@@ -299,7 +299,8 @@ def _text(own: list[Entry]) -> str:
 
 
 def _cell(e: Entry) -> tuple[Any, ...]:
-    return key(e, (*ASKED[:-1], "mechanism", "config"))
+    """What was asked and under which conditions: on two machines it is two cells."""
+    return key(e, (*ASKED[:-1], *CONDITIONS, "mechanism"))
 
 
 def cell_words(e: Entry) -> str:

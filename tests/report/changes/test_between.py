@@ -237,6 +237,25 @@ def test_cells_of_one_side_are_counted_and_busy_timings_left_out() -> None:
     )
 
 
+@pytest.mark.parametrize("elsewhere", [{"machine": OTHER}, {"torch": "2.12.0"}, {"threads": 1}])
+def test_cells_of_other_conditions_are_counted_and_not_dropped(elsewhere: dict[str, Any]) -> None:
+    here = [*timed(0.01, 0.01), *timed(0.01, 0.01, length=1024)]
+    both = [*here, *timed(0.01, 0.01, **elsewhere), *timed(0.01, 0.01, length=1024, **elsewhere)]
+    found = compared(both, here)
+    assert (len(found.lines), found.only_before, found.only_after) == (2, 2, 0)
+    assert sentences(found)[1:] == [
+        "Of 2 figures 2 are the same.", "Not compared: 2 cells of old alone."
+    ]  # fmt: skip
+    found = compared(here, both)
+    assert (len(found.lines), found.only_before, found.only_after) == (2, 0, 2)
+
+
+def test_accuracies_of_another_source_are_counted_too() -> None:
+    files = trained(0.6, 0.6, data_spec=data("text", source="file"))
+    found = compared([*trained(0.7, 0.7), *files], trained(0.7, 0.7))
+    assert (len(found.lines), found.only_before, found.only_after) == (1, 1, 0)
+
+
 def mechanisms(*records: Record, names: tuple[str, str] = ("sdpa", "performer")) -> Changes:
     selection = join(list(records), [])
     return between_mechanisms(selection.entries, selection.busy, names)
