@@ -194,6 +194,24 @@ def test_some_replicates_that_fail_now_make_a_cell_worse_whatever_the_others_say
     assert pruned.word == "skipped: a shorter length failed now"
 
 
+def test_replicates_that_fail_in_turns_are_ambiguous_and_the_larger_number_counts() -> None:
+    def ended(*failing: int) -> list[Record]:
+        return [
+            efficiency("performer", 512, "train", 0.01, replicate=r, status=status)
+            for r in range(3)
+            for status in (("oom" if r in failing else "ok"),)
+        ]
+
+    (line,) = compared(ended(0), ended(1)).lines
+    assert (line.change.verdict, line.why) == ("ambiguous", "1 of 3 OOM now, 1 of 3 OOM no more")
+    (table,) = full_tables(compared(ended(0), ended(1)))
+    assert table.rows[0].cells[-1].text == f"ambiguous: {line.why}"
+    (line,) = compared(ended(0), ended(1, 2)).lines
+    assert (line.change.verdict, line.word) == ("worse", "2 of 3 OOM now, 1 of 3 OOM no more")
+    (line,) = compared(ended(1, 2), ended(0)).lines
+    assert (line.change.verdict, line.word) == ("better", "1 of 3 OOM now, 2 of 3 OOM no more")
+
+
 def test_a_figure_that_is_none_is_told_in_its_own_words() -> None:
     broken = [with_metrics(r, latency=float("nan")) for r in timed(0.01, 0.01)]
     line = only(compared(timed(0.01, 0.01), broken))
