@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from lra.core.protocol import Machine
-from lra.core.records import Record
+from lra.core.records import Record, decode, encode
 from lra.report.changes.between import Changes, Line, between_mechanisms, between_stores
 from lra.report.changes.told import changed_table, compared_markdown, full_tables, sentences
 from lra.report.select import join
@@ -213,9 +213,10 @@ def test_replicates_that_fail_in_turns_are_ambiguous_and_the_larger_number_count
 
 
 def test_a_figure_that_is_none_is_told_in_its_own_words() -> None:
+    """A record has null for it."""
     broken = [with_metrics(r, latency=float("nan")) for r in timed(0.01, 0.01)]
-    line = only(compared(timed(0.01, 0.01), broken))
-    assert (line.change.verdict, line.why) == ("incomparable", "not finite")
+    line = only(compared(timed(0.01, 0.01), [decode(encode(r)) for r in broken]))
+    assert (line.change.verdict, line.why) == ("incomparable", "not measured")
 
 
 def test_prompts_are_timed_and_states_counted() -> None:
