@@ -5,7 +5,6 @@ Every table, plot, sentence and the CSV are made of these and of nothing else.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -162,8 +161,6 @@ def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:
             word, reason = "not measured", "not in the record"
     elif metric.value is None:
         word, reason = "not measured", visible(metric.why_null or "no reason given")
-    elif not math.isfinite(metric.value):
-        word, reason = "not finite", f"measured as {metric.value}"
     elif name in TIMES_OF_CALLS and metric.value <= 0:
         word, reason = "not measured", f"{metric.value:g} s by a clock that is too coarse"
     common = Entry(

@@ -28,7 +28,7 @@ def frame(entries: Sequence[Entry]) -> pd.DataFrame:
 def typed(entries: Sequence[Entry]) -> pd.DataFrame:
     """Return the same with numbers as numbers, whatever the entries hold: NaN where there is none.
 
-    Whole numbers that a row may lack are floats, too.
+    Whole numbers that a row may lack are floats, too. Texts stay objects, None where there is none.
     """
     import pandas as pd
 
@@ -39,7 +39,7 @@ def typed(entries: Sequence[Entry]) -> pd.DataFrame:
             table[field.name] = table[field.name].astype("int64")
         elif kinds & {int, float}:
             table[field.name] = pd.to_numeric(table[field.name]).astype("float64")
-    return table.infer_objects()
+    return table
 
 
 def csv_text(entries: Sequence[Entry]) -> str:

@@ -59,13 +59,14 @@ def render(
     """Write `out`/index.html, report.md, .csv and .tex, and plots/*.svg from records alone.
 
     `reference` are committed records to put beside the run's; those that share no protocol with it
-    are left out. Estimates rest on what is `assumed`. `changes` since another store come first, and
-    stand in compare.md for a pull request. The same records give the same bytes, in
-    whatever order they come. Raises `LraError` where `out` cannot be written.
+    are left out. Estimates rest on what is `assumed`. `changes` since another store begin the
+    page, are its first section, and stand in compare.md for a pull request; they are no part of
+    what to print. The same records give the same bytes, in whatever order they come. Raises
+    `LraError` where `out` cannot be written.
     """
     # pandas, seaborn and matplotlib are imported only now.
     from lra.report.assemble import assemble
-    from lra.report.changes.told import compared_markdown, compared_section
+    from lra.report.changes.told import compared_markdown, compared_section, sentences
     from lra.report.frame import csv_text
     from lra.report.latex import latex_text
     from lra.report.page import html_text, markdown_text
@@ -75,9 +76,13 @@ def render(
 
     selection = join(records, reference)
     report, table = assemble(selection, visible(title), assumed)
+    told = (*report.answer, *report.caveats)
     if changes is not None:
-        first = compared_section(changes)
-        report = msgspec.structs.replace(report, sections=(first, *report.sections))
+        report = msgspec.structs.replace(
+            report,
+            answer=(*sentences(changes), *report.answer),
+            sections=(compared_section(changes), *report.sections),
+        )
     files = {
         **({_COMPARED: compared_markdown(changes)} if changes is not None else {}),
         "index.html": html_text(report),
@@ -92,7 +97,6 @@ def render(
         raise LraError(
             f"cannot write the report to '{out}': {error.strerror}; choose another folder"
         ) from error
-    told = (*report.answer, *report.caveats)
     printed = Findings(told, plain_text(table) if table else "")
     return Rendered(out / "index.html", printed)
 

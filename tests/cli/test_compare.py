@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lra.core.cells import EfficiencyCell
@@ -54,7 +55,7 @@ def test_two_stores(lra_here, stores: None) -> None:
     assert first.startswith(
         "new against old: time slower in 1 of 2 cells, linear train 512 heads 4 x 64: 1.5"
     )
-    assert second == "Of 2 figures 1 the same."
+    assert second == "Of 2 figures 1 is the same."
     (row,) = (line for line in ran.stdout.splitlines() if line.startswith("linear train"))
     assert "1.00 s" in row and "1.50 s" in row and row.endswith("slower")
 
@@ -77,6 +78,22 @@ def test_nothing_in_common_is_inconclusive(lra_here, stores: None) -> None:
     ran = lra_here("compare", "old", "empty")
     assert ran.returncode == INCONCLUSIVE
     assert ran.stdout.splitlines()[0] == "empty against old: they share no cell."
+
+
+def test_what_another_code_measured_is_inconclusive_and_says_why(
+    lra_here, stores: None, tmp_path: Path
+) -> None:
+    with Store(tmp_path / "other").writing() as place:
+        for record in timed("linear", 1.0, 1.0):
+            cell = msgspec.structs.replace(record.cell, measure_hash="m2")
+            place.save(msgspec.structs.replace(record, id=cell.id, cell=cell))
+    ran = lra_here("compare", "old", "other")
+    assert ran.returncode == INCONCLUSIVE
+    assert ran.stdout.splitlines() == [
+        "other against old: none of 1 figure can be compared (measured by another version of the "
+        "code).",
+        "Not compared: 1 cell of old alone.",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +121,9 @@ def test_a_report_since_another_store_begins_with_what_changed(
     ran = lra_here("report", "--store", "new", "--compare", "old", "--out", "out")
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("new against old: time slower in 1 of 2 cells")
+    assert ran.stdout.count("new against old") == 1
     page = (tmp_path / "out/report.md").read_text()
+    assert page.splitlines()[2].startswith("new against old: time slower in 1 of 2 cells")
     assert page.index("## What changed since old") < page.index("## Quality")
     assert (tmp_path / "out/compare.md").read_text().startswith("## new against old\n")
     # Without a comparison there is none left from before.

@@ -36,6 +36,15 @@ def test_a_store_is_one_metric_a_row_with_numbers_as_numbers(saved: Path) -> Non
     assert len(failed) and failed.value.isna().all() and (failed.word == "OOM").all()
 
 
+def test_texts_are_of_one_kind_and_missing_in_one_way(saved: Path) -> None:
+    table = lra.load(saved)
+    texts = table.drop(columns=table.select_dtypes("number").columns)
+    assert {"device", "machine", "task", "reason"} <= set(texts.columns)
+    assert set(texts.dtypes) == {table.task.dtype}
+    missing = texts.to_numpy()[texts.isna().to_numpy()]
+    assert len(missing) and all(value is None for value in missing)
+
+
 def test_numbers_are_numbers_in_a_store_without_any(tmp_path: Path) -> None:
     with Store(tmp_path / "store").writing() as place:
         place.save(quality("linear", "text", status="oom"))

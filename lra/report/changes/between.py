@@ -72,7 +72,7 @@ class Line(msgspec.Struct, frozen=True):
     before: str
     after: str
     why: str = ""
-    """Of what cannot be compared, and of cells that ended otherwise."""
+    """Of what cannot be compared, and of cells of which some ended otherwise."""
 
     @property
     def name(self) -> str:
@@ -242,9 +242,14 @@ def _judged(
     asked = QUANTITIES[before[0].metric]
     sides = [_figures(own) for own in (before, after)]
     failures = [_failures(own) for own in (before, after)]
-    if lost := [failures[1][r] for r in sides[0] if r in failures[1]]:
+    lost = [failures[1][r] for r in sides[0] if r in failures[1]]
+    won = [failures[0][r] for r in sides[1] if r in failures[0]]
+    if lost and won:
+        verdict = _more(len(lost), len(won))
+        return Change(verdict), f"{_share(lost, after)} now, {_share(won, before)} no more"
+    if lost:
         return Change("worse"), f"{_share(lost, after)} now"
-    if won := [failures[0][r] for r in sides[1] if r in failures[0]]:
+    if won:
         return Change("better"), f"no {_share(won, before)} any more"
     if not all(sides):
         words = [own[0].word for side, own in zip(sides, (before, after), strict=True) if not side]
@@ -278,6 +283,11 @@ def _number(e: Entry) -> int:
     return e.replicate if e.replicate is not None else e.seed or 0
 
 
+def _more(lost: int, won: int) -> Verdict:
+    """Which of the two there are more of; as many of both are no change that can be told."""
+    return "ambiguous" if lost == won else "worse" if lost > won else "better"
+
+
 def _share(words: Sequence[str], own: list[Entry]) -> str:
     """`OOM`, or of how many: `2 of 3 crash (SIGKILL)`."""
     word = Counter(words).most_common(1)[0][0]
@@ -298,7 +308,8 @@ def _text(own: list[Entry]) -> str:
 
 
 def _cell(e: Entry) -> tuple[Any, ...]:
-    return key(e, (*ASKED[:-1], "mechanism", "config"))
+    """What was asked and under which conditions: on two machines it is two cells."""
+    return key(e, (*ASKED[:-1], *CONDITIONS, "mechanism"))
 
 
 def place(e: Entry) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -36,11 +37,26 @@ def sentences(changes: Changes) -> list[str]:
     names, rest = f"{changes.after} against {changes.before}", _elsewhere(changes)
     if not changes.lines:
         return [f"{names}: they share no cell.", *rest]
+    unlike = changes.of("incomparable")
+    if len(unlike) == len(changes.lines):
+        figures = count(len(unlike), "figure")
+        return [f"{names}: none of {figures} can be compared ({_whys(unlike)}).", *rest]
     told = [*_changed(changes, "worse"), *_changed(changes, "better")]
-    counts = [f"{len(changes.of(v))} {word}" for v, word in _CALLED.items() if changes.of(v)]
+    counts = [_counted(changes.of(v), word) for v, word in _CALLED.items() if changes.of(v)]
+    counts = [*counts[:-1], f"{counts[-1]} ({_whys(unlike)})"] if unlike else counts
     of_all = f"Of {count(len(changes.lines), 'figure')} {listing(counts)}."
     first = f"{names}: {'; '.join(told) or 'no change that can be told'}."
     return [first, *([of_all] if counts else []), *rest]
+
+
+def _counted(lines: Sequence[Line], word: str) -> str:
+    return f"{len(lines)} {'is' if len(lines) == 1 else 'are'} {word}"
+
+
+def _whys(lines: Sequence[Line]) -> str:
+    """Why they cannot be compared, the most frequent first, counted where there are several."""
+    found = Counter(line.why for line in lines).most_common()
+    return found[0][0] if len(found) == 1 else "; ".join(f"{why}: {n}" for why, n in found)
 
 
 def _changed(changes: Changes, verdict: Verdict) -> list[str]:
@@ -123,6 +139,7 @@ def _table(id: str, title: str, lines: Sequence[Line]) -> Table:
 
 
 def _row(line: Line) -> Row:
-    told = line.word if line.change.verdict != "incomparable" else f"incomparable: {line.why}"
+    unknown = line.change.verdict in ("incomparable", "ambiguous") and line.why
+    told = f"{line.word}: {line.why}" if unknown else line.word
     texts = (line.quantity.name, line.before, line.after, line.told, told)
     return Row(line.name, tuple(Cell(text) for text in texts))

@@ -101,11 +101,20 @@ def _table(
         ),
         notes=(
             *_notes(columns, averaged, several, bold=any(best.values())),
+            *_machines(rows),
             *reference_notes(rows),
             *in_words(differences, trained),
         ),
     )
     return QualityTable(table, tuple(columns), tuple(averaged))
+
+
+def _machines(rows: Rows) -> list[str]:
+    """Where the seeds of a row come from several classes of machine: which these are."""
+    by_row = [{entry.machine for entry in own} for own in rows.values()]
+    found = {name for machines in by_row if len(machines) > 1 for name in machines}
+    told = f"Seeds of several classes of machine stand in one row: {'; '.join(sorted(found))}."
+    return [told] if found else []
 
 
 def _of(own: Iterable[Entry], column: Column) -> list[Entry]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from lra.core.protocol import Machine
-from lra.core.records import Record
+from lra.core.records import Record, decode, encode
 from lra.report.changes.between import Changes, Line, between_mechanisms, between_stores
 from lra.report.changes.told import changed_table, compared_markdown, full_tables, sentences
 from lra.report.select import join
-from report.sample import HERE, data, efficiency, error, mechanism, quality, with_metrics
+from report.sample import HERE, MODEL, data, efficiency, error, mechanism, quality, with_metrics
 
 OTHER = Machine(processor="Other CPU 2", cores=2)
 
@@ -63,6 +64,16 @@ def test_what_was_measured_otherwise_is_incomparable_and_never_slower(
     line = only(compared(timed(0.01, 0.01), timed(0.9, 0.9, **changed)))
     assert line.change.verdict == "incomparable" and line.change.ratio is None
     assert line.why.startswith(why)
+
+
+def test_another_model_that_was_timed_is_incomparable() -> None:
+    def step(seconds: float, layers: int) -> list[Record]:
+        model = msgspec.structs.replace(MODEL, layers=layers)
+        return timed(seconds, seconds, level="model", task="text", model=model)
+
+    line = only(compared(step(0.01, 2), step(0.03, 8)))
+    assert (line.change.verdict, line.why) == ("incomparable", "another model")
+    assert only(compared(step(0.01, 2), step(0.03, 2))).word == "slower"
 
 
 @pytest.mark.parametrize(
@@ -183,10 +194,29 @@ def test_some_replicates_that_fail_now_make_a_cell_worse_whatever_the_others_say
     assert pruned.word == "skipped: a shorter length failed now"
 
 
+def test_replicates_that_fail_in_turns_are_ambiguous_and_the_larger_number_counts() -> None:
+    def ended(*failing: int) -> list[Record]:
+        return [
+            efficiency("performer", 512, "train", 0.01, replicate=r, status=status)
+            for r in range(3)
+            for status in (("oom" if r in failing else "ok"),)
+        ]
+
+    (line,) = compared(ended(0), ended(1)).lines
+    assert (line.change.verdict, line.why) == ("ambiguous", "1 of 3 OOM now, 1 of 3 OOM no more")
+    (table,) = full_tables(compared(ended(0), ended(1)))
+    assert table.rows[0].cells[-1].text == f"ambiguous: {line.why}"
+    (line,) = compared(ended(0), ended(1, 2)).lines
+    assert (line.change.verdict, line.word) == ("worse", "2 of 3 OOM now, 1 of 3 OOM no more")
+    (line,) = compared(ended(1, 2), ended(0)).lines
+    assert (line.change.verdict, line.word) == ("better", "1 of 3 OOM now, 2 of 3 OOM no more")
+
+
 def test_a_figure_that_is_none_is_told_in_its_own_words() -> None:
+    """A record has null for it."""
     broken = [with_metrics(r, latency=float("nan")) for r in timed(0.01, 0.01)]
-    line = only(compared(timed(0.01, 0.01), broken))
-    assert (line.change.verdict, line.why) == ("incomparable", "not finite")
+    line = only(compared(timed(0.01, 0.01), [decode(encode(r)) for r in broken]))
+    assert (line.change.verdict, line.why) == ("incomparable", "not measured")
 
 
 def test_prompts_are_timed_and_states_counted() -> None:
@@ -224,6 +254,25 @@ def test_cells_of_one_side_are_counted_and_busy_timings_left_out() -> None:
     assert sentences(found)[-1] == (
         "Not compared: 1 cell of old alone and 1 timing of a busy machine left out."
     )
+
+
+@pytest.mark.parametrize("elsewhere", [{"machine": OTHER}, {"torch": "2.12.0"}, {"threads": 1}])
+def test_cells_of_other_conditions_are_counted_and_not_dropped(elsewhere: dict[str, Any]) -> None:
+    here = [*timed(0.01, 0.01), *timed(0.01, 0.01, length=1024)]
+    both = [*here, *timed(0.01, 0.01, **elsewhere), *timed(0.01, 0.01, length=1024, **elsewhere)]
+    found = compared(both, here)
+    assert (len(found.lines), found.only_before, found.only_after) == (2, 2, 0)
+    assert sentences(found)[1:] == [
+        "Of 2 figures 2 are the same.", "Not compared: 2 cells of old alone."
+    ]  # fmt: skip
+    found = compared(here, both)
+    assert (len(found.lines), found.only_before, found.only_after) == (2, 0, 2)
+
+
+def test_accuracies_of_another_source_are_counted_too() -> None:
+    files = trained(0.6, 0.6, data_spec=data("text", source="file"))
+    found = compared([*trained(0.7, 0.7), *files], trained(0.7, 0.7))
+    assert (len(found.lines), found.only_before, found.only_after) == (1, 1, 0)
 
 
 def mechanisms(*records: Record, names: tuple[str, str] = ("sdpa", "performer")) -> Changes:
@@ -268,11 +317,35 @@ def test_the_first_sentence_says_what_changed_and_by_how_much() -> None:
         "new against old: time slower in 2 of 3 cells, the most performer train 1024 "
         "heads 4 x 64: 3.00 "
     )
-    assert second == "Of 3 figures 1 the same."
+    assert second == "Of 3 figures 1 is the same."
     table = changed_table(found)
     assert table is not None and [row.label.split()[2] for row in table.rows] == ["1024", "512"]
     (every,) = full_tables(found)
     assert [row.label.split()[2] for row in every.rows] == ["512", "1024", "2048"]
+
+
+def test_what_cannot_be_compared_says_why() -> None:
+    old = [*timed(0.01, 0.01), *timed(0.01, 0.01, length=1024), *timed(0.01, 0.01, length=2048)]
+    other = timed(0.01, 0.01, name=mechanism("performer", features=64), length=1024)
+    refused = timed(0.0, 0.0, length=2048, status="unsupported")
+    assert sentences(compared(old, [*timed(0.01, 0.01), *other, *timed(0.01, length=2048)])) == [
+        "new against old: no change that can be told.",
+        "Of 3 figures 2 are the same and 1 is incomparable (another configuration).",
+    ]
+    several = [*timed(0.01, 0.01), *other, *refused]
+    assert sentences(compared(old, several))[1] == (
+        "Of 3 figures 1 is the same and 2 are incomparable (another configuration: 1; "
+        "unsupported: 1)."
+    )
+    assert sentences(compared(old, [r for r in several if r not in old])) == [
+        "new against old: none of 2 figures can be compared (another configuration: 1; "
+        "unsupported: 1).",
+        "Not compared: 1 cell of old alone.",
+    ]
+    assert sentences(compared(timed(0.01), timed(0.01, measure="e2"))) == [
+        "new against old: none of 1 figure can be compared (measured by another version of the "
+        "code)."
+    ]
 
 
 def test_nothing_new_is_said_so() -> None:

@@ -43,6 +43,17 @@ def test_seeds_are_averaged_with_their_standard_deviation_and_number() -> None:
     assert (cell.value, cell.spread) == (mean(values), stdev(values))
 
 
+def test_classes_of_machine_that_share_a_row_are_named() -> None:
+    alone = [quality("performer", "text"), quality("sdpa", "text", machine=THERE)]
+    (table,) = _tables(alone)
+    assert not any("machine" in note for note in table.table.notes)
+    (table,) = _tables([*alone, quality("performer", "text", seed=1, machine=THERE)])
+    assert (
+        "Seeds of several classes of machine stand in one row: Example CPU 9000, 2 cores; "
+        "Other CPU 1, 8 cores."
+    ) in table.table.notes
+
+
 @pytest.mark.parametrize(
     ("status", "text"),
     [
