@@ -125,8 +125,9 @@ class Times:
         if line.change.verdict == "incomparable":
             given_up = line.after == STATUS["unsupported"]
             outcome, why = "regression" if given_up else "inconclusive", line.why
-        elif line.quantity.name == "time" and line.change.low is None and not line.ended:
-            outcome, why = "inconclusive", f"{why}, of a single pair of processes that can be used"
+        elif line.change.verdict == "ambiguous" and line.change.low is None:
+            single = f"{why}, of a single pair of processes that can be used"
+            outcome, why = "inconclusive", line.why or single
         elif self._suspect(line):
             if again is None or again.change.verdict == "incomparable":
                 outcome, why = "inconclusive", f"{_told(line)}, and could not be timed again"

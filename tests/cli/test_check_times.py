@@ -181,6 +181,19 @@ def test_a_cell_of_which_no_pair_can_be_used_is_no_pass(lra_here: Run, machines:
     assert f"linear, {TRAIN}: time: 2.00 {TIMES}, of a single pair" in ran.stdout.splitlines()[0]
 
 
+def test_processes_that_fail_in_turns_are_no_pass(lra_here: Run, machines: Machines) -> None:
+    def failed(name: str, turn: int) -> Record:
+        return timed(name, 1.0, turn, status="oom", metrics={})
+
+    machines.first = lambda name, turn: timed(name, 1.0, turn) if turn else failed(name, turn)
+    machines.slower = [
+        lambda name, turn: timed(name, 1.0, turn) if turn != 1 else failed(name, turn)
+    ]
+    ran = lra_here(*CHECK)
+    assert ran.returncode == INCONCLUSIVE
+    assert "1 of 12 OOM now, 1 of 12 OOM no more" in ran.stdout.splitlines()[0]
+
+
 def test_what_is_given_up_fails(lra_here: Run, machines: Machines) -> None:
     machines.slower = [lambda name, turn: timed(name, 1.0, turn, status="unsupported", metrics={})]
     ran = lra_here(*CHECK)
