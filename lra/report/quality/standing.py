@@ -95,7 +95,7 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
     best = ranked.average if ranked else {}
     by_name = {_name(key): line for key, line in zip(order, lines, strict=False)}
     ranking = tuple(by_name[name] for name in best)
-    return Standing(table, ranked, ranking, _leading(order, tests))
+    return Standing(table, ranked, ranking, _leading(order, known, tests))
 
 
 def _name(key: RowKey) -> str:
@@ -196,8 +196,11 @@ def _rank(average: float) -> Cell:
     return Cell(f"{average:.1f}", value=average)
 
 
-def _leading(order: Sequence[RowKey], tests: Sequence[_Test]) -> str:
-    """What the row that is above most others is not told apart from; empty without a test."""
+def _leading(
+    order: Sequence[RowKey], known: Mapping[RowKey, Accuracies], tests: Sequence[_Test]
+) -> str:
+    """What the row that is above most others is not told apart from, and how many it could not be
+    tested against; empty without a test."""
     if not tests:
         return ""
     ahead = Counter(test.above for test in tests if test.apart)
@@ -208,12 +211,24 @@ def _leading(order: Sequence[RowKey], tests: Sequence[_Test]) -> str:
     alike = [
         _name(test.below if test.above == best else test.above) for test in own if not test.apart
     ]
+    against = {best, *(key for test in own for key in (test.above, test.below))}
+    left = [key for key in order if key not in against]
+    reasons = {reason for key in left for reason in _untested(known[key], known[best])}
+    why = sorted(reasons, reverse=True)
+    rest = f" {count(len(left), 'row')} could not be tested: {' or '.join(why)}." if left else ""
     start = f"{_name(best)} was tested against {count(len(own), 'row')} over seeds"
     end = "(paired, Holm)"
     if not alike:
-        return f"{start}: above {'all' if len(own) > 1 else 'it'} {end}."
+        return f"{start}: above {'all' if len(own) > 1 else 'it'} {end}.{rest}"
     above = f", above {count(ahead[best], 'other')}" if ahead[best] else ""
-    return f"{start}: not told apart from {listing(alike)}{above} {end}."
+    return f"{start}: not told apart from {listing(alike)}{above} {end}.{rest}"
+
+
+def _untested(one: Accuracies, best: Accuracies) -> list[str]:
+    """Why a row was not tested against the best."""
+    single = any(len(seeds) == 1 for seeds in one.values())
+    versions = ["another version of the measuring code"] if one.keys() != best.keys() else []
+    return [*(["one seed"] if single else []), *versions] or ["fewer than two shared seeds"]
 
 
 def _escaped(own: Sequence[Entry], columns: Sequence[Column], selection: Selection) -> Cell:
