@@ -28,6 +28,8 @@ class _Told(msgspec.Struct, frozen=True):
 
     table: Table
     known: Costs
+    elsewhere: frozenset[int] = frozenset()
+    """Lengths at which another version of the measuring code timed exact attention."""
 
     @property
     def symbol(self) -> str:
@@ -75,6 +77,8 @@ def cost_sentences(
         _Told(own[mode], costs([e for e in entries if e.metric == metric], slowed))
         for own, metric, slowed in ((tables.latency, "latency", busy), (tables.memory, memory, ()))
     )
+    lengths = frozenset(length for of, length in tables.exact_elsewhere if of == mode)
+    time = msgspec.structs.replace(time, elsewhere=lengths)
     layer = "attention alone" if tables.level == "attention" else tables.level
     layer += f" ({name})" if name else ""
     rows = asked(time.table)
@@ -109,11 +113,17 @@ def _cost(row: Row, time: _Told, room: _Told, what: str) -> str:
     times = time.times(row, place)
     busy = _BUSY if time.known.disturbed(_key(row), int(length)) else ""
     if row.mechanism == EXACT or not times:
-        less = "" if row.mechanism == EXACT else f"; {EXACT} has no time there"
+        less = "" if row.mechanism == EXACT else f"; {_no_exact(time, int(length))}"
         return f"{start} {time.figure(row, place)} {time.symbol}{busy}{needs}{less}{end}."
     beside = room.times(row, place)
     needs = f" and {beside} its memory" if beside else needs
     return f"{start} {times} the time of {EXACT}{busy}{needs}{end}."
+
+
+def _no_exact(time: _Told, length: int) -> str:
+    if length in time.elsewhere:
+        return f"{EXACT}'s time is of another version of the measuring code"
+    return f"{EXACT} has no time there"
 
 
 def _cheapest(time: _Told, room: _Told, rows: Sequence[Row], what: str) -> list[str]:

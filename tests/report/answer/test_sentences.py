@@ -210,6 +210,16 @@ def test_without_exact_attention_the_cheapest_are_absolute() -> None:
     )
 
 
+def test_a_time_of_another_version_of_the_measuring_code_is_not_called_missing() -> None:
+    records = [_timed("a", 0.1, 50e6), efficiency("sdpa", 2048, "train", measure="e2")]
+    first, second = _answer(records)
+    assert first == (
+        "At length 2048 a training step of the a layer (measured by code e1) takes 100 ms and "
+        "50.0 MB; sdpa's time is of another version of the measuring code."
+    )
+    assert "the sdpa layer (measured by code e2) takes" in second
+
+
 def test_of_exact_attention_alone_its_own_time_is_told() -> None:
     records = [_timed("sdpa", 0.1, 100e6), _timed("identity", 0.01, 1e6)]
     assert _answer(records) == (
