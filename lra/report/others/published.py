@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from statistics import mean
 from typing import Any
 
@@ -16,7 +17,7 @@ from lra.report.quality.tables import QualityTable
 from lra.report.rows import NO_MIXING
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Section, Table
-from lra.report.words import NO_VALUE, count, listing, percent, plain
+from lra.report.words import NO_VALUE, count, listing, plain
 
 _HERE = "here"
 _UNSTATED = "?"
@@ -126,15 +127,19 @@ def _accuracies(
 def _cell(line: Accuracies, paper: Quality, task: str) -> Cell:
     if task not in line.accuracy:
         return Cell("failed" if task in line.failed else NO_VALUE)
-    share = line.accuracy[task] / 100
-    return Cell(percent(share), f"n {paper.seeds}" if paper.seeds > 1 else "", share)
+    printed = line.accuracy[task]
+    seeds = f"n {paper.seeds}" if paper.seeds > 1 else ""
+    return Cell(str(printed), seeds, float(printed) / 100)
 
 
-def _mean(accuracy: Mapping[str, float], tasks: Sequence[str]) -> Cell:
-    known = [accuracy[task] / 100 for task in tasks if task in accuracy]
+def _mean(accuracy: Mapping[str, Decimal], tasks: Sequence[str]) -> Cell:
+    """With as many digits as the finest of its figures."""
+    known = [accuracy[task] for task in tasks if task in accuracy]
     if len(known) < len(tasks):
         return Cell(NO_VALUE, f"{len(known)} of {len(tasks)}")
-    return Cell(percent(mean(known)), value=mean(known))
+    finest = max(known, key=lambda printed: len(str(printed).partition(".")[2]))
+    found = mean(known).quantize(finest, ROUND_HALF_UP)
+    return Cell(str(found), value=float(found) / 100)
 
 
 def _distances(

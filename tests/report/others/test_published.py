@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -9,10 +10,10 @@ import pytest
 from lra.core.protocol import ModelSpec, TrainSpec
 from lra.core.records import Record
 from lra.report.assemble import assemble
-from lra.report.others.published import published_sections
+from lra.report.others.published import _mean, published_sections
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
-from lra.report.table import Section, Table
+from lra.report.table import Cell, Section, Table
 from report.sample import data, quality
 
 
@@ -43,9 +44,10 @@ def test_published_rows_stand_below_the_mechanism_they_are_of() -> None:
     ]
     found = shown(table)
     # Two tasks here: the published mean is over these two, whatever the paper averages.
-    assert found["LRA: Performer"] == ["18.0", "65.4", "41.7"]
+    assert found["LRA: Performer"] == ["18.01", "65.40", "41.71"]
     assert found["performer"] == ["40.0", "60.0", "50.0"]
-    assert found["LRA: Transformer"][:2] == ["36.4", "64.3"]
+    assert found["LRA: Transformer"][:2] == ["36.37", "64.27"]
+    assert found["xFormers: Standard"][:2] == ["37.5", "62.66"], "as it is printed there"
     # What no paper has, and the floor, are in the accuracy table alone.
     assert "s4d" not in found and not any("identity" in label for label in found)
     notes = " ".join(table.notes)
@@ -53,6 +55,12 @@ def test_published_rows_stand_below_the_mechanism_they_are_of() -> None:
     assert "15 published rows of models that are no mechanism here: IGLOO" in notes
     (of_three,) = (row for row in table.rows if row.label == "Skyformer: Performer")
     assert of_three.cells[0].note == "n 3"
+
+
+def test_a_mean_is_of_all_tasks_or_of_none() -> None:
+    one = {"text": Decimal("50.00"), "listops": Decimal("36.05")}
+    assert _mean(one, ["text", "listops"]).text == "43.03", "43.025, by decimal halves"
+    assert _mean(one, ["text", "listops", "image"]) == Cell("n/a", "2 of 3")
 
 
 def test_a_setting_counts_as_different_only_where_a_paper_states_another() -> None:
