@@ -79,7 +79,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     model: dict[str, Setting] = {}
     """Fields of `ModelSpec`."""
     training: dict[str, Setting] = {}
-    """Fields of `TrainSpec`; the rate of `rsqrt` is what is divided by the root of the step."""
+    """Fields of `TrainSpec`; the rate of `rsqrt` is what is divided by the root of the step. What
+    is said to be off is "none"."""
     selection: str = ""
     """Which checkpoint was tested."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -78,8 +79,9 @@ def test_a_setting_counts_as_different_only_where_a_paper_states_another() -> No
     assert here["tested"].text == "best validation"
     differing = {k: c.text for k, c in there.items() if c.text not in ("=", "?")}
     assert differing == {
-        "differs": "5/17",
+        "differs": "6/18",
         "data": "LRA release",
+        "attention dropout": "0.1",
         "positions": "learned",
         "schedule": "linear",
         "warm-up": "1000",
@@ -88,6 +90,50 @@ def test_a_setting_counts_as_different_only_where_a_paper_states_another() -> No
     assert there["tested"].text == "?"
     # S4 has no row of this mechanism: nothing of it is compared.
     assert "S4" not in rows
+
+
+def _distances(*records: Record) -> dict[str, dict[str, str]]:
+    table = sections(*records)[0].tables[1]
+    return {
+        label: dict(zip(table.columns, row, strict=True)) for label, row in shown(table).items()
+    }
+
+
+def test_seeds_are_those_of_each_mechanism() -> None:
+    three = [quality("sdpa", "text", 0.5, seed=n) for n in range(3)]
+    one = [quality("linformer", "text", 0.5, seed=7)]
+    failed = quality("linformer", "text", status="oom", seed=8)
+    rows = _distances(*three, *one, failed)
+    assert rows["text, here"]["seeds"] == "1 to 3"
+    assert (rows["Skyformer"]["seeds"], rows["LRA"]["seeds"]) == ("3", "1")
+    rows = _distances(*three)
+    assert (rows["text, here"]["seeds"], rows["Skyformer"]["seeds"]) == ("3", "=")
+
+
+def test_files_may_be_the_release_or_not() -> None:
+    (generated, files) = (
+        _distances(quality("sdpa", "text", data_spec=data("text", source=source)))["LRA"]
+        for source in ("generated", "file")
+    )
+    assert (generated["data"], files["data"]) == ("LRA release", "?")
+    assert [row["differs"].partition("/")[2] for row in (generated, files)] == ["21", "20"]
+
+
+def test_attention_dropout_clipping_and_precision_are_compared() -> None:
+    training = TrainSpec(steps=5000, batch=32, learning_rate=1e-4, evaluate_every=10, clip=1.0)
+    columns = ("attention dropout", "clip", "precision")
+    rows = _distances(*(quality("sdpa", t, training=training) for t in ("image", "path_x")))
+    assert [rows["image, here"][column] for column in columns] == ["0.0", "1.0", "float32"]
+    assert [rows["LRA"][column] for column in columns] == ["0.1", "=", "="], "of path_x"
+    rows = _distances(quality("sdpa", "image"))
+    assert [rows["LRA"][column] for column in columns] == ["0.2", "=", "="], "neither clips"
+    assert [rows["Skyformer"][column] for column in columns] == ["0.1", "1 by value", "?"]
+
+
+def test_no_name_of_a_model_that_is_not_shown_looks_like_two() -> None:
+    (note,) = (n for n in sections(quality("sdpa", "text"))[0].tables[0].notes if "Not shown" in n)
+    names = re.split(", | and ", note.partition(": IGLOO")[2].rstrip("."))
+    assert "S4-v2 (re-run)" in names and "re-run" not in names
 
 
 @pytest.mark.parametrize("name", ["s4d", "identity"])
