@@ -147,17 +147,20 @@ def _against(
         found[_TWICE] = paired(*twice, grain)
     tested = {key: one.p for key, one in found.items() if one is not None and one.p is not None}
     corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
-    cells = {key: _difference(one, corrected.get(key)) for key, one in found.items()}
+    cells = {
+        key: _difference(one, corrected.get(key), "one pair" if key == _TWICE else "one seed")
+        for key, one in found.items()
+    }
     others = dict.fromkeys(order, Cell(NO_VALUE, "another version"))
     return {**others, **cells, anchor: Cell(NO_VALUE)}
 
 
-def _difference(one: Difference | None, p: float | None) -> Cell:
+def _difference(one: Difference | None, p: float | None, single: str) -> Cell:
     if one is None:
         return Cell(NO_VALUE, "no shared seed")
     text = f"{100 * one.value:+.1f}"
     if one.low is None or one.high is None or p is None:
-        return Cell(text, "one seed", one.value)
+        return Cell(text, single, one.value)
     told = f"p {p:.2g}" if p >= 0.001 else "p < 0.001"
     bounds = f"{100 * one.low:+.1f} to {100 * one.high:+.1f}"
     return Cell(text, f"{bounds}, {told}", one.value, one.high - one.low, strong=p < _LEVEL)
