@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
@@ -15,6 +17,7 @@ _Table = TypeVar("_Table")
 
 Figure = Literal["steps", "gigabytes"]
 Percent = Annotated[float, msgspec.Meta(ge=0.0, le=100.0)]
+Setting = bool | int | float | str
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -73,10 +76,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     data: str = ""
     length: Positive | None = None
-    model: dict[str, Any] = {}
+    model: dict[str, Setting] = {}
     """Fields of `ModelSpec`."""
-    training: dict[str, Any] = {}
-    """Fields of `TrainSpec`; the rate of `rsqrt` is what is divided by the root of the step."""
+    training: dict[str, Setting] = {}
+    """Fields of `TrainSpec`; the rate of `rsqrt` is what is divided by the root of the step. What
+    is said to be off is "none"."""
     selection: str = ""
     """Which checkpoint was tested."""
 
@@ -104,14 +108,20 @@ class Accuracies(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """Its name there."""
     mechanism: str = ""
     """Ours that it stands beside; empty where none is the same."""
-    accuracy: dict[str, Percent]
-    """By task."""
+    accuracy: dict[str, Decimal]
+    """By task, with the digits that are printed there."""
     average: Percent | None = None
     """As printed: over the tasks of `accuracy`."""
     failed: tuple[str, ...] = ()
     """Tasks on which it is said to have learned nothing; in no average."""
     differs: str = ""
     """What its code does otherwise than the mechanism, or with which settings."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no percent."""
+        for task, printed in self.accuracy.items():
+            if not (printed.is_finite() and 0 <= printed <= 100):
+                raise ValueError(f"row '{self.model}': {task} = {printed} is no percent")
 
 
 class Quality(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -156,6 +166,7 @@ def qualities() -> tuple[Quality, ...]:
 
 def _read(file: Path, kind: type[_Table]) -> _Table:
     try:
-        return msgspec.toml.decode(file.read_bytes(), type=kind)
-    except msgspec.MsgspecError as error:
+        found = tomllib.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
+        return msgspec.convert(found, kind)
+    except (msgspec.MsgspecError, ValueError) as error:
         raise LraError(f"{file.name}: {error}; fix the file") from error

@@ -26,6 +26,7 @@ _SPECIAL = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': r"\textquotedbl{}",
+    "`": r"\textasciigrave{}",
     "\N{MULTIPLICATION SIGN}": r"$\times$",
     "\N{PLUS-MINUS SIGN}": r"$\pm$",
     "\N{MICRO SIGN}": r"$\mu$",
@@ -36,8 +37,11 @@ _SPECIAL = {
     "\n": " ",
 }
 """A bracket at the beginning of a row would be read as an option of the line before."""
+_PAIR = re.compile(r"([-',])(?=\1)")
+"""Two of these together become a dash or a quotation mark."""
 _LAST = 0x17F
-"""Of the letters that a T1 font has."""
+"""Up to here a T1 font has letters, but for these."""
+_LACKING = frozenset("\u0126\u0127\u0138\u013f\u0140\u0149\u0166\u0167\u017f")
 
 
 def latex_text(report: Report) -> str:
@@ -88,4 +92,7 @@ def line(text: str) -> str:
     """Return text that LaTeX sets as it is, on one line."""
     pattern = "|".join(map(re.escape, _SPECIAL))
     safe = re.sub(pattern, lambda match: _SPECIAL[match[0]], text)
-    return "".join(c if ord(c) <= _LAST else f"{{[}}U+{ord(c):04X}]" for c in safe)
+    safe = _PAIR.sub(r"\1{}", safe)
+    return "".join(
+        c if ord(c) <= _LAST and c not in _LACKING else f"{{[}}U+{ord(c):04X}]" for c in safe
+    )

@@ -208,7 +208,10 @@ def plain_text(table: Table, most: int | None = None) -> str:
 def escape(text: str) -> str:
     r"""Return text that Markdown shows as it is, inside a table too.
 
-    Underscores inside a word mean nothing in GitHub's Markdown and stay readable.
+    Underscores inside a word mean nothing in GitHub's Markdown and stay readable, as do most `&`.
     """
     text = re.sub(r"([\\`*|<>\[\]~$])", r"\\\1", text)
+    text = re.sub(r"&(?=#?\w+;)", r"\\&", text)
+    # At its beginning a heading, a list or a rule.
+    text = re.sub(r"^(\s*\d*)(?=[#+.)-]+(\s|$))", r"\1\\", text)
     return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", text)

@@ -106,7 +106,9 @@ def test_a_task_has_the_shared_settings_where_it_says_nothing() -> None:
     [
         ((" width = 64", " widht = 64"), "a ModelSpec has no field 'widht'"),
         (("text = 65.02", "txt = 65.02"), r"row 'Standard': there is no \[tasks.txt\]"),
-        (("text = 65.02", "text = 650.2"), "<= 100"),
+        (("text = 65.02", "text = 650.2"), "row 'Standard': text = 650.2 is no percent"),
+        (("text = 65.02", "text = nan"), "text = NaN is no percent"),
+        (("text = 65.02", "text = "), "Invalid value"),
         (("seeds = 1", "seed = 1"), "seed"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 import lra.report
 from lra.report import Rendered
 from lra.report.page import html_text
-from lra.report.table import Report, Section
+from lra.report.table import Figure, Report, Section
 
 CSS = Path(lra.report.__file__).with_name("templates").joinpath("report.css").read_text("utf-8")
 VARIABLES = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", CSS))
@@ -89,6 +89,19 @@ def test_there_are_landmarks_and_a_way_past_them(rendered: Rendered) -> None:
     assert skip.start() == re.search(r"<a |<button|<input|tabindex", text).start()  # type: ignore[union-attr]
 
 
+def test_the_page_says_what_it_is_and_no_two_figures_have_one_name() -> None:
+    figures = [Figure(f"f{n}", "Peak memory against length", "alt", "", "<svg/>") for n in (1, 2)]
+    sections = tuple(
+        Section(figure.id, f"Memory: batch {n}", figures=(figure,))
+        for n, figure in enumerate(figures, start=1)
+    )
+    text = html_text(Report("mine", "", ("Done.",), sections, ""))
+    assert re.findall(r"<(?:title|h1)>([^<]*)<", text) == ["mine: attention measured"] * 2
+    assert re.findall(r'role="region" aria-label="([^"]*)"', text) == [
+        f"Memory: batch {n}: Peak memory against length" for n in (1, 2)
+    ]
+
+
 def test_what_has_the_focus_is_outlined() -> None:
     (rule,) = re.findall(r"([^{}]*:focus-visible[^{]*)\{([^}]*)\}", CSS)
     assert {"a", "button", "input", "summary", ".scroll"} == {
@@ -109,4 +122,10 @@ def test_print_has_no_controls_and_cuts_nothing() -> None:
     rules = CSS.split("@media print")[1]
     assert "nav, .filter, .skip { display: none; }" in rules
     assert ".scroll { overflow: visible; }" in rules
-    assert "tr, section > p, .caption, figure, .answer, .table { break-inside: avoid; }" in rules
+    # Chromium repeats the head of a table on each page, but no buttons in it.
+    assert "thead button { display: contents; }" in rules
+    # A table that may not break leaves the rest of the page before it empty.
+    assert (
+        "h2, h3, thead, tr, section > p, .caption, figure, .answer { break-inside: avoid; }"
+        in rules
+    )

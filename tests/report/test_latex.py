@@ -48,6 +48,20 @@ def test_what_latex_would_read_is_escaped(text: str) -> None:
     assert not re.search(r'[\\{}&%$#_~^<>|"\n]', bare), bare
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("--rerun --- a-b", "-{}-rerun -{}-{}- a-b"),
+        ("''a'' it's", "'{}'a'{}' it's"),
+        (",,a, b", ",{},a, b"),
+        ("`a``", r"\textasciigrave{}a\textasciigrave{}\textasciigrave{}"),
+        ("\u0126 \u0159", "{[}U+0126] \u0159"),
+    ],
+)
+def test_nothing_becomes_another_glyph(text: str, told: str) -> None:
+    assert line(text) == told
+
+
 @pytest.mark.parametrize("which", ["sample", "awkward"])
 def test_every_table_of_a_report_is_whole(which: str, tmp_path_factory: pytest.TempPathFactory):
     records, reference = store() if which == "sample" else (list(_records()), [])
@@ -76,7 +90,10 @@ def test_every_table_of_a_report_is_whole(which: str, tmp_path_factory: pytest.T
 @pytest.mark.parametrize("which", ["sample", "awkward"])
 def test_latex_sets_every_report(which: str, tmp_path: Path) -> None:
     records, reference = store() if which == "sample" else (list(_records()), [])
-    odd = [quality("[x] \N{SQUARE ROOT}\N{LESS-THAN OR EQUAL TO}", task, 0.5) for task in LENGTHS]
+    letters = [c for c in map(chr, range(0xA1, 0x180)) if c.isprintable()]
+    names = ["[x] \N{SQUARE ROOT}\N{LESS-THAN OR EQUAL TO} -- '' ,, ` ?` !` <<"]
+    names += ["".join(letters[n : n + 60]) for n in range(0, len(letters), 60)]
+    odd = [quality(name, task, 0.5) for name in names for task in LENGTHS]
     render([*records, *odd], reference, tmp_path, title="t")
     packages = (
         "\\usepackage[T1]{fontenc}\\usepackage[utf8]{inputenc}\\usepackage{booktabs,graphicx}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -15,6 +15,7 @@ from lra.report.words import TIMES, listing
 
 MOST = 3
 """With more mechanisms than this the answer names the cheapest instead of each, and never more."""
+_BUSY = " (busy machine)"
 _STEPS = {
     "train": "a training step",
     "forward": "a forward pass",
@@ -27,6 +28,8 @@ class _Told(msgspec.Struct, frozen=True):
 
     table: Table
     known: Costs
+    elsewhere: frozenset[int] = frozenset()
+    """Lengths at which another version of the measuring code timed exact attention."""
 
     @property
     def symbol(self) -> str:
@@ -40,7 +43,11 @@ class _Told(msgspec.Struct, frozen=True):
 
     def times(self, row: Row, place: int) -> str:
         """Return its ratio to exact attention; empty where there is none."""
-        return self.known.ratio(_key(row), int(self.table.columns[place]))
+        return self.known.ratio(_key(row), int(self.table.columns[place])).removeprefix("!")
+
+    def figure(self, row: Row, place: int) -> str:
+        """Return it without the mark of a busy machine, which a sentence says in words."""
+        return self.cell(row, place).text.removeprefix("!")
 
 
 def asked(table: Table) -> list[Row]:
@@ -70,6 +77,8 @@ def cost_sentences(
         _Told(own[mode], costs([e for e in entries if e.metric == metric], slowed))
         for own, metric, slowed in ((tables.latency, "latency", busy), (tables.memory, memory, ()))
     )
+    lengths = frozenset(length for of, length in tables.exact_elsewhere if of == mode)
+    time = msgspec.structs.replace(time, elsewhere=lengths)
     layer = "attention alone" if tables.level == "attention" else tables.level
     layer += f" ({name})" if name else ""
     rows = asked(time.table)
@@ -102,12 +111,19 @@ def _cost(row: Row, time: _Told, room: _Told, what: str) -> str:
     memory = room.cell(row, place)
     needs = f" and {memory.text} {room.symbol}" if memory.value else f"; memory {memory.text}"
     times = time.times(row, place)
+    busy = _BUSY if time.known.disturbed(_key(row), int(length)) else ""
     if row.mechanism == EXACT or not times:
-        less = "" if row.mechanism == EXACT else f"; {EXACT} has no time there"
-        return f"{start} {row.cells[place].text} {time.symbol}{needs}{less}{end}."
+        less = "" if row.mechanism == EXACT else f"; {_no_exact(time, int(length))}"
+        return f"{start} {time.figure(row, place)} {time.symbol}{busy}{needs}{less}{end}."
     beside = room.times(row, place)
     needs = f" and {beside} its memory" if beside else needs
-    return f"{start} {times} the time of {EXACT}{needs}{end}."
+    return f"{start} {times} the time of {EXACT}{busy}{needs}{end}."
+
+
+def _no_exact(time: _Told, length: int) -> str:
+    if length in time.elsewhere:
+        return f"{EXACT}'s time is of another version of the measuring code"
+    return f"{EXACT} has no time there"
 
 
 def _cheapest(time: _Told, room: _Told, rows: Sequence[Row], what: str) -> list[str]:
@@ -125,10 +141,7 @@ def _cheapest(time: _Told, room: _Told, rows: Sequence[Row], what: str) -> list[
     # What has a time and no size may need less than the system can tell.
     if {key for key, _ in timed} <= {key for key, _ in sized}:
         named.append(("least memory", room))
-    parts = [
-        f"{word}{_named(told, [keys[key] for key in told.known.least(keys, length)], place)}"
-        for word, told in named
-    ]
+    parts = [f"{word}{_least(told, keys, place)}" for word, told in named]
     number = max(len(timed), len(sized))
     where = f"at length {length}"
     if all(cost.processes == 1 for _, cost in timed):
@@ -138,12 +151,24 @@ def _cheapest(time: _Told, room: _Told, rows: Sequence[Row], what: str) -> list[
     return [f"For {what} {where}, {'; '.join(parts)}."]
 
 
+def _least(told: _Told, rows: Mapping[RowKey, Row], place: int) -> str:
+    """Those that cost least; of timings on a busy machine only where there are no others."""
+    length = int(told.table.columns[place])
+    known = [key for key, _ in told.known.ranked(rows, length)]
+    quiet = [key for key in known if not told.known.disturbed(key, length)]
+    named = _named(told, [rows[key] for key in told.known.least(quiet or known, length)], place)
+    if not quiet:
+        return f"{named}{_BUSY}"
+    left = len(known) - len(quiet)
+    return f"{named} ({left} timed on a busy machine left out)" if left else named
+
+
 def _named(told: _Told, least: Sequence[Row], place: int) -> str:
     """`: a, 0.07 x sdpa`, or `, not told apart: a and b, 0.068 and 0.07 x sdpa`."""
     first = least[:MOST]
     times = [told.times(row, place) for row in first]
     unit = f" {TIMES} {EXACT}" if all(times) else f" {told.symbol}"
-    plain = [told.cell(row, place).text for row in first]
+    plain = [told.figure(row, place) for row in first]
     figures = [one.removesuffix(f" {TIMES}") for one in times] if all(times) else plain
     more = f", and {len(least) - MOST} more" if len(least) > MOST else ""
     alone = "" if len(least) == 1 else ", not told apart"

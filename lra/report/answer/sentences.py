@@ -10,13 +10,13 @@ import msgspec
 
 from lra.core.cells import CeilingCell, EfficiencyCell, ShowCell, VerifyCell
 from lra.report.answer.costs import MOST, asked, cost_sentences
+from lra.report.answer.seeds import ONE, Seeds, seeds_of
 from lra.report.costs.tables import EfficiencyTables
 from lra.report.error.tables import ErrorTables, error_sentences, told_scale
 from lra.report.mechanisms.settings import in_words, trained_and_timed
 from lra.report.mechanisms.versions import other_versions
 from lra.report.quality.standing import Standing
 from lra.report.quality.tables import QualityTable
-from lra.report.quality.unlike import Unlike
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table
@@ -43,7 +43,7 @@ def answer(
     """
     sentences: list[str] = []
     for one, stands in zip_longest(quality, standings[: len(quality)]):
-        sentences += _quality(one, selection.unlike, name_scale=len(quality) > 1)
+        sentences += _quality(one, selection, name_scale=len(quality) > 1)
         sentences += [stands.leading] if stands is not None and stands.leading else []
     said = _costs([cost for cost in costs if not cost.reference_only], selection)
     # Where accuracies have headings, the rest has, too.
@@ -100,13 +100,13 @@ def caveats(selection: Selection, quality: Sequence[QualityTable]) -> tuple[str,
     )
 
 
-def _quality(quality: QualityTable, unlike: Sequence[Unlike], *, name_scale: bool) -> list[str]:
-    table, subjects = quality.table, asked(quality.table)
+def _quality(quality: QualityTable, selection: Selection, *, name_scale: bool) -> list[str]:
+    table, subjects, seeds = quality.table, asked(quality.table), seeds_of(quality, selection)
     if len(subjects) * len(quality.columns) > _FIGURES:
-        sentences = [_best(quality, subjects)]
+        sentences = [_best(quality, subjects, seeds)]
     else:
-        sentences = [_per_task(quality, row) for row in subjects]
-    for one in unlike:
+        sentences = [_per_task(quality, row, seeds) for row in subjects]
+    for one in selection.unlike:
         titles = [column.title for column in quality.columns if column.protocol in one.protocols]
         sentences += [one.sentence(titles)] if titles else []
     return [f"{table.title}:", *sentences] if name_scale else sentences
@@ -128,32 +128,36 @@ def _anchors(table: Table, row: Row) -> list[tuple[str, list[Row]]]:
     return found
 
 
-def _per_task(quality: QualityTable, row: Row) -> str:
+def _per_task(quality: QualityTable, row: Row, seeds: Seeds) -> str:
     """`performer: 78.3 % on text (sdpa 99.9 %, no mixing 50.1 %), OOM on image (...)`."""
     anchors = _anchors(quality.table, row)
     parts = []
-    titles = [column.title for column in quality.columns]
-    for place, title in enumerate(titles):
-        beside = _beside(anchors, place)
-        parts.append(f"{_share(row.cells[place])} on {title}{beside}")
+    for place, column in enumerate(quality.columns):
+        cell, beside = row.cells[place], _beside(anchors, place)
+        beside = f" ({beside})" if beside else ""
+        of = seeds.told(row, [column], place) if cell.value is not None else ""
+        # Where no row has several seeds, one goes without saying.
+        of = f" ({of})" if of and (of != ONE or seeds.intervals) else ""
+        parts.append(f"{_share(cell)}{of} on {column.title}{beside}")
     return f"{row.label}: {'; '.join(parts)}."
 
 
 def _beside(anchors: Sequence[tuple[str, list[Row]]], place: int) -> str:
-    """What the anchors have in a column, each from the first of its rows that has anything."""
+    """`sdpa 99.9 %, no mixing 50.1 %`: what the anchors have in a column, each from the first of
+    its rows that has anything."""
     parts = []
     for words, rows in anchors:
         cells = [row.cells[place] for row in rows]
         told = [_share(cell) for cell in cells if cell.text not in (NOT_RUN, NO_VALUE)]
         parts += [f"{words} {text}" for text in told[:1]]
-    return f" ({', '.join(parts)})" if parts else ""
+    return ", ".join(parts)
 
 
 def _share(cell: Cell) -> str:
     return cell.text if cell.value is None else f"{cell.text} %"
 
 
-def _best(quality: QualityTable, subjects: Sequence[Row]) -> str:
+def _best(quality: QualityTable, subjects: Sequence[Row], seeds: Seeds) -> str:
     """The highest means of many mechanisms, with the anchors."""
     number = len({column.task for column in quality.columns})
     start = f"{count(len(subjects), 'mechanism')} on {count(number, 'task')}"
@@ -166,8 +170,18 @@ def _best(quality: QualityTable, subjects: Sequence[Row]) -> str:
     )
     if not ranked:
         return f"{start}; none of them has a {over}."
-    best = [f"{row.label} {_share(row.cells[-1])}" for _, row in ranked[:MOST]]
+    first = [row for _, row in ranked[:MOST]]
+    of = [seeds.told(row, quality.averaged or quality.columns, -1) for row in first]
+    if {*of} == {ONE}:
+        over, of = f"{over} ({ONE} each)", [""] * len(of)
+    best = [
+        f"{row.label} {_share(row.cells[-1])}{f' ({said})' if said else ''}"
+        for row, said in zip(first, of, strict=True)
+    ]
     beside = _beside(_anchors(quality.table, ranked[0][1]), -1)
+    if beside:
+        # Two pairs of brackets side by side read badly.
+        beside = f"; {beside}" if any(of) else f" ({beside})"
     told = f"{start}. Highest {over}: {listing(best)}{beside}."
     return f"{told}{_unranked(quality, [row for row in subjects if row.cells[-1].value is None])}"
 

@@ -19,6 +19,8 @@ _WIDER = (
     " Of several replicates the interval of the slope through their means lies there too: what "
     "bends, and repeats well, is not held against the claim."
 )
+_NOTHING = "nothing"
+"""What the adapter of a peer declares, whose cost is its package's."""
 _CLAIMS = {0.0: "constant", 1.0: "linear", 2.0: "quadratic", 3.0: "cubic"}
 
 
@@ -128,11 +130,13 @@ def _claims(own: Sequence[Entry], fits: Mapping[Column, _Fit]) -> Cell:
         columns = [column for column in fits if column.timed == timed]
         said = sorted({e.declared for c in columns for e in c.of(own) if e.declared})
         known = [found for c in columns for found in [fits[c].declared] if found is not None][:1]
-        power = f"n^{known[0].exponent:.3g}" if known else listing(said) if said else NO_VALUE
+        words = "not declared" if said == [_NOTHING] else listing(said) or NO_VALUE
+        power = f"n^{known[0].exponent:.3g}" if known else words
         powers.append(power if timed else f"memory {power}")
         formulas += [one.formula for one in known]
-    if not formulas and all(power.endswith(NO_VALUE) for power in powers):
-        return Cell(NO_VALUE)
+    for none in (NO_VALUE, "not declared"):
+        if not formulas and all(power.removeprefix("memory ") == none for power in powers):
+            return Cell(none)
     return Cell(", ".join(powers), "; ".join(formulas))
 
 

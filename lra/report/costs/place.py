@@ -129,6 +129,11 @@ class Costs(msgspec.Struct, frozen=True):
         least = self.least(keys, length)
         return least[0] if len(least) == 1 else None
 
+    def disturbed(self, key: RowKey, length: int) -> bool:
+        """Return whether the machine was busy during a figure, or during exact attention's, which
+        its ratio is to."""
+        return self.at(key, length).disturbed or self.exact(key[0], length).disturbed
+
     def ratio(self, key: RowKey, length: int) -> str:
         """Return the ratio to exact attention as it is printed; empty where there is none."""
         cost, exact = self.at(key, length), self.exact(key[0], length)
@@ -136,7 +141,7 @@ class Costs(msgspec.Struct, frozen=True):
             return ""
         ratio = cost.value / exact.value
         spread = ratio * (cost.spread / cost.value + exact.spread / exact.value)
-        busy = "!" if cost.disturbed or exact.disturbed else ""
+        busy = "!" if self.disturbed(key, length) else ""
         return f"{busy}{figures(ratio, spread)} {TIMES}"
 
     def cell(self, key: RowKey, length: int, size: float, *, strong: bool) -> Cell:

@@ -87,6 +87,8 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     """Likewise."""
     repeatability: RepeatTables
     """Of cells with replicates."""
+    exact_elsewhere: frozenset[tuple[str, int]]
+    """Modes and lengths at which another version of the measuring code timed exact attention."""
     entries: tuple[Entry, ...]
     """What the tables are made of."""
 
@@ -97,12 +99,16 @@ def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
     Two machine classes never share a table.
     """
     measured = [e for e in selection.entries if e.kind == "efficiency"]
-    groups = [group for _, group in sorted_groups(measured, _key)]
+    groups = [group for _, group in sorted_groups(measured, lambda e: (*_key(e), e.measure_hash))]
     groups.sort(key=lambda group: all(e.origin == "reference" for e in group))
     ceilings, models = Ceilings(selection.ceilings), _models(groups)
+    alike: dict[tuple[object, ...], list[list[Entry]]] = defaultdict(list)
+    for group in groups:
+        alike[_key(group[0])].append(group)
     return [
-        _tables(number, group, models[number - 1], selection.busy, ceilings)
+        _tables(number, group, models[number - 1], selection.busy, ceilings, twins)
         for number, group in enumerate(groups, start=1)
+        for twins in [[other for other in alike[_key(group[0])] if other is not group]]
     ]
 
 
@@ -112,7 +118,7 @@ def call_words(mode: str) -> str:
 
 
 def _key(e: Entry) -> tuple[object, ...]:
-    where = (e.device, e.machine, e.threads, e.torch, e.measure_hash)
+    where = (e.device, e.machine, e.threads, e.torch)
     sizes = (e.batch, e.heads, e.head_width, e.dtype, e.execution != "eager")
     return (e.scale, e.level, e.task, e.direction, *sizes, *where, e.model)
 
@@ -149,7 +155,9 @@ def _tables(
     model: str,
     busy: Collection[tuple[Origin, str]],
     ceilings: Ceilings,
+    twins: Sequence[Sequence[Entry]],
 ) -> EfficiencyTables:
+    """`twins` are groups that differ in the version of the measuring code alone."""
     first = group[0]
     memory = PEAK_MEMORY[first.device]
     modes = sorted({e.mode for e in group}, key=lambda mode: (mode not in _CALLS, mode))
@@ -195,7 +203,12 @@ def _tables(
         machine=first.machine,
         level=first.level,
         batch=first.batch or 1,
-        parts=(*asked, *where, f"scale {first.scale}"),
+        parts=(
+            *asked,
+            *where,
+            f"scale {first.scale}",
+            *([f"measured by code {first.measure_hash[:8]}"] if twins else []),
+        ),
         setting=f"{', '.join(where)}: {', '.join(asked)}.",
         reference_only=all(e.origin == "reference" for e in group),
         latency=by_mode("latency", "latency"),
@@ -223,6 +236,12 @@ def _tables(
         growth=growth_table(f"growth-{number}", columns, group, busy),
         crossover=crossover_table(f"crossover-{number}", columns, group, busy),
         repeatability=repeatability(number, group, {m: call_words(m) for m in modes}, busy),
+        exact_elsewhere=frozenset(
+            (e.mode, e.length)
+            for other in twins
+            for e in other
+            if (e.mechanism, e.metric) == (EXACT, "latency") and e.value is not None
+        ),
         entries=tuple(group),
     )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from statistics import mean
 from typing import Any
 
@@ -16,7 +18,7 @@ from lra.report.quality.tables import QualityTable
 from lra.report.rows import NO_MIXING
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Section, Table
-from lra.report.words import NO_VALUE, count, listing, percent, plain
+from lra.report.words import NO_VALUE, count, listing, plain
 
 _HERE = "here"
 _UNSTATED = "?"
@@ -28,6 +30,7 @@ _MODEL = {
     "heads": "heads",
     "mlp_width": "MLP width",
     "dropout": "dropout",
+    "attention_dropout": "attention dropout",
     "position": "positions",
     "pooling": "pooling",
 }
@@ -38,6 +41,8 @@ _TRAINING = {
     "schedule": "schedule",
     "warmup": "warm-up",
     "weight_decay": "decay",
+    "clip": "clip",
+    "precision": "precision",
 }
 _TESTED = "best validation"
 """Which checkpoint is tested here, whatever the protocol."""
@@ -126,15 +131,19 @@ def _accuracies(
 def _cell(line: Accuracies, paper: Quality, task: str) -> Cell:
     if task not in line.accuracy:
         return Cell("failed" if task in line.failed else NO_VALUE)
-    share = line.accuracy[task] / 100
-    return Cell(percent(share), f"n {paper.seeds}" if paper.seeds > 1 else "", share)
+    printed = line.accuracy[task]
+    seeds = f"n {paper.seeds}" if paper.seeds > 1 else ""
+    return Cell(str(printed), seeds, float(printed) / 100)
 
 
-def _mean(accuracy: Mapping[str, float], tasks: Sequence[str]) -> Cell:
-    known = [accuracy[task] / 100 for task in tasks if task in accuracy]
+def _mean(accuracy: Mapping[str, Decimal], tasks: Sequence[str]) -> Cell:
+    """With as many digits as the finest of its figures."""
+    known = [accuracy[task] for task in tasks if task in accuracy]
     if len(known) < len(tasks):
         return Cell(NO_VALUE, f"{len(known)} of {len(tasks)}")
-    return Cell(percent(mean(known)), value=mean(known))
+    finest = max(known, key=lambda printed: len(str(printed).partition(".")[2]))
+    found = mean(known).quantize(finest, ROUND_HALF_UP)
+    return Cell(str(found), value=float(found) / 100)
 
 
 def _distances(
@@ -152,6 +161,9 @@ def _distances(
         ours = (Cell(""), *(Cell(plain(value)) for value in here.values()))
         rows.append(Row(f"{task}, {_HERE}", ours, group=task))
         for paper, settings in stated:
+            if column.cell.data.source != "generated":
+                # Files may be that release's or not.
+                settings.pop("data", None)
             cells = [_difference(here[key], settings.get(key)) for key in here]
             apart = sum(cell.text not in (_EQUAL, _UNSTATED) for cell in cells)
             known = sum(cell.text != _UNSTATED for cell in cells)
@@ -161,8 +173,8 @@ def _distances(
         id=f"protocol-distance-{number}",
         title=f"What differs from the protocols at scale {one.columns[0].cell.scale}",
         caption=f"By task: the settings here, then where a publication's differ. {_EQUAL}: the "
-        f"same; {_UNSTATED}: not stated there. The first column counts what differs of what is "
-        "stated.",
+        f"same; {_UNSTATED}: not stated there, or not known of the data here. The first column "
+        "counts what differs of what is stated and known.",
         corner="protocol",
         columns=("differs", *_titles()),
         rows=tuple(rows),
@@ -179,17 +191,21 @@ def _titles() -> tuple[str, ...]:
 
 
 def _here(column: Column, entries: Iterable[Entry]) -> dict[str, Any]:
-    """The settings of a column's cells, by title."""
-    cell, protocol = column.cell, column.protocol
-    seeds = {e.seed for e in entries if e.protocol == protocol and e.seed is not None}
-    source = cell.data.source
+    """The settings of a column's cells, by title; of seeds how many a mechanism has."""
+    cell, source = column.cell, column.cell.data.source
+    trained = Counter(
+        (e.origin, e.label)
+        for e in entries
+        if (e.protocol, e.metric) == (column.protocol, "test_accuracy") and e.value is not None
+    )
+    least, most = min(trained.values(), default=0), max(trained.values(), default=0)
     return {
         "data": "generated" if source == "generated" else f"{source} {cell.data.hash[:8]}",
         "length": cell.data.length,
         **{title: getattr(cell.model, key) for key, title in _MODEL.items()},
         **{title: getattr(cell.training, key) for key, title in _TRAINING.items()},
         "tested": _TESTED,
-        "seeds": len(seeds),
+        "seeds": f"{least} to {most}" if least < most else most,
     }
 
 
@@ -212,4 +228,4 @@ def _stated(paper: Quality, task: str) -> dict[str, Any]:
 def _difference(ours: Any, theirs: Any) -> Cell:
     if theirs is None:
         return Cell(_UNSTATED)
-    return Cell(_EQUAL if ours == theirs else plain(theirs))
+    return Cell(_EQUAL if ours == theirs or plain(ours) == theirs else plain(theirs))

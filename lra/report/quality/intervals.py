@@ -35,7 +35,7 @@ def interval_table(quality: QualityTable, selection: Selection) -> Table | None:
     return Table(
         id=f"interval-{number}",
         title="Intervals of the accuracies",
-        caption="Percent of test rows: where the mean over seeds lies with a probability of 95 %.",
+        caption="Percent of test rows: the 95 % interval of the mean over seeds.",
         corner="mechanism",
         columns=quality.table.columns,
         rows=tuple(rows),

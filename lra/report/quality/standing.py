@@ -95,7 +95,7 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
     best = ranked.average if ranked else {}
     by_name = {_name(key): line for key, line in zip(order, lines, strict=False)}
     ranking = tuple(by_name[name] for name in best)
-    return Standing(table, ranked, ranking, _leading(order, tests))
+    return Standing(table, ranked, ranking, _leading(order, known, tests))
 
 
 def _name(key: RowKey) -> str:
@@ -147,17 +147,20 @@ def _against(
         found[_TWICE] = paired(*twice, grain)
     tested = {key: one.p for key, one in found.items() if one is not None and one.p is not None}
     corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
-    cells = {key: _difference(one, corrected.get(key)) for key, one in found.items()}
+    cells = {
+        key: _difference(one, corrected.get(key), "one pair" if key == _TWICE else "one seed")
+        for key, one in found.items()
+    }
     others = dict.fromkeys(order, Cell(NO_VALUE, "another version"))
     return {**others, **cells, anchor: Cell(NO_VALUE)}
 
 
-def _difference(one: Difference | None, p: float | None) -> Cell:
+def _difference(one: Difference | None, p: float | None, single: str) -> Cell:
     if one is None:
         return Cell(NO_VALUE, "no shared seed")
     text = f"{100 * one.value:+.1f}"
     if one.low is None or one.high is None or p is None:
-        return Cell(text, "one seed", one.value)
+        return Cell(text, single, one.value)
     told = f"p {p:.2g}" if p >= 0.001 else "p < 0.001"
     bounds = f"{100 * one.low:+.1f} to {100 * one.high:+.1f}"
     return Cell(text, f"{bounds}, {told}", one.value, one.high - one.low, strong=p < _LEVEL)
@@ -196,8 +199,11 @@ def _rank(average: float) -> Cell:
     return Cell(f"{average:.1f}", value=average)
 
 
-def _leading(order: Sequence[RowKey], tests: Sequence[_Test]) -> str:
-    """What the row that is above most others is not told apart from; empty without a test."""
+def _leading(
+    order: Sequence[RowKey], known: Mapping[RowKey, Accuracies], tests: Sequence[_Test]
+) -> str:
+    """What the row that is above most others is not told apart from, and how many it could not be
+    tested against; empty without a test."""
     if not tests:
         return ""
     ahead = Counter(test.above for test in tests if test.apart)
@@ -208,12 +214,24 @@ def _leading(order: Sequence[RowKey], tests: Sequence[_Test]) -> str:
     alike = [
         _name(test.below if test.above == best else test.above) for test in own if not test.apart
     ]
+    against = {best, *(key for test in own for key in (test.above, test.below))}
+    left = [key for key in order if key not in against]
+    reasons = {reason for key in left for reason in _untested(known[key], known[best])}
+    why = sorted(reasons, reverse=True)
+    rest = f" {count(len(left), 'row')} could not be tested: {' or '.join(why)}." if left else ""
     start = f"{_name(best)} was tested against {count(len(own), 'row')} over seeds"
     end = "(paired, Holm)"
     if not alike:
-        return f"{start}: above {'all' if len(own) > 1 else 'it'} {end}."
+        return f"{start}: above {'all' if len(own) > 1 else 'it'} {end}.{rest}"
     above = f", above {count(ahead[best], 'other')}" if ahead[best] else ""
-    return f"{start}: not told apart from {listing(alike)}{above} {end}."
+    return f"{start}: not told apart from {listing(alike)}{above} {end}.{rest}"
+
+
+def _untested(one: Accuracies, best: Accuracies) -> list[str]:
+    """Why a row was not tested against the best."""
+    single = any(len(seeds) == 1 for seeds in one.values())
+    versions = ["another version of the measuring code"] if one.keys() != best.keys() else []
+    return [*(["one seed"] if single else []), *versions] or ["fewer than two shared seeds"]
 
 
 def _escaped(own: Sequence[Entry], columns: Sequence[Column], selection: Selection) -> Cell:

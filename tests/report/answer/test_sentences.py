@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
 from lra.core.records import Metric, Record
+from lra.report.answer.seeds import seeds_of
 from lra.report.answer.sentences import answer, caveats, summary
 from lra.report.costs.place import Cost
 from lra.report.costs.tables import efficiency_tables
 from lra.report.error.tables import error_tables
+from lra.report.quality.standing import standing
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from lra.report.words import TIMES
@@ -79,8 +83,8 @@ def test_many_mechanisms_are_told_by_the_best() -> None:
     records += [_timed(n, s, 50e6) for n, s in zip("abcd", (4.0, 3.0, 2.0, 1.0), strict=True)]
     records.append(_timed("sdpa", 5.0, 100e6))
     assert _answer(records) == (
-        "4 mechanisms on 3 tasks. Highest mean accuracy over listops, text and image: b 80.0 %, "
-        "c 70.0 % and d 60.0 % (sdpa 90.0 %).",
+        "4 mechanisms on 3 tasks. Highest mean accuracy over listops, text and image (one seed "
+        "each): b 80.0 %, c 70.0 % and d 60.0 % (sdpa 90.0 %).",
         "For a training step of the layer at length 2048 (one process each), fastest: d, 0.200 "
         f"{TIMES} sdpa; least memory, not told apart: a, b and c, 0.500, 0.500 and 0.500 {TIMES} "
         "sdpa, and 1 more.",
@@ -95,13 +99,58 @@ def test_only_mechanisms_with_all_tasks_are_compared_and_the_others_named() -> N
     earlier = "2026-11-01T10:00:00Z"
     reference = [quality("identity", task, 0.2, started=earlier) for task in tasks]
     assert _answer(run, reference)[0] == (
-        "4 mechanisms on 3 tasks. Highest mean accuracy over listops, text and image: b 80.0 %, "
-        "c 70.0 % and a 50.0 % (no mixing 20.0 %). Not compared: d (no figure on listops and "
-        "image)."
+        "4 mechanisms on 3 tasks. Highest mean accuracy over listops, text and image (one seed "
+        "each): b 80.0 %, c 70.0 % and a 50.0 % (no mixing 20.0 %). Not compared: d (no figure on "
+        "listops and image)."
     )
     many = [quality(f"x{n}", "text", 0.9) for n in range(4)]
     assert _answer([*run, *many], reference)[0].endswith(
         "(no mixing 20.0 %). 5 of them lack some of these and are not compared."
+    )
+
+
+def _trained(name: str, shares: Sequence[float], *tasks: str, measure: str = "m1") -> list[Record]:
+    return [
+        quality(name, task, share, seed=n, measure=measure)
+        for task in tasks
+        for n, share in enumerate(shares)
+    ]
+
+
+def test_the_best_have_their_seeds_and_interval_and_what_was_not_tested_is_told() -> None:
+    tasks, seeds = ("text", "image", "listops"), (0.80, 0.81, 0.82)
+    run = [*_trained("a", seeds, *tasks), *_trained("b", (0.79,), *tasks)]
+    run += [*_trained("c", (0.7, 0.71), "text", "image"), *_trained("c", (0.7,), "listops")]
+    run += [quality("c", "listops", seed=1, status="oom"), *_trained("d", (0.5, 0.52), *tasks)]
+    run += _trained("e", seeds, *tasks, measure="m0")
+    selection = join(run, [])
+    (table,) = quality_tables(selection)
+    first, second = answer(selection, [table], [], standings=[standing(table, selection)])
+    assert first == (
+        "5 mechanisms on 3 tasks. Highest mean accuracy over listops, text and image: a 81.0 % "
+        "(78.5 to 83.5, 3 seeds), e 81.0 % (78.5 to 83.5, 3 seeds) and b 79.0 % (one seed)."
+    )
+    assert second.endswith(
+        " 3 rows could not be tested: one seed or another version of the measuring code."
+    )
+    row = table.table.row("c", "run")
+    assert row is not None
+    assert seeds_of(table, selection).told(row, table.averaged, -1) == "1 to 2 seeds, 1 OOM"
+
+
+def test_beside_intervals_the_anchors_stand_in_no_second_brackets() -> None:
+    run = [*_trained("sdpa", (0.9,), "text"), *(quality(f"x{n}", "text") for n in range(10))]
+    run += _trained("y", (0.6, 0.7), "text")
+    assert " x1 50.0 % (one seed); sdpa 90.0 %." in _answer(run)[0]
+
+
+def test_of_few_mechanisms_seeds_and_those_that_failed_are_told() -> None:
+    failed = quality("linear", "text", seed=1, status="oom")
+    told = _answer([*_trained("linear", (0.6,), "text"), failed])
+    assert told[0] == "linear: 60.0 % (one seed, 1 OOM) on text."
+    several = [*_trained("linear", (0.60, 0.62), "text"), *_trained("linear", (0.7,), "image")]
+    assert _answer(several)[0] == (
+        "linear: 61.0 % (48 to 74, 2 seeds) on text; 70.0 % (one seed) on image."
     )
 
 
@@ -159,6 +208,16 @@ def test_without_exact_attention_the_cheapest_are_absolute() -> None:
         "For a training step of the layer at length 2048 (one process each), fastest: d, 1.00 s; "
         "least memory, not told apart: a, b and c, 50.0, 50.0 and 50.0 MB, and 1 more.",
     )
+
+
+def test_a_time_of_another_version_of_the_measuring_code_is_not_called_missing() -> None:
+    records = [_timed("a", 0.1, 50e6), efficiency("sdpa", 2048, "train", measure="e2")]
+    first, second = _answer(records)
+    assert first == (
+        "At length 2048 a training step of the a layer (measured by code e1) takes 100 ms and "
+        "50.0 MB; sdpa's time is of another version of the measuring code."
+    )
+    assert "the sdpa layer (measured by code e2) takes" in second
 
 
 def test_of_exact_attention_alone_its_own_time_is_told() -> None:
@@ -223,13 +282,29 @@ def test_what_some_replicates_lack_never_wins_alone_and_says_so() -> None:
     assert _answer(alone)[0].endswith("; 2 of 3 processes have a time (timeout).")
 
 
-def test_what_a_busy_machine_timed_never_wins_alone() -> None:
-    records = [_timed(n, s, 50e6) for n, s in zip("abcd", (4.0, 3.0, 2.0, 1.0), strict=True)]
-    records.append(_timed("sdpa", 5.0, 100e6))
+def _busy(record: Record) -> Record:
     slowed = {"control_before": Metric(value=13e-3, unit="s")}
-    records[3] = msgspec.structs.replace(records[3], metrics={**records[3].metrics, **slowed})
-    told = _answer(records)[0]
-    assert f"fastest, not told apart: d and c, !0.200 and 0.40 {TIMES} sdpa;" in told
+    return msgspec.structs.replace(record, metrics={**record.metrics, **slowed})
+
+
+def test_what_a_busy_machine_timed_is_not_named_but_counted() -> None:
+    records = [_timed(n, s, 50e6) for n, s in zip("abcd", (4.0, 3.0, 2.0, 1.0), strict=True)]
+    exact = _timed("sdpa", 5.0, 100e6)
+    told = _answer([*records[:3], _busy(records[3]), exact])[0]
+    assert f"fastest: c, 0.40 {TIMES} sdpa (1 timed on a busy machine left out);" in told
+    # Every ratio is to a disturbed time.
+    told = _answer([*records, _busy(exact)])[0]
+    assert f"fastest: d, 0.200 {TIMES} sdpa (busy machine);" in told and "!" not in told
+
+
+def test_of_few_a_busy_machine_is_told_in_words() -> None:
+    records = [_timed("a", 1.0, 50e6), _timed("b", 1.0, 50e6), _timed("c", 1.0, 50e6)]
+    for few, told in (
+        ([*records, _busy(_timed("sdpa", 5.0, 100e6))], f"0.200 {TIMES} the time of sdpa"),
+        ([_busy(records[0]), *records[1:]], "1.00 s"),
+    ):
+        first = _answer(few)[0]
+        assert f"a layer takes {told} (busy machine) and " in first and "!" not in first
 
 
 def test_reference_rows_of_other_settings_are_missed_in_a_sentence() -> None:

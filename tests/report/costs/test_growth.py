@@ -131,11 +131,19 @@ def test_records_that_declare_nothing_are_not_available() -> None:
 
 
 def test_what_is_declared_in_other_words_is_shown_and_not_compared() -> None:
-    table = _table(swept("a", 2.0, declared=("nothing", "O(n)")))
-    assert _cell(table, "a", "declared") == Cell("nothing, memory n^1", "O(n)")
+    table = _table(swept("a", 2.0, declared=("linear", "O(n)")))
+    assert _cell(table, "a", "declared") == Cell("linear, memory n^1", "O(n)")
     assert _cell(table, "a", "against the claim") == Cell(
         "nothing shown", "compared: memory, train"
     )
+
+
+def test_of_a_peer_nothing_is_declared() -> None:
+    for declared, told in (
+        (("nothing", "nothing"), Cell("not declared")),
+        (("nothing", "O(n)"), Cell("not declared, memory n^1", "O(n)")),
+    ):
+        assert _cell(_table(swept("a", 2.0, declared=declared)), "a", "declared") == told
 
 
 def test_records_that_declare_different_things_are_not_compared() -> None:

@@ -6,7 +6,10 @@ import msgspec
 import pytest
 
 from lra.core.records import Metric, Record
+from lra.report.costs.estimate import Assumptions
+from lra.report.costs.sections import cost_sections
 from lra.report.costs.tables import EfficiencyTables, efficiency_tables
+from lra.report.pictures.style import looks
 from lra.report.select import join
 from lra.report.table import Cell, Table, one_line
 from lra.report.words import TIMES
@@ -98,6 +101,18 @@ def test_two_machine_classes_in_one_store_are_two_tables_as_well() -> None:
 )
 def test_other_sizes_and_other_profilers_are_other_tables(change: dict[str, object]) -> None:
     assert len(_tables([efficiency("sdpa", 512), efficiency("linear", 512, **change)])) == 2
+
+
+def test_versions_of_the_measuring_code_are_named_where_nothing_else_tells_tables_apart() -> None:
+    records = [efficiency(f"m{n}", 512, measure=f"{n}" * 20) for n in (1, 2)]
+    records.append(efficiency("a", 512, measure="3" * 20, batch=8))
+    selection = join(records, [])
+    sections = cost_sections(efficiency_tables(selection), selection, looks([]), Assumptions())
+    assert [s.title for s in sections if s.title.startswith("Latency")] == [
+        "Latency: batch 1, measured by code 11111111",
+        "Latency: batch 1, measured by code 22222222",
+        "Latency: batch 8",
+    ]
 
 
 def test_other_models_are_other_tables_named_by_what_differs() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -9,10 +11,10 @@ import pytest
 from lra.core.protocol import ModelSpec, TrainSpec
 from lra.core.records import Record
 from lra.report.assemble import assemble
-from lra.report.others.published import published_sections
+from lra.report.others.published import _mean, published_sections
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
-from lra.report.table import Section, Table
+from lra.report.table import Cell, Section, Table
 from report.sample import data, quality
 
 
@@ -43,9 +45,10 @@ def test_published_rows_stand_below_the_mechanism_they_are_of() -> None:
     ]
     found = shown(table)
     # Two tasks here: the published mean is over these two, whatever the paper averages.
-    assert found["LRA: Performer"] == ["18.0", "65.4", "41.7"]
+    assert found["LRA: Performer"] == ["18.01", "65.40", "41.71"]
     assert found["performer"] == ["40.0", "60.0", "50.0"]
-    assert found["LRA: Transformer"][:2] == ["36.4", "64.3"]
+    assert found["LRA: Transformer"][:2] == ["36.37", "64.27"]
+    assert found["xFormers: Standard"][:2] == ["37.5", "62.66"], "as it is printed there"
     # What no paper has, and the floor, are in the accuracy table alone.
     assert "s4d" not in found and not any("identity" in label for label in found)
     notes = " ".join(table.notes)
@@ -53,6 +56,12 @@ def test_published_rows_stand_below_the_mechanism_they_are_of() -> None:
     assert "15 published rows of models that are no mechanism here: IGLOO" in notes
     (of_three,) = (row for row in table.rows if row.label == "Skyformer: Performer")
     assert of_three.cells[0].note == "n 3"
+
+
+def test_a_mean_is_of_all_tasks_or_of_none() -> None:
+    one = {"text": Decimal("50.00"), "listops": Decimal("36.05")}
+    assert _mean(one, ["text", "listops"]).text == "43.03", "43.025, by decimal halves"
+    assert _mean(one, ["text", "listops", "image"]) == Cell("n/a", "2 of 3")
 
 
 def test_a_setting_counts_as_different_only_where_a_paper_states_another() -> None:
@@ -70,8 +79,9 @@ def test_a_setting_counts_as_different_only_where_a_paper_states_another() -> No
     assert here["tested"].text == "best validation"
     differing = {k: c.text for k, c in there.items() if c.text not in ("=", "?")}
     assert differing == {
-        "differs": "5/17",
+        "differs": "6/18",
         "data": "LRA release",
+        "attention dropout": "0.1",
         "positions": "learned",
         "schedule": "linear",
         "warm-up": "1000",
@@ -80,6 +90,50 @@ def test_a_setting_counts_as_different_only_where_a_paper_states_another() -> No
     assert there["tested"].text == "?"
     # S4 has no row of this mechanism: nothing of it is compared.
     assert "S4" not in rows
+
+
+def _distances(*records: Record) -> dict[str, dict[str, str]]:
+    table = sections(*records)[0].tables[1]
+    return {
+        label: dict(zip(table.columns, row, strict=True)) for label, row in shown(table).items()
+    }
+
+
+def test_seeds_are_those_of_each_mechanism() -> None:
+    three = [quality("sdpa", "text", 0.5, seed=n) for n in range(3)]
+    one = [quality("linformer", "text", 0.5, seed=7)]
+    failed = quality("linformer", "text", status="oom", seed=8)
+    rows = _distances(*three, *one, failed)
+    assert rows["text, here"]["seeds"] == "1 to 3"
+    assert (rows["Skyformer"]["seeds"], rows["LRA"]["seeds"]) == ("3", "1")
+    rows = _distances(*three)
+    assert (rows["text, here"]["seeds"], rows["Skyformer"]["seeds"]) == ("3", "=")
+
+
+def test_files_may_be_the_release_or_not() -> None:
+    (generated, files) = (
+        _distances(quality("sdpa", "text", data_spec=data("text", source=source)))["LRA"]
+        for source in ("generated", "file")
+    )
+    assert (generated["data"], files["data"]) == ("LRA release", "?")
+    assert [row["differs"].partition("/")[2] for row in (generated, files)] == ["21", "20"]
+
+
+def test_attention_dropout_clipping_and_precision_are_compared() -> None:
+    training = TrainSpec(steps=5000, batch=32, learning_rate=1e-4, evaluate_every=10, clip=1.0)
+    columns = ("attention dropout", "clip", "precision")
+    rows = _distances(*(quality("sdpa", t, training=training) for t in ("image", "path_x")))
+    assert [rows["image, here"][column] for column in columns] == ["0.0", "1.0", "float32"]
+    assert [rows["LRA"][column] for column in columns] == ["0.1", "=", "="], "of path_x"
+    rows = _distances(quality("sdpa", "image"))
+    assert [rows["LRA"][column] for column in columns] == ["0.2", "=", "="], "neither clips"
+    assert [rows["Skyformer"][column] for column in columns] == ["0.1", "1 by value", "?"]
+
+
+def test_no_name_of_a_model_that_is_not_shown_looks_like_two() -> None:
+    (note,) = (n for n in sections(quality("sdpa", "text"))[0].tables[0].notes if "Not shown" in n)
+    names = re.split(", | and ", note.partition(": IGLOO")[2].rstrip("."))
+    assert "S4-v2 (re-run)" in names and "re-run" not in names
 
 
 @pytest.mark.parametrize("name", ["s4d", "identity"])

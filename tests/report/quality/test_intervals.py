@@ -44,6 +44,21 @@ def test_each_task_and_their_mean_have_students_interval() -> None:
     assert found["mean of 2"].spread == pytest.approx(high - low)
 
 
+def test_seeds_that_agree_closer_than_a_row_know_no_less_in_the_mean_too() -> None:
+    rows = [quality("sdpa", t, 0.7, seed=n) for t in ("listops", "text") for n in range(3)]
+    found = cells(made(*rows), "sdpa")
+    for column, grain in (("listops", 1 / 2000), ("mean of 2", 1 / 4000)):
+        margin = stats.t.ppf(0.975, 2) * grain / 3**0.5
+        assert found[column].spread == pytest.approx(2 * margin)
+        low, high = 100 * (0.7 - margin), 100 * (0.7 + margin)
+        assert found[column].text == f"{low:.1f} to {high:.1f}"
+
+
+def test_an_interval_is_called_one_and_not_a_probability() -> None:
+    table = made(*trained("sdpa", "listops"))
+    assert table is not None and "the 95 % interval of the mean" in table.caption
+
+
 def test_what_has_no_interval_is_a_word() -> None:
     records = [
         *trained("sdpa", "listops"), *trained("sdpa", "text", number=1),

@@ -186,7 +186,7 @@ def test_the_same_mechanism_twice_is_judged_as_two_mechanisms_are() -> None:
     assert whole["the same mechanism twice"]["against no mixing"].note.startswith("-")
     few = cells(found(*trained("sdpa", 0.8, 0.01), *trained("identity", 0.5, 0.01)))
     assert few["the same mechanism twice"]["against sdpa"] == Cell(
-        "-1.0", "one seed", few["the same mechanism twice"]["against sdpa"].value
+        "-1.0", "one pair", few["the same mechanism twice"]["against sdpa"].value
     )
 
 
