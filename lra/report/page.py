@@ -84,7 +84,7 @@ def _run(parts: Sequence[tuple[str, str]], start: int, side: int) -> int:
 
 def markdown_text(report: Report) -> str:
     """Return the same sections as GitHub Markdown, with the plots as linked files."""
-    parts = [f"# {escape(report.title)}", *map(escape, report.answer)]
+    parts = [f"# {escape(report.title)}: attention measured", *map(escape, report.answer)]
     parts.append("\n".join(f"- {escape(text)}" for text in report.caveats))
     for section in report.sections:
         parts += [f"## {escape(section.title)}", *map(escape, section.text)]
