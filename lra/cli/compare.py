@@ -53,7 +53,7 @@ def command(
 
     A and B are folders of records; or two mechanisms of one store, with --store always these; or
     two git revisions, which are built side by side, each with its own sources and packages, and
-    timed in turns: what --impl names, by itself the mechanisms whose sources differ. The exit code
+    timed in turns: what --impl names, by default the mechanisms whose sources differ. The exit code
     is 0 whatever changed, and 3 where nothing could be compared.
 
     \b

@@ -218,7 +218,7 @@ def test_more_bytes_in_pairs_fail_if_they_are_more_again(lra_here: Run, machines
     machines.slower = [larger]
     ran = lra_here(*CHECK)
     assert ran.returncode == REGRESSION and len(machines.asked) == 2
-    assert f"first: linear, {TRAIN}: memory: " in ran.stdout.splitlines()[0]
+    assert f"first: linear, {TRAIN}: bytes of tensors: " in ran.stdout.splitlines()[0]
 
     machines.slower = [lambda name, turn: sized(name, turn, 0.9e6)]
     ran = lra_here(*CHECK)

@@ -47,8 +47,8 @@ class Quantity(msgspec.Struct, frozen=True):
 QUANTITIES: dict[str, Quantity] = {
     "latency": Quantity("time", of_times, "slower", "faster"),
     "prefill": Quantity("prefill", of_times, "slower", "faster"),
-    "peak_tensor_bytes": Quantity("memory", of_counts, "larger", "smaller"),
-    "peak_allocated_bytes": Quantity("memory", of_counts, "larger", "smaller"),
+    "peak_tensor_bytes": Quantity("bytes of tensors", of_counts, "larger", "smaller"),
+    "peak_allocated_bytes": Quantity("allocated bytes", of_counts, "larger", "smaller"),
     "state_bytes": Quantity("state", of_counts, "larger", "smaller"),
     "operations": Quantity("operations", of_counts, "more", "fewer"),
     "test_accuracy": Quantity("accuracy", of_accuracies, "less accurate", "more accurate"),
@@ -304,7 +304,7 @@ def _text(own: list[Entry]) -> str:
         return f"{percent(fmean(values))} %"
     if unit in ("s", "B"):
         return quantity(median(values), cast(Unit, unit))
-    return figures(median(values))
+    return f"{median(values):,.0f}" if own[0].metric == "operations" else figures(median(values))
 
 
 def _cell(e: Entry) -> tuple[Any, ...]:

@@ -239,7 +239,7 @@ def test_counted_figures_and_errors_are_judged_too() -> None:
     before = [with_metrics(r, **counts) for r in timed(0.01, 0.01)]
     after = [with_metrics(r, **counts | {"operations": 6.0}) for r in timed(0.01, 0.01)]
     found = compared(before, after)
-    assert only(found, "memory").change.verdict == "same"
+    assert only(found, "bytes of tensors").change.verdict == "same"
     assert only(found, "operations").word == "more"
     off = [[error("performer", 256, by * (1 + s / 99), seed=s) for s in range(3)] for by in (1, 2)]
     line = only(compared(*off), "error")
