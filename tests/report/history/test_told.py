@@ -196,9 +196,9 @@ def test_memory_is_counted(tmp_path: Path) -> None:
 
     found = history(tmp_path, cells)
     (told,) = found.worse
-    assert told.series.quantity.name == "memory"
+    assert told.series.quantity.name == "bytes of tensors"
     assert (
-        "linear train 2048 heads 4 x 64: memory 3.0 % larger since 2026-10-16"
+        "linear train 2048 heads 4 x 64: bytes of tensors 3.0 % larger since 2026-10-16"
         in (sentences(found)[0])
     )
 
