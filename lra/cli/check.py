@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -76,20 +77,17 @@ def command(
     """
     from lra.engine.baselines import Baselines
     from lra.engine.host import default_device, machine
-    from lra.engine.signals import terminable
     from lra.report.checked import Checked
 
     if history is not None:
         if meant := _meant(ctx, _OF_A_RUN):
             raise UsageError(f"--history runs nothing; leave out {' and '.join(meant)}")
         return _over_nights(history, out, as_json=as_json)
-    if since == "":
-        raise UsageError("--since is empty; name a commit, branch or tag, or leave it out")
-    # Of one that is killed this is all there is; and that it can be written is seen now.
-    _write(Checked((), stopped="it did not come to its end"), out)
     held: list[Held] = []
     notes: list[str] = []
-    try:
+    with _summarised(out, held, notes):
+        if since == "":
+            raise UsageError("--since is empty; name a commit, branch or tag, or leave it out")
         device = device or default_device()
         check = Check(
             baseline=Baselines(baselines, machine(device).name),
@@ -100,15 +98,27 @@ def command(
             held=held,
             notes=notes,
         )
-        with terminable():
-            check.run(impls, since, timed=not deterministic, quality=not (deterministic or quick))
-    except BaseException as error:
-        # That is when somebody looks.
-        _write(Checked(tuple(held), tuple(notes), _words(error)), out)
-        raise
+        check.run(impls, since, timed=not deterministic, quality=not (deterministic or quick))
     checked = Checked(tuple(held), tuple(notes))
     _write(checked, out)
     return _told(checked, out, as_json=as_json)
+
+
+@contextmanager
+def _summarised(out: Path, held: Sequence[Held] = (), notes: Sequence[str] = ()) -> Iterator[None]:
+    """Write a summary of what was found so far where the context is left by an error, a signal
+    included; that is when somebody looks."""
+    from lra.engine.signals import terminable
+    from lra.report.checked import Checked
+
+    # Of one that is killed this is all there is; and that it can be written is seen now.
+    _write(Checked((), stopped="it did not come to its end"), out)
+    try:
+        with terminable():
+            yield
+    except BaseException as error:
+        _write(Checked(tuple(held), tuple(notes), _words(error)), out)
+        raise
 
 
 def _meant(ctx: click.Context, names: Sequence[str]) -> list[str]:
@@ -119,15 +129,11 @@ def _meant(ctx: click.Context, names: Sequence[str]) -> list[str]:
 
 
 def _over_nights(folder: Path, out: Path, *, as_json: bool) -> int:
-    from lra.report.checked import Checked
     from lra.report.history.told import checked, read, section
     from lra.report.table import markdown
 
-    try:
+    with _summarised(out):
         history = read(folder)
-    except BaseException as error:
-        _write(Checked((), stopped=_words(error)), out)
-        raise
     found = checked(history)
     _write(found, out, "\n\n".join(markdown(table) for table in section(history).tables))
     return _told(found, out, as_json=as_json)

@@ -67,7 +67,7 @@ class Check:
         gone = [n for n in self.baseline.names() if n.isidentifier() and n not in ours]
         if gone:
             self.notes.append(
-                f"The baseline has {listing(gone)}, which is no mechanism here; delete its file."
+                f"No mechanism any more, but in the baseline: {listing(gone)}; delete the file."
             )
 
     def _reached(self, targets: list[Target], since: str) -> list[Target]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lra.engine.baselines import Noise
     from lra.engine.side_by_side import Sides
     from lra.report.changes.between import Changes, Line
+    from lra.report.select import Selection
 
 SUITE = Path(__file__).resolve().parents[1] / "suites" / "check_time.toml"
 
@@ -88,11 +89,9 @@ class Times:
         )
 
     def _read(self, folder: Path) -> Changes:
-        from lra.engine.side_by_side import of_both
         from lra.report.changes.between import between_stores
-        from lra.report.select import join
 
-        one, other = (join(store.records(), []) for store in of_both(folder))
+        one, other = _both(folder)
         names = (self.sides[0].name, self.sides[1].name)
         return between_stores(one.entries, other.entries, (one.busy, other.busy), names)
 
@@ -161,14 +160,20 @@ class Times:
         ]
 
 
-def _asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
-    """Mechanism and place of every cell that either build was asked for, and its words."""
+def _both(folder: Path) -> list[Selection]:
+    """What the two builds gave."""
     from lra.engine.side_by_side import of_both
-    from lra.report.changes.between import cell_words, place
     from lra.report.select import join
 
-    sides = (join(store.records(), []).entries for store in of_both(folder))
-    return {(e.label, place(e)): cell_words(e) for side in sides for e in side if e.mechanism}
+    return [join(store.records(), []) for store in of_both(folder)]
+
+
+def _asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
+    """Mechanism and place of every cell that either build was asked for, and its words."""
+    from lra.report.changes.between import cell_words, place
+
+    entries = (e for side in _both(folder) for e in side.entries if e.mechanism)
+    return {(e.label, place(e)): cell_words(e) for e in entries}
 
 
 def _untimed(

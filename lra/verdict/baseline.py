@@ -81,6 +81,7 @@ def _cell(then: Figures | None, now: Figures) -> _Judged:
         yield from _laws(then.laws if then else {}, now.laws, other)
     elif then is None:
         yield "ending", "regression" if now.status in FAILED else "new", now.status
+    # What fails now is worse, by whatever code.
     elif other and (now.status not in FAILED or then.status in FAILED):
         yield "ending", "inconclusive", other
     elif then.status != now.status:
@@ -93,8 +94,7 @@ def _cell(then: Figures | None, now: Figures) -> _Judged:
 
 
 def _incomparable(then: Figures, now: Figures) -> str:
-    """Why figures are of different kinds; empty where they are not. What fails now is worse of
-    whatever kind."""
+    """Why figures are of different kinds; empty where they are not."""
     if then.asked != now.asked:
         return "another configuration, data or version of torch"
     return "measured by another version of the code" if then.measured_by != now.measured_by else ""

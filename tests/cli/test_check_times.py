@@ -324,7 +324,7 @@ def test_a_mechanism_that_is_gone_is_told(
     figures = {"old_one": {}, "mine.py:Mine": {}, "peer:other": {}, "linear": {}}
     place(tmp_path).write(figures, Reason("2026-11-20", "abc", (), "a test"))
     ran = lra_here(*CHECK)
-    assert "The baseline has old_one, which is no mechanism here; delete its file." in ran.stdout
+    assert "No mechanism any more, but in the baseline: old_one; delete the file." in ran.stdout
 
 
 def test_without_a_revision_it_is_the_last_commit_or_none(
