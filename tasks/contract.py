@@ -7,8 +7,8 @@ torch; randomness is the counter-based generator of `tasks.generators.counter`, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -27,6 +27,36 @@ class TaskConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """Seed of the generated data; `--seeds` never changes it."""
 
 
+class Example(NamedTuple):
+    """One example of a real set, uncut."""
+
+    split: SplitName
+    tokens: tuple[npt.NDArray[np.integer], ...]
+    """One array a sequence: one, or two of a pair; all of one dtype for a task."""
+    label: int
+
+
+OnDefect = Callable[[DataError], None]
+"""What a reader does with a row that is wrong: raise, or note it, upon which it leaves the row out
+and goes on."""
+
+
+def refuse(defect: DataError) -> None:
+    """Raise at the first defect."""
+    raise defect
+
+
+class Part(NamedTuple):
+    """A piece of a real set that can be read by itself, such as a file: what preparing goes on
+    from where it was stopped."""
+
+    name: str
+    """Of the piece, for progress and errors: a file's name without its folders."""
+    examples: Callable[[OnDefect], Iterable[Example]]
+    split: SplitName | None = None
+    """The split that all of it belongs to; None where each example says so."""
+
+
 class Task(ABC):
     """One task at one length under one set of rules.
 
@@ -42,6 +72,11 @@ class Task(ABC):
         self.rules = rules
 
     @property
+    def name(self) -> str:
+        """The task's name: its file's stem."""
+        return type(self).__module__.rpartition(".")[2]
+
+    @property
     def classes(self) -> int:
         """Number of labels; a task whose configuration decides it overrides this."""
         return self.card.classes
@@ -53,15 +88,44 @@ class Task(ABC):
         No example may occur in two splits. Asking for more rows keeps the earlier ones.
         """
 
-    def load(self, source: str, rows: Rows) -> Dataset:
-        """Read real data from a file, a folder or `hub` and return its splits.
+    def parts(self, source: str) -> Sequence[Part]:
+        """Return the pieces of a real set in a file, a folder or `hub:NAME`.
 
-        Raises `DataError` naming file, row and remedy. The default refuses.
+        In an order, and with examples, that depend on the set's content alone, whatever order its
+        files arrived in. Raises `DataError` naming file and remedy where the set as a whole is
+        none; what is wrong with a row goes to `OnDefect` when a part is read. The default refuses.
         """
         raise DataError(
-            f"{type(self).__module__.rpartition('.')[2]} reads no real data yet "
-            f"(asked for '{source}'); leave out --data to use its generator"
+            f"{self.name} reads no real data (asked for '{source}'); "
+            f"leave out --data to use its generator"
         )
+
+    def load(self, source: str, rows: Rows) -> Dataset:
+        """Read a real set, at most `rows` of each split, sequences cut on the right to the length.
+
+        Raises `DataError` naming file, row and remedy.
+        """
+        found: dict[SplitName, list[Example]] = {split: [] for split in SPLITS}
+        for part in self.parts(source):
+            if part.split is not None and len(found[part.split]) >= rows.of(part.split):
+                continue
+            for example in part.examples(refuse):
+                kept = found[example.split]
+                if len(kept) < rows.of(example.split):
+                    kept.append(example)
+                elif part.split is not None:
+                    break
+        for split in SPLITS:
+            if not found[split]:
+                raise DataError(
+                    f"'{source}' has no rows for {split}; give a source with more rows"
+                )
+        return self.dataset({split: self._cut(found[split]) for split in SPLITS})
+
+    def _cut(self, examples: Sequence[Example]) -> Split:
+        sequences = [tokens[: self.length] for example in examples for tokens in example.tokens]
+        labels = [example.label for example in examples]
+        return Split.of(sequences, labels, self.card.inputs)
 
     def generated(self, rows: Rows) -> Dataset:
         """Return all three splits from the generator."""

@@ -12,10 +12,10 @@ from lra.core.protocol import Rows, Rules
 from tasks.sources.files import HUB, hashed_files, readable
 
 _READ: dict[str, tuple[str, ...]] = {
-    "image": (),
+    "image": ("file", "hub"),
     "listops": ("file",),
-    "pathfinder": (),
-    "retrieval": (),
+    "pathfinder": ("file",),
+    "retrieval": ("file",),
     "text": ("file", "hub"),
 }
 """What the tasks here read; what others read is not known before they are asked."""
@@ -60,7 +60,7 @@ def data_hash(
         content = [content_hash(source, task)]
     modules, methods = ["tasks._shown"], ["shown"]
     if kind == "generated":
-        modules, methods = [*modules, "tasks.sources"], [*methods, "load"]
+        modules, methods = [*modules, "tasks.sources"], [*methods, "load", "parts", "_cut"]
     else:
         modules, methods = [*modules, "tasks.generators"], [*methods, "generate"]
     return value_hash(
