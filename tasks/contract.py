@@ -33,7 +33,8 @@ class Example(NamedTuple):
     split: SplitName
     tokens: tuple[npt.NDArray[np.integer], ...]
     """One array a sequence: one, or two of a pair; all of one dtype for a task."""
-    label: int
+    label: int | npt.NDArray[np.integer]
+    """An array where each token has one."""
 
 
 OnDefect = Callable[[DataError], None]
@@ -81,6 +82,11 @@ class Task(ABC):
         """Number of labels; a task whose configuration decides it overrides this."""
         return self.card.classes
 
+    @property
+    def vocabulary(self) -> int:
+        """Number of token ids; a task whose configuration decides it overrides this."""
+        return self.card.vocabulary
+
     @abstractmethod
     def generate(self, split: SplitName, rows: int) -> Split:
         """Make `rows` examples of a split, offline: the same bytes on every machine.
@@ -117,15 +123,16 @@ class Task(ABC):
                     break
         for split in SPLITS:
             if not found[split]:
-                raise DataError(
-                    f"'{source}' has no rows for {split}; give a source with more rows"
-                )
+                raise DataError(f"'{source}' has no rows for {split}; give a source with more rows")
         return self.dataset({split: self._cut(found[split]) for split in SPLITS})
 
     def _cut(self, examples: Sequence[Example]) -> Split:
         sequences = [tokens[: self.length] for example in examples for tokens in example.tokens]
-        labels = [example.label for example in examples]
-        return Split.of(sequences, labels, self.card.inputs)
+        if self.card.asks == "example":
+            labels = np.array([example.label for example in examples])
+            return Split.of(sequences, labels, self.card.inputs)
+        told = [np.asarray(example.label)[: self.length] for example in examples]
+        return Split.of(sequences, np.concatenate(told), self.card.inputs, by_token=True)
 
     def generated(self, rows: Rows) -> Dataset:
         """Return all three splits from the generator."""
@@ -138,7 +145,7 @@ class Task(ABC):
             validation=splits["validation"],
             test=splits["test"],
             classes=self.classes,
-            vocabulary=self.card.vocabulary,
+            vocabulary=self.vocabulary,
             length=self.length,
             inputs=self.card.inputs,
         )

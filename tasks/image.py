@@ -89,7 +89,7 @@ class Image(Task):
         """At most the first 20,000 pictures of a split, (rows, pixels), and their labels."""
         rows = min(len(split), 20_000)
         tokens = split.tokens[: rows * self.length].astype(np.uint8)
-        return tokens.reshape(rows, self.length), split.labels[:rows]
+        return tokens.reshape(rows, self.length), split.labels[:rows].astype(np.int64)
 
 
 def _side(length: int) -> int:

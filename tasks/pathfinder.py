@@ -79,6 +79,11 @@ class Pathfinder(Task):
 
     def __init__(self, config: TaskConfig, *, length: int, rules: Rules = "fixed") -> None:
         super().__init__(config, length=length, rules=rules)
+        if self.card.length not in (None, length):
+            raise UsageError(
+                f"{self.name}: every image has {self.card.length} pixels, the length is {length}; "
+                f"use that length, or the task pathfinder at others"
+            )
         self.side = math.isqrt(max(length, 0))
         if self.side**2 != length:
             raise UsageError(
@@ -110,4 +115,4 @@ class Pathfinder(Task):
         """At most the first 20,000 images of a split, (rows, side, side), and their labels."""
         rows = min(len(split), 20_000)
         tokens = split.tokens[: rows * self.length].astype(np.uint8)
-        return tokens.reshape(rows, self.side, self.side), split.labels[:rows]
+        return tokens.reshape(rows, self.side, self.side), split.labels[:rows].astype(np.int64)

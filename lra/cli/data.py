@@ -63,12 +63,21 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
         click.echo(f"{target.name}: {spec.source}, hash {spec.hash}, rules {spec.rules}")
         for part, split in data:
             click.echo(f"  {part:<10} {_facts(split)}")
-        for index in varied(data.test.labels, examples):
-            click.echo(f"  label {data.test.labels[index]}:")
+        for index in _shown_examples(data.test, examples):
+            named = "example" if data.test.by_token else f"label {data.test.labels[index]}"
+            click.echo(f"  {named}:")
             for sequence in range(index * data.inputs, (index + 1) * data.inputs):
                 click.echo(indent(_cut(task.shown(data.test.sequence(sequence))), "    "))
-        for name, accuracy in _baselines(task, data).items():
-            click.echo(f"  {name.replace('_', ' ')}: {accuracy:.1%}")
+        for name, score in _baselines(task, data).items():
+            bits = task.card.metric == "bits_per_byte"
+            figure = f"{score:.3f} bits per byte" if bits else f"{score:.1%}"
+            click.echo(f"  {name.replace('_', ' ')}: {figure}")
+
+
+def _shown_examples(split: Split, examples: int) -> list[int]:
+    if split.by_token:
+        return list(range(min(examples, len(split))))
+    return varied(split.labels, examples)
 
 
 def varied(labels: Iterable[int], number: int) -> list[int]:
@@ -108,12 +117,17 @@ def _prepare(
 def _facts(split: Split) -> str:
     import numpy as np
 
+    from lra.core.dataset import UNASKED
+
     lengths = split.lengths
-    labels = np.bincount(split.labels) / max(1, len(split))
-    shares = " ".join(f"{share:.1%}" for share in labels)
     span = f"{lengths.max()} tokens"
     if lengths.min() < lengths.max():
         span = f"{lengths.min()} to {span} (mean {lengths.mean():.0f})"
+    if split.by_token:
+        asked = np.count_nonzero(split.labels != UNASKED)
+        return f"{len(split)} examples, {span}, {asked / max(1, len(split)):.4g} asked of each"
+    labels = np.bincount(split.labels) / max(1, len(split))
+    shares = " ".join(f"{share:.1%}" for share in labels)
     return f"{len(split)} examples, {span}, labels {shares}"
 
 
@@ -126,5 +140,7 @@ def _cut(example: str) -> str:
 
 def _baselines(task: Task, data: Dataset) -> dict[str, float]:
     from lra.measure.baselines import baselines
+    from lra.measure.baselines_by_token import baselines_by_token
 
-    return {**baselines(data), **task.rules_of_thumb(data)}
+    found = baselines_by_token(data, task.card.metric) if data.test.by_token else baselines(data)
+    return {**found, **task.rules_of_thumb(data)}

@@ -34,7 +34,12 @@ def command(what: str, verbose: bool, as_json: bool) -> None:
         for row in rows:
             click.echo(f"{row['name']}")
             for key, value in row.items():
-                if key != "name":
+                if key == "protocols":
+                    for scale, protocol in value.items():
+                        click.echo(f"    at scale {scale}:")
+                        for part, chosen in protocol.items():
+                            click.echo(f"        {part}: {_text(chosen)}")
+                elif key != "name":
                     click.echo(f"    {key}: {_text(value)}")
     else:
         from tabulate import tabulate
@@ -80,8 +85,33 @@ def _cards(what: str) -> list[dict[str, Any]]:
             row["title"] = f"unavailable: {found.unavailable}"
         if found.defaults:
             row["defaults"] = found.defaults
+        if kind == "task":
+            row["protocols"] = _protocols(name)
         rows.append(row)
     return rows
+
+
+def _protocols(task: str) -> dict[str, dict[str, Any]]:
+    """Every choice that a scale makes for a task, by the name of each scale that names it."""
+    import msgspec
+
+    from lra.core import scales
+
+    found = {}
+    for name in scales.names("scales"):
+        scale = scales.load_scale(name)
+        if task not in scale.tasks:
+            continue
+        settings = scale.tasks[task]
+        found[name] = {
+            "length": settings.length,
+            "rows": msgspec.to_builtins(settings.rows),
+            "rules": scale.rules,
+            "generator": settings.parameters or "defaults",
+            "model": msgspec.to_builtins(scale.model_spec(task)),
+            "training": msgspec.to_builtins(scale.train_spec(task)),
+        }
+    return found
 
 
 def _text(value: Any) -> str:

@@ -11,6 +11,7 @@ Padding = Literal["none", "content", "length"]
 Decode = Literal["none", "approximate", "exact"]
 Softmax = Literal["always", "configured", "in the limit", "approximates", "of its own", "never"]
 Weights = Literal["convex", "normalised", "free"]
+TaskMetric = Literal["accuracy", "bits_per_byte"]
 
 
 class Capabilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,6 +86,13 @@ class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Number of token ids, padding included where the task has any."""
     inputs: int = 1
     """Sequences per example: 2 for pairs of documents."""
+    length: int | None = None
+    """Tokens of every sequence, where the task has one length alone; None is any."""
+    asks: Literal["example", "token"] = "example"
+    """token: each of many tokens has a label of its own, told from what stands up to it alone: by
+    strictly causal mechanisms."""
+    metric: TaskMetric = "accuracy"
+    """What is quoted, and chosen by. bits_per_byte: the mean loss in bits, the less the better."""
     stand_in: str = ""
     """What the offline generator makes where the real data is not at hand; empty if the generator
     is the task."""

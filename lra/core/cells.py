@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Literal
 
+from lra.core.cards import TaskMetric
 from lra.core.findings import Case
 from lra.core.hashing import value_hash
 from lra.core.protocol import (
@@ -52,6 +53,8 @@ class QualityCell(_Measured, frozen=True, tag="quality", kw_only=True):
     data: DataSpec
     model: ModelSpec
     training: TrainSpec
+    metric: TaskMetric = "accuracy"
+    """What the task is quoted and its best checkpoint chosen by."""
     track: Track = "matched"
     seed: int = 0
     device: Literal["cpu", "cuda"] = "cpu"

@@ -10,10 +10,13 @@ import numpy.typing as npt
 
 from lra.core.protocol import SPLITS, Rows, SplitName
 
-__all__ = ["PAD", "SPLITS", "Dataset", "Split", "SplitName"]
+__all__ = ["PAD", "SPLITS", "UNASKED", "Dataset", "Split", "SplitName"]
 
 PAD = 0
 """Token id that fills up a batch. Which positions are real is told by the mask, never by the id."""
+
+UNASKED = -1
+"""Label of a token that nothing is asked of."""
 
 
 @dataclass(frozen=True)
@@ -28,23 +31,27 @@ class Split:
     """(total,) uint8, uint16 or int32, flat; may be a read-only view of a file."""
     starts: npt.NDArray[np.int64]
     """(examples * inputs + 1,)"""
-    labels: npt.NDArray[np.int64]
-    """(examples,)"""
+    labels: npt.NDArray[np.integer]
+    """(examples,) int64; where each token has one, (total,) int16, `UNASKED` where nothing is
+    asked."""
     inputs: int = 1
+    by_token: bool = False
+    """Whether each token has a label, rather than each example."""
 
     def __post_init__(self) -> None:
         """Check that the three buffers fit together."""
-        if len(self.starts) != len(self.labels) * self.inputs + 1:
+        labelled = len(self.tokens) if self.by_token else len(self)
+        if len(self.starts) != len(self) * self.inputs + 1 or len(self.labels) != labelled:
             raise ValueError(
-                f"{len(self.starts)} starts do not fit {len(self.labels)} examples "
-                f"of {self.inputs} sequences"
+                f"{len(self.starts)} starts do not fit {len(self.labels)} labels "
+                f"of {'tokens' if self.by_token else 'examples'} of {self.inputs} sequences"
             )
         if len(self.starts) and int(self.starts[-1]) != len(self.tokens):
             raise ValueError(f"starts end at {self.starts[-1]}, tokens at {len(self.tokens)}")
 
     def __len__(self) -> int:
         """Number of examples."""
-        return len(self.labels)
+        return (len(self.starts) - 1) // self.inputs
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
@@ -57,13 +64,18 @@ class Split:
 
     @classmethod
     def of(
-        cls, sequences: Sequence[npt.NDArray[np.integer]], labels: npt.ArrayLike, inputs: int = 1
+        cls,
+        sequences: Sequence[npt.NDArray[np.integer]],
+        labels: npt.ArrayLike,
+        inputs: int = 1,
+        by_token: bool = False,
     ) -> Split:
         """Join a list of token arrays (all of one dtype) into a split."""
         starts = np.zeros(len(sequences) + 1, dtype=np.int64)
         np.cumsum([len(s) for s in sequences], out=starts[1:])
         tokens = np.concatenate(sequences) if sequences else np.zeros(0, dtype=np.uint8)
-        return cls(tokens, starts, np.asarray(labels, dtype=np.int64), inputs)
+        kind = np.int16 if by_token else np.int64
+        return cls(tokens, starts, np.asarray(labels, dtype=kind), inputs, by_token)
 
 
 @dataclass(frozen=True)

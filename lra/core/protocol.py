@@ -68,9 +68,10 @@ class ModelSpec(Frozen, frozen=True, kw_only=True):
     attention_dropout: Annotated[float, msgspec.Meta(ge=0.0, lt=1.0)] = 0.0
     """Below 1: weights that are kept are divided by how many are."""
     position: str = "sinusoidal"
-    pooling: Literal["cls", "mean", "first"] = "mean"
+    pooling: Literal["cls", "mean", "first", "none"] = "mean"
     """cls: a learned vector prepended to the input. first: the first token's output, which the
-    original's retrieval model calls CLS."""
+    original's retrieval model calls CLS. none: each token's output by itself, where each has a
+    label."""
     classifier_widths: tuple[int, ...] = ()
     """Hidden widths of the head; () is one linear layer."""
     pair_features: Literal["four", "two"] = "four"
@@ -111,6 +112,9 @@ class TrainSpec(Frozen, frozen=True, kw_only=True):
     """Gradient accumulation: pieces that one batch is cut into."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """bfloat16: autocast; weights and optimiser stay float32."""
+    recompute: bool = False
+    """Keep no more of a block than its input, and compute it again on the way back: less memory,
+    about a third more time, the same numbers."""
     bucketed: bool = True
     """Batches of similar length, cut to their longest row; False pads every row to the length."""
 

@@ -28,7 +28,7 @@ class Metric(_Value, frozen=True, kw_only=True):
 
     value: float | None
     """The figure to quote: the median where there are samples; None where it was not measured."""
-    unit: Literal["s", "B", "J", "W", "share", "nat", "count", "1/s", "B/s", "ratio"]
+    unit: Literal["s", "B", "J", "W", "share", "nat", "bit", "count", "1/s", "B/s", "ratio"]
     better: Literal["lower", "higher", "neither"] = "lower"
     why_null: str | None = None
     samples: tuple[float, ...] = ()

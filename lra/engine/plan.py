@@ -11,11 +11,11 @@ from typing import Any, Literal
 import msgspec
 
 from lra.core import catalogue
-from lra.core.cards import TaskCard
+from lra.core.cards import TaskCard, TaskMetric
 from lra.core.catalogue import Target
 from lra.core.cells import BaselineCell, CeilingCell, Cell, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError, readable
-from lra.core.protocol import DataSpec, Frozen, Mechanism, Rules
+from lra.core.protocol import DataSpec, Frozen, Mechanism, ModelSpec, Rules
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Scale, Suite, load_scale
 from lra.engine.describe import Describer
 from lra.engine.host import machine
@@ -30,6 +30,7 @@ from tasks.sources.data_hash import data_hash, source_kind
 NO_MIXING = "identity"
 EXACT = "sdpa"
 _TIMED = "measure/efficiency.py"
+_SCORED = ("measure/baselines.py", "measure/baselines_by_token.py")
 
 
 class RunSpec(Frozen, frozen=True, kw_only=True):
@@ -159,7 +160,7 @@ class _Planner:
                 machine=machine("cpu"),
                 torch=self.torch,
                 threads=block.threads,
-                measure_hash=measure_hash("baseline", "measure/baselines.py"),
+                measure_hash=measure_hash("baseline", *_SCORED),
                 data=data[task.name],
             )
             yield self._job(cell, task=task)
@@ -177,7 +178,7 @@ class _Planner:
         data: dict[str, DataSpec],
         seed: int,
     ) -> Job:
-        model = self.settings.override("model", scale.model_spec(task.name))
+        model = self._model(task, scale)
         training = self.settings.override("training", scale.train_spec(task.name))
         position = catalogue.find("position", model.position)
         cell = QualityCell(
@@ -192,6 +193,7 @@ class _Planner:
             data=data[task.name],
             model=model,
             training=training,
+            metric=self._metric(task),
             seed=seed,
             device=self.spec.device,
         )
@@ -262,8 +264,8 @@ class _Planner:
 
     def _whole(self, task: Target, scale: Scale, *, causal: bool) -> dict[str, Any]:
         """What a cell of level `model` says beside its place on the axes; sizes are the scale's."""
-        model = self.settings.override("model", scale.model_spec(task.name))
-        model = msgspec.structs.replace(model, causal=causal)
+        model = self._model(task, scale)
+        model = msgspec.structs.replace(model, causal=causal or model.causal)
         card = self.describer.describe(task).card
         found = measure_hash(
             "efficiency",
@@ -276,6 +278,18 @@ class _Planner:
         )
         sizes = {"heads": model.heads, "head_width": model.qkv_width // model.heads}
         return {"task": task.name, "model": model, "measure_hash": found, **sizes}
+
+    def _model(self, task: Target, scale: Scale) -> ModelSpec:
+        """The network for a task: causal, and answering at each token, where the task asks so."""
+        model = self.settings.override("model", scale.model_spec(task.name))
+        card = self.describer.describe(task).card
+        if isinstance(card, TaskCard) and card.asks == "token":
+            model = msgspec.structs.replace(model, causal=True, pooling="none")
+        return model
+
+    def _metric(self, task: Target) -> TaskMetric:
+        card = self.describer.describe(task).card
+        return card.metric if isinstance(card, TaskCard) else "accuracy"
 
     def _with(self, wanted: bool, beside: Iterable[str]) -> list[Target]:
         """The asked-for mechanisms, preceded by those measured beside them."""

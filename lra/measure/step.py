@@ -54,7 +54,9 @@ def prepare_step(
     generator = torch.Generator().manual_seed(0)
     shape = (cell.batch * task.inputs, cell.length)
     tokens_SN = torch.randint(1, task.vocabulary, shape, generator=generator).to(device)
-    labels_B = torch.randint(task.classes, (cell.batch,), generator=generator).to(device)
+    # One label an example, or one a token.
+    labelled = shape if task.asks == "token" else (cell.batch,)
+    labels = torch.randint(task.classes, labelled, generator=generator).flatten().to(device)
     answer: Callable[..., Tensor] = carried_out(cell, model)
     if cell.mode == "forward":
 
@@ -69,7 +71,7 @@ def prepare_step(
     optimiser = torch.optim.AdamW(parameters, lr=1e-8, fused=True)
 
     def step() -> None:
-        loss = F.cross_entropy(answer(tokens_SN, None).float(), labels_B)
+        loss = F.cross_entropy(answer(tokens_SN, None).float().flatten(0, -2), labels)
         torch.autograd.backward(loss)
         optimiser.step()
 

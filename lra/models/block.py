@@ -5,6 +5,8 @@ B sequences, N positions, D model width
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -50,7 +52,11 @@ class Block(nn.Module):
 
     def forward(self, x_BND: Tensor, context: Context) -> Tensor:
         """(B, N, D) to (B, N, D)."""
-        mixed_BND = self.mechanism(self.mechanism_norm(x_BND), context).y_BND
+        return self.step(x_BND, context, None)[0]
+
+    def step(self, x_BND: Tensor, context: Context, state: Any) -> tuple[Tensor, Any]:
+        """Return the same of positions that go on from a state, and the state after them."""
+        mixed_BND, state = self.mechanism(self.mechanism_norm(x_BND), context, state=state)
         x_BND = x_BND + self.dropout(mixed_BND)
         y_BND: Tensor = x_BND + self.mlp(self.mlp_norm(x_BND))
-        return y_BND
+        return y_BND, state

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from attention_impls.contract import Attention, Dims, Layer, MechanismConfig, Position
-from lra.core.errors import UsageError
+from lra.core.errors import UnsupportedError, UsageError
 from lra.core.hashing import value_hash
 from lra.core.protocol import ModelSpec, Rules
 from lra.models.block import Block, Mlp
@@ -46,9 +46,19 @@ def build_model(
     the original's code: the class token inherits the mask of token 0, the mean runs over padding
     too, and masks are `id > 0`, which the batches see to. One deviation stays: a fully masked row
     attended uniformly to everything there; here, as everywhere in this project, it gives zero.
+
+    Raises `UnsupportedError` where each token is to be told from those up to it, and the mechanism
+    is not strictly causal: what it has seen of the answer would be counted as its work.
     """
     if inputs not in (1, 2):
         raise UsageError(f"a model takes one or two sequences per example, not {inputs}")
+    causality = mechanism.card.capabilities.causal
+    if spec.pooling == "none" and causality != "strict":
+        name = mechanism.__module__.rpartition(".")[2]
+        raise UnsupportedError(
+            f"{name} is not strictly causal (causal: {causality}), and this task asks for each "
+            "token; choose a mechanism that is"
+        )
     class_token = spec.pooling == "cls"
     dims = Dims(
         width=spec.width,

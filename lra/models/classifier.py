@@ -1,6 +1,7 @@
-"""The whole model: an encoder and a head, for single sequences and for pairs.
+"""The whole model: an encoder and a head, for single sequences, for pairs and for each token.
 
-E examples, S = E * inputs sequences (pairs interleaved), N tokens, D model width, C classes
+E examples, S = E * inputs sequences (pairs interleaved), N tokens, T tokens that are asked,
+D model width, C classes
 """
 
 from __future__ import annotations
@@ -31,16 +32,24 @@ class Classifier(nn.Module):
         self.inputs = inputs
         self.pair_features = pair_features
 
-    def forward(self, tokens_SN: Tensor, mask_SN: Tensor | None = None) -> Tensor:
-        """Return logits, (E, C).
+    def forward(
+        self,
+        tokens_SN: Tensor,
+        mask_SN: Tensor | None = None,
+        asked_SN: Tensor | None = None,
+    ) -> Tensor:
+        """Return logits, (E, C); of an encoder that pools nothing (T, C), for the tokens `asked`,
+        row by row, or (S, N, C) for all.
 
         `tokens_SN` are integer ids; of pairs, the sequences 2 i and 2 i + 1 make example i.
         `mask_SN` is True where a token is real; None where nothing is padded.
         """
-        pooled_SD = self.encoder(tokens_SN, mask_SN)
+        vectors = self.encoder(tokens_SN, mask_SN)
         if self.inputs == 2:
-            pooled_SD = pair(pooled_SD[0::2], pooled_SD[1::2], self.pair_features)
-        logits: Tensor = self.head(pooled_SD)
+            vectors = pair(vectors[0::2], vectors[1::2], self.pair_features)
+        if asked_SN is not None:
+            vectors = vectors[asked_SN]
+        logits: Tensor = self.head(vectors)
         return logits
 
 

@@ -36,10 +36,13 @@ class Embedding(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.rules = rules
 
-    def forward(self, tokens_BN: Tensor, mask_BN: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, tokens_BN: Tensor, mask_BN: Tensor | None, *, first: int = 0
+    ) -> tuple[Tensor, Tensor | None]:
         """Return (B, N, D) and the mask, both one longer where there is a class token.
 
-        Token ids may be of any integer type; they widen only here.
+        Token ids may be of any integer type; they widen only here. `first` is the position of the
+        first of them, where they go on from others.
         """
         x_BND = self.tokens(tokens_BN.long())
         if self.class_token is not None:
@@ -49,7 +52,8 @@ class Embedding(nn.Module):
                 inherited = self.rules == "lra2021"
                 first_B1 = mask_BN[:, :1] if inherited else torch.ones_like(mask_BN[:, :1])
                 mask_BN = torch.cat([first_B1, mask_BN], dim=1)
-        offset_ND = self.position.embed(torch.arange(x_BND.shape[1], device=x_BND.device))
+        places_N = torch.arange(first, first + x_BND.shape[1], device=x_BND.device)
+        offset_ND = self.position.embed(places_N)
         if offset_ND is not None:
             x_BND = x_BND + offset_ND
         return self.dropout(x_BND), mask_BN

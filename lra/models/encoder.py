@@ -1,29 +1,34 @@
-"""The encoder: embedding, blocks, final norm, and pooling to one vector per sequence.
+"""The encoder: embedding, blocks, final norm, and pooling to one vector per sequence, or none.
 
 B sequences, N positions, D model width
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, cast
 
+import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from attention_impls.contract import Context
 from lra.core.protocol import Rules
 from lra.models.block import NORM_EPSILON, Block
 from lra.models.embedding import Embedding
 
-Pooling = Literal["cls", "mean", "first"]
+Pooling = Literal["cls", "mean", "first", "none"]
 
 
 class Encoder(nn.Module):
-    """Sequences to vectors, (B, N) token ids to (B, D).
+    """Sequences to vectors, (B, N) token ids to (B, D), or to (B, N, D) where nothing is pooled.
 
     `shared` holds parameters that all the mechanism's layers use, registered here so that they
-    are trained and counted once.
+    are trained and counted once. Where `recompute` is set, training keeps of a block no more than
+    its input and computes it again on the way back.
     """
+
+    recompute: bool = False
 
     def __init__(
         self,
@@ -46,22 +51,54 @@ class Encoder(nn.Module):
         self.causal = causal
 
     def forward(self, tokens_BN: Tensor, mask_BN: Tensor | None) -> Tensor:
-        """Return the pooled vectors, (B, D)."""
+        """Return the pooled vectors, (B, D); without pooling those of all positions, (B, N, D)."""
         x_BND, mask_BN = self.embedding(tokens_BN, mask_BN)
+        context = self._context(mask_BN)
+        for block in self.blocks:
+            if self.recompute and torch.is_grad_enabled():
+                x_BND = checkpoint(block, x_BND, context, use_reentrant=False)
+            else:
+                x_BND = block(x_BND, context)
+        y_BND: Tensor = self.norm(x_BND)
+        if self.pooling == "none":
+            return y_BND
+        if self.pooling != "mean":
+            return y_BND[:, 0]
+        return mean(y_BND, None if self.rules == "lra2021" else mask_BN)
+
+    def init_states(self, batch: int, *, length: int) -> list[Any]:
+        """Return each block's empty decode state, for up to `length` positions."""
+        weight = self.embedding.tokens.weight
+        return [
+            block.mechanism.init_state(
+                batch, length=length, device=weight.device, dtype=weight.dtype
+            )
+            for block in cast(Iterable[Block], self.blocks)
+        ]
+
+    def step(
+        self, tokens_BN: Tensor, first: int, states: Sequence[Any]
+    ) -> tuple[Tensor, list[Any]]:
+        """Return the vectors of positions from `first` on, (B, N, D), and the states after them.
+
+        For causal encoders that pool nothing; all tokens are real.
+        """
+        x_BND, _ = self.embedding(tokens_BN, None, first=first)
+        context, after = self._context(None), []
+        for block, state in zip(cast(Iterable[Block], self.blocks), states, strict=True):
+            x_BND, state = block.step(x_BND, context, state)
+            after.append(state)
+        return self.norm(x_BND), after
+
+    def _context(self, mask_BN: Tensor | None) -> Context:
         position = self.embedding.position
         inside = position.card.acts_on in ("queries-keys", "logits")
-        context = Context(
+        return Context(
             causal=self.causal,
             query_mask_BN=mask_BN,
             key_mask_BM=mask_BN,
             position=position if inside else None,
         )
-        for block in self.blocks:
-            x_BND = block(x_BND, context)
-        y_BND: Tensor = self.norm(x_BND)
-        if self.pooling != "mean":
-            return y_BND[:, 0]
-        return mean(y_BND, None if self.rules == "lra2021" else mask_BN)
 
 
 def mean(x_BND: Tensor, mask_BN: Tensor | None) -> Tensor:

@@ -5,7 +5,7 @@ alone. The collator decides how far the rows are padded, and nothing else. So a 
 and an unbucketed one see the same rows in the same batches, and for a mechanism whose padding is
 `content` they compute the same; all mechanisms under one seed see the same batches too.
 
-    E examples, S = E * inputs sequences (pairs interleaved), N tokens
+    E examples, S = E * inputs sequences (pairs interleaved), N tokens, L labels
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from lra.core.dataset import PAD, Split
+from lra.core.dataset import PAD, UNASKED, Split
 from lra.core.protocol import Rules
 
 Indices = npt.NDArray[np.int64]
@@ -83,14 +83,19 @@ class Batch:
     """Ids in the split's own small integer type; `PAD` beyond a sequence's end."""
     mask_SN: Tensor | None
     """True where a token is real; None where nothing is padded."""
-    labels_E: Tensor
+    labels_L: Tensor
+    """(E,); where tokens have labels (T,), of those that are asked, row by row."""
+    asked_SN: Tensor | None = None
+    """Which tokens are asked, where tokens have labels."""
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device; the copy to a GPU does not wait."""
         if device.type != "cuda":
             return self
         mask = None if self.mask_SN is None else _send(self.mask_SN, device)
-        return Batch(_send(self.tokens_SN, device), mask, _send(self.labels_E, device))
+        asked = None if self.asked_SN is None else _send(self.asked_SN, device)
+        tokens, labels = _send(self.tokens_SN, device), _send(self.labels_L, device)
+        return Batch(tokens, mask, labels, asked)
 
 
 class Collator:
@@ -111,6 +116,9 @@ class Collator:
         self.length = length
         self.columns = np.arange(max(int(lengths.max(initial=1)), length or 1))
         self.rules = rules
+        self.by_token = split.by_token
+        self.answers_E = _answers(split)
+        """How many labels each example has."""
 
     def __call__(self, rows: Indices) -> Batch:
         """Return the batch of these rows, in this order."""
@@ -119,20 +127,38 @@ class Collator:
         # A batch of empty sequences still has one, masked, column.
         length = self.length if self.length is not None else max(int(lengths_S.max()), 1)
         columns_N = self.columns[:length]
+        places_SN = starts_S[:, None] + columns_N
         # Beyond the end of a row stand the next row's tokens, and beyond the buffer nothing:
         # `clip` reads something there, and what is not real is overwritten.
-        tokens_SN = self.tokens.take(starts_S[:, None] + columns_N, mode="clip")
+        tokens_SN = self.tokens.take(places_SN, mode="clip")
         mask_SN = None
         if lengths_S.min() < length:
             mask_SN = columns_N < lengths_S[:, None]
             tokens_SN[~mask_SN] = PAD
+        if self.by_token:
+            labels_SN = self.labels.take(places_SN, mode="clip")
+            if mask_SN is not None:
+                labels_SN[~mask_SN] = UNASKED
+            asked_SN = labels_SN != UNASKED
+            labels, asked = labels_SN[asked_SN].astype(np.int64), torch.from_numpy(asked_SN)
+        else:
+            labels, asked = self.labels.take(rows), None
         if self.rules == "lra2021":
             mask_SN = tokens_SN != PAD
         return Batch(
             torch.from_numpy(tokens_SN),
             None if mask_SN is None else torch.from_numpy(mask_SN),
-            torch.from_numpy(self.labels.take(rows)),
+            torch.from_numpy(labels),
+            asked,
         )
+
+
+def _answers(split: Split) -> Indices:
+    """How many labels each example of a split has, (E,)."""
+    if not split.by_token:
+        return np.ones(len(split), dtype=np.int64)
+    asked = np.append(0, np.cumsum(split.labels != UNASKED))
+    return np.diff(asked[split.starts[:: split.inputs]])
 
 
 def _send(tensor: Tensor, device: torch.device) -> Tensor:

@@ -1,7 +1,4 @@
-"""The training loop: step, validate, keep the best, test once.
-
-E examples, S sequences, N tokens, C classes
-"""
+"""The training loop: step, validate, keep the best, test once."""
 
 from __future__ import annotations
 
@@ -15,10 +12,12 @@ import torch
 from torch import nn
 
 from attention_impls.contract import Layer
+from lra.core.cards import TaskMetric
 from lra.core.dataset import Dataset, Split
 from lra.core.hashing import value_hash
 from lra.core.protocol import Rules, TrainSpec
 from lra.core.records import CurvePoint
+from lra.models.encoder import Encoder
 from lra.training import checkpoint as checkpoints
 from lra.training.batches import Collator, Indices, Order
 from lra.training.checkpoint import Best, Standing
@@ -43,17 +42,20 @@ def train(
     *,
     seed: int,
     rules: Rules = "fixed",
+    metric: TaskMetric = "accuracy",
     device: torch.device,
     pad_to_length: bool = False,
     checkpoint: Path | None = None,
     report: Callable[[Progress], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Trained:
-    """Train by AdamW on cross-entropy, choose by validation accuracy, test the choice once.
+    """Train by AdamW on cross-entropy, choose by validation, test the choice once.
 
-    `pad_to_length` is for mechanisms whose padding is `length`; `lra2021` rules always pad to the
-    length and shuffle without regard to it, as the original did. A `checkpoint` that exists is
-    continued; one that this training wrote to the end is tested again. The caller deletes it.
+    The best by accuracy is chosen, of equals the one with the lower loss; where bits are counted,
+    by loss alone. `pad_to_length` is for mechanisms whose padding is `length`; `lra2021` rules
+    always pad to the length and shuffle without regard to it, as the original did. A `checkpoint`
+    that exists is continued; one that this training wrote to the end is tested again. The caller
+    deletes it.
     `stop` is asked before every step and evaluation batch. On a CPU, an interrupted training ends
     in the same numbers as an uninterrupted one with as many threads.
 
@@ -65,6 +67,7 @@ def train(
         spec,
         seed=seed,
         rules=rules,
+        metric=metric,
         device=device,
         pad_to_length=pad_to_length,
         checkpoint=checkpoint,
@@ -91,6 +94,7 @@ class _Run:
         *,
         seed: int,
         rules: Rules,
+        metric: TaskMetric,
         device: torch.device,
         pad_to_length: bool,
         checkpoint: Path | None,
@@ -98,7 +102,7 @@ class _Run:
         stop: Callable[[], bool] | None,
     ) -> None:
         self.model, self.dataset, self.spec = model, dataset, spec
-        self.rules, self.device = rules, device
+        self.rules, self.metric, self.device = rules, metric, device
         self.checkpoint, self.report, self.stop = checkpoint, report, stop
         self.autocast = autocast_type(spec, device)
         # The original's mean runs over padding, so its rules never cut it away.
@@ -107,6 +111,9 @@ class _Run:
         self.order = Order(dataset.train, spec.batch, seed, by_length=rules == "fixed")
         self.collate = self._collator(dataset.train)
         self.layers = [module for module in model.modules() if isinstance(module, Layer)]
+        for module in model.modules():
+            if isinstance(module, Encoder):
+                module.recompute = spec.recompute
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.optimiser = torch.optim.AdamW(
             self.parameters,
@@ -118,7 +125,7 @@ class _Run:
         )
         shapes = {name: list(value.shape) for name, value in model.state_dict().items()}
         self.identity = value_hash(
-            [spec, seed, rules, device.type, pad_to_length, len(dataset.train), shapes]
+            [spec, seed, rules, metric, device.type, pad_to_length, len(dataset.train), shapes]
         )
         self.standing = Standing(torch.zeros((), dtype=torch.float64, device=device))
         self.saved_at = self.reported_at = self.save_seconds = 0.0
@@ -138,10 +145,11 @@ class _Run:
             group["lr"] = learning_rate(spec, standing.step)
         self.optimiser.zero_grad()
         rows = self.order.rows(standing.step)
+        answers = int(self.collate.answers_E[rows].sum())
         for piece in _pieces(rows, spec.micro_batches):
             batch = self.collate(piece).to(self.device)
             # A micro-batch's share in the mean over the whole batch.
-            loss = forward(self.model, batch, self.autocast)[0] / len(rows)
+            loss = forward(self.model, batch, self.autocast)[0] / answers
             torch.autograd.backward(loss)
             standing.loss_sum += loss.detach()
         if spec.clip is not None:
@@ -183,8 +191,7 @@ class _Run:
         )
         standing.curve.append(point)
         standing.loss_sum.zero_()
-        best = standing.best
-        if best is None or (score.accuracy, -score.loss) > (best.accuracy, -best.loss):
+        if standing.best is None or self._merit(score) > self._merit(standing.best):
             state = self.model.state_dict()
             weights = {name: value.to("cpu", copy=True) for name, value in state.items()}
             standing.best = Best(standing.step, score.accuracy, score.loss, weights)
@@ -224,6 +231,9 @@ class _Run:
             autocast=self.autocast,
             poll=self.poll,
         )
+
+    def _merit(self, score: Score | Best) -> tuple[float, ...]:
+        return (score.accuracy, -score.loss) if self.metric == "accuracy" else (-score.loss,)
 
     def _collator(self, split: Split) -> Collator:
         return Collator(split, length=self.length, rules=self.rules)

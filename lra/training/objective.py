@@ -1,6 +1,6 @@
-"""What is minimised and what is counted: cross-entropy in float32, and rows classified correctly.
+"""What is minimised and what is counted: cross-entropy in float32, and labels told correctly.
 
-E examples, C classes
+L labels, of examples or of tokens, C classes
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ def autocast_type(spec: TrainSpec, device: torch.device) -> torch.dtype | None:
 
 
 def forward(model: nn.Module, batch: Batch, autocast: torch.dtype | None) -> tuple[Tensor, Tensor]:
-    """Return the cross-entropy summed over a batch, in nat, and the logits, (E, C) float32."""
+    """Return the cross-entropy summed over a batch, in nat, and the logits, (L, C) float32."""
     # Entering autocast costs a small model's step about half a per cent even where it is off.
     device = batch.tokens_SN.device.type
     with nullcontext() if autocast is None else torch.autocast(device, autocast):
-        logits_EC = model(batch.tokens_SN, batch.mask_SN)
-    logits_EC = logits_EC.float()
-    return F.cross_entropy(logits_EC, batch.labels_E, reduction="sum"), logits_EC
+        asked = () if batch.asked_SN is None else (batch.asked_SN,)
+        logits_LC = model(batch.tokens_SN, batch.mask_SN, *asked)
+    logits_LC = logits_LC.float()
+    return F.cross_entropy(logits_LC, batch.labels_L, reduction="sum"), logits_LC
 
 
 @torch.no_grad()
@@ -52,7 +53,7 @@ def evaluate(
     autocast: torch.dtype | None = None,
     poll: Callable[[], None] = lambda: None,
 ) -> Score:
-    """Score every row of a split once, in evaluation mode; the model returns to its own mode.
+    """Score every label of a split once, in evaluation mode; the model returns to its own mode.
 
     `poll` is called before each batch and may raise to give up.
     """
@@ -64,9 +65,10 @@ def evaluate(
         for rows in evaluation_rows(split, batch):
             poll()
             piece = collate(rows).to(device)
-            loss, logits_EC = forward(model, piece, autocast)
+            loss, logits_LC = forward(model, piece, autocast)
             total += loss
-            correct += (logits_EC.argmax(dim=-1) == piece.labels_E).sum()
+            correct += (logits_LC.argmax(dim=-1) == piece.labels_L).sum()
     finally:
         model.train(was_training)
-    return Score(int(correct), len(split), float(total) / len(split))
+    answers = int(collate.answers_E.sum())
+    return Score(int(correct), answers, float(total) / answers)

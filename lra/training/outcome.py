@@ -13,14 +13,15 @@ class Score:
     """What a model got right on a split."""
 
     correct: int
-    rows: int
+    answers: int
+    """Labels asked for: one an example, or one a token."""
     loss: float
-    """Mean cross-entropy, in nat."""
+    """Mean cross-entropy of an answer, in nat."""
 
     @property
     def accuracy(self) -> float:
-        """Share of rows classified correctly."""
-        return self.correct / self.rows
+        """Share of answers that are right."""
+        return self.correct / self.answers
 
 
 @dataclass(frozen=True)

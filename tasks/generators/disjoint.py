@@ -29,7 +29,8 @@ class Drawn:
     tokens_RIN: npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
     """Rows, inputs of each row, slots; slots that are not kept hold 0."""
     kept_RIN: npt.NDArray[np.bool_]
-    labels_R: npt.NDArray[np.int64]
+    labels: npt.NDArray[np.integer]
+    """(R,); or (R, I, N) where each token has one."""
 
 
 def disjoint_split(draw: Callable[[U64], Drawn], stream: int, split: SplitName, rows: int) -> Split:
@@ -42,17 +43,19 @@ def disjoint_split(draw: Callable[[U64], Drawn], stream: int, split: SplitName, 
     while found < rows:
         drawn = draw(row_keys(stream, np.arange(first, first + _CANDIDATES)))
         mine = np.flatnonzero(np.isin(_quarter(drawn.tokens_RIN), _SHARES[split]))[: rows - found]
-        parts.append(Drawn(drawn.tokens_RIN[mine], drawn.kept_RIN[mine], drawn.labels_R[mine]))
+        parts.append(Drawn(drawn.tokens_RIN[mine], drawn.kept_RIN[mine], drawn.labels[mine]))
         found += len(mine)
         first += _CANDIDATES
     lengths = np.concatenate([part.kept_RIN.sum(-1).ravel() for part in parts])
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
+    by_token = parts[0].labels.ndim > 1
     return Split(
         np.concatenate([part.tokens_RIN[part.kept_RIN] for part in parts]),
         starts,
-        np.concatenate([part.labels_R for part in parts]),
+        np.concatenate([p.labels[p.kept_RIN] if by_token else p.labels for p in parts]),
         inputs=parts[0].tokens_RIN.shape[1],
+        by_token=by_token,
     )
 
 

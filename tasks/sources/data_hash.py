@@ -12,9 +12,14 @@ from lra.core.protocol import Rows, Rules
 from tasks.sources.files import HUB, hashed_files, readable
 
 _READ: dict[str, tuple[str, ...]] = {
+    "bytes": ("file",),
     "image": ("file", "hub"),
     "listops": ("file",),
+    "path_x": ("file",),
     "pathfinder": ("file",),
+    "pathfinder256": ("file",),
+    "pathfinder64": ("file",),
+    "recall": (),
     "retrieval": ("file",),
     "text": ("file", "hub"),
 }

@@ -1,8 +1,9 @@
 """Prepared sets: a task's data as Arrow files on disk, read back without a copy.
 
 A set lies in a folder named by its hash: train.arrow, validation.arrow and test.arrow (Arrow IPC,
-one record batch each: `tokens`, `label`) and facts.json. The trainer's arrays are views of the
-memory-mapped files, so a set is loaded in milliseconds and shared by all workers of a machine.
+one record batch each: `tokens` and `label`, a list of labels where each token has one) and
+facts.json. The trainer's arrays are views of the memory-mapped files, so a set is loaded in
+milliseconds and shared by all workers of a machine.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from lra.core.errors import DataError
 from lra.core.protocol import DataSpec
 from tasks.contract import Task
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the layout of the files changes."""
 
 
@@ -33,6 +34,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     vocabulary: int
     length: int
     inputs: int
+    by_token: bool
     rows: dict[SplitName, int]
     bytes: dict[SplitName, int]
     """Size of each split's file."""
@@ -65,6 +67,7 @@ def prepare(data: Dataset, task: str, folder: Path) -> None:
             vocabulary=data.vocabulary,
             length=data.length,
             inputs=data.inputs,
+            by_token=data.test.by_token,
             rows={name: len(split) for name, split in data},
             bytes={name: _file(draft, name).stat().st_size for name in SPLITS},
         )
@@ -113,7 +116,10 @@ def _write(split: Split, path: Path) -> None:
     tokens = pa.LargeListArray.from_arrays(pa.array(split.starts), pa.array(split.tokens))
     if split.inputs > 1:
         tokens = pa.FixedSizeListArray.from_arrays(tokens, split.inputs)
-    batch = pa.record_batch({"tokens": tokens, "label": pa.array(split.labels)})
+    labels = pa.array(split.labels)
+    if split.by_token:
+        labels = pa.LargeListArray.from_arrays(pa.array(split.starts), labels)
+    batch = pa.record_batch({"tokens": tokens, "label": labels})
     with pa.OSFile(os.fspath(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
 
@@ -130,12 +136,15 @@ def _read(folder: Path, facts: Facts, name: SplitName) -> Split:
         tokens = batch.column("tokens")
         if facts.inputs > 1:
             tokens = tokens.values
-        labels = batch.column("label").to_numpy(zero_copy_only=True)
+        labels = batch.column("label")
+        if facts.by_token:
+            labels = labels.values
         return Split(
             tokens.values.to_numpy(zero_copy_only=True),
             tokens.offsets.to_numpy(zero_copy_only=True),
-            labels,
+            labels.to_numpy(zero_copy_only=True),
             facts.inputs,
+            facts.by_token,
         )
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise _damaged(folder, f"{path.name} is missing or unreadable") from error

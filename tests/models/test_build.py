@@ -24,6 +24,9 @@ Mechanisms = dict[str, type[Attention]]
         ("retrieval", 257, 2, 2, 1_087_618),
         ("image", 256, 10, 1, 248_458),
         ("pathfinder", 256, 2, 1, 26_530),
+        ("pathfinder64", 256, 2, 1, 153_186),
+        ("path_x", 256, 2, 1, 537_954),
+        ("pathfinder256", 256, 2, 1, 2_119_266),
     ],
 )
 def test_released_configurations_have_the_published_parameter_counts(

@@ -84,3 +84,18 @@ def test_examples_do_not_see_each_other(build: Build) -> None:
     model = build().double()
     both = model(TOKENS)
     assert torch.allclose(both[:1], model(TOKENS[:1]), atol=1e-12)
+
+
+def test_recomputing_runs_each_block_again_on_the_way_back(build: Build) -> None:
+    encoder = build().encoder
+    runs: list[int] = []
+    for number, block in enumerate(encoder.blocks):
+        block.mlp.register_forward_hook(lambda module, given, out, n=number: runs.append(n))
+    encoder.recompute = True
+    encoder(TOKENS, None).sum().backward()
+    there, back = list(range(len(encoder.blocks))), list(reversed(range(len(encoder.blocks))))
+    assert runs == [*there, *back]
+    runs.clear()
+    with torch.no_grad():
+        encoder(TOKENS, None)
+    assert runs == there

@@ -170,7 +170,7 @@ def wrong_format(path):
         ),
         ("facts.json", cut, "facts.json is missing or unreadable"),
         ("facts.json", lambda path: path.unlink(), "facts.json is missing or unreadable"),
-        ("facts.json", wrong_format, "it has format 99, not 1"),
+        ("facts.json", wrong_format, "it has format 99, not 2"),
     ],
 )
 def test_a_damaged_set_says_so_and_what_to_do(tmp_path, file, damage, says):

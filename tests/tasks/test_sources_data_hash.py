@@ -209,6 +209,6 @@ def test_what_a_task_does_not_read_is_refused_before_it_is_hashed(
 @pytest.mark.parametrize("name", catalogue.names("task"))
 def test_what_is_refused_is_what_the_task_refuses(name):
     """A task here that learns to read must say so where its data is hashed."""
-    own = catalogue.load(catalogue.find("task", name)).load is not Task.load
+    own = catalogue.load(catalogue.find("task", name)).parts is not Task.parts
     read = tasks.sources.data_hash._READ
     assert own == bool(read[name]) if name in read else not own

@@ -121,7 +121,7 @@ def test_collating_equals_padding_row_by_row(
     mask = [[i < len(sequence) for i in range(width)] for sequence in chosen]
     assert batch.tokens_SN.tolist() == tokens
     assert batch.tokens_SN.long().tolist() == tokens
-    assert batch.labels_E.tolist() == labels[rows].tolist()
+    assert batch.labels_L.tolist() == labels[rows].tolist()
     if batch.mask_SN is None:
         assert all(map(all, mask))
     else:

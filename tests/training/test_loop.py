@@ -56,7 +56,7 @@ def test_it_learns(toy: ModuleType) -> None:
         toy.model(), toy.dataset(rows=2000), spec, seed=0, device=toy.CPU, report=told.append
     )
     assert result.test.accuracy > 0.95
-    assert result.test.rows == 130
+    assert result.test.answers == 130
     assert [point.step for point in result.curve] == [50, 100, 150, 200, 250]
     assert result.curve[0].train_loss > 10 * result.curve[-1].train_loss
     assert [p.point for p in told if p.point] == list(result.curve)

@@ -26,10 +26,10 @@ def test_a_score_counts_every_row_once(toy: ModuleType, batch: int) -> None:
     score = evaluate(model, data, collate, batch=batch, device=toy.CPU)
 
     assert model.training
-    assert score.rows == 120
-    assert score.correct == int((logits.argmax(dim=-1) == everything.labels_E).sum())
+    assert score.answers == 120
+    assert score.correct == int((logits.argmax(dim=-1) == everything.labels_L).sum())
     assert score.accuracy == score.correct / 120
-    assert score.loss == pytest.approx(float(F.cross_entropy(logits, everything.labels_E)), 1e-5)
+    assert score.loss == pytest.approx(float(F.cross_entropy(logits, everything.labels_L)), 1e-5)
 
 
 def test_evaluation_draws_nothing_and_keeps_no_graph(toy: ModuleType) -> None:

@@ -15,6 +15,7 @@ import torch._dynamo
 
 from attention_impls.contract import Position
 from lra.core import catalogue
+from lra.core.cards import TaskMetric
 from lra.core.cells import QualityCell
 from lra.core.records import CurvePoint, Failure, Metric
 from lra.engine.jobs import Job, Outcome, Progress, Report
@@ -23,11 +24,12 @@ from lra.engine.work.data import load
 from lra.engine.work.mechanism import device, load_mechanism
 from lra.models.build import build_model, parameter_count
 from lra.training import outcome as training
+from lra.training.decoding import decode_agreement
 from lra.training.loop import train
 
 
 def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
-    """Return the accuracy on the test set, and the curve that led there."""
+    """Return the score on the test set, and the curve that led there."""
     place = device(cell.device)
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
     position = catalogue.load(catalogue.find("position", cell.model.position))
@@ -62,6 +64,7 @@ def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
             cell.training,
             seed=cell.seed,
             rules=cell.data.rules,
+            metric=cell.metric,
             device=place,
             pad_to_length=mechanism.card.capabilities.padding != "content",
             checkpoint=checkpoint,
@@ -76,12 +79,14 @@ def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
             failure=Failure(type="Diverged", message=one_line(error), phase="train"),
             method=method,
         )
+    metrics = _scores(trained, cell.metric)
+    if dataset.test.by_token and mechanism.card.capabilities.decode != "none":
+        report(Progress(phase="decode"))
+        metrics["decode_agreement"] = Metric.share(decode_agreement(model, dataset.test, place))
     return Outcome(
         status="ok",
-        metrics={
-            "test_accuracy": Metric.share(trained.test.accuracy),
-            "test_loss": _loss(trained.test.loss),
-            "validation_accuracy": Metric.share(trained.validation_accuracy),
+        metrics=metrics
+        | {
             "training_seconds": Metric(value=trained.seconds, unit="s", better="lower"),
             "steps_per_second": Metric(value=trained.steps_per_second, unit="1/s", better="higher"),
         },
@@ -111,6 +116,20 @@ def _stop_on_sigterm() -> Callable[[], bool]:
 
     signal.signal(signal.SIGTERM, ask)
     return lambda: asked
+
+
+def _scores(trained: training.Trained, metric: TaskMetric) -> dict[str, Metric]:
+    """What the model reached, in the task's own unit."""
+    loss = _loss(trained.test.loss)
+    if metric == "bits_per_byte":
+        bits = None if loss.value is None else loss.value / math.log(2)
+        quoted = Metric(value=bits, unit="bit", better="lower", why_null=loss.why_null)
+        return {"bits_per_byte": quoted, "test_loss": loss}
+    return {
+        "test_accuracy": Metric.share(trained.test.accuracy),
+        "test_loss": loss,
+        "validation_accuracy": Metric.share(trained.validation_accuracy),
+    }
 
 
 def _loss(value: float) -> Metric:

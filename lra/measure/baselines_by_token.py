@@ -1,0 +1,47 @@
+"""Simple baselines of tasks that ask for each token: what the labels alone say, and what the token
+itself says, without any other."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lra.core.cards import TaskMetric
+from lra.core.dataset import UNASKED, Dataset, Split
+
+Counts = npt.NDArray[np.float64]
+
+
+def baselines_by_token(dataset: Dataset, metric: TaskMetric) -> dict[str, float]:
+    """Return each baseline's score on the test split: a share of 1, or bits per byte.
+
+    `majority` answers the most frequent training label, `current_token` the most frequent one at
+    the same token: all that a model without mixing can know, positions aside. Where bits are
+    counted both are frequencies of the training split, each plus one, and what they pay.
+    """
+    tokens, labels = _asked(dataset.train)
+    seen_VC = np.ones((dataset.vocabulary, dataset.classes))
+    np.add.at(seen_VC, (tokens, labels), 1.0)
+    of_labels_1C = seen_VC.sum(axis=0, keepdims=True)
+    test_tokens, test_labels = _asked(dataset.test)
+    return {
+        "majority": _score(of_labels_1C, np.zeros_like(test_tokens), test_labels, metric),
+        "current_token": _score(seen_VC, test_tokens, test_labels, metric),
+    }
+
+
+def _asked(split: Split) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    asked = split.labels != UNASKED
+    return split.tokens[asked].astype(np.int64), split.labels[asked].astype(np.int64)
+
+
+def _score(
+    seen_VC: Counts,
+    tokens: npt.NDArray[np.int64],
+    labels: npt.NDArray[np.int64],
+    metric: TaskMetric,
+) -> float:
+    if metric == "accuracy":
+        return float(np.mean(seen_VC.argmax(axis=1)[tokens] == labels))
+    shares_VC = seen_VC / seen_VC.sum(axis=1, keepdims=True)
+    return float(-np.log2(shares_VC[tokens, labels]).mean())

@@ -1,0 +1,53 @@
+"""Decoding by use: what a trained model answers token by token, against what it answers at once.
+
+S sequences, N tokens, C classes
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lra.core.dataset import UNASKED, Split
+from lra.models.classifier import Classifier
+
+EXAMPLES = 32
+"""Of the test split, the longest; all cut to the shortest of them."""
+
+
+@torch.no_grad()
+def decode_agreement(model: Classifier, split: Split, device: torch.device) -> float:
+    """Return the share of asked tokens that get the same answer from both ways of computing it.
+
+    The first half of each sequence is taken in at once, the rest one token after the other, with
+    the states that the mechanism keeps for it. In float32, in evaluation mode; for causal models
+    with an answer for each token.
+    """
+    model.eval()
+    tokens_SN, asked_SN = _longest(split)
+    tokens_SN = tokens_SN.to(device)
+    at_once_SN = model(tokens_SN).argmax(dim=-1).cpu()
+    by_steps_SN = _by_steps(model, tokens_SN).argmax(dim=-1).cpu()
+    return float((at_once_SN == by_steps_SN)[asked_SN].double().mean())
+
+
+def _by_steps(model: Classifier, tokens_SN: Tensor) -> Tensor:
+    """Logits of all positions, (S, N, C)."""
+    encoder, (sequences, length) = model.encoder, tokens_SN.shape
+    states = encoder.init_states(sequences, length=length)
+    parts, first = [], 0
+    for size in (max(1, length // 2), *[1] * (length - max(1, length // 2))):
+        y_SND, states = encoder.step(tokens_SN[:, first : first + size], first, states)
+        parts.append(model.head(y_SND))
+        first += size
+    return torch.cat(parts, dim=1)
+
+
+def _longest(split: Split) -> tuple[Tensor, Tensor]:
+    """Tokens (S, N) of the longest examples, and which of them are asked."""
+    lengths = split.lengths[:, 0]
+    rows = np.argsort(-lengths, kind="stable")[:EXAMPLES]
+    places_SN = split.starts[rows][:, None] + np.arange(lengths[rows].min())
+    asked_SN = split.labels[places_SN] != UNASKED
+    return torch.from_numpy(split.tokens[places_SN]), torch.from_numpy(asked_SN)

@@ -1,0 +1,126 @@
+"""Bytes: windows of a text and the bytes that follow, from files of every form, and what is wrong
+with them."""
+
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lra.core.dataset import SPLITS, UNASKED
+from lra.core.errors import DataError
+from lra.core.protocol import Rows
+from tasks.bytes import Bytes, BytesConfig
+
+ALL = Rows(train=10_000, validation=10_000, test=10_000)
+TEXT = bytes(range(32, 127)) * 40
+
+
+def task(length=16):
+    return Bytes(BytesConfig(), length=length)
+
+
+def joined(split):
+    """The text that windows were cut from: their first byte, then every label."""
+    labels = split.labels.astype(np.uint8)[split.labels != UNASKED]
+    return split.tokens[:1].tobytes() + labels.tobytes()
+
+
+def test_a_file_is_cut_in_three_where_it_stands(tmp_path):
+    file = tmp_path / "mine.txt"
+    file.write_bytes(TEXT)
+    data = task().load(str(file), ALL)
+    assert data.vocabulary == data.classes == 256
+    train, validation, test = (joined(split) for _, split in data)
+    assert train + validation + test == TEXT
+    assert len(train) == int(0.9 * len(TEXT)) and len(test) == len(TEXT) - int(0.95 * len(TEXT))
+
+
+def test_every_byte_but_the_first_is_asked_once(tmp_path):
+    file = tmp_path / "mine.txt"
+    file.write_bytes(TEXT)
+    for length in (7, 16, 10_000):
+        split = task(length).load(str(file), ALL).train
+        assert split.by_token and split.lengths.max() <= length
+        for window in range(len(split)):
+            inside = slice(split.starts[window], split.starts[window + 1])
+            tokens, labels = split.tokens[inside], split.labels[inside]
+            assert np.array_equal(tokens[1:], labels[:-1])
+        assert (split.labels == UNASKED).sum() == 1 and split.labels[-1] == UNASKED
+
+
+def as_texts(folder):
+    for word, share in (("train", TEXT), ("valid", TEXT[:200]), ("test", TEXT[200:500])):
+        (folder / f"wiki.{word}.txt").write_bytes(share)
+
+
+def as_gzip(folder):
+    for word, share in (("train", TEXT), ("val", TEXT[:200]), ("test", TEXT[200:500])):
+        (folder / f"{word}.txt.gz").write_bytes(gzip.compress(share))
+
+
+def as_parquet(folder):
+    for word, share in (("train", TEXT), ("validation", TEXT[:200]), ("test", TEXT[200:500])):
+        column = [share[:100].decode(), share[101:].decode()]
+        pq.write_table(pa.table({"text": column}), folder / f"books_{word}.parquet")
+
+
+@pytest.mark.parametrize("form", [as_texts, as_gzip, as_parquet])
+def test_a_folder_has_a_file_for_each_split(tmp_path, form):
+    form(tmp_path)
+    data = task().load(str(tmp_path), ALL)
+    wanted = [TEXT, TEXT[:200], TEXT[200:500]]
+    if form is as_parquet:
+        # Between two documents stands a newline.
+        wanted = [share[:100] + b"\n" + share[101:] for share in wanted]
+    assert [joined(split) for _, split in data] == wanted
+
+
+def test_fewer_rows_are_the_first(tmp_path):
+    as_texts(tmp_path)
+    data = task().load(str(tmp_path), Rows(train=3, validation=1, test=2))
+    assert [len(split) for _, split in data] == [3, 1, 2]
+    assert data.train.tokens.tobytes() == TEXT[:48]
+
+
+def write(name, content):
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "message"),
+    [
+        (write("a.train.txt", TEXT), ".", "no text for validation"),
+        (write("a.txt.gz", gzip.compress(TEXT)[:-20]), "a.txt.gz", "cut short"),
+        (write("a.txt.gz", b"no archive"), "a.txt.gz", "no whole gzip archive"),
+        (write("a.txt", b""), "a.txt", "no rows for train"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_file(tmp_path, make, name, message):
+    make(tmp_path)
+    with pytest.raises(DataError, match=message):
+        task().load(str(tmp_path / name), ALL)
+
+
+def test_a_missing_document_is_named_by_its_row(tmp_path):
+    file = tmp_path / "mine.parquet"
+    pq.write_table(pa.table({"text": ["one", None, "three"]}), file)
+    with pytest.raises(DataError, match="row 2: the text is missing"):
+        task().load(str(file), ALL)
+    found = []
+    for part in task().parts(str(file)):
+        list(part.examples(found.append))
+    assert len(found) == len(SPLITS)
+
+
+def test_the_grammar_pays_less_than_a_compressor():
+    made = task(256).generated(Rows(train=1, validation=1, test=40))
+    costs = task(256).rules_of_thumb(made)
+    assert 1.5 < costs["its grammar"] < 1.9
+    assert costs["xz"] > costs["its grammar"] + 0.3
+
+
+def test_real_text_has_no_grammar(tmp_path):
+    as_texts(tmp_path)
+    assert set(task().rules_of_thumb(task().load(str(tmp_path), ALL))) == {"xz"}

@@ -1,0 +1,69 @@
+"""Recall: what is asked, what it is asked of, and what is refused."""
+
+import numpy as np
+import pytest
+
+from lra.core.dataset import UNASKED
+from lra.core.errors import UsageError
+from lra.core.protocol import Rows
+from tasks.recall import Recall, RecallConfig
+
+
+def recall(length=64, **settings):
+    return Recall(RecallConfig(**settings), length=length)
+
+
+def examples(split):
+    tokens = split.tokens.reshape(len(split), -1).astype(int)
+    return zip(tokens, split.labels.reshape(len(split), -1), strict=True)
+
+
+@pytest.mark.parametrize(("pairs", "gap", "length"), [(8, 0, 64), (1, 0, 3), (5, 30, 45)])
+def test_every_key_is_asked_once_for_its_own_value(pairs, gap, length):
+    task = recall(length, pairs=pairs, gap=gap, keys=20, values=7)
+    for tokens, labels in examples(task.generate("train", 200)):
+        keys, values = tokens[0 : 2 * pairs : 2] - 1, tokens[1 : 2 * pairs : 2] - 21
+        assert len(set(keys)) == pairs and keys.max() < 20
+        assert values.min() >= 0 and values.max() < 7
+        asked = np.flatnonzero(labels != UNASKED)
+        assert len(asked) == pairs and asked.min() >= 2 * pairs + gap
+        known = dict(zip(keys, values, strict=True))
+        assert dict(zip(tokens[asked] - 1, labels[asked], strict=True)) == known
+        others = np.delete(tokens, [*range(2 * pairs), *asked])
+        assert (others >= 21).all()
+
+
+def test_queries_stand_anywhere_after_the_gap_in_any_order():
+    task = recall(40, pairs=4, gap=8)
+    places, orders = set(), set()
+    for tokens, labels in examples(task.generate("train", 500)):
+        asked = np.flatnonzero(labels != UNASKED)
+        places |= set(asked.tolist())
+        orders.add(tuple(tokens[:8:2].tolist().index(key) for key in tokens[asked]))
+    assert places == set(range(16, 40))
+    assert len(orders) == 24
+
+
+def test_the_rule_of_thumb_is_little_better_than_one_of_the_pairs():
+    task = recall(pairs=4)
+    data = task.generated(Rows(train=1, validation=1, test=500))
+    (share,) = task.rules_of_thumb(data).values()
+    assert 0.25 <= share < 0.32
+
+
+def test_shown_tells_keys_from_values():
+    task = recall(3, pairs=1, keys=10, values=5)
+    assert task.shown(np.array([1, 11, 10, 15])) == "k0 0 k9 4"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"pairs": 65}, "65 pairs need as many keys, there are 64"),
+        ({"pairs": 22}, "take 66 tokens, the length is 64"),
+        ({"pairs": 8, "gap": 41}, "take 65 tokens"),
+    ],
+)
+def test_what_does_not_fit_is_refused(settings, message):
+    with pytest.raises(UsageError, match=message):
+        recall(**settings)

@@ -1,0 +1,137 @@
+"""Tasks that ask for each token: labels in batches, the loss over them, decoding by use."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lra.core.catalogue import find, load
+from lra.core.dataset import UNASKED, Dataset, Split
+from lra.core.errors import UnsupportedError
+from lra.core.protocol import ModelSpec, TrainSpec
+from lra.models.build import build_model
+from lra.training.batches import Collator
+from lra.training.decoding import decode_agreement
+from lra.training.loop import train
+from lra.training.objective import evaluate
+
+CPU = torch.device("cpu")
+CLASSES, LENGTH = 5, 12
+SPEC = TrainSpec(steps=12, batch=16, learning_rate=3e-3, evaluate_every=6, evaluation_batch=7)
+
+
+def made(rows: int, seed: int = 0) -> Split:
+    """Rows of different lengths; asked of every third token or so, at least once a row."""
+    draws = np.random.default_rng(seed)
+    lengths = draws.integers(2, LENGTH + 1, rows)
+    tokens = [draws.integers(1, 9, length).astype(np.uint8) for length in lengths]
+    labels = []
+    for row in tokens:
+        asked = draws.random(len(row)) < 0.3
+        asked[-1] = True
+        labels.append(np.where(asked, row.cumsum() % CLASSES, UNASKED))
+    return Split.of(tokens, np.concatenate(labels), by_token=True)
+
+
+def dataset() -> Dataset:
+    parts = (made(60), made(20, 1), made(30, 2))
+    return Dataset(*parts, classes=CLASSES, vocabulary=9, length=LENGTH)
+
+
+def model(mechanism: str = "full", **changes):
+    spec = ModelSpec(
+        layers=2,
+        width=16,
+        qkv_width=16,
+        heads=2,
+        mlp_width=32,
+        position="learned",
+        pooling="none",
+        causal=True,
+    )
+    return build_model(
+        spec,
+        mechanism=load(find("mechanism", mechanism)),
+        position=load(find("position", "learned")),
+        vocabulary=9,
+        classes=CLASSES,
+        length=LENGTH,
+        **changes,
+    )
+
+
+@pytest.mark.parametrize("length", [None, LENGTH])
+def test_a_batch_asks_what_the_rows_ask(length: int | None) -> None:
+    split = made(40)
+    rows = np.array([3, 17, 8])
+    collate = Collator(split, length=length, rules="fixed")
+    batch = collate(rows)
+    wanted = [split.labels[split.starts[row] : split.starts[row + 1]] for row in rows]
+    assert batch.labels_L.tolist() == [x for row in wanted for x in row.tolist() if x != UNASKED]
+    for row, labels in enumerate(wanted):
+        asked = batch.asked_SN[row]
+        assert asked[: len(labels)].tolist() == (labels != UNASKED).tolist()
+        assert not asked[len(labels) :].any()
+    assert collate.answers_E[rows].tolist() == [int((row != UNASKED).sum()) for row in wanted]
+
+
+def test_evaluation_counts_each_asked_token_once() -> None:
+    split, net = made(40), model()
+    found = evaluate(net, split, Collator(split, length=None, rules="fixed"), batch=7, device=CPU)
+    correct, losses = 0, []
+    net.eval()
+    for row in range(len(split)):
+        inside = slice(split.starts[row], split.starts[row + 1])
+        with torch.no_grad():
+            logits = net(torch.from_numpy(split.tokens[inside])[None])[0]
+        labels = torch.from_numpy(split.labels[inside].astype(np.int64))
+        asked = labels != UNASKED
+        correct += int((logits.argmax(-1) == labels)[asked].sum())
+        losses.append(F.cross_entropy(logits[asked], labels[asked], reduction="none"))
+    assert (found.correct, found.answers) == (correct, int((split.labels != UNASKED).sum()))
+    assert found.loss == pytest.approx(float(torch.cat(losses).mean()), rel=1e-5)
+
+
+def trained(**changes):
+    spec = msgspec.structs.replace(SPEC, **changes)
+    return train(model(), dataset(), spec, seed=0, metric="bits_per_byte", device=CPU)
+
+
+@pytest.mark.parametrize("changes", [{"micro_batches": 3}, {"recompute": True}])
+def test_pieces_and_recomputing_train_the_same(changes: dict) -> None:
+    wanted, found = trained(), trained(**changes)
+    assert found.test.loss == pytest.approx(wanted.test.loss, rel=1e-4)
+    for mine, theirs in zip(found.curve, wanted.curve, strict=True):
+        assert mine.train_loss == pytest.approx(theirs.train_loss, rel=1e-4)
+
+
+def test_where_bits_are_counted_the_lowest_loss_is_chosen() -> None:
+    found = trained()
+    losses = {point.step: point.validation_loss for point in found.curve}
+    assert found.best_step == min(losses, key=losses.__getitem__)
+
+
+@pytest.mark.parametrize("mechanism", ["full", "sdpa", "linear", "sliding_window", "lstm"])
+def test_step_by_step_the_answers_are_the_same(mechanism: str) -> None:
+    assert decode_agreement(model(mechanism), made(10), CPU) == 1.0
+
+
+def test_a_state_that_forgets_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = model()
+    step = net.encoder.step
+
+    def forgetful(tokens, first, states):
+        fresh = net.encoder.init_states(len(tokens), length=LENGTH)
+        return step(tokens, first, fresh)[0], states
+
+    monkeypatch.setattr(net.encoder, "step", forgetful)
+    assert decode_agreement(net, made(100), CPU) < 1.0
+
+
+@pytest.mark.parametrize("mechanism", ["linformer", "reformer"])
+def test_what_is_not_strictly_causal_is_refused(mechanism: str) -> None:
+    with pytest.raises(UnsupportedError, match="not strictly causal"):
+        model(mechanism)
