@@ -46,6 +46,7 @@ class Image(Task):
         source="CIFAR-10, Krizhevsky 2009; LRA, Tay et al. 2021 (arXiv 2011.04006)",
         classes=len(SHAPES),
         vocabulary=256,
+        picture=True,
         stand_in=f"one drawn shape of ten: {', '.join(SHAPES)}",
     )
     Config = ImageConfig

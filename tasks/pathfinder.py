@@ -74,6 +74,7 @@ class Pathfinder(Task):
         source="Linsley et al. 2018 (arXiv 1805.08315), through Long Range Arena (2011.04006)",
         classes=2,
         vocabulary=256,
+        picture=True,
     )
     Config = PathfinderConfig
 

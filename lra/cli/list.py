@@ -86,12 +86,12 @@ def _cards(what: str) -> list[dict[str, Any]]:
         if found.defaults:
             row["defaults"] = found.defaults
         if kind == "task":
-            row["protocols"] = _protocols(name)
+            row["protocols"] = _protocols(name, by_token=row.get("asks") == "token")
         rows.append(row)
     return rows
 
 
-def _protocols(task: str) -> dict[str, dict[str, Any]]:
+def _protocols(task: str, *, by_token: bool) -> dict[str, dict[str, Any]]:
     """Every choice that a scale makes for a task, by the name of each scale that names it."""
     import msgspec
 
@@ -102,13 +102,13 @@ def _protocols(task: str) -> dict[str, dict[str, Any]]:
         scale = scales.load_scale(name)
         if task not in scale.tasks:
             continue
-        settings = scale.tasks[task]
+        settings, model = scale.tasks[task], scale.model_spec(task)
         found[name] = {
             "length": settings.length,
             "rows": msgspec.to_builtins(settings.rows),
             "rules": scale.rules,
             "generator": settings.parameters or "defaults",
-            "model": msgspec.to_builtins(scale.model_spec(task)),
+            "model": msgspec.to_builtins(model.by_token() if by_token else model),
             "training": msgspec.to_builtins(scale.train_spec(task)),
         }
     return found

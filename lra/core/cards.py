@@ -88,6 +88,8 @@ class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Sequences per example: 2 for pairs of documents."""
     length: int | None = None
     """Tokens of every sequence, where the task has one length alone; None is any."""
+    picture: bool = False
+    """Whether a sequence is a square picture, grey values row by row."""
     asks: Literal["example", "token"] = "example"
     """token: each of many tokens has a label of its own, told from what stands up to it alone: by
     strictly causal mechanisms."""

@@ -87,6 +87,10 @@ class ModelSpec(Frozen, frozen=True, kw_only=True):
         if self.qkv_width % self.heads:
             raise ValueError(f"qkv_width {self.qkv_width} is no multiple of {self.heads} heads")
 
+    def by_token(self) -> ModelSpec:
+        """Return the same network answering at each token, from those up to it alone."""
+        return msgspec.structs.replace(self, causal=True, pooling="none")
+
 
 class TrainSpec(Frozen, frozen=True, kw_only=True):
     """How the model is trained."""

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from lra.core.attended import Attended
 from lra.core.cells import Cell
 from lra.core.findings import Finding
 from lra.core.pattern import Pattern
@@ -102,6 +103,8 @@ class Record(_Value, frozen=True, kw_only=True, omit_defaults=False):
     """Of a conformance check, law by law."""
     pattern: Pattern | None = None
     """Of a picture."""
+    attended: Attended | None = None
+    """Of a training of which it was measured."""
     failure: Failure | None = None
     method: dict[str, Any] = {}
     """How it was measured: timer, warm-up, repetitions, timed region, threads."""

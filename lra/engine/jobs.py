@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from lra.core.attended import Attended
 from lra.core.cells import (
     CeilingCell,
     Cell,
@@ -114,6 +115,7 @@ class Outcome(Frozen, frozen=True, tag="outcome", kw_only=True):
     rows: Rows | None = None
     findings: tuple[Finding, ...] = ()
     pattern: Pattern | None = None
+    attended: Attended | None = None
     failure: Failure | None = None
     method: dict[str, Any] = msgspec.field(default_factory=dict)
 

@@ -30,6 +30,12 @@ from tasks.sources.data_hash import data_hash, source_kind
 NO_MIXING = "identity"
 EXACT = "sdpa"
 _TIMED = "measure/efficiency.py"
+_TRAINED = (
+    "training/loop.py",
+    "training/decoding.py",
+    "models/build.py",
+    "measure/attended.py",
+)
 _SCORED = ("measure/baselines.py", "measure/baselines_by_token.py")
 
 
@@ -186,9 +192,7 @@ class _Planner:
             machine=self.machine,
             torch=self.torch,
             threads=threads,
-            measure_hash=measure_hash(
-                "quality", "training/loop.py", "models/build.py", outside=(position.file,)
-            ),
+            measure_hash=measure_hash("quality", *_TRAINED, outside=(position.file,)),
             mechanism=self._configured("quality", target, scale.mechanisms.get(target.name, {})),
             data=data[task.name],
             model=model,
@@ -284,7 +288,7 @@ class _Planner:
         model = self.settings.override("model", scale.model_spec(task.name))
         card = self.describer.describe(task).card
         if isinstance(card, TaskCard) and card.asks == "token":
-            model = msgspec.structs.replace(model, causal=True, pooling="none")
+            return model.by_token()
         return model
 
     def _metric(self, task: Target) -> TaskMetric:

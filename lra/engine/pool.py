@@ -278,6 +278,7 @@ class Pool:
             rows=outcome.rows,
             findings=outcome.findings,
             pattern=outcome.pattern,
+            attended=outcome.attended,
             failure=outcome.failure,
             method=outcome.method,
             provenance=self._provenance,

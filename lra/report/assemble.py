@@ -27,6 +27,7 @@ from lra.report.pictures.style import Looks, looks
 from lra.report.pictures.tradeoff import tradeoff_figure
 from lra.report.protocol import parameter_table, protocol_table
 from lra.report.provenance import footer, measuring, provenance_table, subtitle
+from lra.report.quality.by_token import bits_tables, decode_table
 from lra.report.quality.intervals import interval_table
 from lra.report.quality.standing import Standing, standing
 from lra.report.quality.tables import QualityTable, quality_tables
@@ -73,6 +74,7 @@ def assemble(
     sections = [
         *_tradeoff(quality, costs, selection, known),
         *_quality(quality, standings, selection, known),
+        *_by_token(selection),
         *_learning(quality, selection, known),
         *published_sections(quality, selection),
         *cost_sections(here, selection, known, assumed),
@@ -108,7 +110,8 @@ def _tradeoff(
     differences, instead = trained_and_timed(selection.entries), stand_ins(selection.entries)
     figures: list[Figure | None] = []
     tables = []
-    for one in quality:
+    # A layer's costs are of both directions at once, and no measure of causal models.
+    for one in (table for table in quality if not table.by_token):
         found = fronts(one, costs, instead)
         figures.append(tradeoff_figure(one, costs, differences, instead, known))
         figures.append(front_figure(one, found, known))
@@ -135,6 +138,12 @@ def _quality(
         .with_figures([quality_figure(one, known), ranks_figure(stands, known) if stands else None])
         for number, (one, stands) in enumerate(zip(quality, standings, strict=True), start=1)
     ]
+
+
+def _by_token(selection: Selection) -> list[Section]:
+    tables = [*bits_tables(selection), decode_table(selection)]
+    section = Section("by-token", "Token by token").with_tables(tables)
+    return [section] if section.tables else []
 
 
 def _learning(quality: Sequence[QualityTable], selection: Selection, known: Looks) -> list[Section]:

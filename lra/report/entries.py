@@ -129,7 +129,9 @@ def entries(kept: Kept) -> Iterator[Entry]:
     A cell that is not ok has no headline figure, whatever its record holds.
     """
     record = kept.record
-    expected = _expected(kept.cell)
+    # Which baselines a task has is known once there are some.
+    known = isinstance(kept.cell, BaselineCell) and record.status == "ok"
+    expected = {} if known else _expected(kept.cell)
     for name, metric in sorted({**dict.fromkeys(expected), **record.metrics}.items()):
         if record.status != "ok" and name in expected:
             metric = None

@@ -22,6 +22,7 @@ from lra.engine.jobs import Job, Outcome, Progress, Report
 from lra.engine.tails import one_line
 from lra.engine.work.data import load
 from lra.engine.work.mechanism import device, load_mechanism
+from lra.measure.attended import measure_attended
 from lra.models.build import build_model, parameter_count
 from lra.training import outcome as training
 from lra.training.decoding import decode_agreement
@@ -34,7 +35,7 @@ def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
     position = catalogue.load(catalogue.find("position", cell.model.position))
     report(Progress(phase="data"))
-    dataset = load(cell.data, job)[1]
+    task, dataset = load(cell.data, job)
     report(Progress(phase="build"))
     model = build_model(
         cell.model,
@@ -83,6 +84,10 @@ def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
     if dataset.test.by_token and mechanism.card.capabilities.decode != "none":
         report(Progress(phase="decode"))
         metrics["decode_agreement"] = Metric.share(decode_agreement(model, dataset.test, place))
+    attended = None
+    if mechanism.card.weights == "convex":
+        report(Progress(phase="look"))
+        attended = measure_attended(model, dataset, place, pictures=task.card.picture)
     return Outcome(
         status="ok",
         metrics=metrics
@@ -94,6 +99,7 @@ def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
         parameters=parameters,
         best_step=trained.best_step,
         rows=dataset.rows,
+        attended=attended,
         method=method,
     )
 

@@ -15,6 +15,7 @@ from lra.report.costs.tables import EfficiencyTables
 from lra.report.error.tables import ErrorTables, error_sentences, told_scale
 from lra.report.mechanisms.settings import in_words, trained_and_timed
 from lra.report.mechanisms.versions import other_versions
+from lra.report.quality.by_token import bits_sentences, bits_tables
 from lra.report.quality.standing import Standing
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
@@ -45,6 +46,7 @@ def answer(
     for one, stands in zip_longest(quality, standings[: len(quality)]):
         sentences += _quality(one, selection, name_scale=len(quality) > 1)
         sentences += [stands.leading] if stands is not None and stands.leading else []
+    sentences += bits_sentences(bits_tables(selection))
     said = _costs([cost for cost in costs if not cost.reference_only], selection)
     # Where accuracies have headings, the rest has, too.
     headed = len(quality) > 1

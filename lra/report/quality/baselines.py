@@ -68,7 +68,7 @@ def _cell(metric: str, own: Sequence[Entry]) -> tuple[Cell, str]:
         return Cell(percent(value), label, value), entry.origin
     entries = [e for e in own if e.metric == metric]
     if not entries:
-        return Cell(NOT_RUN), ""
+        return Cell("none" if own else NOT_RUN), ""
     entry = entries[0]
     if entry.value is None:
         return Cell(entry.word, entry.reason if entry.word == "not measured" else ""), entry.origin

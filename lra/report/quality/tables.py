@@ -28,6 +28,8 @@ class QualityTable(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...]
     averaged: tuple[Column, ...]
     """Those that the last column averages; empty if there is no such column."""
+    by_token: bool = False
+    """Whether models answered at each token, strictly causal."""
 
     @property
     def mean_of(self) -> tuple[str, ...]:
@@ -41,7 +43,7 @@ _REAL = {"file": ", data from files", "hub": ", data from a hub"}
 
 
 def quality_tables(selection: Selection) -> list[QualityTable]:
-    """Return one table per scale, rules, track, data source and precision."""
+    """Return one table per scale, rules, track, data source, precision and direction."""
     cells = {
         kept.record.id: (kept.cell, kept.record.rows)
         for kept in selection.kept
@@ -49,7 +51,9 @@ def quality_tables(selection: Selection) -> list[QualityTable]:
     }
     accuracies = [e for e in selection.entries if e.metric == "test_accuracy"]
     simple = [e for e in selection.entries if e.kind == "baseline"]
-    groups = sorted_groups(accuracies, lambda e: (e.scale, e.rules, e.track, e.source, e.dtype))
+    groups = sorted_groups(
+        accuracies, lambda e: (e.scale, e.rules, e.track, e.source, e.dtype, e.direction)
+    )
     return [
         _table(
             f"quality-{number}",
@@ -84,11 +88,14 @@ def _table(
         made = row(own, [*cells, *([_mean(own, averaged)] if averaged else [])])
         (floor if made.mechanism == NO_MIXING else mechanisms).append(made)
     first, trained = group[0], {(entry.scale, entry.label) for entry in group}
+    by_token = first.direction == "causal"
     table = Table(
         id=id,
-        title=f"Test accuracy at scale {first.scale}{_REAL.get(first.source, '')}",
-        caption=f"Percent of test rows. {_SOURCES[first.source]}, {first.rules} rules, "
-        f"{first.track} track, trained in {first.dtype}.",
+        title=f"Test accuracy at scale {first.scale}{_REAL.get(first.source, '')}"
+        + (", token by token" if by_token else ""),
+        caption=f"Percent of {'tokens asked for' if by_token else 'test rows'}. "
+        f"{_SOURCES[first.source]}, {first.rules} rules, {first.track} track, trained in "
+        f"{first.dtype}.",
         corner="mechanism",
         columns=(
             *(column.title for column in columns),
@@ -100,13 +107,13 @@ def _table(
             *simple_rows(simple, columns, averaged),
         ),
         notes=(
-            *_notes(columns, averaged, several, bold=any(best.values())),
+            *_notes(columns, averaged, several, bold=any(best.values()), by_token=by_token),
             *_machines(rows),
             *reference_notes(rows),
             *in_words(differences, trained),
         ),
     )
-    return QualityTable(table, tuple(columns), tuple(averaged))
+    return QualityTable(table, tuple(columns), tuple(averaged), by_token)
 
 
 def _machines(rows: Rows) -> list[str]:
@@ -176,7 +183,12 @@ def _winner(rows: Rows, column: Column) -> RowKey | None:
 
 
 def _notes(
-    columns: Sequence[Column], averaged: Sequence[Column], several: bool, bold: bool
+    columns: Sequence[Column],
+    averaged: Sequence[Column],
+    several: bool,
+    *,
+    bold: bool,
+    by_token: bool,
 ) -> list[str]:
     notes = []
     if averaged:
@@ -186,11 +198,16 @@ def _notes(
         notes.append("± is one standard deviation over n seeds.")
     else:
         notes.append("One seed: differences of a few points may be chance.")
-    rows = min(column.rows.test for column in columns)
-    error = percent(math.sqrt(0.25 / rows))
-    notes.append(
-        f"With {rows:,} test rows, sampling alone has a standard error of up to {error} points."
-    )
+    if by_token:
+        notes.append(
+            "Told from the tokens up to each alone, by mechanisms that are strictly causal."
+        )
+    else:
+        rows = min(column.rows.test for column in columns)
+        error = percent(math.sqrt(0.25 / rows))
+        notes.append(
+            f"With {rows:,} test rows, sampling alone has a standard error of up to {error} points."
+        )
     if bold:
         notes.append("Bold: best, with a 95 % interval over seeds that lies above the next.")
     return notes

@@ -1,0 +1,97 @@
+"""What a trained model attends to, small enough to stand in a record: how far its heads look, and
+which pixels its answers came from.
+
+L layers   H heads   Y, X rows and columns of a picture
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from lra.core.protocol import Positive
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_LEVELS = 255
+
+
+class Rollout(msgspec.Struct, frozen=True, kw_only=True):
+    """One picture, and how much of the answer attention takes from each of its pixels. Unknown
+    fields are allowed."""
+
+    side: Positive
+    """Of the picture, in pixels."""
+    label: int
+    answer: int
+    pixels: bytes
+    """Grey values of (Y, X), by rows, deflated."""
+    top: float
+    """The largest share."""
+    shares: bytes
+    """Of (Y, X), as bytes of which 255 is the top, deflated."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no picture of that size, so that whoever draws need not ask."""
+        for name in ("pixels", "shares"):
+            if len(_inflated(getattr(self, name), self.side**2)) != self.side**2:
+                raise ValueError(f"{name} of a rollout should be {self.side**2} bytes")
+
+    def pixels_YX(self) -> npt.NDArray[np.uint8]:  # noqa: N802  shapes, as everywhere
+        """Return the grey values."""
+        return self._square(self.pixels)
+
+    def shares_YX(self) -> npt.NDArray[np.float64]:  # noqa: N802
+        """Return the shares, as precise as a byte is."""
+        shares_YX: npt.NDArray[np.float64] = self.top * self._square(self.shares) / _LEVELS
+        return shares_YX
+
+    def _square(self, packed: bytes) -> npt.NDArray[np.uint8]:
+        import numpy as np
+
+        plain = _inflated(packed, self.side**2)
+        return np.frombuffer(plain, np.uint8).reshape(self.side, self.side)
+
+
+class Attended(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one trained model, over some examples of the validation split. Unknown fields are
+    allowed."""
+
+    examples: Positive
+    distances: tuple[tuple[float, ...], ...]
+    """(L, H): mean distance of a query to the keys it reads, weighted by how much, in tokens."""
+    rollouts: tuple[Rollout, ...] = ()
+
+    @property
+    def distance(self) -> float:
+        """Mean over layers and heads."""
+        heads = [distance for layer in self.distances for distance in layer]
+        return sum(heads) / len(heads)
+
+
+def pack_rollout(pixels_YX: Any, shares_YX: Any, *, label: int, answer: int) -> Rollout:
+    """Return the rollout of two square arrays, grey values and shares."""
+    import numpy as np
+
+    top = float(shares_YX.max())
+    levels = np.rint(_LEVELS * np.asarray(shares_YX) / (top or 1.0)).astype(np.uint8)
+    return Rollout(
+        side=len(pixels_YX),
+        label=label,
+        answer=answer,
+        pixels=zlib.compress(np.asarray(pixels_YX, np.uint8).tobytes(), 9),
+        top=top,
+        shares=zlib.compress(levels.tobytes(), 9),
+    )
+
+
+def _inflated(data: bytes, size: int) -> bytes:
+    """Undo the compression, as far as one byte more than there should be."""
+    try:
+        return zlib.decompressobj().decompress(data, size + 1)
+    except zlib.error as error:
+        raise ValueError("a rollout cannot be unpacked") from error
