@@ -154,6 +154,14 @@ class Task(ABC):
         """Return one sequence as a person reads it: by default the token ids."""
         return " ".join(map(str, tokens.tolist()))
 
+    def solve(self, split: Split) -> npt.NDArray[np.integer] | None:
+        """Return what the task's own rule answers to a generated split, from its tokens alone, in
+        the form of the split's labels; None where nothing is solved so.
+
+        Labels are not looked at, `UNASKED` apart. What it gets right is what there is to know.
+        """
+        return None
+
     def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
         """Test accuracy of simple rules particular to this task, by name; none by default."""
         return {}

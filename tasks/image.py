@@ -23,6 +23,7 @@ from tasks.generators.counter import U64, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
 from tasks.generators.shapes import FRAMED, LARGEST_PERCENT, NARROWEST, SHAPES, draw_shapes
 from tasks.generators.shapes_rule import I64, U8, area
+from tasks.generators.shapes_solver import told_shapes
 
 
 class ImageConfig(TaskConfig, frozen=True):
@@ -76,6 +77,16 @@ class Image(Task):
             )
 
         return disjoint_split(draw, stream_key("image", config.data_seed), split, rows)
+
+    def solve(self, split: Split) -> npt.NDArray[np.integer]:
+        """Return the shape that each picture fits best, tried in all sizes and places."""
+        config = cast(ImageConfig, self.config)
+        return told_shapes(
+            split.tokens.reshape(len(split), -1),
+            side=self.side,
+            shapes=config.shapes,
+            smallest_percent=config.smallest_percent,
+        )
 
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the picture in shaded blocks."""

@@ -70,6 +70,14 @@ class ListOps(Task):
         ids = {token: index + 1 for index, token in enumerate(TOKENS)}
         return self.dataset(read_listops(source, rows, length=self.length, ids=ids))
 
+    def solve(self, split: Split) -> npt.NDArray[np.integer]:
+        """Return the value of each expression, worked out."""
+        from tasks.sources.listops_values import evaluate
+
+        words = [token.encode() for token in TOKENS]
+        rows = (split.sequence(row) for row in range(len(split)))
+        return np.array([evaluate([words[token - 1] for token in tokens]) for tokens in rows])
+
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the expression."""
         return " ".join(TOKENS[token - 1] for token in tokens)

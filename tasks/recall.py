@@ -91,6 +91,17 @@ class Recall(Task):
             f"k{token - 1}" if token < first_value else str(token - first_value) for token in tokens
         )
 
+    def solve(self, split: Split) -> npt.NDArray[np.integer]:
+        """Return the value that stands behind each asked key's first mention."""
+        tokens_EN = split.tokens.reshape(len(split), -1).astype(np.int64)
+        answers_EN = np.full(tokens_EN.shape, UNASKED)
+        asked_EN = split.labels.reshape(tokens_EN.shape) != UNASKED
+        for tokens, answers, asked in zip(tokens_EN, answers_EN, asked_EN, strict=True):
+            pairs = tokens[: 2 * self.asked.pairs].tolist()
+            known = dict(zip(pairs[::2], pairs[1::2], strict=True))
+            answers[asked] = [known[key] - 1 - self.asked.keys for key in tokens[asked].tolist()]
+        return answers_EN.ravel()
+
     def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
         """Return the test accuracy of always answering with the commonest value of the pairs: what
         can be had without matching a query to its key."""

@@ -19,6 +19,7 @@ from tasks.contract import Task, TaskConfig
 from tasks.generators.counter import U64, below, bits, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
 from tasks.generators.verses import ABAB, ABBA, Poetics, poems
+from tasks.generators.verses_solver import told_form
 
 
 class RetrievalConfig(TaskConfig, frozen=True):
@@ -63,6 +64,13 @@ class Retrieval(Task):
             return Drawn(tokens_RIS, np.stack([kept for _, kept in made], axis=1), labels_R)
 
         return disjoint_split(draw, stream_key("retrieval", config.data_seed), split, rows)
+
+    def solve(self, split: Split) -> npt.NDArray[np.integer]:
+        """Return whether both poems have one form, by where their words return."""
+        word = Poetics.of("retrieval", self.length, 0).word
+        forms_S = np.array([told_form(split.sequence(s), word) for s in range(2 * len(split))])
+        same_R: npt.NDArray[np.integer] = (forms_S[0::2] == forms_S[1::2]).astype(np.int64)
+        return same_R
 
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the document as a quoted string."""

@@ -20,6 +20,7 @@ from tasks.contract import Task, TaskConfig
 from tasks.generators.counter import U64, below, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
 from tasks.generators.verses import Poetics, poems
+from tasks.generators.verses_solver import told_form
 
 
 class TextConfig(TaskConfig, frozen=True):
@@ -54,6 +55,11 @@ class Text(Task):
             return Drawn(tokens_RS[:, None], kept_RS[:, None], forms_R)
 
         return disjoint_split(draw, stream_key("text", config.data_seed), split, rows)
+
+    def solve(self, split: Split) -> npt.NDArray[np.integer]:
+        """Return the form of each poem, by where its words return."""
+        word = Poetics.of("text", self.length, 0).word
+        return np.array([told_form(split.sequence(row), word) for row in range(len(split))])
 
     def load(self, source: str, rows: Rows) -> Dataset:
         """Read labelled text; see `tasks.sources.labelled_text` for its forms."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +59,12 @@ class Split:
         """(examples, inputs): tokens in each sequence."""
         return np.diff(self.starts).reshape(len(self), self.inputs)
 
+    def first(self, rows: int) -> Split:
+        """Return the first examples, a view."""
+        starts = self.starts[: min(rows, len(self)) * self.inputs + 1]
+        labels = self.labels[: starts[-1] if self.by_token else (len(starts) - 1) // self.inputs]
+        return replace(self, tokens=self.tokens[: starts[-1]], starts=starts, labels=labels)
+
     def sequence(self, index: int) -> npt.NDArray[np.integer]:
         """Return the tokens of one sequence, a view."""
         return self.tokens[self.starts[index] : self.starts[index + 1]]
@@ -100,7 +107,26 @@ class Dataset:
         """Return the split of that name."""
         return {"train": self.train, "validation": self.validation, "test": self.test}[name]
 
+    def shuffled(self) -> Dataset:
+        """Return the same with the tokens of each sequence in a random order, always the same."""
+        return replace(
+            self,
+            train=_shuffled(self.train),
+            validation=_shuffled(self.validation),
+            test=_shuffled(self.test),
+        )
+
     def __iter__(self) -> Iterator[tuple[SplitName, Split]]:
         """Iterate over (name, split) in the order train, validation, test."""
         for name in SPLITS:
             yield name, self.split(name)
+
+
+def _shuffled(split: Split) -> Split:
+    if split.by_token:
+        raise ValueError("a token's label is lost with its place")
+    draws = np.random.default_rng(0)
+    tokens = split.tokens.copy()
+    for first, last in pairwise(split.starts.tolist()):
+        draws.shuffle(tokens[first:last])
+    return replace(split, tokens=tokens)

@@ -17,6 +17,10 @@ Rules = Literal["fixed", "lra2021"]
 """fixed: explicit masks, masked pooling, literal vocabularies, validation held out of train.
 lra2021: the choices of the original code, faults included. The two are never in one table."""
 
+Order = Literal["given", "shuffled"]
+"""shuffled: the tokens of each sequence in an order of no meaning, drawn once for each sequence, in
+all splits: what is left is what they are, not where they stand."""
+
 Track = Literal["matched"]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
@@ -52,6 +56,7 @@ class DataSpec(Frozen, frozen=True, kw_only=True):
     rows: Rows
     parameters: dict[str, Any] = {}
     """The task's own configuration, every default filled in."""
+    order: Order = "given"
 
 
 class ModelSpec(Frozen, frozen=True, kw_only=True):

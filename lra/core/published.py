@@ -153,6 +153,20 @@ class Quality(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return tuple(row for row in self.rows if row.mechanism == mechanism)
 
 
+class Spans(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Published mean attention distances."""
+
+    source: str
+    note: str
+    tasks: dict[str, Positive]
+    """In tokens, by task."""
+
+
+def spans(name: str) -> Spans:
+    """Return published attention distances; raises `LraError` for a file that is none."""
+    return _read(_FOLDER / f"{name}.toml", Spans)
+
+
 def efficiency(name: str) -> Efficiency:
     """Return a published table of speed and memory; raises `LraError` for a file that is none."""
     return _read(_FOLDER / f"{name}.toml", Efficiency)

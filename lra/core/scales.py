@@ -17,7 +17,16 @@ from lra.core.cells import Direction, Dtype, Execution, Level, Mode
 from lra.core.errors import UsageError, nearest, readable
 from lra.core.keys import misplaced
 from lra.core.misfits import misfit
-from lra.core.protocol import Above0, Frozen, ModelSpec, Positive, Rows, Rules, TrainSpec
+from lra.core.protocol import (
+    Above0,
+    Frozen,
+    ModelSpec,
+    Order,
+    Positive,
+    Rows,
+    Rules,
+    TrainSpec,
+)
 
 _FOLDER = Path(__file__).resolve().parents[1]
 _Value = TypeVar("_Value", bound=msgspec.Struct)
@@ -84,6 +93,9 @@ class QualityBlock(Frozen, frozen=True, kw_only=True):
     seeds: Positive = 1
     threads: Positive = 1
     """CPU threads of each worker; as many workers run side by side as the cores allow."""
+    order: Order = "given"
+    only: tuple[str, ...] = ()
+    """Mechanisms of those asked for that the block is for; () is all."""
 
 
 class EfficiencyBlock(Frozen, frozen=True, kw_only=True):

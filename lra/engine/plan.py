@@ -170,7 +170,11 @@ class _Planner:
                 data=data[task.name],
             )
             yield self._job(cell, task=task)
+        if block.order != "given":
+            data = {name: msgspec.structs.replace(s, order=block.order) for name, s in data.items()}
         for target in self._with(self.spec.baselines, (EXACT, NO_MIXING)):
+            if block.only and target.name not in block.only:
+                continue
             for task in tasks:
                 for seed in range(self.spec.seeds or block.seeds):
                     yield self._quality_job(scale, block.threads, target, task, data, seed)

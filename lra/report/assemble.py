@@ -11,6 +11,7 @@ from lra.report.costs.sections import cost_sections, decoding_sections, referenc
 from lra.report.costs.tables import EfficiencyTables, efficiency_tables
 from lra.report.endings import not_ok_table
 from lra.report.error.tables import ErrorTables, error_tables
+from lra.report.mechanisms.attended import attended_section
 from lra.report.mechanisms.capabilities import capabilities
 from lra.report.mechanisms.gallery import gallery
 from lra.report.mechanisms.settings import stand_ins, trained_and_timed
@@ -28,6 +29,7 @@ from lra.report.pictures.tradeoff import tradeoff_figure
 from lra.report.protocol import parameter_table, protocol_table
 from lra.report.provenance import footer, measuring, provenance_table, subtitle
 from lra.report.quality.by_token import bits_tables, decode_table
+from lra.report.quality.certificate import certificate_section
 from lra.report.quality.intervals import interval_table
 from lra.report.quality.standing import Standing, standing
 from lra.report.quality.tables import QualityTable, quality_tables
@@ -75,6 +77,7 @@ def assemble(
         *_tradeoff(quality, costs, selection, known),
         *_quality(quality, standings, selection, known),
         *_by_token(selection),
+        *_certificate(selection),
         *_learning(quality, selection, known),
         *published_sections(quality, selection),
         *cost_sections(here, selection, known, assumed),
@@ -83,6 +86,7 @@ def assemble(
         *_errors(errors, known),
         *_claims(selection),
         *decoding_sections(here, known),
+        *_attended(selection),
         *_shown(selection),
         *reference_sections(elsewhere),
         *_protocol(quality, selection, assumed),
@@ -146,6 +150,11 @@ def _by_token(selection: Selection) -> list[Section]:
     return [section] if section.tables else []
 
 
+def _certificate(selection: Selection) -> list[Section]:
+    section = certificate_section(selection)
+    return [section] if section else []
+
+
 def _learning(quality: Sequence[QualityTable], selection: Selection, known: Looks) -> list[Section]:
     curves = [learning_figure(one, selection, known) for one in quality]
     whole = Section("learning", "Learning curves").with_figures(curves)
@@ -163,6 +172,11 @@ def _errors(errors: Sequence[ErrorTables], known: Looks) -> list[Section]:
 
 def _claims(selection: Selection) -> list[Section]:
     section = capabilities(selection.checks, selection.reference_checks)
+    return [section] if section else []
+
+
+def _attended(selection: Selection) -> list[Section]:
+    section = attended_section(selection)
     return [section] if section else []
 
 

@@ -66,6 +66,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     track: str = ""
     task: str = ""
     source: str = ""
+    order: str = ""
+    """Of the tokens of each sequence; shuffled ones are a control, and no column of accuracies."""
     data_hash: str = ""
     length: int
     test_rows: int | None = None
@@ -223,6 +225,7 @@ def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:
             entry,
             task=cell.data.task,
             source=cell.data.source,
+            order=cell.data.order,
             data_hash=cell.data.hash,
             rules=cell.data.rules,
             test_rows=(rows or cell.data.rows).test,

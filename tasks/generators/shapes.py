@@ -83,16 +83,28 @@ def _inside(keys_R: U64, labels_R: npt.NDArray[np.int64], side: int, smallest_pe
     room_R = 2 * side - 2 * extent_R + 1
     across_R = extent_R + below(keys_R, _ACROSS, room_R)
     down_R = extent_R + below(keys_R, _DOWN, room_R)
-    centres = 2 * np.arange(side) + 1
-    x_RYX = (centres - across_R[:, None])[:, None, :]
-    y_RYX = (centres - down_R[:, None])[:, :, None]
     inside_RYX = np.zeros((len(keys_R), side, side), dtype=np.bool_)
     for shape, name in enumerate(SHAPES):
         of_R = labels_R == shape
         if of_R.any():
-            extent = extent_R[of_R][:, None, None]
-            inside_RYX[of_R] = _covers(name, x_RYX[of_R], y_RYX[of_R], extent)
+            places = extent_R[of_R], across_R[of_R], down_R[of_R]
+            inside_RYX[of_R] = covered_pixels(name, *places, side)
     return inside_RYX
+
+
+def covered_pixels(
+    name: str,
+    extent_R: npt.NDArray[np.int64],
+    across_R: npt.NDArray[np.int64],
+    down_R: npt.NDArray[np.int64],
+    side: int,
+) -> Mask:
+    """Return which pixels a shape covers, (rows, side, side): half its width and where its centre
+    is, all in half pixels."""
+    centres = 2 * np.arange(side) + 1
+    x_RYX = (centres - across_R[:, None])[:, None, :]
+    y_RYX = (centres - down_R[:, None])[:, :, None]
+    return _covers(name, x_RYX, y_RYX, extent_R[:, None, None])
 
 
 def _covers(name: str, x: Offsets, y: Offsets, extent: Offsets) -> Mask:

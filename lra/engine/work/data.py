@@ -24,4 +24,5 @@ def load(spec: DataSpec, job: Job) -> tuple[Task, Dataset]:
     except msgspec.ValidationError as error:
         raise UsageError(f"task '{spec.task}': {error}; fix its parameters") from error
     task = found(config, length=spec.length, rules=spec.rules)
-    return task, open_or_prepare(task, spec, job.source, Path(job.cache))
+    data = open_or_prepare(task, spec, job.source, Path(job.cache))
+    return task, data.shuffled() if spec.order == "shuffled" else data

@@ -16,6 +16,8 @@ from lra.report.words import NO_VALUE, NOT_RUN, percent
 GROUP = "Baselines"
 _SIMPLE = {"bag_of_tokens": "bag of tokens", "majority": "majority"}
 _RULE = "rule of thumb"
+SOLVER = "exact_solver"
+"""The task's own rule, which is no baseline: what can be known."""
 
 
 def no_mixing_rows(
@@ -39,7 +41,7 @@ def simple_rows(
     """
     rows = []
     for metric in (*_SIMPLE, _RULE):
-        found = [_cell(metric, _fitting(simple, column)) for column in columns]
+        found = [_cell(metric, fitting(simple, column)) for column in columns]
         cells = [cell for cell, _ in found]
         if metric == _RULE and all(cell.value is None for cell in cells):
             continue
@@ -52,15 +54,16 @@ def simple_rows(
     return rows
 
 
-def _fitting(simple: Sequence[Entry], column: Column) -> list[Entry]:
-    fitting = [e for e in simple if (e.protocol, e.scale) == (column.data, column.cell.scale)]
-    return [entry for entry in fitting if entry.origin == "run"] or fitting
+def fitting(simple: Sequence[Entry], column: Column) -> list[Entry]:
+    """Return the simple baselines of a column's data: the run's, else the reference's."""
+    found = [e for e in simple if (e.protocol, e.scale) == (column.data, column.cell.scale)]
+    return [entry for entry in found if entry.origin == "run"] or found
 
 
 def _cell(metric: str, own: Sequence[Entry]) -> tuple[Cell, str]:
     """The cell and where it comes from."""
     if metric == _RULE:
-        rules = [(e.value, e.label, e) for e in own if e.metric not in _SIMPLE]
+        rules = [(e.value, e.label, e) for e in own if e.metric not in (*_SIMPLE, SOLVER)]
         known = [(value, label, e) for value, label, e in rules if value is not None]
         if not known:
             return Cell("none" if own else NOT_RUN), ""

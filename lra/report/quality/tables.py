@@ -49,7 +49,9 @@ def quality_tables(selection: Selection) -> list[QualityTable]:
         for kept in selection.kept
         if isinstance(kept.cell, QualityCell)
     }
-    accuracies = [e for e in selection.entries if e.metric == "test_accuracy"]
+    accuracies = [
+        e for e in selection.entries if e.metric == "test_accuracy" and e.order == "given"
+    ]
     simple = [e for e in selection.entries if e.kind == "baseline"]
     groups = sorted_groups(
         accuracies, lambda e: (e.scale, e.rules, e.track, e.source, e.dtype, e.direction)

@@ -1,0 +1,146 @@
+"""What each task tests: exact attention and the task's own rule beside what does without reading
+far, without mixing, and without order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+import msgspec
+
+from lra.core.cells import QualityCell
+from lra.report.entries import Entry, protocol_hash
+from lra.report.quality.baselines import SOLVER, fitting
+from lra.report.quality.columns import Column, columns_of
+from lra.report.rows import EXACT, NO_MIXING
+from lra.report.select import Selection
+from lra.report.table import Cell, Row, Section, Table, sorted_groups
+from lra.report.words import NOT_RUN, listing, percent
+
+_WINDOW = "sliding_window"
+_SHUFFLED = "shuffled input"
+_SIMPLE = {"majority": "majority", "bag_of_tokens": "bag of tokens"}
+
+
+def certificate_section(selection: Selection) -> Section | None:
+    """Return the section; None where nothing was trained on shuffled input."""
+    cells = {
+        kept.record.id: (kept.cell, kept.record.rows)
+        for kept in selection.kept
+        if isinstance(kept.cell, QualityCell)
+    }
+    shuffled: dict[str, list[Entry]] = {}
+    for entry in selection.entries:
+        if entry.order == "shuffled" and entry.metric == "test_accuracy":
+            shuffled.setdefault(_as_given(cells[entry.record][0]), []).append(entry)
+    if not shuffled:
+        return None
+    given = [e for e in selection.entries if e.metric == "test_accuracy" and e.order == "given"]
+    simple = [e for e in selection.entries if e.kind == "baseline"]
+    groups = sorted_groups(given, lambda e: (e.scale, e.rules, e.track, e.source, e.dtype))
+    tables, told = [], []
+    for number, (_, group) in enumerate(groups, start=1):
+        columns = columns_of(cells[e.record] for e in group)
+        rows = [_Task(c, group, shuffled.get(c.protocol, []), simple) for c in columns]
+        known = [row for row in rows if row.exact is not None and row.without]
+        if any(_SHUFFLED in row.without for row in known):
+            tables.append(_table(f"certificate-{number}", group[0], known))
+            told += [row.sentence() for row in known]
+    return Section("certificate", "What the tasks test", tuple(told), tuple(tables))
+
+
+def _as_given(cell: QualityCell) -> str:
+    """The protocol of the same training on input in its own order."""
+    replace = msgspec.structs.replace
+    return protocol_hash(replace(cell, data=replace(cell.data, order="given")))
+
+
+class _Task:
+    """What was reached on one task, in shares of 1: with attention, and without this or that."""
+
+    def __init__(
+        self,
+        column: Column,
+        group: Iterable[Entry],
+        shuffled: Iterable[Entry],
+        simple: Sequence[Entry],
+    ) -> None:
+        self.title, self.scale = column.title, column.cell.scale
+        own = [e for e in group if e.protocol == column.protocol]
+        baselines = fitting(simple, column)
+        self.solver = _mean(e for e in baselines if e.metric == SOLVER)
+        self.exact = _mean(e for e in own if e.mechanism == EXACT)
+        windows = {e.label for e in own if e.mechanism == _WINDOW}
+        rules = {e.metric: e for e in baselines if e.metric not in (*_SIMPLE, SOLVER)}
+        found: dict[str, float | None] = {
+            **{label: _mean(e for e in own if e.label == label) for label in sorted(windows)},
+            f"no mixing ({NO_MIXING})": _mean(e for e in own if e.mechanism == NO_MIXING),
+            _SHUFFLED: _mean(e for e in shuffled if e.mechanism == EXACT),
+            **{name: _mean(e for e in baselines if e.metric == m) for m, name in _SIMPLE.items()},
+            **{entry.label: entry.value for _, entry in sorted(rules.items())},
+        }
+        self.without = {name: value for name, value in found.items() if value is not None}
+
+    @property
+    def best(self) -> str:
+        """What comes nearest without attention over all of an input in its order."""
+        return max(self.without, key=self.without.__getitem__)
+
+    @property
+    def margin(self) -> float:
+        """Of exact attention over that."""
+        return (self.exact or 0.0) - self.without[self.best]
+
+    def sentence(self) -> str:
+        """Return it in words."""
+        above = f"{100 * abs(self.margin):.1f} points {'above' if self.margin > 0 else 'below'}"
+        rule = "" if self.solver is None else f", its own rule {percent(self.solver)} %"
+        return (
+            f"{self.title}, scale {self.scale}: exact attention {percent(self.exact or 0.0)} %"
+            f"{rule}; that is {above} the best of what does without, {self.best} "
+            f"({percent(self.without[self.best])} %)."
+        )
+
+
+def _mean(found: Iterable[Entry]) -> float | None:
+    """Over seeds; the run's own where it has any, else the reference's."""
+    entries = [entry for entry in found if entry.value is not None]
+    own = [entry for entry in entries if entry.origin == "run"] or entries
+    return fmean(entry.value for entry in own if entry.value is not None) if own else None
+
+
+def _table(id: str, first: Entry, tasks: Sequence[_Task]) -> Table:
+    names = list(dict.fromkeys(name for task in tasks for name in task.without))
+    rows = [
+        Row(
+            task.title,
+            (
+                _cell(task.solver, missing="none"),
+                _cell(task.exact),
+                *(_cell(task.without.get(name)) for name in names),
+                Cell(f"{100 * task.margin:+.1f}", f"over {task.best}", task.margin),
+            ),
+        )
+        for task in tasks
+    ]
+    return Table(
+        id=id,
+        title=f"What exact attention has over shortcuts, scale {first.scale}",
+        caption="Percent of test rows (of tokens asked for, where each is), means over seeds; "
+        f"{first.rules} rules, data {first.source}.",
+        corner="task",
+        columns=("its own rule", f"exact ({EXACT})", *names, "margin"),
+        rows=tuple(rows),
+        notes=(
+            f"{listing(names)} do without attention over all of an input in its order. A window of "
+            "left and right w lets a layer see so many tokens on each side. Shuffled input: exact "
+            "attention trained and tested on sequences whose tokens stand in a random order.",
+            "Its own rule reads the tokens alone and works out the label: what can be known.",
+        ),
+    )
+
+
+def _cell(value: float | None, missing: str = NOT_RUN) -> Cell:
+    if value is None:
+        return Cell(missing)
+    return Cell(percent(value), value=value)
