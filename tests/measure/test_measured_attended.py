@@ -1,0 +1,96 @@
+"""Attention distance against its formula, and rollout against a product done by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from lra.core.catalogue import find, load
+from lra.core.dataset import Dataset, Split
+from lra.core.protocol import ModelSpec
+from lra.measure.attended import DRAWN, attention_rollout, measure_attended
+from lra.models.build import build_model
+
+CPU = torch.device("cpu")
+SIDE = 4
+
+
+def model(mechanism="full", pooling="mean", length=SIDE**2, **config):
+    kind = load(find("mechanism", mechanism))
+    spec = ModelSpec(layers=2, width=16, qkv_width=16, heads=2, mlp_width=16, pooling=pooling)
+    return build_model(
+        spec,
+        mechanism=kind,
+        config=kind.Config(**config),
+        position=load(find("position", spec.position)),
+        vocabulary=256,
+        classes=2,
+        length=length,
+    )
+
+
+def pictures(rows=20):
+    draws = np.random.default_rng(0)
+    tokens = draws.integers(0, 256, (rows, SIDE**2)).astype(np.uint8)
+    split = Split.of(list(tokens), np.arange(rows) % 2)
+    return Dataset(split, split, split, classes=2, vocabulary=256, length=SIDE**2)
+
+
+def looked(net, **how):
+    return measure_attended(net, pictures(), CPU, **{"pictures": True, **how})
+
+
+def test_attention_that_reads_all_alike_looks_a_third_of_the_way():
+    net = model()
+    for block in net.encoder.blocks:
+        torch.nn.init.zeros_(block.mechanism.query.weight)
+    found, n = looked(net), SIDE**2
+    assert np.shape(found.distances) == (2, 2)
+    assert np.ravel(found.distances) == pytest.approx(np.full(4, (n * n - 1) / (3 * n)))
+    assert found.distance == pytest.approx((n * n - 1) / (3 * n))
+
+
+def test_no_mixing_looks_nowhere_and_a_window_no_further_than_it_reaches():
+    assert looked(model("identity")).distance == 0.0
+    assert 0.0 < looked(model("sliding_window", left=2, right=1)).distance < 2.0
+
+
+@pytest.mark.parametrize("mechanism", ["lstm", "s4d"])
+def test_what_has_no_weights_is_not_looked_at(mechanism):
+    assert looked(model(mechanism)) is None
+
+
+def test_an_input_that_is_too_long_is_not_looked_at(monkeypatch):
+    monkeypatch.setattr("lra.measure.attended.MOST_WEIGHTS", 100)
+    assert looked(model()) is None
+
+
+def test_a_rollout_is_the_product_of_the_layers_each_half_residual():
+    draws = torch.Generator().manual_seed(0)
+    weights = [torch.rand(3, 5, 5, generator=draws).softmax(-1).double() for _ in range(2)]
+    halves = [0.5 * w.mean(0) + 0.5 * torch.eye(5, dtype=torch.float64) for w in weights]
+    flow = attention_rollout(weights)
+    assert torch.allclose(flow, halves[1] @ halves[0])
+    assert torch.allclose(flow.sum(-1), torch.ones(5, dtype=torch.float64))
+    assert not torch.allclose(flow, halves[0] @ halves[1])
+
+
+def test_pictures_are_drawn_of_models_with_a_class_token_as_many_of_each_label():
+    net = model(pooling="cls")
+    found, data = looked(net), pictures()
+    assert len(found.rollouts) == DRAWN
+    assert [one.label for one in found.rollouts] == [0] * 4 + [1] * 4
+    first = found.rollouts[0]
+    assert np.array_equal(first.pixels_YX().ravel(), data.validation.sequence(0))
+    # The class token keeps a share of its own: at least a quarter, by two residual branches.
+    assert 0.0 < first.shares_YX().sum() < 0.75
+    with torch.no_grad():
+        said = net(torch.from_numpy(data.validation.sequence(0)[None])).argmax()
+    assert first.answer == int(said)
+
+
+@pytest.mark.parametrize(("pooling", "how"), [("mean", {}), ("cls", {"pictures": False})])
+def test_others_have_distances_alone(pooling, how):
+    found = looked(model(pooling=pooling), **how)
+    assert found.rollouts == () and found.distance > 0
