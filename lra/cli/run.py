@@ -21,6 +21,13 @@ from lra.cli import flags
     help="Rules of the tasks; lra2021 repeats the original's choices.",
 )
 @click.option(
+    "--track",
+    type=click.Choice(["matched", "tuned"]),
+    default="matched",
+    show_default=True,
+    help="tuned: try the scale's learning rates, keep what validates best.",
+)
+@click.option(
     "--seeds",
     type=click.IntRange(min=1),
     metavar="N",
@@ -44,6 +51,7 @@ def command(
     suite: str,
     scale: str | None,
     rules: Literal["fixed", "lra2021"] | None,
+    track: Literal["matched", "tuned"],
     seeds: int | None,
     device: Literal["cpu", "cuda"] | None,
     settings: tuple[str, ...],
@@ -79,8 +87,8 @@ def command(
     check_sources(data)
     whole = load_suite(suite)
     if not whole.quality:
-        trained = (tasks, data, scale, rules, seeds, baselines)
-        names = ("--task", "--data", "--scale", "--rules", "--seeds", "--baselines")
+        trained = (tasks, data, scale, rules, track == "tuned", seeds, baselines)
+        names = ("--task", "--data", "--scale", "--rules", "--track", "--seeds", "--baselines")
         for flag, given in zip(names, trained, strict=True):
             if given:
                 raise UsageError(f"suite '{whole.name}' trains nothing; leave {flag} out")
@@ -92,6 +100,7 @@ def command(
         tasks=tasks or tuple(data),
         scale=scale,
         rules=rules,
+        track=track,
         seeds=seeds,
         settings=flags.pairs(settings, "--set"),
         sources=data,

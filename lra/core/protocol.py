@@ -21,7 +21,9 @@ Order = Literal["given", "shuffled"]
 """shuffled: the tokens of each sequence in an order of no meaning, drawn once for each sequence, in
 all splits: what is left is what they are, not where they stand."""
 
-Track = Literal["matched"]
+Track = Literal["matched", "tuned"]
+"""matched: the same training around every mechanism. tuned: the learning rate is searched for each
+mechanism and task, and chosen by validation. The two are never in one table."""
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 Above0 = Annotated[float, msgspec.Meta(gt=0.0)]

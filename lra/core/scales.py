@@ -57,6 +57,8 @@ class Scale(Frozen, frozen=True, kw_only=True):
     rules: Rules = "fixed"
     model: dict[str, Any] = {}
     training: dict[str, Any] = {}
+    rates: tuple[Above0, ...] = ()
+    """Learning rates that the tuned track tries, as multiples of the task's own."""
     mechanisms: dict[str, dict[str, Any]] = {}
     """Hyper-parameters that fit the scale's lengths, where a paper's default does not: a window of
     512 in a sequence of 64 is no window."""

@@ -15,7 +15,7 @@ from lra.core.cards import TaskCard, TaskMetric
 from lra.core.catalogue import Target
 from lra.core.cells import BaselineCell, CeilingCell, Cell, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError, readable
-from lra.core.protocol import DataSpec, Frozen, Mechanism, ModelSpec, Rules
+from lra.core.protocol import DataSpec, Frozen, Mechanism, ModelSpec, Rules, Track
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Scale, Suite, load_scale
 from lra.engine.describe import Describer
 from lra.engine.host import machine
@@ -50,6 +50,7 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
     scale: str | None = None
     """In place of the suite's, for quality."""
     rules: Rules | None = None
+    track: Track = "matched"
     seeds: int | None = None
     settings: dict[str, str] = {}
     """`--set`: see `lra.engine.settings`."""
@@ -177,7 +178,9 @@ class _Planner:
                 continue
             for task in tasks:
                 for seed in range(self.spec.seeds or block.seeds):
-                    yield self._quality_job(scale, block.threads, target, task, data, seed)
+                    for rate in self._rates(scale):
+                        place = (target, task, data[task.name])
+                        yield self._quality_job(scale, block.threads, *place, seed, rate)
 
     def _quality_job(
         self,
@@ -185,11 +188,15 @@ class _Planner:
         threads: int,
         target: Target,
         task: Target,
-        data: dict[str, DataSpec],
+        data: DataSpec,
         seed: int,
+        rate: float,
     ) -> Job:
         model = self._model(task, scale)
         training = self.settings.override("training", scale.train_spec(task.name))
+        if rate != 1.0:
+            tried = rate * training.learning_rate
+            training = msgspec.structs.replace(training, learning_rate=tried)
         position = catalogue.find("position", model.position)
         cell = QualityCell(
             scale=scale.name,
@@ -198,10 +205,11 @@ class _Planner:
             threads=threads,
             measure_hash=measure_hash("quality", *_TRAINED, outside=(position.file,)),
             mechanism=self._configured("quality", target, scale.mechanisms.get(target.name, {})),
-            data=data[task.name],
+            data=data,
             model=model,
             training=training,
             metric=self._metric(task),
+            track=self.spec.track,
             seed=seed,
             device=self.spec.device,
         )
@@ -294,6 +302,17 @@ class _Planner:
         if isinstance(card, TaskCard) and card.asks == "token":
             return model.by_token()
         return model
+
+    def _rates(self, scale: Scale) -> tuple[float, ...]:
+        """Multiples of a task's learning rate that are tried."""
+        if self.spec.track == "matched":
+            return (1.0,)
+        if not scale.rates:
+            raise UsageError(
+                f"scale '{scale.name}' has no learning rates to try; add e.g. "
+                "rates = [0.3, 1.0, 3.0], or leave --track tuned out"
+            )
+        return scale.rates
 
     def _metric(self, task: Target) -> TaskMetric:
         card = self.describer.describe(task).card

@@ -84,6 +84,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     input_scale: float | None = None
     device: str = ""
     seed: int | None = None
+    learning_rate: float | None = None
     replicate: int | None = None
     machine: str
     threads: int
@@ -121,8 +122,12 @@ def measured(record: Record) -> MeasuredCell:
 
 
 def protocol_hash(cell: QualityCell) -> str:
-    """Return the hash of what cells must share for their accuracies to be compared."""
-    return value_hash([cell.scale, cell.track, cell.data, cell.model, cell.training])
+    """Return the hash of what cells must share for their accuracies to be compared: of tuned ones
+    all but the learning rate."""
+    training: object = cell.training
+    if cell.track == "tuned":
+        training = {**msgspec.to_builtins(cell.training), "learning_rate": "tuned"}
+    return value_hash([cell.scale, cell.track, cell.data, cell.model, training])
 
 
 def entries(kept: Kept) -> Iterator[Entry]:
@@ -240,6 +245,7 @@ def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:
             dtype=cell.training.precision,
             direction="causal" if cell.model.causal else "bidirectional",
             seed=cell.seed,
+            learning_rate=cell.training.learning_rate,
             protocol=protocol_hash(cell),
         )
     if isinstance(cell, BaselineCell):

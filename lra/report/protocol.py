@@ -47,7 +47,8 @@ def protocol_table(quality: QualityTable) -> Table:
             _shared("Training", "training.", shared, many=len(settings) > 1),
             "The best checkpoint by validation accuracy is tested once.",
             "Rules: fixed, or lra2021, the choices of the original code, faults included. Matched "
-            "track: the same model around every mechanism.",
+            "track: the same model and training around every mechanism. Tuned track: of the "
+            "learning rates tried, for each mechanism and task the one that validates best.",
         ),
         numeric=False,
     )
@@ -55,6 +56,8 @@ def protocol_table(quality: QualityTable) -> Table:
 
 def _settings(column: Column) -> dict[str, str]:
     model, training = flat(column.cell.model), flat(column.cell.training)
+    if column.cell.track == "tuned":
+        training["learning_rate"] = "tuned"
     return {
         **{f"model.{key}": text for key, text in model.items()},
         **{f"training.{key}": text for key, text in training.items()},

@@ -33,6 +33,7 @@ from lra.report.entries import (
     protocol_hash,
 )
 from lra.report.mechanisms.configs import in_force, told_apart
+from lra.report.quality.tuned import chosen
 from lra.report.quality.unlike import Unlike, unlike
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.words import visible
@@ -85,12 +86,14 @@ def join(
     shown = [record for record in records if isinstance(record.cell, ShowCell)]
     rest = [record for record in records if not isinstance(record.cell, MeasuredCell)]
     records = [record for record in records if isinstance(record.cell, MeasuredCell)]
-    run = _newest(records)
+    newest = _newest(records)
+    run = chosen(newest)
     own = {(record.id, record.started_at) for record in records}
     candidates = [
         r for r in reference if (r.id, r.started_at) not in own and isinstance(r.cell, MeasuredCell)
     ]
-    other = _newest(candidates)
+    newest_other = _newest(candidates)
+    other = chosen(newest_other)
     cells = [measured(record) for record in run]
     asked = {_question(cell) for cell in cells}
     asked |= {_data_question(cell) for cell in cells if isinstance(cell, QualityCell)}
@@ -118,8 +121,8 @@ def join(
         shown=(*shown, *_of(ShowCell, reference, measured_here, shown)),
         busy=frozenset((origin, id) for origin, part in judged for id in disturbed(part)),
         ceilings=tuple(ceilings),
-        superseded=len(own) - len(run),
-        superseded_reference=len(candidates) - len(other),
+        superseded=len(own) - len(newest),
+        superseded_reference=len(candidates) - len(newest_other),
         unrelated=len(other) - len(fitting),
         unlike=unlike(_trained(cells), _trained(map(measured, other)), {EXACT, NO_MIXING}),
         others=tuple(_latest(rest, lambda record: _whatever_sources(record.cell)).values()),
@@ -228,7 +231,7 @@ def _data_question(cell: QualityCell | BaselineCell) -> Hashable:
 def _slot(cell: MeasuredCell) -> Hashable:
     """What a record answers; a newer record of the same slot replaces an older one."""
     if isinstance(cell, QualityCell):
-        return (_question(cell), _variant(cell), cell.seed)
+        return (_question(cell), cell.training.learning_rate, _variant(cell), cell.seed)
     if isinstance(cell, BaselineCell):
         return _question(cell)
     if isinstance(cell, ErrorCell):

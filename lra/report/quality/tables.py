@@ -149,6 +149,7 @@ def _accuracy(found: Sequence[Entry], several: bool, strong: bool) -> Cell:
     notes = [f"± {percent(spread)}"] if spread is not None else []
     notes += [f"n {len(values)}"] if several else []
     notes += [f"{number} {word}" for word, number in sorted(words.items())]
+    notes += [f"rate {found[0].learning_rate:g}"] if found[0].track == "tuned" else []
     text = percent(mean(values), spread)
     return Cell(text, ", ".join(notes), mean(values), spread, strong=strong)
 

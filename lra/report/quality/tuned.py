@@ -1,0 +1,64 @@
+"""The tuned track: of the learning rates that were tried, the one that validates best."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from math import inf
+from statistics import fmean
+
+from lra.core.cells import QualityCell
+from lra.core.records import Record
+from lra.report.entries import config_text, protocol_hash
+from lra.report.mechanisms.configs import in_force
+
+
+def chosen(records: Iterable[Record]) -> list[Record]:
+    """Return the records without tuned trainings at other rates than the best of each mechanism,
+    task and version of the sources: by the mean over seeds of the best validation.
+
+    A rate counts with as many seeds as the rate that has most; one that diverged is the worst.
+    The test split has no say.
+    """
+    found = list(records)
+    tried: dict[Hashable, dict[float, list[Record]]] = {}
+    for record in found:
+        cell = record.cell
+        if isinstance(cell, QualityCell) and cell.track == "tuned":
+            rates = tried.setdefault(_search(cell), {})
+            rates.setdefault(cell.training.learning_rate, []).append(record)
+    best = {search: _best(rates) for search, rates in tried.items()}
+    return [
+        record
+        for record in found
+        if not isinstance(record.cell, QualityCell)
+        or record.cell.track != "tuned"
+        or record.cell.training.learning_rate == best[_search(record.cell)]
+    ]
+
+
+def _search(cell: QualityCell) -> Hashable:
+    config = config_text(in_force(cell.mechanism.config))
+    return (
+        protocol_hash(cell),
+        cell.mechanism.name,
+        config,
+        cell.mechanism.hash,
+        cell.measure_hash,
+    )
+
+
+def _best(rates: dict[float, list[Record]]) -> float:
+    seeds = max(map(len, rates.values()))
+    complete = {rate: own for rate, own in rates.items() if len(own) == seeds}
+    # Of equals the lowest rate.
+    return max(sorted(complete), key=lambda rate: fmean(map(_merit, complete[rate])))
+
+
+def _merit(record: Record) -> float:
+    """The best validation of a training, the more the better."""
+    assert isinstance(record.cell, QualityCell), "nothing else is tuned"
+    if record.status != "ok" or not record.curve:
+        return -inf
+    if record.cell.metric == "accuracy":
+        return max(point.validation_accuracy for point in record.curve)
+    return -min(point.validation_loss for point in record.curve)

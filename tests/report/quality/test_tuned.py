@@ -1,0 +1,84 @@
+"""The tuned track: rates are chosen by validation, never by test, and never beside matched."""
+
+import msgspec
+import pytest
+
+from lra.report.quality.tables import quality_tables
+from lra.report.select import join
+from tests.report import sample
+
+
+def tried(rate, *, test, validation, seed=0, name="performer", status="ok"):
+    record = sample.quality(name, "text", test, seed=seed, status=status)
+    training = msgspec.structs.replace(sample.TRAINING, learning_rate=rate)
+    cell = msgspec.structs.replace(record.cell, track="tuned", training=training)
+    curve = tuple(
+        msgspec.structs.replace(point, validation_accuracy=validation) for point in record.curve
+    )
+    return msgspec.structs.replace(record, id=cell.id, cell=cell, curve=curve)
+
+
+def texts(records, reference=()):
+    (table,) = quality_tables(join(records, list(reference)))
+    return {
+        line.label: (line.cells[0].text, line.cells[0].note)
+        for line in table.table.rows
+        if line.mechanism and line.cells[0].value is not None
+    }
+
+
+def test_the_rate_that_validates_best_is_shown_not_the_one_that_tests_best():
+    records = [
+        tried(1e-3, test=0.7, validation=0.8),
+        tried(3e-3, test=0.9, validation=0.6),
+        tried(1e-2, test=0.5, validation=0.7),
+    ]
+    assert texts(records) == {"performer": ("70.0", "rate 0.001")}
+
+
+def test_each_mechanism_has_a_rate_of_its_own_in_one_column():
+    records = [
+        tried(1e-3, test=0.7, validation=0.8),
+        tried(3e-3, test=0.9, validation=0.6),
+        tried(1e-3, test=0.4, validation=0.5, name="linear"),
+        tried(3e-3, test=0.6, validation=0.6, name="linear"),
+    ]
+    (table,) = quality_tables(join(records, []))
+    assert len(table.columns) == 1
+    assert texts(records) == {
+        "performer": ("70.0", "rate 0.001"),
+        "linear": ("60.0", "rate 0.003"),
+    }
+
+
+def test_validations_are_averaged_over_seeds_and_a_rate_with_fewer_waits():
+    records = [
+        *(tried(1e-3, test=0.7, validation=v, seed=s) for s, v in enumerate((0.9, 0.5))),
+        *(tried(3e-3, test=0.6, validation=v, seed=s) for s, v in enumerate((0.75, 0.75))),
+        tried(1e-2, test=0.99, validation=0.99),
+    ]
+    assert texts(records)["performer"][0] == "60.0"
+
+
+def test_a_rate_that_diverged_is_the_worst():
+    records = [
+        tried(1e-3, test=0.6, validation=0.55),
+        tried(1e-1, test=None, validation=0.9, status="diverged"),
+    ]
+    assert texts(records) == {"performer": ("60.0", "rate 0.001")}
+
+
+def test_tuned_and_matched_share_no_table_and_no_reference():
+    matched = sample.quality("performer", "text", 0.8)
+    tables = quality_tables(join([matched, tried(1e-3, test=0.7, validation=0.8)], []))
+    assert len(tables) == 2
+    assert texts([tried(1e-3, test=0.7, validation=0.8)], [matched]) == {
+        "performer": ("70.0", "rate 0.001")
+    }
+
+
+@pytest.mark.parametrize("rate", [1e-3, 3e-3])
+def test_of_equals_the_lowest_rate_is_taken_in_any_order(rate):
+    records = [tried(r, test=r, validation=0.7) for r in (rate, 1e-2)]
+    assert texts(records) == texts(records[::-1])
+    assert texts(records)["performer"][1] == f"rate {rate:g}"
