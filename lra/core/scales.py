@@ -62,6 +62,8 @@ class Scale(Frozen, frozen=True, kw_only=True):
     mechanisms: dict[str, dict[str, Any]] = {}
     """Hyper-parameters that fit the scale's lengths, where a paper's default does not: a window of
     512 in a sequence of 64 is no window."""
+    lra2021: dict[str, dict[str, Any]] = {}
+    """Hyper-parameters under lra2021 rules: a mechanism as the original's code had it."""
     tasks: dict[str, TaskScale]
     default: TaskScale | None = None
     """For a task that is not named, such as somebody's own; None refuses it."""
@@ -75,6 +77,11 @@ class Scale(Frozen, frozen=True, kw_only=True):
                 f"it covers {', '.join(sorted(self.tasks)) or 'none'}"
             )
         return found
+
+    def settings(self, mechanism: str, rules: Rules) -> dict[str, Any]:
+        """Return the hyper-parameters that the scale chooses for a mechanism."""
+        chosen = self.mechanisms.get(mechanism, {})
+        return {**chosen, **(self.lra2021.get(mechanism, {}) if rules == "lra2021" else {})}
 
     def model_spec(self, task: str) -> ModelSpec:
         """Return the network for a task, overrides applied."""

@@ -204,7 +204,7 @@ class _Planner:
             torch=self.torch,
             threads=threads,
             measure_hash=measure_hash("quality", *_TRAINED, outside=(position.file,)),
-            mechanism=self._configured("quality", target, scale.mechanisms.get(target.name, {})),
+            mechanism=self._configured("quality", target, scale.settings(target.name, data.rules)),
             data=data,
             model=model,
             training=training,
@@ -396,7 +396,7 @@ def places(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
 def _load_scale(reference: str) -> Scale:
     """Read a scale and refuse settings of a mechanism that does not exist."""
     scale = load_scale(reference)
-    for name in scale.mechanisms:
+    for name in (*scale.mechanisms, *scale.lra2021):
         catalogue.find("mechanism", name)
     return scale
 
