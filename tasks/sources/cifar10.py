@@ -2,9 +2,10 @@
 
 Test is the official test part. Validation, unless the set has one of its own, is held out of
 train: the tenth that the hash of the grey pixels decides, fixed by content; under lra2021 rules the
-last tenth in the order of the files, as in Long Range Arena. Pictures come in the order of their
-hashes, so that every form of the set gives the same rows and the first of them are a fair sample;
-under lra2021 rules they come as they lie.
+last tenth in the order of the files, as in Long Range Arena (whose order was that of TFDS).
+
+Pictures come in the order of their hashes, so that every form of the set gives the same rows and
+the first of them are a fair sample; under lra2021 rules they come as they lie.
 """
 
 from __future__ import annotations

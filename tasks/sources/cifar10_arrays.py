@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lra.core.errors import DataError
 from tasks.contract import OnDefect
 from tasks.sources.cifar10_batches import unpacked
 from tasks.sources.cifar10_pixels import PIXELS, SIDE, Pictures, grey_of_colours, labelled
+from tasks.sources.npy import read_npy
 
 
 def array_pictures(images: Path, labels: Path, on_defect: OnDefect) -> Pictures:
     """Return the pictures of (N, 32, 32) or (N, 32, 32, 3) uint8 with their N labels."""
-    pixels, numbers = _array(images), _array(labels)
+    pixels = read_npy(str(images), unpacked(images))
+    numbers = read_npy(str(labels), unpacked(labels))
     if pixels.dtype != np.uint8 or pixels.shape[1:] not in ((SIDE, SIDE), (SIDE, SIDE, 3)):
         raise DataError(
             f"'{images}' holds {pixels.dtype} of {pixels.shape}; "
@@ -34,14 +33,3 @@ def array_pictures(images: Path, labels: Path, on_defect: OnDefect) -> Pictures:
         )
     grey_NP = grey_of_colours(pixels) if pixels.ndim == 4 else pixels.reshape(-1, PIXELS)
     return labelled(str(labels), grey_NP, numbers, on_defect)
-
-
-def _array(path: Path) -> npt.NDArray[Any]:
-    content = unpacked(path)
-    try:
-        # Never an object array, for which numpy would unpickle what the file says.
-        return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    except ValueError as error:
-        raise DataError(
-            f"'{path}' is no whole .npy file of numbers; copy or download it again"
-        ) from error

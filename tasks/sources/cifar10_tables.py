@@ -85,7 +85,7 @@ def _holds_pictures(file: Path) -> bool:
 def _pictures(name: str, rows: Iterable[Row], on_defect: OnDefect) -> Iterator[Pictures]:
     pixels: list[U8] = []
     labels: list[int] = []
-    for row, (label, *images) in rows:
+    for row, (label, *images) in _decodable(name, rows):
         there = [image for image in images if image is not ABSENT]
         if not there:
             raise DataError(f"'{name}' has no column 'img' or 'image'; rename the pictures' column")
@@ -101,6 +101,14 @@ def _pictures(name: str, rows: Iterable[Row], on_defect: OnDefect) -> Iterator[P
             pixels, labels = [], []
     if labels:
         yield _stacked(pixels, labels)
+
+
+def _decodable(name: str, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows, as far as the names beside the pictures are texts."""
+    try:
+        yield from rows
+    except UnicodeDecodeError as error:
+        raise DataError(f"'{name}' has a name that is not UTF-8; download it again") from error
 
 
 def _decoded(name: str, row: int, image: Any) -> U8:

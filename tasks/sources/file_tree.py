@@ -6,6 +6,7 @@ What systems lay beside files is not there: names that begin with a dot, and `__
 from __future__ import annotations
 
 import lzma
+import struct
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
@@ -14,6 +15,9 @@ from typing import ClassVar
 
 from lra.core.errors import DataError
 from tasks.sources.files import existing, readable
+
+_DAMAGE = (zipfile.BadZipFile, struct.error, RuntimeError, ValueError)
+"""What `zipfile` raises of an archive that is damaged, locked, or packed in a way it lacks."""
 
 
 class FileTree(ABC):
@@ -74,7 +78,7 @@ class _Zip(FileTree):
         try:
             with readable(root):
                 self._zip = zipfile.ZipFile(root)
-        except zipfile.BadZipFile as error:
+        except _DAMAGE as error:
             raise DataError(_no_zip(root)) from error
         self._there: dict[str, set[str]] = {}
         for name in self._zip.namelist():
@@ -87,8 +91,7 @@ class _Zip(FileTree):
         try:
             with readable(self.root):
                 return self._zip.read("/".join(filter(None, file)))
-        # RuntimeError: a password is asked for, or the compression is not known here.
-        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError) as error:
+        except (*_DAMAGE, zlib.error, lzma.LZMAError, EOFError) as error:
             raise DataError(
                 f"'{self.called(*file)}' is damaged or locked; copy or download the zip again"
             ) from error
@@ -112,7 +115,7 @@ def _no_zip(path: Path) -> str:
     with readable(path), path.open("rb") as stream:
         begins = stream.read(4)
     if begins == b"PK\x03\x04":
-        return f"'{path}' is a zip archive that is cut short; copy or download it again"
+        return f"'{path}' is a zip archive that is cut short or damaged; copy or download it again"
     if begins[:2] == b"\x1f\x8b":
         return f"'{path}' is a gzip archive; unpack it with tar -xzf {path.name}, give the folder"
     return f"'{path}' is neither a folder nor a zip archive; give one of these"

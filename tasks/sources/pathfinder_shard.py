@@ -11,7 +11,6 @@ its order, which nobody can make again, and every port since has cut in another 
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,6 +19,7 @@ from lra.core.errors import DataError
 from tasks.contract import Example, OnDefect
 from tasks.sources.file_tree import FileTree
 from tasks.sources.holdout import assigned, content_key
+from tasks.sources.npy import MAGIC, read_npy
 from tasks.sources.png import png_pixels
 from tasks.sources.tables import bad_row, read_label, shown
 
@@ -31,7 +31,6 @@ _KNOWN_EMPTY = (32, EASIEST, "imgs/0/sample_172.png")
 out."""
 
 _FIELDS = 11
-_NUMPY = b"\x93NUMPY"
 
 
 def shard_examples(
@@ -79,14 +78,9 @@ def shard_examples(
 
 def _rows(where: str, content: bytes) -> list[list[str]]:
     """The fields of each image, whichever way they are written."""
-    if not content.startswith(_NUMPY):
+    if not content.startswith(MAGIC):
         return [line.split(" ") for line in content.decode("utf-8", "replace").splitlines()]
-    try:
-        table = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    except ValueError as error:
-        raise DataError(
-            f"'{where}' is no whole .npy file of strings; copy or unpack it again"
-        ) from error
+    table = read_npy(where, content)
     if table.dtype.kind not in "US" or table.ndim != 2:
         raise DataError(
             f"'{where}' holds {table.dtype} of {table.shape}; give strings of (N, {_FIELDS})"

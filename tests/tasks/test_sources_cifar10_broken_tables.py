@@ -102,7 +102,7 @@ def test_arrays_cut_short_missing_or_there_twice(tmp_path):
     whole = path.read_bytes()
     for kept in (0, 3, 60, len(whole) - 1):
         path.write_bytes(whole[:kept])
-        refused(tmp_path, r"c10_test_images.npy' is no whole .npy file of numbers; copy")
+        refused(tmp_path, r"c10_test_images.npy' is no whole .npy file of numbers or strings; copy")
     path.unlink()
     refused(tmp_path, r"lacks the images of test beside c10_test_labels.npy, .*; copy")
     (tmp_path / "c10_test_images.npy.xz").write_bytes(lzma.compress(whole)[:-40])

@@ -123,7 +123,12 @@ def saved(value, pickled=False):
     [
         (saved(np.zeros((30, 11))), r"holds float64 of \(30, 11\); give strings of \(N, 11\)"),
         (saved(np.array(lines(2))), r"holds <U44 of \(30,\); give strings of \(N, 11\)"),
-        (saved(np.array([None]), pickled=True), "is no whole .npy file of strings; copy"),
+        (
+            saved(np.array([None]), pickled=True),
+            "is no whole .npy file of numbers or strings; copy",
+        ),
+        (saved(np.array([lines(2)])).replace(b"i\0\0\0", b"i\0\0\xff"), "is no whole .npy file"),
+        (saved(np.array([lines(2)])).replace(b", }", b", ("), "is no whole .npy file of numbers"),
         (saved(np.array([line.split() for line in lines(2)]))[:-9], "is no whole .npy file"),
         (saved(np.array([line.split()[:9] for line in lines(2)])), "', row 1: 9 fields, not 11"),
     ],
@@ -142,7 +147,7 @@ def test_a_zip_that_is_cut_short_or_damaged(tmp_path):
     path = write_zip(tmp_path / "set.zip", below("pathfinder32", set_files(levels=(HARD,))))
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    refused(path, "set.zip' is a zip archive that is cut short; copy or download it again")
+    refused(path, "set.zip' is a zip archive that is cut short or damaged; copy or download")
     # Pixels that compress to nothing else: a byte in the midst of the second image's.
     middle = whole.index(b"imgs/0/sample_1.png") + 600
     path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :])
