@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import msgspec
@@ -124,7 +125,9 @@ class Task(ABC):
         for split in SPLITS:
             if not found[split]:
                 raise DataError(f"'{source}' has no rows for {split}; give a source with more rows")
-        return self.dataset({split: self._cut(found[split]) for split in SPLITS})
+        data = self.dataset({split: self._cut(found[split]) for split in SPLITS})
+        # A generator may be set to fewer classes; a real set has those of the card.
+        return replace(data, classes=self.card.classes)
 
     def _cut(self, examples: Sequence[Example]) -> Split:
         sequences = [tokens[: self.length] for example in examples for tokens in example.tokens]

@@ -6,6 +6,7 @@ offline, drawn shapes at any resolution.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isqrt
 from typing import Annotated, cast
 
@@ -15,10 +16,10 @@ import numpy.typing as npt
 
 from lra.core.cards import TaskCard
 from lra.core.dataset import Dataset, Split, SplitName
-from lra.core.errors import UsageError
+from lra.core.errors import DataError, UsageError
 from lra.core.protocol import Rules
 from tasks import _shown
-from tasks.contract import Task, TaskConfig
+from tasks.contract import Part, Task, TaskConfig
 from tasks.generators.counter import U64, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
 from tasks.generators.shapes import FRAMED, LARGEST_PERCENT, NARROWEST, SHAPES, draw_shapes
@@ -88,13 +89,30 @@ class Image(Task):
             smallest_percent=config.smallest_percent,
         )
 
+    def parts(self, source: str) -> Sequence[Part]:
+        """Return CIFAR-10's pictures; see `tasks.sources.cifar10_files` for their forms."""
+        from tasks.sources.cifar10 import picture_parts
+        from tasks.sources.cifar10_pixels import PIXELS
+
+        if self.length != PIXELS:
+            raise DataError(
+                f"image: real pictures have {PIXELS} pixels, the length here is {self.length}; "
+                f"use a scale with image at length {PIXELS}: compact, paper"
+            )
+        return picture_parts(source, self.rules)
+
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the picture in shaded blocks."""
         return _shown.picture(tokens)
 
     def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
-        """Return the test accuracy of looking at the shape's area alone, fitted on train."""
+        """Return the test accuracy of looking at the shape's area alone, fitted on train.
+
+        Nothing for photographs, which show no shape: they have more grey levels.
+        """
         train, test = self._pictures(data.train), self._pictures(data.test)
+        if len(np.unique(train[0])) > cast(ImageConfig, self.config).levels:
+            return {}
         return {"area": area(train, test, self.classes)}
 
     def _pictures(self, split: Split) -> tuple[U8, I64]:

@@ -8,6 +8,7 @@ Arena", ICLR 2021 (its Path-X is 128 x 128). See docs/pathfinder.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -16,10 +17,10 @@ import numpy.typing as npt
 
 from lra.core.cards import TaskCard
 from lra.core.dataset import Dataset, Split, SplitName
-from lra.core.errors import UsageError
+from lra.core.errors import DataError, UsageError
 from lra.core.protocol import Rules
 from tasks import _shown
-from tasks.contract import Task, TaskConfig
+from tasks.contract import Part, Task, TaskConfig
 from tasks.generators import pathfinder_images
 from tasks.generators.pathfinder_fixed import I64
 from tasks.generators.pathfinder_rule import marker_distance
@@ -101,6 +102,18 @@ class Pathfinder(Task):
         images, labels = pathfinder_images.make(self.settings, split, self.seed, rows, search)
         starts = np.arange(rows + 1, dtype=np.int64) * self.length
         return Split(images.reshape(-1), starts, labels)
+
+    def parts(self, source: str) -> Sequence[Part]:
+        """Return the images of the release's folders; see `tasks.sources.pathfinder_files`."""
+        from tasks.sources.pathfinder_files import SIDES, pathfinder_parts
+
+        if self.side not in SIDES:
+            sides = ", ".join(map(str, SIDES))
+            raise DataError(
+                f"{self.name}: real images have {sides} pixels a side, here it is {self.side}; "
+                f"use a scale with pathfinder at length {SIDES[0] ** 2}: compact, paper"
+            )
+        return pathfinder_parts(source, self.side, self.settings.contour_length)
 
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the image in shaded blocks."""

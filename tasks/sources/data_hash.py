@@ -9,7 +9,7 @@ from typing import Any, Literal
 from lra.core.errors import DataError
 from lra.core.hashing import file_hash, source_hash, value_hash
 from lra.core.protocol import Rows, Rules
-from tasks.sources.files import HUB, hashed_files, readable
+from tasks.sources.files import HUB, existing, hashed_files, readable
 
 _READ: dict[str, tuple[str, ...]] = {
     "bytes": ("file",),
@@ -56,7 +56,7 @@ def data_hash(
         _refuse_unread(source, kind, task)
     content: list[Any] = []
     if source is not None and kind == "file":
-        for name, path in hashed_files(source, task):
+        for name, path in _files(source, task):
             with readable(path):
                 content.append((name, file_hash(path)))
     elif source is not None:
@@ -79,6 +79,17 @@ def data_hash(
             "content": content,
         }
     )
+
+
+def _files(source: str, task: str) -> list[tuple[str, Path]]:
+    """Name and path of every file that is read; of pictures, one file stands for all of its set."""
+    if task != "image":
+        return hashed_files(source, task)
+    from tasks.sources.cifar10_files import picture_set
+
+    path = existing(source)
+    root = path if path.is_dir() else path.parent
+    return sorted((file.relative_to(root).as_posix(), file) for file in picture_set(source).files)
 
 
 def _refuse_unread(source: str, kind: str, task: str) -> None:

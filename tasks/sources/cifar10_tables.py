@@ -1,0 +1,128 @@
+"""Pictures as PNG in Parquet files, as the Hugging Face hub has CIFAR-10, or from the hub itself.
+
+The picture is in a column `img` or `image`: its bytes, or a struct with `bytes`; `label` is beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lra.core.dataset import SplitName
+from lra.core.errors import DataError
+from tasks.contract import OnDefect
+from tasks.sources.cifar10_pixels import CLASSES, PIXELS, SIDE, U8, Pictures, grey
+from tasks.sources.files import SPLIT_WORDS, Family, source_files
+from tasks.sources.png import png_pixels
+from tasks.sources.tables import ABSENT, Row, bad_row, batch_rows, read_label, read_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_IMAGE_COLUMNS = ("img", "image")
+_PICTURES_AT_ONCE = 1000
+
+
+def file_pictures(path: Path, on_defect: OnDefect) -> Iterator[Pictures]:
+    """Yield the pictures of a Parquet file, some at a time."""
+    rows = read_rows(path, ("label",), optional=_IMAGE_COLUMNS)
+    return _pictures(str(path), rows, on_defect)
+
+
+def hub_pictures(
+    source: str, tables: dict[str, pa.Table], split: SplitName, on_defect: OnDefect
+) -> Iterator[Pictures]:
+    """Yield the pictures of a split of a data set of the hub."""
+    for name, table in tables.items():
+        if SPLIT_WORDS.get(name) == split:
+            where = f"{source}, split {name}"
+            batches = table.to_batches(max_chunksize=_PICTURES_AT_ONCE)
+            rows = batch_rows(where, batches, ("label",), optional=_IMAGE_COLUMNS)
+            yield from _pictures(where, rows, on_defect)
+
+
+def picture_tables(folder: Path) -> list[Family]:
+    """Return the sets of Parquet files with pictures in a folder and those below it.
+
+    The split is what the file's folder is called (`train/0000.parquet`), else what the file's name
+    says. Raises `DataError` where a set has no train or test, or lacks shards.
+    """
+    by_name: dict[tuple[Path, ...], Family] = {}
+    by_folder: dict[Path, Family] = {}
+    for file in sorted(folder.rglob("*.parquet")):
+        if file.name.startswith(".") or not _holds_pictures(file):
+            continue
+        split = SPLIT_WORDS.get(file.parent.name.lower())
+        if split is not None:
+            by_folder.setdefault(file.parent.parent, {}).setdefault(split, []).append(file)
+            continue
+        found = source_files(str(file), "image")
+        if found.single is not None:
+            raise DataError(f"'{file}' says no split; rename it, with train or test in its name")
+        by_name[tuple(found.files)] = found.family
+    for root, family in by_folder.items():
+        for split in ("train", "test"):
+            if split not in family:
+                raise DataError(f"'{root}' has no Parquet files in a folder '{split}'; add them")
+    return [*by_name.values(), *by_folder.values()]
+
+
+def _holds_pictures(file: Path) -> bool:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        columns = set(pq.read_schema(file).names)
+    except (pa.ArrowException, OSError):
+        # Reading it will say what is wrong.
+        return True
+    return "label" in columns and not columns.isdisjoint(_IMAGE_COLUMNS)
+
+
+def _pictures(name: str, rows: Iterable[Row], on_defect: OnDefect) -> Iterator[Pictures]:
+    pixels: list[U8] = []
+    labels: list[int] = []
+    for row, (label, *images) in _decodable(name, rows):
+        there = [image for image in images if image is not ABSENT]
+        if not there:
+            raise DataError(f"'{name}' has no column 'img' or 'image'; rename the pictures' column")
+        try:
+            number = read_label(name, row, label, CLASSES)
+            pixels.append(_decoded(name, row, there[0]))
+        except DataError as defect:
+            on_defect(defect)
+            continue
+        labels.append(number)
+        if len(labels) == _PICTURES_AT_ONCE:
+            yield _stacked(pixels, labels)
+            pixels, labels = [], []
+    if labels:
+        yield _stacked(pixels, labels)
+
+
+def _decodable(name: str, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows, as far as the names beside the pictures are texts."""
+    try:
+        yield from rows
+    except UnicodeDecodeError as error:
+        raise DataError(f"'{name}' has a name that is not UTF-8; download it again") from error
+
+
+def _decoded(name: str, row: int, image: Any) -> U8:
+    """Red, green and blue of a picture, (3, 1024)."""
+    content = image.get("bytes") if isinstance(image, dict) else image
+    if not isinstance(content, bytes):
+        raise bad_row(name, row, "the picture is missing; remove the row")
+    try:
+        stored = png_pixels(content, SIDE, ("L", "RGB"))
+    except ValueError as error:
+        raise bad_row(name, row, f"the picture {error}") from error
+    channels = stored.reshape(PIXELS, -1).T
+    return np.broadcast_to(channels, (3, PIXELS))
+
+
+def _stacked(pixels: list[U8], labels: list[int]) -> Pictures:
+    return Pictures(grey(np.stack(pixels)), np.array(labels, dtype=np.int64))

@@ -1,0 +1,96 @@
+"""Pathfinder from the folders of the Long Range Arena release, or of the original generator.
+
+A set of images R pixels a side is a folder `pathfinderR` with one folder for each level, and in a
+level lie images, `imgs/<k>/sample_<i>.png`, and what they show, `metadata/<k>.npy`; see
+`tasks.sources.pathfinder_shard`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+
+from lra.core.errors import DataError
+from tasks.contract import Part
+from tasks.sources.file_tree import FileTree, file_tree
+from tasks.sources.pathfinder_shard import EASIEST, shard_examples
+
+SIDES = (32, 64, 128, 256)
+"""Pixels a side of the sets that there are."""
+
+LEVELS = {14: "curv_contour_length_14", 9: "curv_contour_length_9", 6: EASIEST}
+"""Folders by contour length in paddles; 14 is the arena's, the hardest."""
+
+_SET = re.compile(r"pathfinder\d+")
+_METADATA = re.compile(r"(\d+)\.npy")
+
+
+def pathfinder_parts(source: str, side: int, contour_length: int) -> Sequence[Part]:
+    """Return a part for each metadata file, in the order of their numbers.
+
+    `source` is a folder `pathfinderR`, a level in it, a zip of either, or the release's folder with
+    a `pathfinderR` for each R. What is itself a level is taken whatever `contour_length` says.
+    Tokens are grey values as stored, uint8, row by row. Raises `DataError` where there is no set.
+    """
+    tree = file_tree(source)
+    level = _level(tree, side, contour_length)
+    described = {_number(tree, level, name) for name in tree.names(level, "metadata")}
+    drawn = {name for name in tree.names(level, "imgs") if name.isdecimal()}
+    numbers = sorted(described | drawn, key=lambda number: (int(number), number))
+    if not numbers:
+        raise DataError(f"'{tree.called(level)}' holds no images; copy or unpack the set again")
+    return [
+        Part(f"metadata/{number}.npy", partial(shard_examples, tree, level, number, side))
+        for number in numbers
+    ]
+
+
+def _level(tree: FileTree, side: int, contour_length: int) -> str:
+    """The folder that holds `imgs` and `metadata`, found by going down from the root."""
+    folder = ""
+    while not {"imgs", "metadata"} & (there := tree.names(folder)):
+        if there & set(LEVELS.values()):
+            # A zip of a level holds nothing but its folder.
+            alone = tree.packed and not folder and len(there) == 1
+            name = next(iter(there)) if alone else _named(tree, folder, contour_length)
+        elif any(map(_SET.fullmatch, there)):
+            name = f"pathfinder{side}"
+            if name not in there:
+                sets = ", ".join(sorted(filter(_SET.fullmatch, there)))
+                raise DataError(
+                    f"'{tree.called(folder)}' has no {name}, only {sets}; give the images of "
+                    f"{side} x {side} pixels, or choose the task and length of those"
+                )
+        elif len(there) == 1:
+            name = next(iter(there))
+        else:
+            raise DataError(
+                f"'{tree.called(folder)}' is no Pathfinder set; give a folder or zip with "
+                f"{', '.join(LEVELS.values())}, or with imgs and metadata"
+            )
+        folder = f"{folder}/{name}" if folder else name
+    return folder
+
+
+def _named(tree: FileTree, folder: str, contour_length: int) -> str:
+    """The level of a contour length."""
+    there = sorted(tree.names(folder) & set(LEVELS.values()))
+    name = LEVELS.get(contour_length)
+    if name not in there:
+        wanted = name or f"level of contour length {contour_length}"
+        known = ", ".join(f"{length} is {level}" for length, level in LEVELS.items())
+        raise DataError(
+            f"'{tree.called(folder)}' has no {wanted}, only {', '.join(there)}; "
+            f"name one of these, or set contour_length ({known})"
+        )
+    return str(name)
+
+
+def _number(tree: FileTree, level: str, name: str) -> str:
+    """The number of a metadata file, as it is written."""
+    match = _METADATA.fullmatch(name)
+    if match is None:
+        where = tree.called(level, "metadata", name)
+        raise DataError(f"'{where}' is not named by a number as 0.npy is; rename or remove it")
+    return match[1]

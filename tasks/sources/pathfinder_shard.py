@@ -1,0 +1,111 @@
+"""One metadata file of Pathfinder with the folder of images that it describes.
+
+Despite its name `metadata/<k>.npy` is text, a line for each image with 11 fields parted by single
+spaces: folder, file, number, label (1: one path joins the discs), continuity, contour length,
+distractor length, paddle length, paddle thickness, paddle margin and number of contrasts. The
+generator of today writes the same fields as a numpy array of strings.
+
+Splits are 8 : 1 : 1 by the hash of the pixels, under either rules: the original cut a TFDS build by
+its order, which nobody can make again, and every port since has cut in another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lra.core.errors import DataError
+from tasks.contract import Example, OnDefect
+from tasks.sources.file_tree import FileTree
+from tasks.sources.holdout import assigned, content_key
+from tasks.sources.npy import MAGIC, read_npy
+from tasks.sources.png import png_pixels
+from tasks.sources.tables import bad_row, read_label, shown
+
+EASIEST = "curv_baseline"
+"""The level of contour length 6."""
+
+_KNOWN_EMPTY = (32, EASIEST, "imgs/0/sample_172.png")
+"""Side, level and name of an image of the release that has no bytes; the original, too, leaves it
+out."""
+
+_FIELDS = 11
+
+
+def shard_examples(
+    tree: FileTree, level: str, number: str, side: int, on_defect: OnDefect
+) -> Iterator[Example]:
+    """Yield the images that `metadata/<number>.npy` of a level names, in its order.
+
+    What is wrong with a line, an image or the file as a whole goes to `on_defect`.
+    """
+    where, folder = tree.called(level, "metadata", f"{number}.npy"), f"imgs/{number}"
+    there = tree.names(level, folder)
+    try:
+        if f"{number}.npy" not in tree.names(level, "metadata"):
+            raise DataError(f"'{where}' is missing beside {folder}; copy or unpack the set again")
+        if not there:
+            raise DataError(f"'{where}' has no images {folder}; copy or unpack the set again")
+        rows = _rows(where, tree.read(level, "metadata", f"{number}.npy"))
+    except DataError as defect:
+        on_defect(defect)
+        return
+    named: set[str] = set()
+    for row, fields in enumerate(rows, 1):
+        try:
+            image, label = _described(where, row, fields, folder)
+            if image in named:
+                raise bad_row(where, row, f"{folder}/{image} is named twice; remove a line")
+            named.add(image)
+            if image not in there:
+                raise bad_row(where, row, f"{folder}/{image} is missing; unpack the set again")
+            example = _example(tree, (level, folder, image), side, label)
+        except DataError as defect:
+            on_defect(defect)
+            continue
+        if example is not None:
+            yield example
+    unnamed = sorted(image for image in there - named if image.endswith(".png"))
+    if unnamed:
+        on_defect(
+            DataError(
+                f"'{tree.called(level, folder)}' has images that '{where}' does not name: "
+                f"{len(unnamed)}, the first {unnamed[0]}; copy or unpack the set again"
+            )
+        )
+
+
+def _rows(where: str, content: bytes) -> list[list[str]]:
+    """The fields of each image, whichever way they are written."""
+    if not content.startswith(MAGIC):
+        return [line.split(" ") for line in content.decode("utf-8", "replace").splitlines()]
+    table = read_npy(where, content)
+    if table.dtype.kind not in "US" or table.ndim != 2:
+        raise DataError(
+            f"'{where}' holds {table.dtype} of {table.shape}; give strings of (N, {_FIELDS})"
+        )
+    rows: list[list[str]] = table.astype(np.str_).tolist()
+    return rows
+
+
+def _described(where: str, row: int, fields: list[str], folder: str) -> tuple[str, int]:
+    """File and label of an image."""
+    if len(fields) != _FIELDS:
+        raise bad_row(where, row, f"{len(fields)} fields, not {_FIELDS}; unpack the set again")
+    if fields[0] != folder:
+        raise bad_row(where, row, f"the folder is {shown(fields[0])}, not {folder}; correct it")
+    return fields[1], read_label(where, row, fields[3].encode(), classes=2)
+
+
+def _example(tree: FileTree, place: tuple[str, str, str], side: int, label: int) -> Example | None:
+    """An image at its level, folder and name; None for the one that is known to be empty."""
+    content = tree.read(*place)
+    level, folder, image = place
+    if not content and (side, tree.last(level), f"{folder}/{image}") == _KNOWN_EMPTY:
+        return None
+    try:
+        tokens = png_pixels(content, side, ("L",)).reshape(-1)
+    except ValueError as error:
+        raise DataError(f"'{tree.called(*place)}' {error}") from error
+    return Example(assigned(content_key(tokens.tobytes())), (tokens,), label)

@@ -1,0 +1,111 @@
+"""CIFAR-10 in tables and arrays that are broken: what is wrong, where, and what to do."""
+
+import lzma
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from cifar10_forms import (
+    SPLITS,
+    noted,
+    png,
+    refused,
+    table,
+    write_arrays,
+    write_table,
+)
+
+
+def broken_table(**changes):
+    """The training part with some rows changed: row (from 0) to (label, bytes)."""
+    made = table(*SPLITS["train"]).to_pylist()
+    for row, (label, content) in changes.items():
+        made[int(row[1:])] = {"img": {"bytes": content, "path": "x.png"}, "label": label}
+    return pa.Table.from_pylist(made)
+
+
+def test_pictures_that_are_no_png_of_that_size_and_labels(tmp_path):
+    colours = SPLITS["train"][0]
+    good = png(colours[0])
+    small = np.zeros((3, 64), np.uint8)
+    write_table(
+        tmp_path / "train.parquet",
+        broken_table(
+            r0=(10, good),
+            r1=(None, good),
+            r2=(1, None),
+            r3=(1, b""),
+            r4=(1, b"\x89PNG and no more"),
+            r5=(1, good[:-700]),
+            r6=(1, good[:60] + bytes([good[60] ^ 1]) + good[61:]),
+            r7=(1, png(small, side=8)),
+            r8=(1, png(colours[0], "P")),
+        ),
+    )
+    write_table(tmp_path / "test.parquet", table(*SPLITS["test"]))
+    defects, count = noted(tmp_path)
+    where = f"'{tmp_path}/train.parquet', row"
+    assert defects == [
+        f"{where} 1: label '10' is not one of 0 ... 9; correct the row",
+        f"{where} 2: label missing is not one of 0 ... 9; correct the row",
+        f"{where} 3: the picture is missing; remove the row",
+        f"{where} 4: the picture is empty; copy or unpack it again",
+        *(f"{where} {n}: the picture is no whole PNG; copy or unpack it again" for n in (5, 6, 7)),
+        f"{where} 8: the picture has 8 x 8 pixels, not 32 x 32; give one of that size",
+        f"{where} 9: the picture has pixels of mode P, not L or RGB; convert it",
+    ]
+    assert count == 80 - 9
+    refused(tmp_path, "row 1: label '10'")
+
+
+def test_tables_without_a_column_a_split_or_a_shard(tmp_path):
+    held = table(*SPLITS["test"])
+    for split in ("train", "test"):
+        write_table(tmp_path / f"{split}.parquet", held.rename_columns(["picture", "label"]))
+    refused(tmp_path, "holds no set of pictures")
+    refused(tmp_path / "test.parquet", r"t.*.parquet' has no column 'img' or 'image'; rename")
+    write_table(tmp_path / "a" / "train" / "0.parquet", held)
+    refused(tmp_path / "a", "has no Parquet files in a folder 'test'; add them")
+    write_table(tmp_path / "b" / "pictures.parquet", held)
+    refused(tmp_path / "b", r"pictures.parquet' says no split; rename it, with train or test")
+    write_table(tmp_path / "c" / "train-00000-of-00002.parquet", held)
+    write_table(tmp_path / "c" / "test-00000-of-00001.parquet", held)
+    refused(tmp_path / "c", "has 1 of 2 train shards, number 00001 is missing")
+    path = tmp_path / "c" / "train-00001-of-00002.parquet"
+    write_table(path, held)
+    path.write_bytes(path.read_bytes()[:-20])
+    refused(tmp_path / "c", r"train-00001-of-00002.parquet' is no complete Parquet file; copy")
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "says"),
+    [
+        ("images", np.zeros((60, 32, 32), np.float32), r"holds float32 of \(60, 32, 32\); give"),
+        ("images", np.zeros((60, 28, 28), np.uint8), r"holds uint8 of \(60, 28, 28\); give uint8"),
+        ("images", np.zeros((60, 1024), np.uint8), r"holds uint8 of \(60, 1024\); give uint8"),
+        ("images", np.zeros((59, 32, 32), np.uint8), r"59 pictures, 'train_labels.npy' 60 labels"),
+        ("labels", np.zeros((60, 1), np.uint8), r"holds uint8 of \(60, 1\); give integers of \(N"),
+        ("labels", np.zeros(60, np.float64), r"holds float64 of \(60,\); give integers of \(N,\)"),
+        ("labels", np.arange(60) - 1, r"train_labels.npy', row 1: label -1 is not one of 0 ... 9"),
+        ("labels", np.array([None] * 60), r"train_labels.npy' is no whole .npy file of numbers"),
+    ],
+)
+def test_arrays_that_do_not_fit(tmp_path, name, array, says):
+    write_arrays(tmp_path, colour=False)
+    np.save(tmp_path / f"train_{name}.npy", array)
+    refused(tmp_path, says)
+
+
+def test_arrays_cut_short_missing_or_there_twice(tmp_path):
+    write_arrays(tmp_path, colour=False, stem="c10_")
+    path = tmp_path / "c10_test_images.npy"
+    whole = path.read_bytes()
+    for kept in (0, 3, 60, len(whole) - 1):
+        path.write_bytes(whole[:kept])
+        refused(tmp_path, r"c10_test_images.npy' is no whole .npy file of numbers or strings; copy")
+    path.unlink()
+    refused(tmp_path, r"lacks the images of test beside c10_test_labels.npy, .*; copy")
+    (tmp_path / "c10_test_images.npy.xz").write_bytes(lzma.compress(whole)[:-40])
+    refused(tmp_path, r"c10_test_images.npy.xz' is cut short; copy or download it again")
+    path.write_bytes(whole)
+    refused(tmp_path, r"has c10_test_images.npy under the name c10_test_images.npy.xz too; keep")

@@ -1,0 +1,162 @@
+"""CIFAR-10 batches that are broken: what is wrong, where, and what to do, in one line."""
+
+import gzip
+import lzma
+import os
+import pickle
+
+import numpy as np
+import pytest
+from cifar10_forms import (
+    FILES,
+    SPLITS,
+    batch,
+    noted,
+    python2,
+    records,
+    refused,
+    write_archive,
+    write_arrays,
+    write_binary,
+    write_pickles,
+)
+
+
+def test_wrong_labels_are_named_with_file_and_row_and_left_out(tmp_path):
+    write_binary(tmp_path)
+    colours, labels = FILES["data_batch_2"]
+    wrong = np.where(np.isin(np.arange(12), [3, 11]), 10, labels).astype(np.uint8)
+    (tmp_path / "data_batch_2.bin").write_bytes(records(colours, wrong))
+    defects, count = noted(tmp_path)
+    assert defects == [
+        f"'{tmp_path}/data_batch_2.bin', row {row}: label 10 is not one of 0 ... 9; correct the row"
+        for row in (4, 12)
+    ]
+    assert count == 78
+    refused(tmp_path, r"data_batch_2.bin', row 4: label 10")
+
+
+@pytest.mark.parametrize("size", [0, 1, 3072, 12 * 3073 - 1])
+def test_no_whole_number_of_records(tmp_path, size):
+    write_binary(tmp_path)
+    path = tmp_path / "test_batch.bin"
+    path.write_bytes(path.read_bytes()[:size])
+    refused(tmp_path, rf"test_batch.bin' has {size} bytes, .* records of 3073; copy or download")
+
+
+@pytest.mark.parametrize("packed", [".gz", ".xz"])
+def test_packed_files_cut_short_or_not_packed(tmp_path, packed):
+    write_binary(tmp_path, packed)
+    path = tmp_path / f"data_batch_3.bin{packed}"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-200])
+    refused(tmp_path, rf"data_batch_3.bin{packed}' is cut short; copy or download it again")
+    path.write_bytes(b"no archive at all" + whole)
+    refused(tmp_path, rf"data_batch_3.bin{packed}' is no whole {packed} file; copy")
+
+
+def test_files_that_are_missing_or_there_twice(tmp_path):
+    write_binary(tmp_path)
+    (tmp_path / "data_batch_4.bin").rename(tmp_path / "aside")
+    refused(tmp_path, r"lacks the data_batch_4 of train beside data_batch_1.bin, .*; copy or")
+    (tmp_path / "aside").rename(tmp_path / "data_batch_4.bin")
+    again = gzip.compress((tmp_path / "test_batch.bin").read_bytes())
+    (tmp_path / "test_batch.bin.gz").write_bytes(again)
+    refused(tmp_path, r"has test_batch.bin under the name test_batch.bin.gz too; keep one")
+
+
+def test_two_names_for_a_split_and_a_split_missing(tmp_path):
+    held = records(*SPLITS["train"])
+    (tmp_path / "x_train.bin").write_bytes(held)
+    refused(tmp_path, "lacks the records of test beside x_train.bin; copy or download all files")
+    (tmp_path / "x_test.bin").write_bytes(held)
+    (tmp_path / "x-train.bin.xz").write_bytes(lzma.compress(held))
+    refused(tmp_path, r"has x-train.bin.xz under the name x_train.bin too; keep one")
+
+
+def test_no_set_several_sets_and_no_such_file(tmp_path):
+    refused(tmp_path, r"holds no set of pictures; give one with data_batch_1.bin")
+    refused(tmp_path / "nothing", "check the path given to --data")
+    (tmp_path / "notes.txt").write_text("none")
+    refused(tmp_path / "notes.txt", r"notes.txt' is no file of a set of pictures; give data_batch")
+    write_binary(tmp_path)
+    write_arrays(tmp_path, colour=False)
+    refused(tmp_path, r"several sets \(data_batch_1.bin, test_images.npy\); name one of the files")
+
+
+class Runs:
+    """What a pickle can do to whoever loads it."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.mkdir, (self.marker,)
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+def test_a_pickle_that_names_anything_else_is_refused_and_runs_nothing(tmp_path, protocol):
+    write_pickles(tmp_path)
+    marker = tmp_path / "marker"
+    planted = {**batch(*FILES["data_batch_1"]), "extra": Runs(str(marker))}
+    content = pickle.dumps(planted, protocol)
+    (tmp_path / "data_batch_1").write_bytes(content)
+    refused(tmp_path, r"data_batch_1' is a pickle that names 'posix.mkdir', .*; nothing was run")
+    assert not marker.exists()
+    pickle.loads(content)
+    assert marker.exists()
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        np.array([Runs("never")], dtype=object),
+        b"".join,
+        np.load,
+        pickle.loads,
+        eval,
+    ],
+)
+def test_other_names_and_arrays_of_objects_are_refused(tmp_path, planted):
+    write_pickles(tmp_path)
+    (tmp_path / "test_batch").write_bytes(pickle.dumps({"data": planted}, 4))
+    refused(tmp_path, r"test_batch' is a pickle that names .*; nothing was run")
+
+
+def other_batch(**changes):
+    return python2({**batch(*FILES["data_batch_1"]), **changes})
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "is no whole pickle; copy or download it again"),
+        (other_batch()[:-3000], "is no whole pickle; copy or download it again"),
+        (python2([1, 2]), "is a pickle without 'data' and 'labels'; give a batch's file"),
+        (other_batch(labels=None), r"has no 'data' of uint8 \(N, 3072\) with a list"),
+        (other_batch(labels=[0.5] * 12), r"has no 'data' of uint8 \(N, 3072\) with a list"),
+        (other_batch(data=np.zeros((12, 3000), np.uint8)), r"has no 'data' of uint8 \(N, 3072\)"),
+        (other_batch(labels=[1] * 11), "has 12 pictures and 11 labels; copy or download"),
+        (other_batch(labels=[*range(11), 3]), "', row 11: label 10 is not one of 0 ... 9"),
+    ],
+)
+def test_a_pickle_that_is_no_batch(tmp_path, content, says):
+    write_pickles(tmp_path)
+    (tmp_path / "data_batch_1").write_bytes(content)
+    refused(tmp_path, f"data_batch_1'? ?{says}")
+
+
+def test_an_archive_cut_short_anywhere_or_without_a_batch(tmp_path):
+    path = tmp_path / "cifar-10-binary.tar.gz"
+    members = [(f"cifar/{name}.bin", records(*held)) for name, held in FILES.items()]
+    write_archive(path, members)
+    whole = path.read_bytes()
+    for kept in (0, 5, 1000, len(whole) // 2, len(whole) - 3000):
+        path.write_bytes(whole[:kept])
+        refused(path, r"binary.tar.gz' is cut short or damaged; download it again")
+    write_archive(path, [member for member in members if "batch_5" not in member[0]])
+    refused(path, r"binary.tar.gz' holds no data_batch_5; download the official archive again")
+    write_archive(path, [*members, members[0]])
+    refused(path, r"binary.tar.gz/cifar/data_batch_1.bin' is there twice; download")
+    write_archive(path, [(members[0][0], members[0][1][:-1]), *members[1:]])
+    refused(path, r"binary.tar.gz/cifar/data_batch_1.bin' has 36875 bytes")
