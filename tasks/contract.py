@@ -58,6 +58,11 @@ class Part(NamedTuple):
     split: SplitName | None = None
     """The split that all of it belongs to; None where each example says so."""
 
+    @property
+    def splits(self) -> frozenset[SplitName]:
+        """Those that its examples may belong to."""
+        return frozenset(SPLITS if self.split is None else (self.split,))
+
 
 class Task(ABC):
     """One task at one length under one set of rules.
@@ -113,15 +118,16 @@ class Task(ABC):
         Raises `DataError` naming file, row and remedy.
         """
         found: dict[SplitName, list[Example]] = {split: [] for split in SPLITS}
+        wanting = set(SPLITS)
         for part in self.parts(source):
-            if part.split is not None and len(found[part.split]) >= rows.of(part.split):
-                continue
-            for example in part.examples(refuse):
+            for example in part.examples(refuse) if wanting & part.splits else ():
                 kept = found[example.split]
                 if len(kept) < rows.of(example.split):
                     kept.append(example)
-                elif part.split is not None:
-                    break
+                if len(kept) == rows.of(example.split):
+                    wanting.discard(example.split)
+                    if not wanting & part.splits:
+                        break
         for split in SPLITS:
             if not found[split]:
                 raise DataError(f"'{source}' has no rows for {split}; give a source with more rows")
