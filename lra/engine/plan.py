@@ -77,6 +77,13 @@ def data_spec(
 ) -> DataSpec:
     """Return which data a task has at a scale: generated, or from a real source, hashed."""
     settings = scale.task(task.name)
+    card = describer.describe(task).card
+    only = card.length if isinstance(card, TaskCard) else None
+    if only not in (None, settings.length):
+        raise UsageError(
+            f"{task.name} has {only} tokens, scale '{scale.name}' gives it {settings.length}; "
+            f"choose a scale that names it, e.g. compact"
+        )
     parameters = describer.describe(task).configure(
         settings.parameters, f"scale '{scale.name}', parameters of task '{task.name}'"
     )

@@ -1,0 +1,115 @@
+"""Learning rates of the tuned track, orders of tokens, and models that answer at each token."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lra.core.cells import BaselineCell, QualityCell
+from lra.core.errors import UsageError
+from lra.core.scales import load_suite
+from lra.engine.plan import RunSpec, plan
+
+SCALE = """
+title = "tiny"
+{rates}
+[model]
+layers = 1
+width = 16
+qkv_width = 16
+heads = 2
+mlp_width = 16
+[training]
+steps = 5
+batch = 4
+learning_rate = 1e-3
+evaluate_every = 5
+[lra2021.linformer]
+rank = 3
+[tasks]
+[default]
+length = 128
+rows = {{train = 20, validation = 5, test = 5}}
+"""
+
+
+def planned(folder: Path, blocks: str, *, rates: str = "", **asked: object) -> list[QualityCell]:
+    scale, suite = folder / "tiny.toml", folder / "suite.toml"
+    scale.write_text(SCALE.format(rates=rates))
+    suite.write_text('title = "tiny"\n' + blocks.replace("SCALE", f'scale = "{scale}"'))
+    spec = RunSpec(
+        suite=load_suite(str(suite)), mechanisms=("sdpa",), device="cpu", cache=str(folder.parent / "described")
+    )
+    jobs = plan(msgspec.structs.replace(spec, **asked))
+    return [job.cell for job in jobs if isinstance(job.cell, QualityCell)]
+
+
+TEXT = '[[quality]]\nSCALE\ntasks = ["text"]\n'
+
+
+def test_each_rate_is_tried_with_each_seed(tmp_path: Path) -> None:
+    asked = {"track": "tuned", "seeds": 2}
+    cells = planned(tmp_path, TEXT, rates="rates = [0.5, 1.0, 2.0]", **asked)
+    tried = [(cell.seed, cell.training.learning_rate) for cell in cells]
+    assert tried == [(seed, rate) for seed in range(2) for rate in (5e-4, 1e-3, 2e-3)]
+    assert {cell.track for cell in cells} == {"tuned"} and len({cell.id for cell in cells}) == 6
+
+
+def test_matched_is_as_the_scale_has_it_and_another_cell(tmp_path: Path) -> None:
+    rates = "rates = [1.0]"
+    (matched,), (tuned,) = (
+        planned(tmp_path, TEXT, rates=rates, track=track) for track in ("matched", "tuned")
+    )
+    assert matched.training == tuned.training and matched.id != tuned.id
+
+
+def test_a_scale_without_rates_refuses_the_tuned_track(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"'tiny' has no learning rates to try; add e\.g\."):
+        planned(tmp_path, TEXT, track="tuned")
+
+
+def test_a_block_of_shuffled_input_is_for_whom_it_names(tmp_path: Path) -> None:
+    blocks = TEXT + TEXT + 'order = "shuffled"\nonly = ["sdpa"]\n'
+    cells = planned(tmp_path, blocks, mechanisms=("sdpa", "identity"))
+    orders = [(cell.mechanism.name, cell.data.order) for cell in cells]
+    assert orders == [("sdpa", "given"), ("identity", "given"), ("sdpa", "shuffled")]
+    # The same data, in another order.
+    assert len({cell.data.hash for cell in cells}) == 1 and len({cell.id for cell in cells}) == 3
+
+
+def test_simple_baselines_are_of_the_given_order_alone(tmp_path: Path) -> None:
+    suite = tmp_path / "suite.toml"
+    planned(tmp_path, TEXT + TEXT + 'order = "shuffled"\n')
+    spec = RunSpec(
+        suite=load_suite(str(suite)), mechanisms=("sdpa",), device="cpu", cache=str(tmp_path.parent / "described")
+    )
+    found = [job.cell for job in plan(spec) if isinstance(job.cell, BaselineCell)]
+    assert [cell.data.order for cell in found] == ["given"]
+
+
+@pytest.mark.parametrize(
+    ("task", "metric", "by_token"),
+    [("text", "accuracy", False), ("recall", "accuracy", True), ("bytes", "bits_per_byte", True)],
+)
+def test_where_tokens_are_asked_the_model_is_causal_and_pools_nothing(
+    tmp_path: Path, task: str, metric: str, by_token: bool
+) -> None:
+    (cell,) = planned(tmp_path, TEXT.replace("text", task))
+    assert cell.metric == metric
+    assert cell.model.causal == by_token
+    assert cell.model.pooling == ("none" if by_token else "mean")
+
+
+@pytest.mark.parametrize(("rules", "rank"), [("fixed", 256), ("lra2021", 3)])
+def test_the_originals_own_mechanisms_come_with_its_rules(
+    tmp_path: Path, rules: str, rank: int
+) -> None:
+    (cell,) = planned(tmp_path, TEXT, mechanisms=("linformer",), rules=rules)
+    assert cell.mechanism.config["rank"] == rank
+
+
+def test_a_task_of_one_length_is_refused_at_others(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"path_x has 16384 tokens, scale 'tiny' gives it 128"):
+        planned(tmp_path, TEXT.replace("text", "path_x"))
