@@ -113,26 +113,42 @@ class Task(ABC):
         """
         found: dict[SplitName, list[Example]] = {split: [] for split in SPLITS}
         for part in self.parts(source):
-            if part.split is not None and len(found[part.split]) >= rows.of(part.split):
-                continue
-            for example in part.examples(refuse):
-                kept = found[example.split]
-                if len(kept) < rows.of(example.split):
-                    kept.append(example)
-                elif part.split is not None:
+            due = SPLITS if part.split is None else (part.split,)
+            for example in part.examples(refuse) if self._left(found, due, rows) else ():
+                if len(found[example.split]) < rows.of(example.split):
+                    found[example.split].append(self.cut(example))
+                # What nobody asked for is not read, so that a fault in it is not met.
+                if not self._left(found, due, rows):
                     break
         for split in SPLITS:
             if not found[split]:
                 raise DataError(f"'{source}' has no rows for {split}; give a source with more rows")
-        return self.dataset({split: self._cut(found[split]) for split in SPLITS})
+        return self.dataset({split: self.joined(found[split]) for split in SPLITS})
 
-    def _cut(self, examples: Sequence[Example]) -> Split:
-        sequences = [tokens[: self.length] for example in examples for tokens in example.tokens]
+    def cut(self, example: Example) -> Example:
+        """Return an example that keeps no more of its sequences than the length."""
+        if all(len(tokens) <= self.length for tokens in example.tokens):
+            return example
+        # Copies: a view would keep the whole in memory.
+        tokens = tuple(tokens[: self.length].copy() for tokens in example.tokens)
+        if self.card.asks == "example":
+            return Example(example.split, tokens, example.label)
+        return Example(example.split, tokens, np.asarray(example.label)[: self.length].copy())
+
+    def joined(self, examples: Sequence[Example]) -> Split:
+        """Return examples as one split."""
+        sequences = [tokens for example in examples for tokens in example.tokens]
         if self.card.asks == "example":
             labels = np.array([example.label for example in examples])
             return Split.of(sequences, labels, self.card.inputs)
-        told = [np.asarray(example.label)[: self.length] for example in examples]
+        told = [np.asarray(example.label) for example in examples]
         return Split.of(sequences, np.concatenate(told), self.card.inputs, by_token=True)
+
+    @staticmethod
+    def _left(
+        found: Mapping[SplitName, Sequence[Example]], splits: Sequence[SplitName], rows: Rows
+    ) -> bool:
+        return any(len(found[split]) < rows.of(split) for split in splits)
 
     def generated(self, rows: Rows) -> Dataset:
         """Return all three splits from the generator."""

@@ -26,6 +26,10 @@ _READ: dict[str, tuple[str, ...]] = {
 """What the tasks here read; what others read is not known before they are asked."""
 
 
+_LOADING = ("load", "parts", "cut", "joined", "_left")
+"""Methods of a task that generated data does not pass through."""
+
+
 def source_kind(source: str | None) -> Literal["generated", "file", "hub"]:
     """Return what kind of source `--data` names; None is the generator."""
     if source is None:
@@ -65,7 +69,10 @@ def data_hash(
         content = [content_hash(source, task)]
     modules, methods = ["tasks._shown"], ["shown"]
     if kind == "generated":
-        modules, methods = [*modules, "tasks.sources"], [*methods, "load", "parts", "_cut"]
+        modules, methods = (
+            [*modules, "tasks.sources"],
+            [*methods, *_LOADING],
+        )
     else:
         modules, methods = [*modules, "tasks.generators"], [*methods, "generate"]
     return value_hash(
