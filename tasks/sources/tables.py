@@ -12,6 +12,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -40,14 +41,15 @@ def read_rows(
     columns: tuple[str, ...],
     optional: tuple[str, ...] = (),
     *,
-    header: Sequence[str] = (),
+    bare: Sequence[tuple[str, ...]] = (),
     on_defect: OnDefect = refuse,
 ) -> Iterator[Row]:
     """Yield the rows of a file, lazily; that of an optional column not there is `ABSENT`.
 
-    `header` names the columns of a TSV whose first line does not. A row with more or fewer fields
-    goes to `on_defect`. Raises `DataError` for a column that is missing or there twice, an empty,
-    truncated, unreadable or undecodable file.
+    `bare` names the columns of a TSV without a header, for each number of fields it may have (the
+    last where it has another). A row with more or fewer fields goes to `on_defect`. Raises
+    `DataError` for a column that is missing or there twice, an empty, truncated, unreadable or
+    undecodable file.
     """
     name = path.name.lower()
     if name.endswith(".parquet"):
@@ -55,7 +57,7 @@ def read_rows(
     name = name.removesuffix(".gz")
     if name.endswith((".csv", ".tsv")):
         tabs = name.endswith(".tsv")
-        return _delimited(path, columns, optional, tabs, tuple(header), on_defect)
+        return _delimited(path, columns, optional, tabs, bare, on_defect)
     raise DataError(
         f"'{path}' is none of .parquet, .csv, .tsv, .csv.gz, .tsv.gz; convert it to one of them"
     )
@@ -180,7 +182,7 @@ def _delimited(
     columns: tuple[str, ...],
     optional: tuple[str, ...],
     tabs: bool,
-    given: tuple[str, ...],
+    bare: Sequence[tuple[str, ...]],
     on_defect: OnDefect,
 ) -> Iterator[Row]:
     row = 0
@@ -188,9 +190,12 @@ def _delimited(
         with _opened(path) as stream:
             lines = _lines(path, stream)
             records = _tab_records(lines) if tabs else _csv_records(lines)
-            header = list(given)
-            if not given:
-                header = [name.decode("utf-8", "replace") for name in next(records, [])]
+            first = next(records, [])
+            header = [name.decode("utf-8", "replace") for name in first]
+            bared = tabs and bool(bare) and columns[0] not in header
+            if header and bared:
+                header = list(next((b for b in bare if len(b) == len(first)), bare[-1]))
+                records = chain([first], records)
             if not header:
                 raise DataError(f"'{path}' is empty; copy or download it again")
             _require(path, header, columns, optional)
@@ -201,7 +206,7 @@ def _delimited(
                 if len(record) == len(header):
                     yield row, tuple(ABSENT if p is None else record[p] for p in places)
                     continue
-                due = f"the header has {len(header)}" if not given else f"not {len(header)}"
+                due = f"not {len(header)}" if bared else f"the header has {len(header)}"
                 on_defect(bad_row(path, row, f"{len(record)} fields, {due}; correct it"))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
