@@ -7,7 +7,7 @@ torch; randomness is the counter-based generator of `tasks.generators.counter`, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import msgspec
@@ -66,6 +66,10 @@ class Task(ABC):
 
     card: ClassVar[TaskCard]
     Config: ClassVar[type[TaskConfig]]
+    hub: ClassVar[str | None] = None
+    """The set of the Hugging Face hub that `--data TASK=hub` stands for."""
+    cuttable: ClassVar[bool] = True
+    """Whether a longer sequence may be cut on the right to the length; a picture may not."""
 
     def __init__(self, config: TaskConfig, *, length: int, rules: Rules = "fixed") -> None:
         self.config = config
@@ -113,17 +117,29 @@ class Task(ABC):
         """
         found: dict[SplitName, list[Example]] = {split: [] for split in SPLITS}
         for part in self.parts(source):
-            due = SPLITS if part.split is None else (part.split,)
-            for example in part.examples(refuse) if self._left(found, due, rows) else ():
-                if len(found[example.split]) < rows.of(example.split):
-                    found[example.split].append(self.cut(example))
-                # What nobody asked for is not read, so that a fault in it is not met.
-                if not self._left(found, due, rows):
-                    break
+            have = {split: len(kept) for split, kept in found.items()}
+            for example in self.wanted(part, rows, have):
+                found[example.split].append(example)
         for split in SPLITS:
             if not found[split]:
                 raise DataError(f"'{source}' has no rows for {split}; give a source with more rows")
         return self.dataset({split: self.joined(found[split]) for split in SPLITS})
+
+    def wanted(self, part: Part, rows: Rows, have: Mapping[SplitName, int]) -> Iterator[Example]:
+        """Yield what a part adds to a set of at most `rows` of each split, cut to the length.
+
+        `have` is how many of each split are there. Lazily: a fault past what is needed is not met.
+        """
+        splits = SPLITS if part.split is None else (part.split,)
+        left = {split: rows.of(split) - have[split] for split in splits}
+        if max(left.values()) <= 0:
+            return
+        for example in part.examples(refuse):
+            if left[example.split] > 0:
+                left[example.split] -= 1
+                yield self.cut(example)
+            if max(left.values()) <= 0:
+                return
 
     def cut(self, example: Example) -> Example:
         """Return an example that keeps no more of its sequences than the length."""
@@ -143,12 +159,6 @@ class Task(ABC):
             return Split.of(sequences, labels, self.card.inputs)
         told = [np.asarray(example.label) for example in examples]
         return Split.of(sequences, np.concatenate(told), self.card.inputs, by_token=True)
-
-    @staticmethod
-    def _left(
-        found: Mapping[SplitName, Sequence[Example]], splits: Sequence[SplitName], rows: Rows
-    ) -> bool:
-        return any(len(found[split]) < rows.of(split) for split in splits)
 
     def generated(self, rows: Rows) -> Dataset:
         """Return all three splits from the generator."""

@@ -76,6 +76,7 @@ class Pathfinder(Task):
         vocabulary=256,
     )
     Config = PathfinderConfig
+    cuttable = False
 
     def __init__(self, config: TaskConfig, *, length: int, rules: Rules = "fixed") -> None:
         super().__init__(config, length=length, rules=rules)

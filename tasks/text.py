@@ -40,6 +40,7 @@ class Text(Task):
         stand_in="poems of four verses: do they rhyme ABAB (1) or ABBA (0)?",
     )
     Config = TextConfig
+    hub = "stanfordnlp/imdb"
 
     def generate(self, split: SplitName, rows: int) -> Split:
         """Make `rows` poems; under lra2021 rules validation is test, as in the original."""

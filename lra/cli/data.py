@@ -1,4 +1,7 @@
-"""`lra data`: look at a task's data: examples, lengths, labels, and what simple baselines score."""
+"""`lra data`: a task's data: examples, lengths, labels, and what simple baselines score.
+
+Its other commands, `prepare` and `check`, have files of their own.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from lra.cli import flags
+from lra.cli import data_prepare, flags
 
 if TYPE_CHECKING:
     from lra.core.catalogue import Target
@@ -23,21 +26,17 @@ SHOWN = 8192
 """Characters shown of an example: a picture of 64 pixels a side is the longest that fits."""
 
 
-@click.group("data", short_help="Look at a task's data.")
+@click.group("data", short_help="Look at a task's data, prepare and check real sets.")
 def command() -> None:
-    """Look at a task's data, generated or real."""
+    """Look at a task's data, generated or real; prepare real sets, and check them."""
+
+
+command.add_command(data_prepare.command)
 
 
 @command.command("show")
 @flags.task
-@click.option(
-    "--scale",
-    type=flags.Names("scale"),
-    default="mini",
-    show_default=True,
-    metavar="NAME",
-    help="Protocol: a name or a TOML file.",
-)
+@flags.data_scale("mini")
 @flags.data
 @click.option(
     "--examples",
@@ -104,7 +103,7 @@ def _prepare(
     from lra.core import catalogue
     from lra.engine.describe import Describer
     from lra.engine.plan import data_spec
-    from tasks.sources.prepared import open_or_prepare
+    from tasks.sources.opening import open_or_prepare
 
     source = real.get(target.name)
     spec = data_spec(target, scale, Describer(cache), source, rules=None)

@@ -62,6 +62,17 @@ class Sources(NamedTuple):
         return [*single, *(file for files in self.family.values() for file in files), *self.reviews]
 
 
+def resolved(source: str, task: str, usual: str | None) -> str:
+    """Return a source with `hub` alone replaced by the set there that a task usually reads."""
+    if source != "hub":
+        return source
+    if usual is None:
+        raise DataError(
+            f"--data {task}=hub: {task} has no usual set on the hub; give a file or a folder"
+        )
+    return HUB + usual
+
+
 def existing(source: str) -> Path:
     """Return the path of a source; `DataError` if nothing is there."""
     path = Path(source).expanduser()

@@ -13,7 +13,7 @@ from lra.core.errors import UsageError
 from lra.core.protocol import DataSpec
 from lra.engine.jobs import Job
 from tasks.contract import Task
-from tasks.sources.prepared import open_or_prepare
+from tasks.sources.opening import open_or_prepare
 
 
 def load(spec: DataSpec, job: Job) -> tuple[Task, Dataset]:

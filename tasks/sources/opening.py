@@ -1,0 +1,61 @@
+"""The data of a run: mapped from where it lies, or made first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from lra.core.dataset import SPLITS, Dataset, Split
+from lra.core.protocol import DataSpec
+from tasks.contract import Task
+from tasks.sources.facts import refuse_unfit, whole_set
+from tasks.sources.prepared import open_prepared
+from tasks.sources.preparing import (
+    QUIET,
+    Watch,
+    cut_pieces,
+    generated_pieces,
+    make_set,
+    read_pieces,
+)
+
+
+def open_or_prepare(
+    task: Task, spec: DataSpec, source: str | None, cache: Path, watch: Watch = QUIET
+) -> Dataset:
+    """Return the data that `spec` describes, from `cache`/`spec.hash` if it lies there already.
+
+    `source` is what `--data` said, None for generated data. A prepared real set is mapped where it
+    lies, unless its sequences have to be cut. Of two processes that want the same set, one makes it
+    and the other waits. Raises `DataError` where the input or the prepared set is damaged.
+    """
+    folder = cache / spec.hash
+    if folder.is_dir():
+        return open_prepared(folder)
+    facts = None if source is None else whole_set(source)
+    if source is not None and facts is not None:
+        refuse_unfit(facts, source, spec.task, spec.rules, task.length)
+        there = _share(open_prepared(Path(source).expanduser()), spec, task.length)
+        if all(split.lengths.max() <= task.length for _, split in there):
+            return there
+        pieces = lambda: cut_pieces(task, there)  # noqa: E731
+    elif source is not None:
+        pieces = lambda: read_pieces(task, source, spec.rows)  # noqa: E731
+    else:
+        pieces = lambda: generated_pieces(task, spec.rows)  # noqa: E731
+    make_set(task, spec.task, folder, spec.hash, pieces, what=f"'{source}'", watch=watch)
+    return open_prepared(folder)
+
+
+def _share(data: Dataset, spec: DataSpec, length: int) -> Dataset:
+    """The first rows of each split, views of what is there."""
+
+    def first(split: Split, rows: int) -> Split:
+        rows = min(rows, len(split))
+        starts = split.starts[: rows * split.inputs + 1]
+        tokens = split.tokens[: starts[-1]]
+        labels = split.labels[: starts[-1] if split.by_token else rows]
+        return Split(tokens, starts, labels, split.inputs, split.by_token)
+
+    train, validation, test = (first(data.split(name), spec.rows.of(name)) for name in SPLITS)
+    return replace(data, length=length, train=train, validation=validation, test=test)

@@ -1,0 +1,160 @@
+"""How a prepared set comes to be: pieces of data, one after the other, into a draft that survives.
+
+A piece comes from a generator, from a part of a real source, or from a set that lies there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from lra.core.dataset import SPLITS, Dataset, Split, SplitName
+from lra.core.errors import DataError
+from lra.core.protocol import Rows
+from tasks.contract import Example, Part, Task, refuse
+from tasks.sources.draft import Draft, drafting, writing
+from tasks.sources.facts import Facts, write_facts
+from tasks.sources.prepared import write_set
+
+_TOKENS_AT_ONCE = 1 << 22
+"""About how many tokens are gathered before they are written."""
+_ROWS_AT_ONCE = 1024
+
+
+class Watch:
+    """What a person is told while a set is made; by itself nothing."""
+
+    def waiting(self) -> None:
+        """Another process is making the same set."""
+
+    def begun(self, parts: int, done: int) -> None:
+        """There are so many parts, of which some were there already."""
+
+    def part(self, name: str) -> None:
+        """A part is whole."""
+
+
+QUIET = Watch()
+
+
+class Piece(NamedTuple):
+    """What is whole or not at all when a draft is gone on with."""
+
+    name: str
+    make: Callable[[Mapping[SplitName, int]], Iterable[tuple[SplitName, Split]]]
+    """Gives what it adds to splits that have so many rows."""
+
+
+def generated_pieces(task: Task, rows: Rows) -> list[Piece]:
+    """Return a piece for each split of a generated set."""
+
+    def piece(split: SplitName) -> Piece:
+        return Piece(split, lambda have: [(split, task.generate(split, rows.of(split)))])
+
+    return [piece(split) for split in SPLITS]
+
+
+def read_pieces(task: Task, source: str, rows: Rows | None) -> list[Piece]:
+    """Return a piece for each part of a real source: at most `rows`, cut to the length.
+
+    With None all there is, uncut.
+    """
+
+    def piece(part: Part) -> Piece:
+        def make(have: Mapping[SplitName, int]) -> Iterator[tuple[SplitName, Split]]:
+            found = part.examples(refuse) if rows is None else task.wanted(part, rows, have)
+            return _gathered(task, found)
+
+        return Piece(part.name, make)
+
+    return [piece(part) for part in task.parts(source)]
+
+
+def cut_pieces(task: Task, data: Dataset) -> list[Piece]:
+    """Return a piece for each split of a set that is there, its sequences cut to the length."""
+
+    def piece(name: SplitName, split: Split) -> Piece:
+        def make(have: Mapping[SplitName, int]) -> Iterator[tuple[SplitName, Split]]:
+            for first in range(0, len(split), _ROWS_AT_ONCE):
+                yield name, _cut(split, first, first + _ROWS_AT_ONCE, task.length)
+
+        return Piece(name, make)
+
+    return [piece(name, split) for name, split in data]
+
+
+def _cut(split: Split, first: int, last: int, length: int) -> Split:
+    """Rows of a split, each sequence cut to the length."""
+    last = min(last, len(split))
+    sequences = range(first * split.inputs, last * split.inputs)
+    return Split.of(
+        [split.sequence(i)[:length] for i in sequences], split.labels[first:last], split.inputs
+    )
+
+
+def _gathered(task: Task, examples: Iterable[Example]) -> Iterator[tuple[SplitName, Split]]:
+    """Examples as pieces of splits, a few of them in memory at a time."""
+    waiting: dict[SplitName, list[Example]] = {split: [] for split in SPLITS}
+    tokens = dict.fromkeys(SPLITS, 0)
+    for example in examples:
+        split = example.split
+        waiting[split].append(example)
+        tokens[split] += sum(map(len, example.tokens))
+        if tokens[split] >= _TOKENS_AT_ONCE:
+            yield split, task.joined(waiting[split])
+            waiting[split], tokens[split] = [], 0
+    for split, left in waiting.items():
+        if left:
+            yield split, task.joined(left)
+
+
+def make_set(
+    task: Task,
+    named: str,
+    folder: Path,
+    key: str,
+    pieces: Callable[[], Sequence[Piece]],
+    *,
+    what: str,
+    finish: Callable[[Dataset, Facts, Path], Facts] = lambda data, facts, files: facts,
+    watch: Watch = QUIET,
+) -> None:
+    """Make the set of the task `named` in `folder`, going on from a draft of the same `key`.
+
+    `what` names the source in errors; `finish` adds facts, given the set's files. Does nothing
+    where the folder is there. Raises `DataError` where the source is wrong or the disk is full.
+    """
+    with drafting(folder, key, task.card.inputs, watch.waiting) as draft:
+        if draft is None:
+            return
+        due = pieces()
+        watch.begun(len(due), draft.parts)
+        for piece in due[draft.parts :]:
+            for split, rows in piece.make(draft.rows):
+                draft.append(split, rows)
+            draft.commit()
+            watch.part(piece.name)
+        for split, number in draft.rows.items():
+            if not number:
+                raise DataError(f"{what} has no rows for {split}; give a source with more rows")
+        _write(task, named, draft, folder, finish)
+
+
+def _write(
+    task: Task,
+    named: str,
+    draft: Draft,
+    folder: Path,
+    finish: Callable[[Dataset, Facts, Path], Facts],
+) -> None:
+    """Write the draft's Arrow files beside it, and rename them into place."""
+    data = task.dataset({split: draft.split(split) for split in SPLITS})
+    files = draft.place / "set"
+    shutil.rmtree(files, ignore_errors=True)
+    with writing(folder):
+        files.mkdir()
+        facts = write_set(data, named, files)
+        write_facts(finish(data, facts, files), files)
+        files.rename(folder)
