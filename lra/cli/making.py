@@ -1,4 +1,4 @@
-"""What a person sees while a set is prepared: a bar over its parts on a terminal, else lines."""
+"""What a person sees while a set is read: a bar over its parts on a terminal, else lines."""
 
 from __future__ import annotations
 
@@ -36,6 +36,10 @@ class Lines(Watch):
             self._told = hundredth
             click.echo(f"[{self._done}/{self._parts}] {self.task}: {name}", err=True)
 
+    def say(self, line: str) -> None:
+        """Print a line on standard output."""
+        click.echo(line)
+
     def close(self) -> None:
         """Leave the terminal to whoever writes next."""
 
@@ -57,6 +61,11 @@ class Bar(Lines):
         if self._bar is not None:
             self._bar.set_postfix_str(name, refresh=False)
             self._bar.update()
+
+    def say(self, line: str) -> None:
+        """Print a line above the bar."""
+        with tqdm.external_write_mode(file=sys.stdout):
+            super().say(line)
 
     def close(self) -> None:
         """Take the bar off the terminal."""

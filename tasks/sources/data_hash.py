@@ -93,9 +93,8 @@ def data_hash(
 def source_content(source: str, task: str) -> list[Any]:
     """Return what tells a real source from others: its files by name and hash, or one hash of the
     hub's rows. `DataError` where there is nothing, or the task does not read such a source."""
-    kind = "hub" if source.startswith(HUB) else "file"
-    _refuse_unread(source, kind, task)
-    if kind == "hub":
+    refuse_unread(source, task)
+    if source.startswith(HUB):
         from tasks.sources.hub import content_hash
 
         return [content_hash(source, task)]
@@ -113,7 +112,9 @@ def readers_hash(task_file: Path) -> str:
     )
 
 
-def _refuse_unread(source: str, kind: str, task: str) -> None:
+def refuse_unread(source: str, task: str) -> None:
+    """Raise `DataError` where a task does not read what `source` names."""
+    kind = "hub" if source.startswith(HUB) else "file"
     read = _READ.get(task, (kind,))
     if not read:
         raise DataError(

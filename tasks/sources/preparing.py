@@ -65,7 +65,7 @@ def read_pieces(task: Task, source: str, rows: Rows | None) -> list[Piece]:
     def piece(part: Part) -> Piece:
         def make(have: Mapping[SplitName, int]) -> Iterator[tuple[SplitName, Split]]:
             found = part.examples(refuse) if rows is None else task.wanted(part, rows, have)
-            return _gathered(task, found)
+            return gathered(task, found)
 
         return Piece(part.name, make)
 
@@ -94,8 +94,8 @@ def _cut(split: Split, first: int, last: int, length: int) -> Split:
     )
 
 
-def _gathered(task: Task, examples: Iterable[Example]) -> Iterator[tuple[SplitName, Split]]:
-    """Examples as pieces of splits, a few of them in memory at a time."""
+def gathered(task: Task, examples: Iterable[Example]) -> Iterator[tuple[SplitName, Split]]:
+    """Yield examples as pieces of splits, holding no more than a few in memory."""
     waiting: dict[SplitName, list[Example]] = {split: [] for split in SPLITS}
     tokens = dict.fromkeys(SPLITS, 0)
     for example in examples:
