@@ -98,6 +98,19 @@ class Task(ABC):
         No example may occur in two splits. Asking for more rows keeps the earlier ones.
         """
 
+    @property
+    def part_rows(self) -> int | None:
+        """Rows that `generate_part` makes in some seconds; None where there is no such method."""
+        return None
+
+    def generate_part(self, split: SplitName, first: int, rows: int) -> Split:
+        """Make the rows of `generate` from number `first` on, without those before: the same bytes.
+
+        For tasks that say their `part_rows`: all cores make parts side by side, and a process that
+        was killed goes on with the next.
+        """
+        raise NotImplementedError
+
     def parts(self, source: str) -> Sequence[Part]:
         """Return the pieces of a real set in a file, a folder or `hub:NAME`.
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -101,18 +101,13 @@ def _targets(references: tuple[str, ...]) -> list[Target]:
 def _prepare(
     target: Target, scale: Scale, real: dict[str, str], cache: Path
 ) -> tuple[DataSpec, Task, Dataset]:
-    import msgspec
-
-    from lra.core import catalogue
     from lra.engine.describe import Describer
     from lra.engine.plan import data_spec
-    from tasks.sources.opening import open_or_prepare
+    from tasks.sources.opening import built, open_or_prepare
 
     source = real.get(target.name)
     spec = data_spec(target, scale, Describer(cache), source, rules=None)
-    kind = cast("type[Task]", catalogue.load(target))
-    config = msgspec.convert(spec.parameters, kind.Config)
-    task = kind(config, length=spec.length, rules=spec.rules)
+    task = built(target.reference, spec)
     return spec, task, open_or_prepare(task, spec, source, cache)
 
 

@@ -27,7 +27,7 @@ _READ: dict[str, tuple[str, ...]] = {
 """What the tasks here read; what others read is not known before they are asked."""
 
 
-_MAKING = ("generate",)
+_MAKING = ("generate", "generate_part", "part_rows")
 _LOADING = ("load", "parts", "wanted", "cut", "joined")
 """Methods of a task that real data, or generated data, does not pass through."""
 

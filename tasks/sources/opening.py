@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
+import msgspec
+
+from lra.core import catalogue
 from lra.core.dataset import SPLITS, Dataset, Split
+from lra.core.errors import UsageError
 from lra.core.protocol import DataSpec
 from tasks.contract import Task
 from tasks.sources.facts import refuse_unfit, whole_set
@@ -17,7 +22,21 @@ from tasks.sources.preparing import (
     generated_pieces,
     make_set,
     read_pieces,
+    stretches,
 )
+
+
+def built(reference: str, spec: DataSpec) -> Task:
+    """Return the task of a set; `reference` is as `lra.core.catalogue.find` knows it.
+
+    Raises `UsageError` for parameters that it has not.
+    """
+    kind = cast(type[Task], catalogue.load(catalogue.find("task", reference)))
+    try:
+        config = msgspec.convert(spec.parameters, kind.Config)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"task '{spec.task}': {error}; fix its parameters") from error
+    return kind(config, length=spec.length, rules=spec.rules)
 
 
 def open_or_prepare(
@@ -42,7 +61,8 @@ def open_or_prepare(
     elif source is not None:
         pieces = lambda: read_pieces(task, source, spec.rows)  # noqa: E731
     else:
-        pieces = lambda: generated_pieces(task, spec.rows)  # noqa: E731
+        due = stretches(task, spec.rows)
+        pieces = lambda: generated_pieces(due, lambda number: due[number].made(task))  # noqa: E731
     make_set(task, spec.task, folder, spec.hash, pieces, what=f"'{source}'", watch=watch)
     return open_prepared(folder)
 

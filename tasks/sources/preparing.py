@@ -47,13 +47,40 @@ class Piece(NamedTuple):
     """Gives what it adds to splits that have so many rows."""
 
 
-def generated_pieces(task: Task, rows: Rows) -> list[Piece]:
-    """Return a piece for each split of a generated set."""
+class Stretch(NamedTuple):
+    """Rows of a split that a generator makes at a time."""
 
-    def piece(split: SplitName) -> Piece:
-        return Piece(split, lambda have: [(split, task.generate(split, rows.of(split)))])
+    split: SplitName
+    first: int
+    rows: int
 
-    return [piece(split) for split in SPLITS]
+    def made(self, task: Task) -> Split:
+        """Return the rows."""
+        if task.part_rows is None:
+            return task.generate(self.split, self.rows)
+        return task.generate_part(self.split, self.first, self.rows)
+
+
+def stretches(task: Task, rows: Rows) -> list[Stretch]:
+    """Return what a generated set is made of: a few rows at a time, or each split at once."""
+    found = []
+    for split in SPLITS:
+        whole = rows.of(split)
+        step = task.part_rows or whole
+        found += [
+            Stretch(split, first, min(step, whole - first)) for first in range(0, whole, step)
+        ]
+    return found
+
+
+def generated_pieces(due: Sequence[Stretch], made: Callable[[int], Split]) -> list[Piece]:
+    """Return a piece for each stretch of a generated set; `made` gives the rows of one."""
+
+    def piece(number: int, stretch: Stretch) -> Piece:
+        name = f"{stretch.split}, {stretch.rows} rows from {stretch.first}"
+        return Piece(name, lambda have: [(stretch.split, made(number))])
+
+    return [piece(number, stretch) for number, stretch in enumerate(due)]
 
 
 def read_pieces(task: Task, source: str, rows: Rows | None) -> list[Piece]:

@@ -10,6 +10,8 @@ import pytest
 
 import tasks.sources.hub
 
+from .conftest import TINY
+
 LISTOPS = "Source\tTarget\n" + "".join(
     f"[MAX {i} {j} ]\t{max(i, j)}\n" for i in range(9) for j in range(9)
 )
@@ -96,6 +98,9 @@ def packed(folder: Path) -> None:
         (["text", "--from", "nowhere"], "no file or folder 'nowhere'; check the path"),
         (["listops", "--from", "hub"], "listops has no usual set on the hub; give a file or a"),
         (["txet", "--from", "hub"], "did you mean 'text'?"),
+        ([], "prepare needs a task, or --from with a release; e.g. text"),
+        (["text", "--out", "there"], "--out is for --from: runs look for generated sets in the"),
+        (["text", "--from", "tsv_data", "--jobs", "2"], "--jobs is for generated sets; leave it"),
         (["recall", "--from", "listops-1000"], "recall reads no real data yet"),
     ],
 )
@@ -115,3 +120,19 @@ def test_an_interruption_says_how_to_go_on(lra_here, release, monkeypatch):
     ran = lra_here("data", "prepare", "--from", "lra_release", "--out", "sets")
     assert ran.returncode == 130
     assert ran.stderr.endswith("lra: interrupted; whole parts are kept, run again to go on\n")
+
+
+def test_a_generated_set_lies_where_a_run_looks_for_it(lra_here, monkeypatch):
+    asked = ("data", "prepare", "listops", "--scale", TINY[3], "--jobs", "1")
+    ran = lra_here(*asked)
+    assert ran.returncode == 0, ran.stderr
+    place = Path(ran.stdout.split()[-1])
+    assert ran.stdout.startswith("listops: generated, ") and (place / "facts.json").is_file()
+    assert "listops: was generated already, " in lra_here(*asked).stdout
+
+    def generate(*_: object) -> None:
+        raise AssertionError("made again")
+
+    monkeypatch.setattr("tasks.listops.ListOps.generate", generate)
+    shown = lra_here("data", "show", "--task", "listops", "--scale", TINY[3])
+    assert shown.returncode == 0 and f"listops: generated, hash {place.name}" in shown.stdout
