@@ -39,6 +39,7 @@ class Bytes(Task):
         stand_in="ledgers: names given values and asked for them, and nested brackets",
     )
     Config = BytesConfig
+    cuttable = False
 
     def generate(self, split: SplitName, rows: int) -> Split:
         """Make `rows` ledgers as long as the length; tokens are uint8."""

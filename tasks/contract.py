@@ -7,7 +7,7 @@ torch; randomness is the counter-based generator of `tasks.generators.counter`, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
@@ -72,6 +72,10 @@ class Task(ABC):
 
     card: ClassVar[TaskCard]
     Config: ClassVar[type[TaskConfig]]
+    hub: ClassVar[str | None] = None
+    """The set of the Hugging Face hub that `--data TASK=hub` stands for."""
+    cuttable: ClassVar[bool] = True
+    """Whether a longer sequence may be cut on the right to the length; a picture may not."""
 
     def __init__(self, config: TaskConfig, *, length: int, rules: Rules = "fixed") -> None:
         self.config = config
@@ -100,6 +104,19 @@ class Task(ABC):
         No example may occur in two splits. Asking for more rows keeps the earlier ones.
         """
 
+    @property
+    def part_rows(self) -> int | None:
+        """Rows that `generate_part` makes in some seconds; None where there is no such method."""
+        return None
+
+    def generate_part(self, split: SplitName, first: int, rows: int) -> Split:
+        """Make the rows of `generate` from number `first` on, without those before: the same bytes.
+
+        For tasks that say their `part_rows`: all cores make parts side by side, and a process that
+        was killed goes on with the next.
+        """
+        raise NotImplementedError
+
     def parts(self, source: str) -> Sequence[Part]:
         """Return the pieces of a real set in a file, a folder or `hub:NAME`.
 
@@ -118,29 +135,48 @@ class Task(ABC):
         Raises `DataError` naming file, row and remedy.
         """
         found: dict[SplitName, list[Example]] = {split: [] for split in SPLITS}
-        wanting = set(SPLITS)
         for part in self.parts(source):
-            for example in part.examples(refuse) if wanting & part.splits else ():
-                kept = found[example.split]
-                if len(kept) < rows.of(example.split):
-                    kept.append(example)
-                if len(kept) == rows.of(example.split):
-                    wanting.discard(example.split)
-                    if not wanting & part.splits:
-                        break
+            have = {split: len(kept) for split, kept in found.items()}
+            for example in self.wanted(part, rows, have):
+                found[example.split].append(example)
         for split in SPLITS:
             if not found[split]:
                 raise DataError(f"'{source}' has no rows for {split}; give a source with more rows")
-        data = self.dataset({split: self._cut(found[split]) for split in SPLITS})
-        # A generator may be set to fewer classes; a real set has those of the card.
-        return replace(data, classes=self.card.classes)
+        return self.real_dataset({split: self.joined(found[split]) for split in SPLITS})
 
-    def _cut(self, examples: Sequence[Example]) -> Split:
-        sequences = [tokens[: self.length] for example in examples for tokens in example.tokens]
+    def wanted(self, part: Part, rows: Rows, have: Mapping[SplitName, int]) -> Iterator[Example]:
+        """Yield what a part adds to a set of at most `rows` of each split, cut to the length.
+
+        `have` is how many of each split are there. Lazily: a fault past what is needed is not met.
+        """
+        splits = SPLITS if part.split is None else (part.split,)
+        left = {split: rows.of(split) - have[split] for split in splits}
+        if max(left.values()) <= 0:
+            return
+        for example in part.examples(refuse):
+            if left[example.split] > 0:
+                left[example.split] -= 1
+                yield self.cut(example)
+            if max(left.values()) <= 0:
+                return
+
+    def cut(self, example: Example) -> Example:
+        """Return an example that keeps no more of its sequences than the length."""
+        if all(len(tokens) <= self.length for tokens in example.tokens):
+            return example
+        # Copies: a view would keep the whole in memory.
+        tokens = tuple(tokens[: self.length].copy() for tokens in example.tokens)
+        if self.card.asks == "example":
+            return Example(example.split, tokens, example.label)
+        return Example(example.split, tokens, np.asarray(example.label)[: self.length].copy())
+
+    def joined(self, examples: Sequence[Example]) -> Split:
+        """Return examples as one split."""
+        sequences = [tokens for example in examples for tokens in example.tokens]
         if self.card.asks == "example":
             labels = np.array([example.label for example in examples])
             return Split.of(sequences, labels, self.card.inputs)
-        told = [np.asarray(example.label)[: self.length] for example in examples]
+        told = [np.asarray(example.label) for example in examples]
         return Split.of(sequences, np.concatenate(told), self.card.inputs, by_token=True)
 
     def generated(self, rows: Rows) -> Dataset:
@@ -158,6 +194,10 @@ class Task(ABC):
             length=self.length,
             inputs=self.card.inputs,
         )
+
+    def real_dataset(self, splits: Mapping[SplitName, Split]) -> Dataset:
+        """Wrap splits of a real set: a generator may be set to fewer classes than it has."""
+        return replace(self.dataset(splits), classes=self.card.classes)
 
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return one sequence as a person reads it: by default the token ids."""

@@ -52,6 +52,8 @@ class Image(Task):
         stand_in=f"one drawn shape of ten: {', '.join(SHAPES)}",
     )
     Config = ImageConfig
+    hub = "uoft-cs/cifar10"
+    cuttable = False
 
     def __init__(self, config: TaskConfig, *, length: int, rules: Rules = "fixed") -> None:
         super().__init__(config, length=length, rules=rules)

@@ -7,6 +7,7 @@ from a seed. Unlike the original's, the vocabulary is literal, the same in every
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, cast
 
 import msgspec
@@ -14,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lra.core.cards import TaskCard
-from lra.core.dataset import Dataset, Split, SplitName
+from lra.core.dataset import Split, SplitName
 from lra.core.errors import UsageError
-from lra.core.protocol import Rows, Rules
-from tasks.contract import Task, TaskConfig
+from lra.core.protocol import Rules
+from tasks.contract import Part, Task, TaskConfig
 from tasks.generators import listops as trees
 from tasks.generators.listops_rows import draw
 
@@ -63,12 +64,11 @@ class ListOps(Task):
         made = draw(self.grammar, split, rows, self.config.data_seed)
         return Split(made.symbols + np.uint8(1), made.starts, made.values.astype(np.int64))
 
-    def load(self, source: str, rows: Rows) -> Dataset:
-        """Read the LRA release's TSV files or Parquet; see `tasks.sources.listops_files`."""
-        from tasks.sources.listops_files import read_listops
+    def parts(self, source: str) -> Sequence[Part]:
+        """Return the LRA release's TSV or Parquet; see `tasks.sources.listops_files`."""
+        from tasks.sources.listops_files import listops_parts
 
-        ids = {token: index + 1 for index, token in enumerate(TOKENS)}
-        return self.dataset(read_listops(source, rows, length=self.length, ids=ids))
+        return listops_parts(source, {token: index + 1 for index, token in enumerate(TOKENS)})
 
     def solve(self, split: Split) -> npt.NDArray[np.integer]:
         """Return the value of each expression, worked out."""

@@ -27,6 +27,8 @@ from tasks.generators.pathfinder_rule import marker_distance
 from tasks.generators.pathfinder_settings import resolve
 from tasks.generators.pathfinder_stamps import U8, disc
 
+_PIXELS_OF_A_PART = 1 << 22
+
 
 class PathfinderConfig(TaskConfig, frozen=True, kw_only=True):
     """Parameters of the generator, lengths in pixels.
@@ -78,6 +80,7 @@ class Pathfinder(Task):
         picture=True,
     )
     Config = PathfinderConfig
+    cuttable = False
 
     def __init__(self, config: TaskConfig, *, length: int, rules: Rules = "fixed") -> None:
         super().__init__(config, length=length, rules=rules)
@@ -98,8 +101,19 @@ class Pathfinder(Task):
 
     def generate(self, split: SplitName, rows: int) -> Split:
         """Make `rows` images of a split, the same with and without numba."""
+        return self.generate_part(split, 0, rows)
+
+    @property
+    def part_rows(self) -> int:
+        """A few seconds' worth of images."""
+        return max(1, _PIXELS_OF_A_PART // self.length)
+
+    def generate_part(self, split: SplitName, first: int, rows: int) -> Split:
+        """Make the images of some rows: each depends on its own number alone."""
         search = pathfinder_images.choose_search(self.side)
-        images, labels = pathfinder_images.make(self.settings, split, self.seed, rows, search)
+        images, labels = pathfinder_images.make(
+            self.settings, split, self.seed, rows, search, first
+        )
         starts = np.arange(rows + 1, dtype=np.int64) * self.length
         return Split(images.reshape(-1), starts, labels)
 

@@ -6,6 +6,7 @@ Network, Radev et al. 2013, one citing the other or not; offline, pairs of poems
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, cast
 
 import msgspec
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from lra.core.cards import TaskCard
 from lra.core.dataset import Split, SplitName
 from tasks import _shown
-from tasks.contract import Task, TaskConfig
+from tasks.contract import Part, Task, TaskConfig
 from tasks.generators.counter import U64, below, bits, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
 from tasks.generators.verses import ABAB, ABBA, Poetics, poems
@@ -71,6 +72,15 @@ class Retrieval(Task):
         forms_S = np.array([told_form(split.sequence(s), word) for s in range(2 * len(split))])
         same_R: npt.NDArray[np.integer] = (forms_S[0::2] == forms_S[1::2]).astype(np.int64)
         return same_R
+
+    def parts(self, source: str) -> Sequence[Part]:
+        """Return pairs of papers; see `tasks.sources.paper_pairs` for their forms.
+
+        The same under both rules: the original's differ in the model, not in the data.
+        """
+        from tasks.sources.paper_pairs import paper_pair_parts
+
+        return paper_pair_parts(source)
 
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the document as a quoted string."""

@@ -6,6 +6,7 @@ The byte-level IMDB reviews of Maas et al., ACL 2011, as in Long Range Arena, Ta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, cast
 
 import msgspec
@@ -13,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lra.core.cards import TaskCard
-from lra.core.dataset import SPLITS, Dataset, Split, SplitName
-from lra.core.protocol import Rows
+from lra.core.dataset import Split, SplitName
 from tasks import _shown
-from tasks.contract import Task, TaskConfig
+from tasks.contract import Part, Task, TaskConfig
 from tasks.generators.counter import U64, below, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
 from tasks.generators.verses import Poetics, poems
@@ -41,6 +41,7 @@ class Text(Task):
         stand_in="poems of four verses: do they rhyme ABAB (1) or ABBA (0)?",
     )
     Config = TextConfig
+    hub = "stanfordnlp/imdb"
 
     def generate(self, split: SplitName, rows: int) -> Split:
         """Make `rows` poems; under lra2021 rules validation is test, as in the original."""
@@ -61,17 +62,11 @@ class Text(Task):
         word = Poetics.of("text", self.length, 0).word
         return np.array([told_form(split.sequence(row), word) for row in range(len(split))])
 
-    def load(self, source: str, rows: Rows) -> Dataset:
-        """Read labelled text; see `tasks.sources.labelled_text` for its forms."""
-        from tasks.sources.labelled_text import read_labelled_text
+    def parts(self, source: str) -> Sequence[Part]:
+        """Return labelled text; see `tasks.sources.labelled_text` for its forms."""
+        from tasks.sources.labelled_text import labelled_text_parts
 
-        found = read_labelled_text(source, rows, rules=self.rules, task="text")
-        splits: dict[SplitName, Split] = {}
-        for split in SPLITS:
-            texts, labels = found[split]
-            tokens = [_bytes_plus_one(text[: self.length]) for text in texts]
-            splits[split] = Split.of(tokens, labels)
-        return self.dataset(splits)
+        return labelled_text_parts(source, rules=self.rules, task="text")
 
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the document as a quoted string."""
@@ -80,7 +75,3 @@ class Text(Task):
 
 _FORM = 1 << 30
 """Where in a row's stream its form is drawn, past all draws of the poem."""
-
-
-def _bytes_plus_one(text: bytes) -> np.ndarray[tuple[int], np.dtype[np.uint16]]:
-    return np.frombuffer(text, dtype=np.uint8).astype(np.uint16) + np.uint16(1)

@@ -1,4 +1,7 @@
-"""`lra data`: look at a task's data: examples, lengths, labels, and what simple baselines score."""
+"""`lra data`: a task's data: examples, lengths, labels, and what simple baselines score.
+
+Its other commands, `prepare` and `check`, have files of their own.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
-from lra.cli import flags
+from lra.cli import data_check, data_prepare, flags
 
 if TYPE_CHECKING:
     from lra.core.catalogue import Target
@@ -18,26 +21,24 @@ if TYPE_CHECKING:
     from lra.core.protocol import DataSpec
     from lra.core.scales import Scale
     from tasks.contract import Task
+    from tasks.sources.checking import Tally
 
 SHOWN = 8192
 """Characters shown of an example: a picture of 64 pixels a side is the longest that fits."""
 
 
-@click.group("data", short_help="Look at a task's data.")
+@click.group("data", short_help="Look at a task's data, prepare and check real sets.")
 def command() -> None:
-    """Look at a task's data, generated or real."""
+    """Look at a task's data, generated or real; prepare real sets, and check them."""
+
+
+command.add_command(data_prepare.command)
+command.add_command(data_check.command)
 
 
 @command.command("show")
 @flags.task
-@click.option(
-    "--scale",
-    type=flags.Names("scale"),
-    default="mini",
-    show_default=True,
-    metavar="NAME",
-    help="Protocol: a name or a TOML file.",
-)
+@flags.data_scale("mini")
 @flags.data
 @click.option(
     "--examples",
@@ -52,6 +53,7 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
     from lra.core.scales import load_scale
     from lra.engine.host import cache_folder
     from lra.engine.plan import by_task, check_sources
+    from tasks.sources.checking import tallies
 
     settings = load_scale(scale)
     given = flags.pairs(sources, "--data")
@@ -61,8 +63,8 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
     for target in targets:
         spec, task, data = _prepare(target, settings, real, cache_folder())
         click.echo(f"{target.name}: {spec.source}, hash {spec.hash}, rules {spec.rules}")
-        for part, split in data:
-            click.echo(f"  {part:<10} {_facts(split)}")
+        for part, tally in tallies(data).items():
+            click.echo(f"  {part:<10} {told(tally)}")
         for index in _shown_examples(data.test, examples):
             named = "example" if data.test.by_token else f"label {data.test.labels[index]}"
             click.echo(f"  {named}:")
@@ -99,36 +101,28 @@ def _targets(references: tuple[str, ...]) -> list[Target]:
 def _prepare(
     target: Target, scale: Scale, real: dict[str, str], cache: Path
 ) -> tuple[DataSpec, Task, Dataset]:
-    import msgspec
-
-    from lra.core import catalogue
     from lra.engine.describe import Describer
     from lra.engine.plan import data_spec
-    from tasks.sources.prepared import open_or_prepare
+    from tasks.sources.opening import built, open_or_prepare
 
     source = real.get(target.name)
     spec = data_spec(target, scale, Describer(cache), source, rules=None)
-    kind = cast("type[Task]", catalogue.load(target))
-    config = msgspec.convert(spec.parameters, kind.Config)
-    task = kind(config, length=spec.length, rules=spec.rules)
+    task = built(target.reference, spec)
     return spec, task, open_or_prepare(task, spec, source, cache)
 
 
-def _facts(split: Split) -> str:
-    import numpy as np
-
-    from lra.core.dataset import UNASKED
-
-    lengths = split.lengths
-    span = f"{lengths.max()} tokens"
-    if lengths.min() < lengths.max():
-        span = f"{lengths.min()} to {span} (mean {lengths.mean():.0f})"
-    if split.by_token:
-        asked = np.count_nonzero(split.labels != UNASKED)
-        return f"{len(split)} examples, {span}, {asked / max(1, len(split)):.4g} asked of each"
-    labels = np.bincount(split.labels) / max(1, len(split))
-    shares = " ".join(f"{share:.1%}" for share in labels)
-    return f"{len(split)} examples, {span}, labels {shares}"
+def told(tally: Tally) -> str:
+    """Return the counts of a split as a person reads them."""
+    if not tally.rows:
+        return "no examples"
+    span = f"{tally.longest} tokens"
+    if tally.shortest < tally.longest:
+        mean = tally.tokens / tally.sequences
+        span = f"{tally.shortest} to {span} (mean {mean:.0f})"
+    if not len(tally.labels):
+        return f"{tally.rows} examples, {span}, {tally.asked / tally.rows:.4g} asked of each"
+    shares = " ".join(f"{share:.1%}" for share in tally.labels / tally.rows)
+    return f"{tally.rows} examples, {span}, labels {shares}"
 
 
 def _cut(example: str) -> str:

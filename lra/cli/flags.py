@@ -92,7 +92,8 @@ def data(command: _Command) -> _Command:
         "sources",
         multiple=True,
         metavar="TASK=PATH",
-        help="Real data of a task: a file, a folder or hub:NAME. Default: its generator.",
+        help="Real data of a task: a file, a folder, a prepared set, hub or hub:NAME. Default: its "
+        "generator.",
     )(command)
 
 
@@ -164,6 +165,27 @@ def scale(command: _Command) -> _Command:
         type=Names("scale"),
         metavar="NAME",
         help="Protocol of the trainings: a name or a TOML file. Default: the suite's own.",
+    )(command)
+
+
+def data_scale(default: str) -> Callable[[_Command], _Command]:
+    """Return what adds `--scale` of a verb that looks at data alone."""
+    return click.option(
+        "--scale",
+        type=Names("scale"),
+        default=default,
+        show_default=True,
+        metavar="NAME",
+        help="Protocol: a name or a TOML file.",
+    )
+
+
+def rules(command: _Command) -> _Command:
+    """Add `--rules`."""
+    return click.option(
+        "--rules",
+        type=click.Choice(["fixed", "lra2021"]),
+        help="Rules of the tasks; lra2021 repeats the original's choices.",
     )(command)
 
 

@@ -15,11 +15,7 @@ from lra.cli import flags
 @flags.task
 @flags.suite("mini")
 @flags.scale
-@click.option(
-    "--rules",
-    type=click.Choice(["fixed", "lra2021"]),
-    help="Rules of the tasks; lra2021 repeats the original's choices.",
-)
+@flags.rules
 @click.option(
     "--track",
     type=click.Choice(["matched", "tuned"]),

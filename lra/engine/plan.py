@@ -26,6 +26,7 @@ from lra.engine.provenance import library
 from lra.engine.settings import Settings
 from lra.engine.sources import measure_hash, mechanism_hash
 from tasks.sources.data_hash import data_hash, source_kind
+from tasks.sources.files import HUB, resolved
 
 NO_MIXING = "identity"
 EXACT = "sdpa"
@@ -423,8 +424,15 @@ def unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str,
 
 
 def by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:
-    """Return real data by the name of its task; refuses data of a task that is not among these."""
-    found = {catalogue.find("task", key).name: source for key, source in sources.items()}
+    """Return real data by the name of its task, `hub` alone as the set that it stands for.
+
+    Refuses data of a task that is not among these.
+    """
+    found = {}
+    for key, source in sources.items():
+        target = catalogue.find("task", key)
+        usual = getattr(catalogue.load(target), "hub", None) if source == "hub" else None
+        found[target.name] = resolved(source, target.name, usual)
     for task in found.keys() - {target.name for target in tasks}:
         raise UsageError(
             f"--data {task}: the run has no task '{task}'; name it with --task too, or leave "
@@ -437,7 +445,7 @@ def check_sources(sources: dict[str, str]) -> None:
     """Refuse `--data` for a task that does not exist, and for a path that does not."""
     for task, source in sources.items():
         catalogue.find("task", task)
-        if source.startswith("hub:"):
+        if source == "hub" or source.startswith(HUB):
             continue
         with readable(f"--data {task}={source}"):
             there = Path(source).expanduser().exists()

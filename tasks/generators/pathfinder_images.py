@@ -46,16 +46,16 @@ def choose_search(side: int) -> Search:
 
 
 def make(
-    settings: Settings, split: SplitName, seed: int, rows: int, search: Search
+    settings: Settings, split: SplitName, seed: int, rows: int, search: Search, first: int = 0
 ) -> tuple[U8, I64]:
-    """Return images (rows, side, side) and labels (rows,) of a split.
+    """Return images (rows, side, side) and labels (rows,) of a split, from row `first` on.
 
     A row is a function of (settings, split, seed, row number). An image may stand only in the split
     that its own bytes name (`home`), except where there are so many that two streams do not meet
     (`_plentiful`). Raises `UsageError` where no two paths are found.
     """
     images = np.zeros((rows, settings.side, settings.side), np.uint8)
-    keys = row_keys(stream_key("pathfinder", split, seed), np.arange(rows))
+    keys = row_keys(stream_key("pathfinder", split, seed), np.arange(first, first + rows))
     labels = below(keys, _LABEL, 2)
     margins = below(keys, _MARGIN, len(settings.paddle_margins))
     at_once = max(16, _PIXELS_AT_ONCE // settings.side**2)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from lra.core.errors import DataError
 from lra.core.hashing import file_hash, source_hash, value_hash
 from lra.core.protocol import Rows, Rules
+from tasks.sources.facts import refuse_unfit, whole_set
 from tasks.sources.files import HUB, existing, hashed_files, readable
 
 _READ: dict[str, tuple[str, ...]] = {
@@ -26,11 +27,22 @@ _READ: dict[str, tuple[str, ...]] = {
 """What the tasks here read; what others read is not known before they are asked."""
 
 
+_MAKING = ("generate", "generate_part", "part_rows")
+_LOADING = ("load", "parts", "wanted", "cut", "joined")
+"""Methods of a task that real data, or generated data, does not pass through."""
+
+
 def source_kind(source: str | None) -> Literal["generated", "file", "hub"]:
-    """Return what kind of source `--data` names; None is the generator."""
+    """Return what kind of source `--data` names; None is the generator.
+
+    A prepared set is of the kind of the source that it was made from.
+    """
     if source is None:
         return "generated"
-    return "hub" if source.startswith(HUB) else "file"
+    if source.startswith(HUB):
+        return "hub"
+    facts = whole_set(source)
+    return facts.origin.source if facts is not None and facts.origin is not None else "file"
 
 
 def data_hash(
@@ -48,29 +60,26 @@ def data_hash(
     Generated: of the task's and generators' sources and all parameters, but not of how the task
     loads real data. From files: of the bytes of every file that is read, by name, and of the task's
     and readers' sources, not the generators'; where the files lie does not count. From the hub: of
-    the content, which is fetched. How examples are shown never counts. `DataError` where there is
-    nothing, and before anything is hashed where the task does not read such a source.
+    the content, which is fetched. Of a prepared set: of the hash that stands in its facts, nothing
+    else is read. How examples are shown never counts. `DataError` where there is nothing, and
+    before anything is hashed where the task does not read such a source.
     """
-    kind = source_kind(source)
-    if source is not None:
-        _refuse_unread(source, kind, task)
     content: list[Any] = []
-    if source is not None and kind == "file":
-        for name, path in _files(source, task):
-            with readable(path):
-                content.append((name, file_hash(path)))
-    elif source is not None:
-        from tasks.sources.hub import content_hash
-
-        content = [content_hash(source, task)]
-    modules, methods = ["tasks._shown"], ["shown"]
-    if kind == "generated":
-        modules, methods = [*modules, "tasks.sources"], [*methods, "load", "parts", "_cut"]
+    facts = None if source is None else whole_set(source)
+    if source is None:
+        sources = source_hash(
+            task_file,
+            leave_out=["tasks._shown", "tasks.sources"],
+            methods=["shown", *_LOADING],
+        )
+    elif facts is not None and facts.origin is not None:
+        refuse_unfit(facts, source, task, rules, length)
+        sources, content, parameters = "", ["prepared", facts.origin.hash], {}
     else:
-        modules, methods = [*modules, "tasks.generators"], [*methods, "generate"]
+        content, sources = source_content(source, task), readers_hash(task_file)
     return value_hash(
         {
-            "sources": source_hash(task_file, leave_out=modules, methods=methods),
+            "sources": sources,
             "task": task,
             "length": length,
             "rows": rows,
@@ -92,7 +101,31 @@ def _files(source: str, task: str) -> list[tuple[str, Path]]:
     return sorted((file.relative_to(root).as_posix(), file) for file in picture_set(source).files)
 
 
-def _refuse_unread(source: str, kind: str, task: str) -> None:
+def source_content(source: str, task: str) -> list[Any]:
+    """Return what tells a real source from others: its files by name and hash, or one hash of the
+    hub's rows. `DataError` where there is nothing, or the task does not read such a source."""
+    refuse_unread(source, task)
+    if source.startswith(HUB):
+        from tasks.sources.hub import content_hash
+
+        return [content_hash(source, task)]
+    content: list[Any] = []
+    for name, path in _files(source, task):
+        with readable(path):
+            content.append((name, file_hash(path)))
+    return content
+
+
+def readers_hash(task_file: Path) -> str:
+    """Return the hash of the source code by which a task reads real data."""
+    return source_hash(
+        task_file, leave_out=["tasks._shown", "tasks.generators"], methods=["shown", *_MAKING]
+    )
+
+
+def refuse_unread(source: str, task: str) -> None:
+    """Raise `DataError` where a task does not read what `source` names."""
+    kind = "hub" if source.startswith(HUB) else "file"
     read = _READ.get(task, (kind,))
     if not read:
         raise DataError(

@@ -33,6 +33,8 @@ _STEMS = {"listops": ("listops", "basic"), "text": ("text", "imdb")}
 """What a set may be called that is found by itself among others in a folder; of the tasks here."""
 _REVIEW_TASKS = {"text"}
 """Tasks that also read a folder laid out as aclImdb, before any table there."""
+_PAIR_TASKS = {"retrieval"}
+"""Tasks whose files are those that `tasks.sources.pair_files` finds."""
 
 _NAME = re.compile(
     r"(?P<stem>.*?)(?:^|[._-])(?P<word>" + "|".join(SPLIT_WORDS) + r")"
@@ -58,6 +60,17 @@ class Sources(NamedTuple):
         """All of them."""
         single = [] if self.single is None else [self.single]
         return [*single, *(file for files in self.family.values() for file in files), *self.reviews]
+
+
+def resolved(source: str, task: str, usual: str | None) -> str:
+    """Return a source with `hub` alone replaced by the set there that a task usually reads."""
+    if source != "hub":
+        return source
+    if usual is None:
+        raise DataError(
+            f"--data {task}=hub: {task} has no usual set on the hub; give a file or a folder"
+        )
+    return HUB + usual
 
 
 def existing(source: str) -> Path:
@@ -121,7 +134,11 @@ def hashed_files(source: str, task: str) -> list[tuple[str, Path]]:
     How a task from elsewhere reads a folder is not known here: there all files count.
     """
     path = existing(source)
-    if path.is_file() or task in _STEMS:
+    if task in _PAIR_TASKS:
+        from tasks.sources.pair_files import pair_files
+
+        files = pair_files(source).files
+    elif path.is_file() or task in _STEMS:
         files = source_files(source, task).files
     else:
         with readable(path):

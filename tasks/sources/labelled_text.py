@@ -6,15 +6,15 @@ even of files sorted by label, and every form of one data set gives the same row
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
 from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
-from lra.core.protocol import Rows, Rules
+from lra.core.protocol import Rules
+from tasks.contract import Example, OnDefect, Part
+from tasks.sources.documents import document_tokens
 from tasks.sources.files import HUB, SPLIT_WORDS, readable, source_files
 from tasks.sources.holdout import assigned, content_key, held_out
 from tasks.sources.tables import (
@@ -28,103 +28,150 @@ from tasks.sources.tables import (
     shown,
 )
 
-Texts = tuple[list[bytes], npt.NDArray[np.int64]]
-"""UTF-8 texts and their labels."""
-
-_Example = tuple[int, int, bytes]
+_Text = tuple[int, int, bytes]
 """Content key, label, text: sorts by content alone."""
-_Parts = dict[SplitName, list[_Example]]
+_Read = Callable[[OnDefect], Iterable[tuple[SplitName, _Text]]]
 
 _COLUMNS = ("text", "label")
 _CLASSES = 2
 
 
-def read_labelled_text(
-    source: str, rows: Rows, *, rules: Rules = "fixed", task: str = "text"
-) -> dict[SplitName, Texts]:
-    """Read the three splits, at most `rows` of each.
+class _Piece(NamedTuple):
+    """What is read and sorted together."""
+
+    name: str
+    split: SplitName | None
+    read: _Read
+
+
+def labelled_text_parts(source: str, *, rules: Rules, task: str) -> Sequence[Part]:
+    """Return a part for each split of a source, for a single file one in all.
 
     `source` is a folder or a file of a family such as imdb_train.parquet and imdb_test.parquet, a
     single Parquet or CSV file (with a column `split`, or else split by content), a folder with
     train/pos, train/neg, test/pos and test/neg, or `hub:NAME`. A source without a validation split
     has a tenth of its training texts held out, chosen by the hash of the text; under lra2021 rules
-    validation is the test split. Raises `DataError` naming file, row and remedy.
+    validation is the test split. A part's texts are held in memory. Raises `DataError`.
     """
-    parts = _read(source, task)
-    if rules == "lra2021":
-        parts["validation"] = parts["test"]
-    elif not parts["validation"]:
-        train = parts["train"]
-        parts["validation"] = [example for example in train if held_out(example[0])]
-        parts["train"] = [example for example in train if not held_out(example[0])]
-    for split in SPLITS:
-        if not parts[split]:
-            raise DataError(f"'{source}' has no rows for {split}; give a source with more rows")
-    return {split: _texts(parts[split], rows.of(split)) for split in SPLITS}
-
-
-def _texts(examples: list[_Example], rows: int) -> Texts:
-    chosen = sorted(examples)[:rows]
-    labels = np.array([label for _, label, _ in chosen], dtype=np.int64)
-    return [text for _, _, text in chosen], labels
-
-
-def _read(source: str, task: str) -> _Parts:
-    parts: _Parts = {split: [] for split in SPLITS}
-    if source.startswith(HUB):
-        _read_hub(source, task, parts)
-        return parts
-    files = source_files(source, "text")
-    if files.reviews:
-        _read_reviews(files.reviews, parts)
-    if files.single is not None:
-        _read_single(files.single, parts)
-    for split, paths in files.family.items():
-        for path in paths:
-            parts[split] += _examples(path, read_rows(path, _COLUMNS))
+    pieces = _hub(source, task) if source.startswith(HUB) else _files(source)
+    given = {piece.split for piece in pieces}
+    hold_out = rules == "fixed" and "validation" not in given
+    parts = []
+    for piece in pieces:
+        if rules == "lra2021" and piece.split == "validation":
+            continue
+        two = (rules == "lra2021" and piece.split == "test") or (
+            hold_out and piece.split == "train"
+        )
+        examples = _examples(piece.read, rules, hold_out)
+        parts.append(Part(piece.name, examples, None if two else piece.split))
     return parts
 
 
-def _read_hub(source: str, task: str, parts: _Parts) -> None:
+def _examples(read: _Read, rules: Rules, hold_out: bool) -> Callable[[OnDefect], Iterable[Example]]:
+    def examples(on_defect: OnDefect) -> Iterator[Example]:
+        found: dict[SplitName, list[_Text]] = {split: [] for split in SPLITS}
+        for split, text in read(on_defect):
+            found[split].append(text)
+        if rules == "lra2021":
+            found["validation"] = found["test"]
+        elif hold_out and not found["validation"]:
+            train = found["train"]
+            found["validation"] = [text for text in train if held_out(text[0])]
+            found["train"] = [text for text in train if not held_out(text[0])]
+        for split in SPLITS:
+            for _, label, content in sorted(found[split]):
+                yield Example(split, (document_tokens(content),), label)
+
+    return examples
+
+
+def _files(source: str) -> list[_Piece]:
+    files = source_files(source, "text")
+    if files.single is not None:
+        return [_Piece(files.single.name, None, _single(files.single))]
+    if files.reviews:
+        return _reviews(files.reviews)
+    return [
+        _Piece(", ".join(path.name for path in paths), split, _family(split, paths))
+        for split, paths in files.family.items()
+    ]
+
+
+def _single(path: Path) -> _Read:
+    def read(on_defect: OnDefect) -> Iterator[tuple[SplitName, _Text]]:
+        rows = read_rows(path, _COLUMNS, optional=("split",), on_defect=on_defect)
+        for row, (text, label, word) in rows:
+            try:
+                found = _text(path, row, text, label)
+                split = _split_of(path, row, word, found[0])
+            except DataError as defect:
+                on_defect(defect)
+            else:
+                yield split, found
+
+    return read
+
+
+def _family(split: SplitName, paths: list[Path]) -> _Read:
+    def read(on_defect: OnDefect) -> Iterator[tuple[SplitName, _Text]]:
+        for path in paths:
+            rows = read_rows(path, _COLUMNS, on_defect=on_defect)
+            yield from _texts(path, rows, split, on_defect)
+
+    return read
+
+
+def _reviews(files: tuple[Path, ...]) -> list[_Piece]:
+    folder = files[0].parents[2]
+    pieces: list[_Piece] = []
+    for split in ("train", "test"):
+        mine = [file for file in files if file.parent.parent.name == split]
+        for side in ("neg", "pos"):
+            if not any(file.parent.name == side for file in mine):
+                raise DataError(
+                    f"'{folder / split / side}' holds no texts; unpack the whole archive again"
+                )
+        pieces.append(_Piece(split, SPLIT_WORDS[split], _each_a_text(SPLIT_WORDS[split], mine)))
+    return pieces
+
+
+def _each_a_text(split: SplitName, files: list[Path]) -> _Read:
+    def read(on_defect: OnDefect) -> Iterator[tuple[SplitName, _Text]]:
+        for file in files:
+            with readable(file):
+                content = file.read_bytes()
+            label = int(file.parent.name == "pos")
+            yield from _texts(file, [(1, (content, label))], split, on_defect)
+
+    return read
+
+
+def _hub(source: str, task: str) -> list[_Piece]:
     from tasks.sources.hub import load_hub
 
     tables = load_hub(source, task)
+    by_split: dict[SplitName, list[str]] = {}
     for name, table in tables.items():
-        split = SPLIT_WORDS.get(name)
-        if split is not None:
-            where = f"{source}, split {name}"
-            batches = table.to_batches(max_chunksize=1024)
-            parts[split] += _examples(where, batch_rows(where, batches, _COLUMNS))
+        if name in SPLIT_WORDS and table.num_rows:
+            by_split.setdefault(SPLIT_WORDS[name], []).append(name)
     for needed in ("train", "test"):
-        if not parts[needed]:
+        if needed not in by_split:
             raise DataError(
                 f"{source} has no {needed} split, only {', '.join(sorted(tables))}; "
                 f"choose a data set with train and test"
             )
 
+    def reader(split: SplitName) -> _Read:
+        def read(on_defect: OnDefect) -> Iterator[tuple[SplitName, _Text]]:
+            for name in by_split[split]:
+                where = f"{source}, split {name}"
+                batches = tables[name].to_batches(max_chunksize=1024)
+                yield from _texts(where, batch_rows(where, batches, _COLUMNS), split, on_defect)
 
-def _read_reviews(files: tuple[Path, ...], parts: _Parts) -> None:
-    folder = files[0].parents[2]
-    for file in files:
-        with readable(file):
-            content = file.read_bytes()
-        text = read_text(file, 1, content)
-        label = int(file.parent.name == "pos")
-        split = SPLIT_WORDS[file.parent.parent.name]
-        parts[split].append((content_key(text), label, text))
-    for split in ("train", "test"):
-        labels = {label for _, label, _ in parts[split]}
-        for label, side in enumerate(("neg", "pos")):
-            if label not in labels:
-                raise DataError(
-                    f"'{folder / split / side}' holds no texts; unpack the whole archive again"
-                )
+        return read
 
-
-def _read_single(path: Path, parts: _Parts) -> None:
-    for row, (text, label, word) in read_rows(path, _COLUMNS, optional=("split",)):
-        example = _example(path, row, text, label)
-        parts[_split_of(path, row, word, example[0])].append(example)
+    return [_Piece(split, split, reader(split)) for split in SPLITS if split in by_split]
 
 
 def _split_of(path: Path, row: int, word: object, key: int) -> SplitName:
@@ -140,10 +187,18 @@ def _split_of(path: Path, row: int, word: object, key: int) -> SplitName:
     return SPLIT_WORDS[name]
 
 
-def _examples(where: Path | str, found: Iterable[Row]) -> list[_Example]:
-    return [_example(where, row, text, label) for row, (text, label) in found]
+def _texts(
+    where: Path | str, rows: Iterable[Row], split: SplitName, on_defect: OnDefect
+) -> Iterator[tuple[SplitName, _Text]]:
+    for row, (text, label) in rows:
+        try:
+            found = _text(where, row, text, label)
+        except DataError as defect:
+            on_defect(defect)
+        else:
+            yield split, found
 
 
-def _example(where: Path | str, row: int, text: object, label: object) -> _Example:
+def _text(where: Path | str, row: int, text: object, label: object) -> _Text:
     content = read_text(where, row, text)
     return content_key(content), read_label(where, row, label, _CLASSES), content

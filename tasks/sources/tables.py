@@ -11,11 +11,13 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from lra.core.errors import DataError
+from tasks.contract import OnDefect, refuse
 from tasks.sources.files import unreadable
 
 if TYPE_CHECKING:
@@ -35,19 +37,27 @@ _GZIP = b"\x1f\x8b"
 
 
 def read_rows(
-    path: Path, columns: tuple[str, ...], optional: tuple[str, ...] = ()
+    path: Path,
+    columns: tuple[str, ...],
+    optional: tuple[str, ...] = (),
+    *,
+    bare: Sequence[tuple[str, ...]] = (),
+    on_defect: OnDefect = refuse,
 ) -> Iterator[Row]:
     """Yield the rows of a file, lazily; that of an optional column not there is `ABSENT`.
 
-    Raises `DataError` for a column that is missing or there twice, an empty, truncated, unreadable
-    or undecodable file.
+    `bare` names the columns of a TSV without a header, for each number of fields it may have (the
+    last where it has another). A row with more or fewer fields goes to `on_defect`. Raises
+    `DataError` for a column that is missing or there twice, an empty, truncated, unreadable or
+    undecodable file.
     """
     name = path.name.lower()
     if name.endswith(".parquet"):
         return _parquet(path, columns, optional)
     name = name.removesuffix(".gz")
     if name.endswith((".csv", ".tsv")):
-        return _delimited(path, columns, optional, tabs=name.endswith(".tsv"))
+        tabs = name.endswith(".tsv")
+        return _delimited(path, columns, optional, tabs, bare, on_defect)
     raise DataError(
         f"'{path}' is none of .parquet, .csv, .tsv, .csv.gz, .tsv.gz; convert it to one of them"
     )
@@ -168,14 +178,24 @@ def _parquet(path: Path, columns: tuple[str, ...], optional: tuple[str, ...]) ->
 
 
 def _delimited(
-    path: Path, columns: tuple[str, ...], optional: tuple[str, ...], tabs: bool
+    path: Path,
+    columns: tuple[str, ...],
+    optional: tuple[str, ...],
+    tabs: bool,
+    bare: Sequence[tuple[str, ...]],
+    on_defect: OnDefect,
 ) -> Iterator[Row]:
     row = 0
     try:
         with _opened(path) as stream:
             lines = _lines(path, stream)
             records = _tab_records(lines) if tabs else _csv_records(lines)
-            header = [name.decode("utf-8", "replace") for name in next(records, [])]
+            first = next(records, [])
+            header = [name.decode("utf-8", "replace") for name in first]
+            bared = tabs and bool(bare) and columns[0] not in header
+            if header and bared:
+                header = list(next((b for b in bare if len(b) == len(first)), bare[-1]))
+                records = chain([first], records)
             if not header:
                 raise DataError(f"'{path}' is empty; copy or download it again")
             _require(path, header, columns, optional)
@@ -183,11 +203,11 @@ def _delimited(
                 header.index(name) if name in header else None for name in (*columns, *optional)
             ]
             for row, record in enumerate(records, 1):
-                if len(record) != len(header):
-                    raise bad_row(
-                        path, row, f"{len(record)} fields, the header has {len(header)}; correct it"
-                    )
-                yield row, tuple(ABSENT if p is None else record[p] for p in places)
+                if len(record) == len(header):
+                    yield row, tuple(ABSENT if p is None else record[p] for p in places)
+                    continue
+                due = f"not {len(header)}" if bared else f"the header has {len(header)}"
+                on_defect(bad_row(path, row, f"{len(record)} fields, {due}; correct it"))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
             f"'{path}' {_damage(path, error)} (after row {row}); copy or download it again"

@@ -40,7 +40,10 @@ def planned(folder: Path, blocks: str, *, rates: str = "", **asked: object) -> l
     scale.write_text(SCALE.format(rates=rates))
     suite.write_text('title = "tiny"\n' + blocks.replace("SCALE", f'scale = "{scale}"'))
     spec = RunSpec(
-        suite=load_suite(str(suite)), mechanisms=("sdpa",), device="cpu", cache=str(folder.parent / "described")
+        suite=load_suite(str(suite)),
+        mechanisms=("sdpa",),
+        device="cpu",
+        cache=str(folder.parent / "described"),
     )
     jobs = plan(msgspec.structs.replace(spec, **asked))
     return [job.cell for job in jobs if isinstance(job.cell, QualityCell)]
@@ -83,7 +86,10 @@ def test_simple_baselines_are_of_the_given_order_alone(tmp_path: Path) -> None:
     suite = tmp_path / "suite.toml"
     planned(tmp_path, TEXT + TEXT + 'order = "shuffled"\n')
     spec = RunSpec(
-        suite=load_suite(str(suite)), mechanisms=("sdpa",), device="cpu", cache=str(tmp_path.parent / "described")
+        suite=load_suite(str(suite)),
+        mechanisms=("sdpa",),
+        device="cpu",
+        cache=str(tmp_path.parent / "described"),
     )
     found = [job.cell for job in plan(spec) if isinstance(job.cell, BaselineCell)]
     assert [cell.data.order for cell in found] == ["given"]

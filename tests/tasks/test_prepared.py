@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from lra.core.cards import TaskCard
-from lra.core.dataset import Split
+from lra.core.dataset import SPLITS, Split
 from lra.core.errors import DataError
 from lra.core.protocol import DataSpec, Rows
-from tasks.contract import Task, TaskConfig
+from tasks.contract import Example, Part, Task, TaskConfig
 from tasks.listops import ListOps, ListOpsConfig
-from tasks.sources import prepared
-from tasks.sources.prepared import open_or_prepare, open_prepared, prepare
+from tasks.sources import preparing
+from tasks.sources.opening import open_or_prepare
 
 ROWS = Rows(train=40, validation=10, test=20)
 
@@ -31,8 +31,12 @@ class Pairs(Task):
         pieces = [np.arange(i, 2 * i + 1, dtype=np.uint16) for i in range(2 * rows)]
         return Split.of(pieces, np.arange(rows) % 3, inputs=2)
 
-    def load(self, source, rows):
-        return self.generated(Rows(train=1, validation=1, test=1))
+    def parts(self, source):
+        token = np.ones(3, dtype=np.uint16)
+        return [
+            Part(split, lambda _, split=split: [Example(split, (token, token), 1)], split)
+            for split in SPLITS
+        ]
 
 
 def spec(name="1f3c"):
@@ -98,7 +102,7 @@ import sys
 from pathlib import Path
 from lra.core.protocol import DataSpec, Rows
 from tasks.listops import ListOps, ListOpsConfig
-from tasks.sources.prepared import open_or_prepare
+from tasks.sources.opening import open_or_prepare
 rows = Rows(train=3000, validation=10, test=20)
 spec = DataSpec(task="listops", hash="1f3c", length=64, rows=rows)
 data = open_or_prepare(ListOps(ListOpsConfig(), length=64), spec, None, Path(sys.argv[1]))
@@ -120,23 +124,19 @@ def test_two_processes_prepare_the_same_set_at_once(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["1f3c"]
 
 
-def test_the_second_to_finish_leaves_the_first_s_set_alone(tmp_path):
-    task = pairs()
-    prepare(task.generated(ROWS), "pairs", tmp_path / "1f3c")
-    prepare(task.generated(Rows(train=1, validation=1, test=1)), "pairs", tmp_path / "1f3c")
-    assert len(open_prepared(tmp_path / "1f3c").train) == ROWS.train
-    assert [path.name for path in tmp_path.iterdir()] == ["1f3c"]
-
-
-def test_a_failure_while_writing_leaves_nothing_behind(tmp_path, monkeypatch):
-    def full(split, path):
-        path.write_bytes(b"half")
+def test_a_full_disk_is_one_line_and_keeps_what_is_whole(tmp_path, monkeypatch):
+    def full(data, task, folder):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(prepared, "_write", full)
-    with pytest.raises(DataError, match=r"cannot write .*1f3c': No space left on device; free"):
-        open_or_prepare(pairs(), spec(), None, tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    with monkeypatch.context() as patched:
+        patched.setattr(preparing, "write_set", full)
+        with pytest.raises(DataError, match=r"cannot write .*1f3c': No space left .*; free space"):
+            open_or_prepare(pairs(), spec(), None, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [".1f3c.draft"]
+    task = pairs()
+    assert len(open_or_prepare(task, spec(), None, tmp_path).train) == ROWS.train
+    assert task.made == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["1f3c"]
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from text_reader import read_labelled_text
 
 import tasks.listops
 import tasks.sources.data_hash
@@ -13,7 +14,6 @@ from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.contract import Task
 from tasks.sources.data_hash import data_hash, source_kind
-from tasks.sources.labelled_text import read_labelled_text
 
 FILE = Path(tasks.listops.__file__)
 SETTING = {
@@ -47,7 +47,7 @@ def test_how_examples_are_shown_and_loaded_does_not_count_for_generated_data(own
     change('" ".join(TOKENS', '"-".join(TOKENS')
     edit(own_package / "_shown.py")
     assert both() == (made, read)
-    change("read_listops(source, rows,", "read_listops(source, 2 * rows,")
+    change("listops_parts(source,", "listops_parts(2 * source,")
     assert both()[0] == made and both()[1] != read
     _, read = both()
     change("self.config.data_seed)", "1 + self.config.data_seed)")
@@ -182,11 +182,11 @@ def test_a_hub_source_is_hashed_by_content(monkeypatch):
             r"^listops is not read from the hub \('hub:X'\); give a file or a folder",
         ),
         (
-            "image",
+            "recall",
             "hub:X",
-            r"^image reads no real data yet \(asked for 'hub:X'\); leave out --data",
+            r"^recall reads no real data yet \(asked for 'hub:X'\); leave out --data",
         ),
-        ("image", "FOLDER", r"^image reads no real data yet .*; leave out --data"),
+        ("recall", "FOLDER", r"^recall reads no real data yet .*; leave out --data"),
     ],
 )
 def test_what_a_task_does_not_read_is_refused_before_it_is_hashed(

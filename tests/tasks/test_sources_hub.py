@@ -4,11 +4,11 @@ import csv
 
 import datasets
 import pytest
+from text_reader import read_labelled_text
 
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.sources.hub import content_hash, load_hub
-from tasks.sources.labelled_text import read_labelled_text
 
 ALL = Rows(train=1000, validation=1000, test=1000)
 TRAIN = [(f"déjà vu {i}", i % 2) for i in range(60)]

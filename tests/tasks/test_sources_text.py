@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from text_reader import read_labelled_text
 
 from lra.core.dataset import SPLITS
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
-from tasks.sources.labelled_text import read_labelled_text
 from tasks.sources.tables import read_label, read_rows
 
 ALL = Rows(train=10_000, validation=10_000, test=10_000)

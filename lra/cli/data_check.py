@@ -1,0 +1,105 @@
+"""`lra data check`: name every defect of a real source or a prepared set, and count its rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lra.cli import flags
+from lra.cli.exit_codes import DEFECTS
+
+if TYPE_CHECKING:
+    from lra.core.errors import DataError
+    from lra.core.protocol import Rules, SplitName
+    from lra.core.scales import Scale
+    from tasks.sources.checking import Tally
+
+LISTED = 100
+"""Most defects of a set that are printed."""
+
+
+@click.command("check", short_help="Name every defect of a real source or a prepared set.")
+@click.argument("task", required=False, metavar="[TASK]")
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="PATH|hub",
+    help="A file, a folder, hub or hub:NAME; a prepared set; without TASK a prepared set or the "
+    "folder of the Long Range Arena release.",
+)
+@flags.data_scale("compact")
+@flags.rules
+def command(task: str | None, source: str, scale: str, rules: Rules | None) -> int:
+    """Read a real source to its end and print what is wrong with it, a line each; then its counts.
+
+    \b
+    python -m lra data check text --from reviews/
+    python -m lra data check --from lra_release
+
+    Of a prepared set the files are compared with what was written. Exit code 0 where nothing is
+    wrong, 1 where something is.
+    """
+    from lra.core.scales import load_scale
+    from tasks.sources.facts import whole_set
+    from tasks.sources.release import release_sets
+
+    settings = load_scale(scale)
+    if task is None and (facts := whole_set(source)) is not None:
+        task = facts.task
+    sets = {task: source} if task else {n: str(f) for n, f in release_sets(source).items()}
+    sound = [_check(name, settings, rules, place) for name, place in sets.items()]
+    return 0 if all(sound) else DEFECTS
+
+
+def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
+    """Check one set, and return whether nothing is wrong with it."""
+    from lra.cli.data_prepare import build
+    from lra.cli.making import shown
+    from lra.core import catalogue
+    from tasks.sources.checking import check_source, check_whole
+    from tasks.sources.data_hash import refuse_unread
+    from tasks.sources.facts import refuse_unfit, whole_set
+    from tasks.sources.files import HUB, existing, resolved
+
+    target = catalogue.find("task", name)
+    task = build(target, scale, rules)
+    source = resolved(source, target.name, task.hub)
+    if not source.startswith(HUB):
+        existing(source)
+    watch = shown(target.name)
+    defects = 0
+
+    def on_defect(defect: DataError) -> None:
+        nonlocal defects
+        defects += 1
+        if defects <= LISTED:
+            watch.say(str(defect))
+
+    try:
+        facts = whole_set(source)
+        if facts is not None and facts.origin is not None:
+            refuse_unfit(facts, source, target.name, facts.origin.rules, facts.length)
+            found = check_whole(facts, Path(source).expanduser(), on_defect)
+        else:
+            refuse_unread(source, target.name)
+            found = check_source(task, source, on_defect, watch)
+    finally:
+        watch.close()
+    _summary(target.name, found, defects)
+    return not defects
+
+
+def _summary(task: str, found: dict[SplitName, Tally], defects: int) -> None:
+    from lra.cli.data import told
+    from lra.report.words import count
+
+    if defects > LISTED:
+        click.echo(f"... and {count(defects - LISTED, 'defect')} more")
+    rows = sum(tally.rows for tally in found.values())
+    wrong = count(defects, "defect") if defects else "no defect"
+    click.echo(f"{task}: {count(rows, 'sound row')}, {wrong}")
+    for split, tally in found.items():
+        click.echo(f"  {split:<10} {told(tally)}")

@@ -1,0 +1,165 @@
+"""`lra data prepare`: a real source as a set for runs of any length, or a generated set ahead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from lra.cli import flags
+from lra.cli.exit_codes import INTERRUPTED
+
+if TYPE_CHECKING:
+    from lra.core.catalogue import Target
+    from lra.core.protocol import Rules
+    from lra.core.scales import Scale
+    from tasks.contract import Task
+
+
+@click.command("prepare", short_help="Make a set ahead of runs, from a real source or generated.")
+@click.argument("task", required=False, metavar="[TASK]")
+@click.option(
+    "--from",
+    "source",
+    metavar="PATH|hub",
+    help="A file, a folder, hub (the task's usual set) or hub:NAME; without TASK the folder of the "
+    "Long Range Arena release. Default: the task's generator.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Where a real set is to lie, of a release a folder with a set for each task. Default: "
+    "prepared/TASK in the cache.",
+)
+@flags.data_scale("compact")
+@flags.rules
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes that make generated rows; default: as many as the cores allow.",
+)
+def command(
+    task: str | None,
+    source: str | None,
+    out: Path | None,
+    scale: str,
+    rules: Rules | None,
+    jobs: int | None,
+) -> int:
+    """Make a set ahead of the runs that use it.
+
+    \b
+    python -m lra data prepare text --from hub
+    python -m lra data prepare retrieval --from lra_release/tsv_data
+    python -m lra data prepare --from lra_release
+    python -m lra data prepare path_x --scale compact
+
+    With --from all rows of a real source are read once, uncut, and kept as Arrow files; the scale
+    gives what cannot be cut later, such as the number of pixels. Without it the generated set of
+    the scale is made where a run will find it. Stopped or killed, the same command goes on where it
+    was.
+    """
+    from lra.core import catalogue
+    from lra.core.errors import UsageError
+    from lra.core.scales import load_scale
+    from lra.engine.host import cache_folder
+
+    settings = load_scale(scale)
+    place = out or cache_folder() / "prepared"
+    try:
+        if source is None:
+            if task is None:
+                raise UsageError("prepare needs a task, or --from with a release; e.g. text")
+            if out is not None:
+                raise UsageError("--out is for --from: runs look for generated sets in the cache")
+            _generate(catalogue.find("task", task), settings, rules, jobs)
+        elif jobs is not None:
+            raise UsageError("--jobs is for generated sets; leave it out with --from")
+        elif task is None:
+            return _release(settings, rules, source, place)
+        else:
+            target = catalogue.find("task", task)
+            _prepare(target, settings, rules, source, out or place / target.name)
+        return 0
+    except KeyboardInterrupt:
+        click.echo("lra: interrupted; whole parts are kept, run again to go on", err=True)
+        return INTERRUPTED
+
+
+def build(target: Target, scale: Scale, rules: Rules | None) -> Task:
+    """Return a task as a scale has it."""
+    from lra.core import catalogue
+    from lra.core.scales import convert
+
+    setting = scale.task(target.name)
+    kind = cast("type[Task]", catalogue.load(target))
+    where = f"scale '{scale.name}', parameters of task '{target.name}'"
+    config = convert(setting.parameters, kind.Config, where)
+    return kind(config, length=setting.length, rules=rules or scale.rules)
+
+
+def _release(scale: Scale, rules: Rules | None, source: str, place: Path) -> int:
+    """Prepare each set of a release; one that fails does not stop the others."""
+    from lra.core import catalogue
+    from lra.core.errors import LraError
+    from lra.report.words import visible
+    from tasks.sources.release import release_sets
+
+    code = 0
+    for name, folder in release_sets(source).items():
+        try:
+            _prepare(catalogue.find("task", name), scale, rules, str(folder), place / name)
+        except LraError as error:
+            code = error.exit_code
+            click.echo(f"lra: {visible(f'{name}: {error}')}", err=True)
+    return code
+
+
+def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | None) -> None:
+    from lra.cli.making import shown
+    from lra.engine.describe import Describer
+    from lra.engine.host import cache_folder, cores_allowed
+    from lra.engine.plan import data_spec
+    from tasks.sources.side_by_side import generate
+
+    cache = cache_folder()
+    spec = data_spec(target, scale, Describer(cache), None, rules)
+    watch = shown(target.name)
+    try:
+        made = generate(target.reference, spec, cache, jobs or cores_allowed(), watch)
+    finally:
+        watch.close()
+    done = "generated" if made else "was generated already"
+    click.echo(f"{target.name}: {done}, {_told(cache / spec.hash)}")
+    click.echo(f"runs at scale {scale.name} find it; it lies in {cache / spec.hash}")
+
+
+def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, folder: Path) -> None:
+    from lra.cli.making import shown
+    from tasks.sources.files import resolved
+    from tasks.sources.whole_sets import prepare_whole
+
+    task = build(target, scale, rules)
+    source = resolved(source, target.name, task.hub)
+    folder = folder.expanduser().absolute()
+    click.echo(f"{target.name}: looks at what '{source}' holds", err=True)
+    watch = shown(target.name)
+    try:
+        made = prepare_whole(task, target.name, target.file, source, folder, watch)
+    finally:
+        watch.close()
+    click.echo(f"{target.name}: {'prepared' if made else 'was prepared already'}, {_told(folder)}")
+    click.echo(f"use it with: --data {target.name}={folder}")
+
+
+def _told(folder: Path) -> str:
+    from lra.report.words import quantity
+    from tasks.sources.facts import read_facts
+
+    facts = read_facts(folder)
+    rows = ", ".join(f"{number:,} {split}" for split, number in facts.rows.items())
+    size = quantity(sum(facts.bytes.values()), "B")
+    return f"{rows}; longest {facts.length:,} tokens; {size}"

@@ -1,0 +1,115 @@
+"""Reading a real source to its end for what is wrong with it, and counting what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from lra.core.dataset import SPLITS, UNASKED, Dataset, Split, SplitName
+from lra.core.errors import DataError
+from tasks.contract import Example, OnDefect, Part, Task
+from tasks.sources.facts import Facts, damaged
+from tasks.sources.prepared import file_sha256, open_prepared, split_file
+from tasks.sources.preparing import QUIET, Watch, gathered
+
+
+@dataclass
+class Tally:
+    """Lengths and labels of one split, counted as its rows go by."""
+
+    rows: int = 0
+    sequences: int = 0
+    tokens: int = 0
+    shortest: int = 0
+    longest: int = 0
+    asked: int = 0
+    """Tokens that have a label, where each may have one."""
+    labels: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Rows of each label; none where tokens have labels."""
+
+    def add(self, split: Split) -> None:
+        """Count rows, at least one."""
+        lengths = split.lengths
+        self.shortest = int(min(lengths.min(), self.shortest or lengths.min()))
+        self.longest = int(max(lengths.max(), self.longest))
+        self.rows += len(split)
+        self.sequences += lengths.size
+        self.tokens += int(lengths.sum())
+        if split.by_token:
+            self.asked += int(np.count_nonzero(split.labels != UNASKED))
+            return
+        most = max(len(self.labels), int(split.labels.max()) + 1)
+        found = np.bincount(split.labels, minlength=most)
+        found[: len(self.labels)] += self.labels
+        self.labels = found
+
+
+def tallies(data: Dataset) -> dict[SplitName, Tally]:
+    """Return the counts of a set that is there."""
+    found = {name: Tally() for name in SPLITS}
+    for name, split in data:
+        if len(split):
+            found[name].add(split)
+    return found
+
+
+def check_source(
+    task: Task, source: str, on_defect: OnDefect, watch: Watch = QUIET
+) -> dict[SplitName, Tally]:
+    """Read all of a source, tell every defect, and return the counts of the rows without one.
+
+    What is wrong with a whole file is one defect, after which the next file is read.
+    """
+    found = {name: Tally() for name in SPLITS}
+    try:
+        parts = task.parts(source)
+    except DataError as defect:
+        on_defect(defect)
+        return found
+    watch.begun(len(parts), 0)
+    for part in parts:
+        for name, split in gathered(task, _to_the_end(part, on_defect)):
+            found[name].add(split)
+        watch.part(part.name)
+    for name, tally in found.items():
+        if not tally.rows:
+            on_defect(DataError(f"'{source}' has no rows for {name}; give a source with more rows"))
+    return found
+
+
+def check_whole(facts: Facts, folder: Path, on_defect: OnDefect) -> dict[SplitName, Tally]:
+    """Compare a prepared set's files with its facts; return its counts where it can be read."""
+    wrong = [what for name in SPLITS if (what := _wrong(facts, folder, name))]
+    for what in wrong:
+        on_defect(damaged(folder, what))
+    try:
+        if not wrong:
+            return tallies(open_prepared(folder))
+    except DataError as defect:
+        on_defect(defect)
+    return {name: Tally() for name in SPLITS}
+
+
+def _wrong(facts: Facts, folder: Path, name: SplitName) -> str:
+    """What is wrong with a split's file; empty if nothing is."""
+    file, due = split_file(folder, name), facts.bytes[name]
+    try:
+        size = file.stat().st_size
+        if size != due:
+            return f"{file.name} has {size} of {due} bytes"
+        if facts.origin is not None and file_sha256(file) != facts.origin.sha256[name]:
+            return f"{file.name} does not hold what was written"
+    except OSError:
+        return f"{file.name} is missing or unreadable"
+    return ""
+
+
+def _to_the_end(part: Part, on_defect: OnDefect) -> Iterator[Example]:
+    try:
+        yield from part.examples(on_defect)
+    except DataError as defect:
+        on_defect(defect)

@@ -1,0 +1,112 @@
+"""What stands beside the buffers of a prepared set, in facts.json; what a set can be used for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from lra.core.dataset import SplitName
+from lra.core.errors import DataError
+from lra.core.protocol import Rules
+from tasks.sources.files import HUB, readable
+
+_FILE = "facts.json"
+FORMAT = 2
+"""Raised when the layout of the files changes."""
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a set that holds a whole real source, uncut: what it is known by, wherever it is taken."""
+
+    rules: Rules
+    source: Literal["file", "hub"]
+    one_length: bool
+    """Whether its sequences cannot be cut to another length, as pictures cannot."""
+    hash: str
+    """Of all tokens, lengths and labels, with task and rules."""
+    made_of: str
+    """Hash of the source's content, and of how it was asked for."""
+    readers: str
+    """Hash of the source code that read it."""
+    sha256: dict[SplitName, str]
+    """Of each split's file."""
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands beside the buffers."""
+
+    format: int = FORMAT
+    task: str
+    classes: int
+    vocabulary: int
+    length: int
+    """Longest sequence that a model must take; of a whole source, the longest there is."""
+    inputs: int
+    by_token: bool
+    rows: dict[SplitName, int]
+    bytes: dict[SplitName, int]
+    """Size of each split's file."""
+    origin: Origin | None = None
+
+
+def write_facts(facts: Facts, folder: Path) -> None:
+    """Write facts.json."""
+    (folder / _FILE).write_bytes(msgspec.json.format(msgspec.json.encode(facts)))
+
+
+def read_facts(folder: Path) -> Facts:
+    """Read facts.json; `DataError` if it is missing, unreadable or of another format."""
+    try:
+        facts = msgspec.json.decode((folder / _FILE).read_bytes(), type=Facts)
+    except (OSError, msgspec.DecodeError) as error:
+        raise damaged(folder, "facts.json is missing or unreadable") from error
+    if facts.format != FORMAT:
+        raise damaged(folder, f"it has format {facts.format}, not {FORMAT}")
+    return facts
+
+
+def whole_set(source: str) -> Facts | None:
+    """Return the facts of a prepared real set, None where `source` is something else.
+
+    Raises `DataError` for a prepared set that is damaged, or holds a run's share of a set alone.
+    """
+    folder = Path(source).expanduser()
+    with readable(folder):
+        there = not source.startswith(HUB) and (folder / _FILE).is_file()
+    if not there:
+        return None
+    facts = read_facts(folder)
+    if facts.origin is None:
+        raise DataError(
+            f"'{source}' holds what one run used of a set; name a set that 'lra data prepare' made"
+        )
+    return facts
+
+
+def refuse_unfit(facts: Facts, source: str, task: str, rules: Rules, length: int) -> None:
+    """Raise `DataError` where a prepared real set is not for a task, its rules or its length."""
+    if facts.task != task:
+        raise DataError(
+            f"'{source}' is a prepared set of {facts.task}, not of {task}; "
+            f"say --data {facts.task}={source}"
+        )
+    origin = facts.origin
+    if origin is None:
+        return
+    if origin.rules != rules:
+        raise DataError(
+            f"'{source}' was prepared under the rules {origin.rules}, the run's are {rules}; "
+            f"prepare it again with --rules {rules} and --out ANOTHER_FOLDER"
+        )
+    if origin.one_length and facts.length != length:
+        raise DataError(
+            f"'{source}' holds sequences of {facts.length} tokens, which cannot be cut to a length "
+            f"of {length}; choose a scale with the length {facts.length}"
+        )
+
+
+def damaged(folder: Path, what: str) -> DataError:
+    """Return the error for a set that cannot be read."""
+    return DataError(f"prepared set '{folder}': {what}; delete this folder and run again")

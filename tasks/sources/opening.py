@@ -1,0 +1,75 @@
+"""The data of a run: mapped from where it lies, or made first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from lra.core import catalogue
+from lra.core.dataset import SPLITS, Dataset
+from lra.core.errors import UsageError
+from lra.core.protocol import DataSpec
+from tasks.contract import Task
+from tasks.sources.facts import refuse_unfit, whole_set
+from tasks.sources.prepared import open_prepared
+from tasks.sources.preparing import (
+    QUIET,
+    Watch,
+    cut_pieces,
+    generated_pieces,
+    make_set,
+    read_pieces,
+    stretches,
+)
+
+
+def built(reference: str, spec: DataSpec) -> Task:
+    """Return the task of a set; `reference` is as `lra.core.catalogue.find` knows it.
+
+    Raises `UsageError` for parameters that it has not.
+    """
+    kind = cast(type[Task], catalogue.load(catalogue.find("task", reference)))
+    try:
+        config = msgspec.convert(spec.parameters, kind.Config)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"task '{spec.task}': {error}; fix its parameters") from error
+    return kind(config, length=spec.length, rules=spec.rules)
+
+
+def open_or_prepare(
+    task: Task, spec: DataSpec, source: str | None, cache: Path, watch: Watch = QUIET
+) -> Dataset:
+    """Return the data that `spec` describes, from `cache`/`spec.hash` if it lies there already.
+
+    `source` is what `--data` said, None for generated data. A prepared real set is mapped where it
+    lies, unless its sequences have to be cut. Of two processes that want the same set, one makes it
+    and the other waits. Raises `DataError` where the input or the prepared set is damaged.
+    """
+    folder = cache / spec.hash
+    if folder.is_dir():
+        return open_prepared(folder)
+    facts = None if source is None else whole_set(source)
+    if source is not None and facts is not None:
+        refuse_unfit(facts, source, spec.task, spec.rules, task.length)
+        there = _share(open_prepared(Path(source).expanduser()), spec, task.length)
+        if all(split.lengths.max() <= task.length for _, split in there):
+            return there
+        pieces = lambda: cut_pieces(task, there)  # noqa: E731
+    elif source is not None:
+        pieces = lambda: read_pieces(task, source, spec.rows)  # noqa: E731
+    else:
+        due = stretches(task, spec.rows)
+        pieces = lambda: generated_pieces(due, lambda number: due[number].made(task))  # noqa: E731
+    what, real = f"'{source}'", source is not None
+    make_set(task, spec.task, folder, spec.hash, pieces, what=what, real=real, watch=watch)
+    return open_prepared(folder)
+
+
+def _share(data: Dataset, spec: DataSpec, length: int) -> Dataset:
+    """The first rows of each split, views of what is there."""
+
+    train, validation, test = (data.split(name).first(spec.rows.of(name)) for name in SPLITS)
+    return replace(data, length=length, train=train, validation=validation, test=test)

@@ -1,0 +1,86 @@
+"""Preparing a whole real source once, uncut: what runs at any length then share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from lra.core.dataset import Dataset
+from lra.core.errors import DataError
+from lra.core.hashing import value_hash
+from tasks.contract import Task
+from tasks.sources.data_hash import readers_hash, source_content, source_kind
+from tasks.sources.facts import Facts, Origin, read_facts
+from tasks.sources.prepared import buffers_hash, file_sha256, split_file
+from tasks.sources.preparing import QUIET, Watch, make_set, read_pieces
+
+
+def prepare_whole(
+    task: Task, named: str, task_file: Path, source: str, folder: Path, watch: Watch = QUIET
+) -> bool:
+    """Make the set of all rows of a real source in `folder`, or go on making it.
+
+    `named` is the task's name. Returns False where the same set was there already. Raises
+    `DataError` where the source is wrong, the disk is full, or the folder holds something else.
+    """
+    kind: Literal["file", "hub"] = "hub" if source_kind(source) == "hub" else "file"
+    content = source_content(source, named)
+    asked = (
+        named,
+        task.rules,
+        msgspec.to_builtins(task.config),
+        None if task.cuttable else task.length,
+    )
+    made_of, readers = value_hash([content, *asked]), readers_hash(task_file)
+    if folder.is_dir():
+        _refuse_other(folder, named, made_of, readers)
+        return False
+
+    def finish(data: Dataset, facts: Facts, files: Path) -> Facts:
+        origin = Origin(
+            rules=task.rules,
+            source=kind,
+            one_length=not task.cuttable,
+            hash=buffers_hash(data, named, task.rules),
+            made_of=made_of,
+            readers=readers,
+            sha256={name: file_sha256(split_file(files, name)) for name, _ in data},
+        )
+        longest = max(int(split.lengths.max()) for _, split in data)
+        length = longest if task.cuttable else task.length
+        return msgspec.structs.replace(facts, length=length, origin=origin)
+
+    make_set(
+        task,
+        named,
+        folder,
+        value_hash([made_of, readers]),
+        lambda: read_pieces(task, source, None),
+        what=f"'{source}'",
+        real=True,
+        finish=finish,
+        watch=watch,
+    )
+    return True
+
+
+def _refuse_other(folder: Path, task: str, made_of: str, readers: str) -> None:
+    """Refuse a folder that does not hold the very set that is asked for."""
+    there = any(folder.iterdir())
+    facts = read_facts(folder) if (folder / "facts.json").is_file() else None
+    if facts is None or facts.origin is None:
+        what = "is no prepared set" if there else "is empty"
+        raise DataError(f"'{folder}' {what}; remove it, or give --out a folder that is not there")
+    if facts.task != task:
+        other = f"a set of {facts.task}"
+    elif facts.origin.made_of != made_of:
+        other = "a set of another source or other rules"
+    elif facts.origin.readers != readers:
+        other = "a set that other code has read"
+    else:
+        return
+    raise DataError(
+        f"'{folder}' holds {other}; remove it to prepare this one there, or give --out FOLDER"
+    )

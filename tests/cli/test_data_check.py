@@ -1,0 +1,115 @@
+"""`lra data check`: every defect by file and row, what a set holds, and files that were changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lra.cli.data_check import LISTED
+
+ROWS = [f"[MAX {i} {j} ]\t{max(i, j)}" for i in range(4) for j in range(5)]
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> Path:
+    folder = tmp_path / "listops-1000"
+    folder.mkdir()
+    for word in ("train", "val", "test"):
+        write(folder / f"basic_{word}.tsv", ROWS)
+    return folder
+
+
+def write(path: Path, rows: list[str]) -> None:
+    path.write_text("\n".join(["Source\tTarget", *rows]) + "\n")
+
+
+def test_a_sound_source_is_counted(lra_here, lists):
+    ran = lra_here("data", "check", "listops", "--from", "listops-1000")
+    assert ran.returncode == 0, ran.stderr
+    told = ran.stdout.splitlines()
+    assert told[0] == "listops: 60 sound rows, no defect"
+    assert [line.split()[0] for line in told[1:]] == ["train", "validation", "test"]
+    assert told[1] == ("  train      20 examples, 4 tokens, labels 5.0% 15.0% 25.0% 35.0% 20.0%")
+
+
+def test_every_defect_is_a_line_and_the_rest_is_counted(lra_here, lists):
+    wrong = ["[MAX 1 2 ]\t3", "[MAX 1 2 ]", "[MUX 1 2 ]\t2", "[MAX 1 2\t2"]
+    write(lists / "basic_train.tsv", [*ROWS[:2], *wrong, *ROWS[2:]])
+    (lists / "basic_val.tsv").write_text("")
+    write(lists / "basic_test.tsv", [*ROWS, "[MAX 1 2 ]\tx"])
+    ran = lra_here("data", "check", "--from", ".")
+    assert ran.returncode == 1
+    told = ran.stdout.splitlines()
+    names = [line.rpartition("listops-1000/")[2] for line in told[:7]]
+    assert [name.partition(";")[0].partition(",")[0] for name in names[:4]] == [
+        "basic_train.tsv'"
+    ] * 4
+    assert ["row 3: Target is 3" in told[0], "row 4: 1 fields" in told[1]] == [True, True]
+    assert ["row 5: unknown token" in told[2], "row 6: Source has 1" in told[3]] == [True, True]
+    assert "basic_val.tsv' is empty; copy or download it again" in told[4]
+    assert "basic_test.tsv', row 21: label 'x'" in told[5]
+    assert "has no rows for validation" in told[6]
+    assert told[7] == "listops: 40 sound rows, 7 defects"
+    assert told[9] == "  validation no examples"
+
+
+def test_no_more_than_a_page_of_defects_is_printed(lra_here, lists):
+    write(lists / "basic_train.tsv", [*ROWS, *["[MAX 1 2 ]\t7"] * (LISTED + 5)])
+    told = lra_here("data", "check", "listops", "--from", "listops-1000").stdout.splitlines()
+    assert len(told) == LISTED + 1 + 4
+    assert told[LISTED] == "... and 5 defects more"
+    assert told[LISTED + 1] == f"listops: 60 sound rows, {LISTED + 5} defects"
+
+
+def test_what_is_wrong_with_the_whole_is_a_defect(lra_here, lists):
+    (lists / "basic_val.tsv").unlink()
+    ran = lra_here("data", "check", "listops", "--from", "listops-1000")
+    assert ran.returncode == 1
+    assert ran.stdout.startswith("'listops-1000' has no validation split; add the file")
+    assert "listops: 0 sound rows, 1 defect" in ran.stdout
+
+
+@pytest.fixture
+def prepared(lra_here, lists, tmp_path: Path) -> Path:
+    assert lra_here("data", "prepare", "listops", "--from", str(lists), "--out", "set").stdout
+    return tmp_path / "set"
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    place = content.index(bytes([12, 1, 1, 15]))
+    content[place + 1] += 1
+    path.write_bytes(content)
+
+
+def test_a_prepared_set_is_compared_with_what_was_written(lra_here, prepared):
+    ran = lra_here("data", "check", "--from", "set")
+    assert ran.returncode == 0 and "listops: 60 sound rows, no defect" in ran.stdout
+    flip(prepared / "train.arrow")
+    (prepared / "test.arrow").unlink()
+    file = prepared / "validation.arrow"
+    file.write_bytes(file.read_bytes()[:-1])
+    ran = lra_here("data", "check", "listops", "--from", "set")
+    assert ran.returncode == 1
+    train, validation, test, summary = ran.stdout.splitlines()[:4]
+    assert "set': train.arrow does not hold what was written; delete this folder" in train
+    assert f"validation.arrow has {file.stat().st_size} of" in validation
+    assert "test.arrow is missing or unreadable" in test
+    assert summary == "listops: 0 sound rows, 3 defects"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["text", "--from", "set"], "is a prepared set of listops, not of text; say --data"),
+        (["text", "--from", "nowhere"], "no file or folder 'nowhere'"),
+        (["recall", "--from", "listops-1000"], "recall reads no real data yet"),
+        (["listops", "--from", "hub"], "listops has no usual set on the hub"),
+        (["--from", "listops-1000"], "holds no set of a release"),
+    ],
+)
+def test_what_cannot_be_checked_is_one_line(lra_here, prepared, arguments, says):
+    ran = lra_here("data", "check", *arguments)
+    assert ran.returncode == 2 and ran.stdout == ""
+    assert ran.stderr.startswith("lra: ") and says in ran.stderr and ran.stderr.count("\n") == 1

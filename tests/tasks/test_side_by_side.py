@@ -1,0 +1,176 @@
+"""Generated sets made by several processes: the same bytes, also after a kill; no one left over."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lra.core.catalogue import find, load
+from lra.core.dataset import SPLITS
+from lra.core.errors import DataError
+from lra.core.protocol import DataSpec, Rows
+from lra.core.scales import load_scale
+from tasks.contract import TaskConfig
+from tasks.sources.opening import open_or_prepare
+from tasks.sources.preparing import Watch, stretches
+from tasks.sources.side_by_side import generate
+
+STEPS = '''
+"""Rows whose tokens are their number; what the environment names happens at row 30."""
+import os
+import time
+import numpy as np
+from lra.core.cards import TaskCard
+from lra.core.dataset import Split
+from tasks.contract import Task, TaskConfig
+
+
+class Steps(Task):
+    """Seven rows a part."""
+
+    card = TaskCard(title="steps", source="", classes=2, vocabulary=300)
+    Config = TaskConfig
+    part_rows = 7
+
+    def generate(self, split, rows):
+        return self.generate_part(split, 0, rows)
+
+    def generate_part(self, split, first, rows):
+        asked = os.environ.get("AT_30", "")
+        if first <= 30 < first + rows and asked == "die":
+            os._exit(9)
+        if first <= 30 < first + rows and asked == "hang":
+            time.sleep(60)
+        numbers = range(first, first + rows)
+        return Split.of([np.full(1 + n % 5, n, np.uint16) for n in numbers], np.arange(rows) % 2)
+'''
+ROWS = Rows(train=50, validation=3, test=15)
+
+
+@pytest.fixture
+def steps(tmp_path):
+    (tmp_path / "steps.py").write_text(STEPS)
+    return str(tmp_path / "steps.py")
+
+
+class Names(Watch):
+    def __init__(self):
+        self.made = []
+
+    def begun(self, parts, done):
+        self.done = done
+
+    def part(self, name):
+        self.made.append(name)
+
+
+def spec(task="steps"):
+    return DataSpec(task=task, hash="f00d", length=9, rows=ROWS)
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.fixture
+def undisturbed(steps, tmp_path):
+    task = load(find("task", steps))(TaskConfig(), length=9)
+    open_or_prepare(task, spec(), None, tmp_path / "undisturbed")
+    return content(tmp_path / "undisturbed" / "f00d")
+
+
+def test_two_processes_make_what_one_makes(steps, tmp_path, undisturbed):
+    watch = Names()
+    assert generate(steps, spec(), tmp_path / "cache", 2, watch)
+    assert content(tmp_path / "cache" / "f00d") == undisturbed
+    assert watch.done == 0 and len(watch.made) == 8 + 1 + 3
+    assert watch.made[1] == "train, 7 rows from 7" and watch.made[-1] == "test, 1 rows from 14"
+    assert not generate(steps, spec(), tmp_path / "cache", 2)
+
+
+def test_a_process_that_is_killed_is_one_line_and_a_run_goes_on(
+    steps, tmp_path, undisturbed, monkeypatch
+):
+    monkeypatch.setenv("AT_30", "die")
+    with pytest.raises(DataError, match=r"^a process that made rows of steps was killed; .*--jobs"):
+        generate(steps, spec(), tmp_path / "cache", 1)
+    monkeypatch.delenv("AT_30")
+    task = load(find("task", steps))(TaskConfig(), length=9)
+    watch = Names()
+    open_or_prepare(task, spec(), None, tmp_path / "cache", watch)
+    assert watch.done > 0 and watch.done + len(watch.made) == 12
+    assert content(tmp_path / "cache" / "f00d") == undisturbed
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["f00d"]
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from lra.core.protocol import DataSpec, Rows
+from tasks.sources.side_by_side import generate
+if __name__ == "__main__":
+    rows = Rows(train=50, validation=3, test=15)
+    generate(sys.argv[1], DataSpec(task="steps", hash="f00d", length=9, rows=rows), Path("."), 2)
+"""
+
+
+def children(pid):
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(child) for child in listed.split()]
+
+
+def test_after_a_kill_nobody_is_left_and_the_next_goes_on(steps, tmp_path, undisturbed):
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (tmp_path / "killed.py").write_text(KILLED)
+    first = subprocess.Popen(
+        [sys.executable, str(tmp_path / "killed.py"), steps],
+        cwd=cache,
+        env={**os.environ, "AT_30": "hang", "PYTHONPATH": str(Path.cwd())},
+    )
+    journal = cache / ".f00d.draft" / "journal.json"
+    until(lambda: journal.is_file() and b'"parts":4' in journal.read_bytes())
+    workers = children(first.pid)
+    assert len(workers) >= 2
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    until(lambda: not any(alive(worker) for worker in workers))
+    watch = Names()
+    assert generate(steps, spec(), cache, 1, watch)
+    assert watch.done == 4 and content(cache / "f00d") == undisturbed
+
+
+def until(true):
+    end = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("name", ["pathfinder", "text"])
+def test_stretches_put_together_are_the_whole(name, monkeypatch):
+    monkeypatch.setattr("tasks.pathfinder._PIXELS_OF_A_PART", 13 * 64)
+    kind, settings = load(find("task", name)), load_scale("mini").task(name)
+    task = kind(kind.Config(**settings.parameters), length=settings.length)
+    rows = Rows(train=40, validation=13, test=1)
+    due = stretches(task, rows)
+    assert [sum(one.split == split for one in due) for split in SPLITS] == (
+        [4, 1, 1] if name == "pathfinder" else [1, 1, 1]
+    )
+    for split in SPLITS:
+        whole = task.generate(split, rows.of(split))
+        pieces = [one.made(task) for one in due if one.split == split]
+        assert np.array_equal(np.concatenate([piece.tokens for piece in pieces]), whole.tokens)
+        assert np.array_equal(np.concatenate([piece.labels for piece in pieces]), whole.labels)

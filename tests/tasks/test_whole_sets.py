@@ -1,0 +1,230 @@
+"""A real source prepared once, used at any length, known by its facts, and refused elsewhere."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lra.core.hashing
+import tasks.listops
+import tasks.sources.data_hash
+import tasks.text
+from lra.core.dataset import SPLITS
+from lra.core.errors import DataError
+from lra.core.protocol import DataSpec, Rows
+from tasks.bytes import Bytes, BytesConfig
+from tasks.listops import ListOps, ListOpsConfig
+from tasks.sources.data_hash import data_hash, source_kind
+from tasks.sources.facts import read_facts
+from tasks.sources.opening import open_or_prepare
+from tasks.sources.whole_sets import prepare_whole
+from tasks.text import Text, TextConfig
+
+ALL = Rows(train=10_000, validation=10_000, test=10_000)
+FILE = Path(tasks.text.__file__)
+
+
+def review(index):
+    return f"Film {index}: " + "very " * (index % 7) + "fine"
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    for word, rows in (("train", range(300)), ("test", range(300, 360))):
+        with (tmp_path / f"r_{word}.csv").open("w", newline="", encoding="utf-8") as stream:
+            csv.writer(stream).writerows([("text", "label"), *((review(i), i % 2) for i in rows)])
+    return tmp_path / "r_train.csv"
+
+
+def text(length=1000, rules="fixed"):
+    return Text(TextConfig(), length=length, rules=rules)
+
+
+def prepare(source, folder, task=None):
+    return prepare_whole(task or text(), "text", FILE, str(source), folder)
+
+
+def same(one, other):
+    return all(
+        np.array_equal(split.tokens, other.split(name).tokens)
+        and np.array_equal(split.starts, other.split(name).starts)
+        and np.array_equal(split.labels, other.split(name).labels)
+        for name, split in one
+    )
+
+
+def hashed(source, **changes):
+    setting = {"length": 1000, "rows": ALL, "rules": "fixed", "parameters": {}, **changes}
+    return data_hash(FILE, "text", source=str(source), **setting)
+
+
+def opened(source, cache, task, rows=ALL):
+    name = hashed(source, length=task.length, rows=rows)
+    spec = DataSpec(task="text", hash=name, length=task.length, rows=rows)
+    return open_or_prepare(task, spec, str(source), cache)
+
+
+def test_it_is_used_at_two_lengths_and_gives_what_the_source_gives(reviews, tmp_path):
+    folder, cache = tmp_path / "set", tmp_path / "cache"
+    assert prepare(reviews, folder) and not prepare(reviews, folder)
+    reviews.unlink()
+    few = Rows(train=100, validation=9, test=20)
+    reviews_again = tmp_path / "again"
+    for length, rows in ((1000, ALL), (1000, few), (12, few), (12, ALL)):
+        found = opened(folder, cache, text(length), rows)
+        assert found.length == length and found.classes == 2
+        limit = min(length, read_facts(folder).length)
+        assert max(split.lengths.max() for _, split in found) <= limit
+        # Where nothing is cut, the set's own files are mapped.
+        copies = list(cache.iterdir()) if cache.is_dir() else []
+        assert len(copies) == (length == 12) + (length == 12 and rows == ALL)
+        assert not found.train.tokens.flags.owndata
+        assert same(found, expected_of(reviews_again, length, rows))
+
+
+def expected_of(folder, length, rows):
+    folder.mkdir(exist_ok=True)
+    for word, numbers in (("train", range(300)), ("test", range(300, 360))):
+        lines = ["text,label", *(f"{review(i)},{i % 2}" for i in numbers)]
+        (folder / f"r_{word}.csv").write_text("\n".join(lines) + "\n")
+    return text(length).load(str(folder), rows)
+
+
+def test_facts_say_what_it_is(reviews, tmp_path):
+    prepare(reviews, tmp_path / "set")
+    facts = json.loads((tmp_path / "set" / "facts.json").read_text())
+    assert facts["rows"]["test"] == 60 and sum(facts["rows"].values()) == 360
+    assert facts["length"] == max(len(review(i)) for i in range(360))
+    assert (facts["task"], facts["origin"]["rules"]) == ("text", "fixed")
+    assert facts["origin"]["source"] == source_kind(str(tmp_path / "set")) == "file"
+    for name in SPLITS:
+        file = tmp_path / "set" / f"{name}.arrow"
+        assert facts["bytes"][name] == file.stat().st_size
+        assert lra.core.hashing.file_hash(file) == facts["origin"]["sha256"][name][:20]
+
+
+def test_its_hash_is_that_of_its_facts_wherever_it_lies(reviews, tmp_path, monkeypatch):
+    for name in ("one", "two"):
+        prepare(reviews, tmp_path / name)
+    first = hashed(tmp_path / "one")
+    assert first == hashed(tmp_path / "two")
+    assert len({first, hashed(tmp_path / "one", length=9), hashed(reviews)}) == 3
+
+    def read(path):
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(tasks.sources.data_hash, "file_hash", read)
+    assert hashed(tmp_path / "one") == first
+    reviews.write_text(reviews.read_text().replace("Film 7", "Film seven"))
+    monkeypatch.undo()
+    prepare(reviews, tmp_path / "three")
+    assert hashed(tmp_path / "three") != first
+
+
+@pytest.mark.parametrize(
+    ("task", "says"),
+    [
+        (
+            ListOps(ListOpsConfig(), length=64),
+            r"^'.*set' is a prepared set of text, not of listops; say --data text=.*set$",
+        ),
+        (
+            text(rules="lra2021"),
+            r"^'.*set' was prepared under the rules fixed, the run's are lra2021; prepare it again "
+            r"with --rules lra2021 and --out ANOTHER_FOLDER$",
+        ),
+    ],
+)
+def test_another_task_and_other_rules_are_refused_before_and_while_opening(
+    reviews, tmp_path, task, says
+):
+    prepare(reviews, tmp_path / "set")
+    source = str(tmp_path / "set")
+    with pytest.raises(DataError, match=says):
+        data_hash(
+            FILE,
+            task.name,
+            length=64,
+            rows=ALL,
+            rules=task.rules,
+            parameters={},
+            source=source,
+        )
+    spec = DataSpec(task=task.name, hash="a", length=64, rows=ALL, rules=task.rules)
+    with pytest.raises(DataError, match=says):
+        open_or_prepare(task, spec, source, tmp_path / "cache")
+
+
+def test_what_cannot_be_cut_is_refused_at_another_length(tmp_path):
+    (tmp_path / "a.txt").write_bytes(bytes(range(97, 117)) * 40)
+    task = Bytes(BytesConfig(), length=16)
+    source, folder = str(tmp_path / "a.txt"), tmp_path / "set"
+    prepare_whole(task, "bytes", FILE, source, folder)
+    spec = DataSpec(task="bytes", hash="a", length=16, rows=ALL)
+    found = open_or_prepare(task, spec, str(folder), tmp_path / "cache")
+    assert same(found, task.load(source, ALL)) and found.train.by_token
+    few = DataSpec(task="bytes", hash="b", length=16, rows=Rows(train=2, validation=1, test=1))
+    first = open_or_prepare(task, few, str(folder), tmp_path / "cache").train
+    assert np.array_equal(first.labels, found.train.labels[:32])
+    with pytest.raises(DataError, match=r"sequences of 16 tokens, which cannot be cut to .* of 8"):
+        open_or_prepare(Bytes(BytesConfig(), length=8), spec, str(folder), tmp_path / "cache")
+
+
+def test_a_changed_source_or_other_rules_do_not_replace_it(reviews, tmp_path, monkeypatch):
+    folder = tmp_path / "set"
+    prepare(reviews, folder)
+    with pytest.raises(DataError, match=r"holds a set of another source or other rules; remove"):
+        prepare(reviews, folder, text(rules="lra2021"))
+    with monkeypatch.context() as patched:
+        patched.setattr("tasks.sources.whole_sets.readers_hash", lambda file: "another")
+        with pytest.raises(DataError, match=r"holds a set that other code has read; remove it"):
+            prepare(reviews, folder)
+    with pytest.raises(DataError, match=r"holds a set of text; remove it .* or give --out"):
+        prepare_whole(text(), "theirs", FILE, str(reviews), folder)
+    with pytest.raises(DataError, match=r"is no prepared set; remove it, or give --out a folder"):
+        prepare(reviews, tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"empty' is empty; remove it"):
+        prepare(reviews, tmp_path / "empty")
+
+
+def test_a_source_changed_while_a_draft_waits_begins_anew(reviews, tmp_path, monkeypatch):
+    def full(data, task, folder):
+        raise OSError(28, "No space left on device")
+
+    folder = tmp_path / "set"
+    with monkeypatch.context() as patched:
+        patched.setattr("tasks.sources.preparing.write_set", full)
+        with pytest.raises(DataError, match="No space left on device"):
+            prepare(reviews, folder)
+    reviews.write_text(reviews.read_text().replace("Film 7", "Film seven"))
+    prepare(reviews, folder)
+    spec = DataSpec(task="text", hash="a", length=1000, rows=ALL)
+    found = open_or_prepare(text(), spec, str(folder), tmp_path / "cache")
+    assert same(found, text().load(str(reviews), ALL))
+
+
+def test_a_source_without_rows_for_a_split(reviews, tmp_path):
+    (tmp_path / "r_test.csv").write_text("text,label\n")
+    with pytest.raises(DataError, match=r"^'.*r_train.csv' has no rows for test; give a source"):
+        prepare(reviews, tmp_path / "set")
+
+
+def test_the_share_of_a_run_is_no_source(reviews, tmp_path):
+    opened(reviews, tmp_path / "cache", text())
+    share = next((tmp_path / "cache").iterdir())
+    with pytest.raises(DataError, match=r"holds what one run used of a set; name a set that 'lra"):
+        hashed(share)
+
+
+def test_damage_is_found_where_a_size_is_wrong(reviews, tmp_path):
+    prepare(reviews, tmp_path / "set")
+    file = tmp_path / "set" / "test.arrow"
+    file.write_bytes(file.read_bytes()[:-8])
+    with pytest.raises(DataError, match=r"set': test.arrow has \d+ of \d+ bytes; delete"):
+        opened(tmp_path / "set", tmp_path / "cache", text())
+    (tmp_path / "set" / "facts.json").write_text("{")
+    with pytest.raises(DataError, match=r"set': facts.json is missing or unreadable; delete"):
+        hashed(tmp_path / "set")

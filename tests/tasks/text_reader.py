@@ -1,0 +1,17 @@
+"""Labelled texts as a person would compare them: the task's real sets, turned back to bytes."""
+
+import numpy as np
+
+from tasks.text import Text, TextConfig
+
+
+def read_labelled_text(source, rows, *, rules="fixed"):
+    """Texts and labels of each split."""
+    data = Text(TextConfig(), length=10**6, rules=rules).load(source, rows)
+    return {
+        name: (
+            [(split.sequence(i) - 1).astype(np.uint8).tobytes() for i in range(len(split))],
+            split.labels,
+        )
+        for name, split in data
+    }
