@@ -58,11 +58,6 @@ class Part(NamedTuple):
     split: SplitName | None = None
     """The split that all of it belongs to; None where each example says so."""
 
-    @property
-    def splits(self) -> frozenset[SplitName]:
-        """Those that its examples may belong to."""
-        return frozenset(SPLITS if self.split is None else (self.split,))
-
 
 class Task(ABC):
     """One task at one length under one set of rules.
