@@ -101,6 +101,7 @@ def _targets(references: tuple[str, ...]) -> list[Target]:
 def _prepare(
     target: Target, scale: Scale, real: dict[str, str], cache: Path
 ) -> tuple[DataSpec, Task, Dataset]:
+    from lra.cli.making import shown
     from lra.engine.describe import Describer
     from lra.engine.plan import data_spec
     from tasks.sources.opening import built, open_or_prepare
@@ -108,7 +109,11 @@ def _prepare(
     source = real.get(target.name)
     spec = data_spec(target, scale, Describer(cache), source, rules=None)
     task = built(target.reference, spec)
-    return spec, task, open_or_prepare(task, spec, source, cache)
+    watch = shown(target.name)
+    try:
+        return spec, task, open_or_prepare(task, spec, source, cache, watch)
+    finally:
+        watch.close()
 
 
 def told(tally: Tally) -> str:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,6 +16,9 @@ from tasks.sources.files import HUB
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_PATIENCE = 10.0
+"""Seconds in which a hub must begin to answer."""
 
 
 def load_hub(reference: str, task: str) -> dict[str, pa.Table]:
@@ -28,7 +35,8 @@ def load_hub(reference: str, task: str) -> dict[str, pa.Table]:
     import datasets
 
     try:
-        loaded = datasets.load_dataset(name, revision=revision or None)
+        with _asked_once(name):
+            loaded = datasets.load_dataset(name, revision=revision or None)
     except ConnectionError as error:
         raise DataError(
             f"{reference}: the hub cannot be reached; give a local file with --data {task}=PATH "
@@ -48,6 +56,39 @@ def load_hub(reference: str, task: str) -> dict[str, pa.Table]:
             f"{reference}: {reason}; check the name, or give a local file with --data {task}=PATH"
         ) from error
     return {str(split): data.with_format("arrow")[:] for split, data in loaded.items()}
+
+
+@contextmanager
+def _asked_once(name: str) -> Iterator[None]:
+    """Leave out the retries of a hub that does not answer, and the lines about them.
+
+    What its library has in its cache is found all the same. All is as it was after the call.
+    """
+    from datasets import config
+    from huggingface_hub import constants
+
+    logger = logging.getLogger("huggingface_hub")
+    before = logger.level, constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE
+    try:
+        logger.setLevel(logging.ERROR)
+        if not (constants.HF_HUB_OFFLINE or Path(name).exists() or _answers(constants.ENDPOINT)):
+            constants.HF_HUB_OFFLINE = config.HF_HUB_OFFLINE = True
+        yield
+    finally:
+        logger.setLevel(before[0])
+        constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE = before[1:]
+
+
+def _answers(address: str) -> bool:
+    """Whether the hub answers at all, by the library's own way there (proxies, certificates)."""
+    from huggingface_hub import get_session
+
+    try:
+        get_session().head(address, timeout=_PATIENCE)
+    except Exception:
+        # Which exceptions there are depends on the version: of requests, httpx or their like.
+        return False
+    return True
 
 
 def content_hash(reference: str, task: str) -> str:

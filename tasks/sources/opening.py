@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -57,12 +58,12 @@ def open_or_prepare(
         there = _share(open_prepared(Path(source).expanduser()), spec, task.length)
         if all(split.lengths.max() <= task.length for _, split in there):
             return there
-        pieces = lambda: cut_pieces(task, there)  # noqa: E731
+        pieces = partial(cut_pieces, task, there)
     elif source is not None:
-        pieces = lambda: read_pieces(task, source, spec.rows)  # noqa: E731
+        pieces = partial(read_pieces, task, source, spec.rows)
     else:
         due = stretches(task, spec.rows)
-        pieces = lambda: generated_pieces(due, lambda number: due[number].made(task))  # noqa: E731
+        pieces = partial(generated_pieces, due, lambda number: due[number].made(task))
     what, real = f"'{source}'", source is not None
     make_set(task, spec.task, folder, spec.hash, pieces, what=what, real=real, watch=watch)
     return open_prepared(folder)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,8 @@ def generate(
         return False
     due = stretches(task, spec.rows)
     with _makers(reference, spec, due, processes) as made:
-        pieces = generated_pieces(due, made)
-        make_set(task, spec.task, folder, spec.hash, lambda: pieces, what=spec.task, watch=watch)
+        pieces = partial(generated_pieces, due, made)
+        make_set(task, spec.task, folder, spec.hash, pieces, what=spec.task, watch=watch)
     return True
 
 

@@ -6,7 +6,6 @@ Range Arena release). Texts are UTF-8 bytes as they stand in the file.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import re
@@ -14,10 +13,11 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from lra.core.errors import DataError
 from tasks.contract import OnDefect, refuse
+from tasks.sources.delimited import csv_records, damage, lines_of, opened, tab_records
 from tasks.sources.files import unreadable
 
 if TYPE_CHECKING:
@@ -29,11 +29,8 @@ Row = tuple[int, tuple[Any, ...]]
 ABSENT = object()
 """The value of an optional column that is not there; that of an empty cell is None or b""."""
 
-_LONGEST_FIELD = 2**31 - 1
 _WHOLE = re.compile(rb"-?\d+(\.0*)?")
 _NAMES_SHOWN = 10
-_GZIP = b"\x1f\x8b"
-"""How a gzip archive begins."""
 
 
 def read_rows(
@@ -187,9 +184,9 @@ def _delimited(
 ) -> Iterator[Row]:
     row = 0
     try:
-        with _opened(path) as stream:
-            lines = _lines(path, stream)
-            records = _tab_records(lines) if tabs else _csv_records(lines)
+        with opened(path) as stream:
+            lines = lines_of(path, stream)
+            records = tab_records(lines) if tabs else csv_records(lines)
             first = next(records, [])
             header = [name.decode("utf-8", "replace") for name in first]
             bared = tabs and bool(bare) and columns[0] not in header
@@ -210,7 +207,7 @@ def _delimited(
                 on_defect(bad_row(path, row, f"{len(record)} fields, {due}; correct it"))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
-            f"'{path}' {_damage(path, error)} (after row {row}); copy or download it again"
+            f"'{path}' {damage(path, error)} (after row {row}); copy or download it again"
         ) from error
     except OSError as error:
         raise unreadable(path, error) from error
@@ -218,43 +215,3 @@ def _delimited(
         raise bad_row(
             path, row + 1, f"{error}; correct quotes and line ends (LF or CRLF), or use Parquet"
         ) from error
-
-
-def _damage(path: Path, error: Exception) -> str:
-    """What is wrong with a gzip archive that does not open to its end."""
-    if isinstance(error, gzip.BadGzipFile) and str(error).startswith("Not a gzipped file"):
-        with path.open("rb") as stream:
-            begins = stream.read(len(_GZIP)) == _GZIP
-        return "has bytes after the end of its gzip archive" if begins else "is no gzip archive"
-    return "is cut short" if isinstance(error, EOFError) else "is damaged"
-
-
-def _opened(path: Path) -> IO[bytes]:
-    if path.name.lower().endswith(".gz"):
-        return cast(IO[bytes], gzip.GzipFile(path))
-    return path.open("rb")
-
-
-def _lines(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
-    """The lines without a byte order mark; the first shows UTF-16 and line ends CR alone."""
-    first = stream.readline().removeprefix(codecs.BOM_UTF8)
-    if b"\0" in first or b"\r" in first.rstrip(b"\r\n"):
-        raise DataError(
-            f"'{path}' is not UTF-8 text with line ends LF or CRLF; save the file in that form"
-        )
-    yield first
-    yield from stream
-
-
-def _tab_records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
-    stripped = (line.rstrip(b"\r\n") for line in lines)
-    return (line.split(b"\t") for line in stripped if line)
-
-
-def _csv_records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
-    """Records of a CSV file; bytes that are no UTF-8 survive to be reported with their row."""
-    csv.field_size_limit(_LONGEST_FIELD)
-    decoded = (line.decode("utf-8", "surrogateescape") for line in lines)
-    for record in csv.reader(decoded, strict=True):
-        if record:
-            yield [field.encode("utf-8", "surrogateescape") for field in record]

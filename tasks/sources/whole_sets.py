@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -27,13 +28,11 @@ def prepare_whole(
     """
     kind: Literal["file", "hub"] = "hub" if source_kind(source) == "hub" else "file"
     content = source_content(source, named)
-    asked = (
-        named,
-        task.rules,
-        msgspec.to_builtins(task.config),
-        None if task.cuttable else task.length,
-    )
-    made_of, readers = value_hash([content, *asked]), readers_hash(task_file)
+    asked: list[object] = [named, task.rules]
+    if not task.cuttable:
+        # Elsewhere they are of the generator alone, and of no account here.
+        asked += [task.length, msgspec.to_builtins(task.config)]
+    made_of, readers = value_hash([*content, *asked]), readers_hash(task_file)
     if folder.is_dir():
         _refuse_other(folder, named, made_of, readers)
         return False
@@ -57,12 +56,14 @@ def prepare_whole(
         named,
         folder,
         value_hash([made_of, readers]),
-        lambda: read_pieces(task, source, None),
+        partial(read_pieces, task, source, None),
         what=f"'{source}'",
         real=True,
         finish=finish,
         watch=watch,
     )
+    # Another process, for which this one waited, may have put another set there.
+    _refuse_other(folder, named, made_of, readers)
     return True
 
 

@@ -1,11 +1,17 @@
 """Data sets of the hub: through `datasets`, here from a local folder or with a replaced loader."""
 
 import csv
+import os
+import socket
+import subprocess
+import sys
+import time
 
 import datasets
 import pytest
 from text_reader import read_labelled_text
 
+import tasks.sources.hub
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.sources.hub import content_hash, load_hub
@@ -28,6 +34,7 @@ def hub(monkeypatch):
             return outcome
 
         monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+        monkeypatch.setattr(tasks.sources.hub, "_answers", lambda address: True)
         return asked
 
     return install
@@ -81,6 +88,46 @@ def test_a_hub_that_cannot_be_reached_is_one_line(hub):
         "hub:imdb: the hub cannot be reached; give a local file with --data text=PATH "
         "or leave --data out for the stand-in"
     )
+
+
+UNREACHABLE = """
+import logging, sys
+import datasets, huggingface_hub
+from lra.core.errors import DataError
+from tasks.sources.hub import load_hub
+logger = logging.getLogger("huggingface_hub")
+def state():
+    return logger.level, huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
+before = state()
+try:
+    load_hub("hub:someone/films", "text")
+except DataError as error:
+    print(error)
+assert state() == before, (before, state())
+"""
+
+
+def test_a_hub_where_nobody_answers_is_asked_once_and_named_in_one_line(tmp_path):
+    """Through the real library, to a port of this machine at which nobody listens."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        gone = {"HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"}
+        kept = {name: value for name, value in os.environ.items() if name not in gone}
+        began = time.monotonic()
+        ran = subprocess.run(
+            [sys.executable, "-c", UNREACHABLE],
+            env={**kept, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path), "NO_PROXY": "*"},
+            capture_output=True,
+            text=True,
+        )
+    assert ran.stderr == "" and ran.returncode == 0
+    assert ran.stdout == (
+        "hub:someone/films: the hub cannot be reached; give a local file with --data text=PATH "
+        "or leave --data out for the stand-in\n"
+    )
+    # The library's own retries take 23 seconds.
+    assert time.monotonic() - began < 20
 
 
 def test_an_unknown_data_set_is_one_line(hub):

@@ -190,6 +190,23 @@ def test_a_changed_source_or_other_rules_do_not_replace_it(reviews, tmp_path, mo
         prepare(reviews, tmp_path / "empty")
 
 
+def test_what_another_process_put_there_meanwhile_is_looked_at(reviews, tmp_path, monkeypatch):
+    prepare(reviews, tmp_path / "theirs", text(rules="lra2021"))
+
+    def theirs(*_, **__):
+        (tmp_path / "theirs").rename(tmp_path / "set")
+
+    monkeypatch.setattr("tasks.sources.whole_sets.make_set", theirs)
+    with pytest.raises(DataError, match=r"holds a set of another source or other rules; remove"):
+        prepare(reviews, tmp_path / "set")
+
+
+def test_settings_of_a_generator_do_not_count(reviews, tmp_path):
+    prepare(reviews, tmp_path / "set")
+    other = Text(TextConfig(astray_percent=3), length=77)
+    assert not prepare(reviews, tmp_path / "set", other)
+
+
 def test_a_source_changed_while_a_draft_waits_begins_anew(reviews, tmp_path, monkeypatch):
     def full(data, task, folder):
         raise OSError(28, "No space left on device")

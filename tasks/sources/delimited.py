@@ -1,0 +1,61 @@
+"""Lines and records of CSV and TSV files, plain or gzipped, as bytes."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, cast
+
+from lra.core.errors import DataError
+
+_LONGEST_FIELD = 2**31 - 1
+_GZIP = b"\x1f\x8b"
+"""How a gzip archive begins."""
+
+
+def damage(path: Path, error: Exception) -> str:
+    """Return what is wrong with a gzip archive that does not open to its end."""
+    if isinstance(error, gzip.BadGzipFile) and str(error).startswith("Not a gzipped file"):
+        with path.open("rb") as stream:
+            begins = stream.read(len(_GZIP)) == _GZIP
+        return "has bytes after the end of its gzip archive" if begins else "is no gzip archive"
+    return "is cut short" if isinstance(error, EOFError) else "is damaged"
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Return a file's bytes, unpacked if its name says that they are packed."""
+    if path.name.lower().endswith(".gz"):
+        return cast(IO[bytes], gzip.GzipFile(path))
+    return path.open("rb")
+
+
+def lines_of(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines without a byte order mark.
+
+    `DataError` where the first shows UTF-16 or line ends CR alone.
+    """
+    first = stream.readline().removeprefix(codecs.BOM_UTF8)
+    if b"\0" in first or b"\r" in first.rstrip(b"\r\n"):
+        raise DataError(
+            f"'{path}' is not UTF-8 text with line ends LF or CRLF; save the file in that form"
+        )
+    yield first
+    yield from stream
+
+
+def tab_records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
+    """Return the fields of each line that is not empty; tabs part them, and nothing is quoted."""
+    stripped = (line.rstrip(b"\r\n") for line in lines)
+    return (line.split(b"\t") for line in stripped if line)
+
+
+def csv_records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
+    """Yield the records of a CSV file; bytes that are no UTF-8 survive, to be told by row."""
+    csv.field_size_limit(_LONGEST_FIELD)
+    decoded = (line.decode("utf-8", "surrogateescape") for line in lines)
+    for record in csv.reader(decoded, strict=True):
+        if record:
+            yield [field.encode("utf-8", "surrogateescape") for field in record]
