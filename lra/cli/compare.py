@@ -174,6 +174,12 @@ def _of_revisions(
 def _of_mechanisms(before: str, after: str, store: Path) -> Changes:
     from lra.report.changes.between import between_mechanisms
 
+    for name in (before, after):
+        if "/" in name and not Path(name).exists():
+            raise UsageError(
+                f"no folder '{name}', and no such revision or mechanism; give two stores, or two "
+                f"mechanisms of '{store}'"
+            )
     found = _selection(store)
     names = (_known(before, found, store), _known(after, found, store))
     return between_mechanisms(found.entries, found.busy, names)

@@ -104,6 +104,7 @@ def test_what_another_code_measured_is_inconclusive_and_says_why(
         (("old", "new", "--store", "new"), "the store 'new': unknown mechanism 'old'"),
         (("sdpa", "linaer", "--store", "new"), "did you mean 'linear'?"),
         (("sdpa", "linear", "--store", "nowhere"), "no store at 'nowhere'"),
+        (("runs/old", "runs/new"), "no folder 'runs/old', and no such revision or mechanism"),
         (("old",), "Missing argument 'B'"),
     ],
 )

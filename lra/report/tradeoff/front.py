@@ -76,7 +76,7 @@ def front_table(quality: QualityTable, found: Sequence[Front]) -> Table:
     ]
     if not exact:
         notes.append(f"In seconds: lengths at which {EXACT} has no time.")
-    if any(circle.disturbed for front in found for circle in front.placed.circles):
+    if any(_disturbed(front, circle) for front in found for circle in front.placed.circles):
         notes.append("!: timed, wholly or in part, on a busy machine.")
     what = "attention" if one.level == "attention" else one.level
     return Table(
@@ -107,8 +107,15 @@ def _cell(row: Row, front: Front) -> Cell:
     reach = front.reach(circle)
     timed = f"{figures(reach)} {TIMES}" if front.placed.exact_seconds else quantity(reach, "s")
     return Cell(
-        ("!" if circle.disturbed else "") + timed,
+        ("!" if _disturbed(front, circle) else "") + timed,
         quantity(circle.memory, "B"),
         reach,
         strong=circle in front.members,
     )
+
+
+def _disturbed(front: Front, circle: Circle) -> bool:
+    """Whether a ratio has a time of a busy machine above or below its line; that of a circle placed
+    by a ratio from elsewhere has none of the run's."""
+    below = front.placed.exact_disturbed and not circle.moved
+    return circle.disturbed or below

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from lra.core.records import Record
+import msgspec
+
+from lra.core.cells import EfficiencyCell
+from lra.core.records import Metric, Record
 from lra.report.costs.tables import efficiency_tables
 from lra.report.mechanisms.settings import stand_ins
 from lra.report.pictures.front import front_figure
@@ -113,3 +116,24 @@ def test_of_a_crowd_the_front_alone_is_named() -> None:
     assert figure is not None
     assert ">linear<" in figure.svg and ">sdpa<" in figure.svg and ">m7<" not in figure.svg
     assert "Named are those that no other beats in accuracy and speed at once" in figure.caption
+
+
+def test_a_busy_time_of_exact_attention_marks_every_ratio_over_it() -> None:
+    def disturbed(record: Record) -> Record:
+        slow = {**record.metrics, "control_after": Metric(value=9e-3, unit="s")}
+        return msgspec.structs.replace(record, metrics=slow)
+
+    def marked(busy: str) -> set[str]:
+        records = [
+            disturbed(r)
+            if isinstance(r.cell, EfficiencyCell) and r.cell.mechanism.name == busy
+            else r
+            for r in _records(256)
+        ]
+        table = _found(records)[1]
+        assert any("busy machine" in note for note in table.notes) == bool(busy)
+        return {row.label for row in table.rows if row.cells[1].text.startswith("!")}
+
+    assert marked("") == set()
+    assert marked("linear") == {"linear"}
+    assert marked("sdpa") == {row.label for row in _found(_records(256))[1].rows}
