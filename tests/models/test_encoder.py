@@ -90,7 +90,7 @@ def test_recomputing_runs_each_block_again_on_the_way_back(build: Build) -> None
     encoder = build().encoder
     runs: list[int] = []
     for number, block in enumerate(encoder.blocks):
-        block.mlp.register_forward_hook(lambda module, given, out, n=number: runs.append(n))
+        block.mlp.register_forward_pre_hook(lambda module, given, n=number: runs.append(n))
     encoder.recompute = True
     encoder(TOKENS, None).sum().backward()
     there, back = list(range(len(encoder.blocks))), list(reversed(range(len(encoder.blocks))))
