@@ -11,7 +11,7 @@ from torch.autograd import gradcheck
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, Untried, always
 from lra.verify.requests import masks, requests
-from lra.verify.subject import ROOM, Subject
+from lra.verify.subject import ROOM, Subject, seed_torch
 
 
 def cases(subject: Subject) -> Iterator[Case]:
@@ -34,7 +34,7 @@ def check(subject: Subject, case: Case) -> None:
     eps, atol, rtol = (1e-6, 1e-6, 1e-5) if subject.is_ours else (1e-4, ROOM, 10 * ROOM)
     try:
         # Fast mode projects on random directions, from torch's default generator.
-        torch.manual_seed(case.seed)
+        seed_torch(case.seed)
         gradcheck(output, (x_BND,), fast_mode=True, eps=eps, atol=atol, rtol=rtol)
     except RuntimeError as error:
         if "Jacobian mismatch" not in str(error):

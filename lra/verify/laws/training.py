@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
-import torch
 
 from lra.core.findings import Case
 from lra.verify.law import Broken, Law, same, something
 from lra.verify.laws.determinism import random_states
 from lra.verify.requests import masks, requests
-from lra.verify.subject import Subject, quiet
+from lra.verify.subject import Subject, quiet, seed_torch
 
 TOLERANCE = 1e-9
 
@@ -45,7 +44,7 @@ def check(subject: Subject, case: Case) -> None:
     noisy = subject.build(case, config=config)
     drawn = []
     for _ in range(2):
-        torch.manual_seed(case.seed)
+        seed_torch(case.seed)
         drawn.append(noisy(x_BND, context).y_BND)
     same(drawn[1], drawn[0], "training with noise, drawn twice from one seed", 0.0)
 
