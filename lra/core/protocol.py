@@ -117,7 +117,9 @@ class TrainSpec(Frozen, frozen=True, kw_only=True):
     clip: Above0 | None = None
     """Largest global gradient norm; None clips nothing."""
     evaluate_every: Positive
-    """Steps between validations; the best checkpoint by validation accuracy is tested once."""
+    """Steps between validations."""
+    tested: Literal["best", "last"] = "best"
+    """Which weights are tested, once: the best by validation, or those of the last step."""
     evaluation_batch: Positive = 256
     micro_batches: Positive = 1
     """Gradient accumulation: pieces that one batch is cut into."""

@@ -47,6 +47,8 @@ class TaskScale(Frozen, frozen=True, kw_only=True):
     """Overrides of the scale's [model]."""
     training: dict[str, Any] = {}
     """Overrides of the scale's [training]."""
+    lra2021: dict[str, dict[str, Any]] = {}
+    """Overrides of the scale's [lra2021], key by key."""
 
 
 class Scale(Frozen, frozen=True, kw_only=True):
@@ -78,10 +80,13 @@ class Scale(Frozen, frozen=True, kw_only=True):
             )
         return found
 
-    def settings(self, mechanism: str, rules: Rules) -> dict[str, Any]:
-        """Return the hyper-parameters that the scale chooses for a mechanism."""
+    def settings(self, mechanism: str, rules: Rules, task: str) -> dict[str, Any]:
+        """Return the hyper-parameters that the scale chooses for a mechanism on a task."""
         chosen = self.mechanisms.get(mechanism, {})
-        return {**chosen, **(self.lra2021.get(mechanism, {}) if rules == "lra2021" else {})}
+        if rules != "lra2021":
+            return chosen
+        of_task = self.task(task).lra2021
+        return chosen | self.lra2021.get(mechanism, {}) | of_task.get(mechanism, {})
 
     def model_spec(self, task: str) -> ModelSpec:
         """Return the network for a task, overrides applied."""

@@ -212,7 +212,9 @@ class _Planner:
             torch=self.torch,
             threads=threads,
             measure_hash=measure_hash("quality", *_TRAINED, outside=(position.file,)),
-            mechanism=self._configured("quality", target, scale.settings(target.name, data.rules)),
+            mechanism=self._configured(
+                "quality", target, scale.settings(target.name, data.rules, task.name)
+            ),
             data=data,
             model=model,
             training=training,
@@ -404,7 +406,8 @@ def places(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
 def _load_scale(reference: str) -> Scale:
     """Read a scale and refuse settings of a mechanism that does not exist."""
     scale = load_scale(reference)
-    for name in (*scale.mechanisms, *scale.lra2021):
+    by_task = [name for task in scale.tasks.values() for name in task.lra2021]
+    for name in (*scale.mechanisms, *scale.lra2021, *by_task):
         catalogue.find("mechanism", name)
     return scale
 

@@ -45,7 +45,8 @@ def protocol_table(quality: QualityTable) -> Table:
         notes=(
             _shared("Model", "model.", shared, many=len(settings) > 1),
             _shared("Training", "training.", shared, many=len(settings) > 1),
-            "The best checkpoint by validation accuracy is tested once.",
+            "Tested, once: the best weights by validation, or those of the last step where the "
+            "protocol says so.",
             "Rules: fixed, or lra2021, the choices of the original code, faults included. Matched "
             "track: the same model and training around every mechanism. Tuned track: of the "
             "learning rates tried, for each mechanism and task the one that validates best.",

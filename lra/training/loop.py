@@ -173,7 +173,7 @@ class _Run:
         return due and step > 0 and (not curve or curve[-1].step < step)
 
     def validate(self) -> None:
-        """Add a point to the curve, keep the weights if they are the best, save."""
+        """Add a point to the curve, keep the weights if they are those to test, save."""
         self._wait()
         standing = self.standing
         loss_sum = float(standing.loss_sum)
@@ -191,7 +191,7 @@ class _Run:
         )
         standing.curve.append(point)
         standing.loss_sum.zero_()
-        if standing.best is None or self._merit(score) > self._merit(standing.best):
+        if self._is_kept(score):
             state = self.model.state_dict()
             weights = {name: value.to("cpu", copy=True) for name, value in state.items()}
             standing.best = Best(standing.step, score.accuracy, score.loss, weights)
@@ -201,7 +201,7 @@ class _Run:
         self._tell(point)
 
     def finish(self) -> Trained:
-        """Test the best weights, once."""
+        """Test the weights that were kept, once."""
         standing, best = self.standing, self.standing.best
         if best is None:
             raise RuntimeError("no validation has chosen weights to test")
@@ -231,6 +231,10 @@ class _Run:
             autocast=self.autocast,
             poll=self.poll,
         )
+
+    def _is_kept(self, score: Score) -> bool:
+        best = self.standing.best
+        return best is None or self.spec.tested == "last" or self._merit(score) > self._merit(best)
 
     def _merit(self, score: Score | Best) -> tuple[float, ...]:
         return (score.accuracy, -score.loss) if self.metric == "accuracy" else (-score.loss,)

@@ -41,10 +41,11 @@ class Trained:
     """A finished training."""
 
     test: Score
-    """Of the best weights, which the model now holds."""
+    """Of the weights that were kept, which the model now holds."""
     best_step: int
+    """When they were: the best by validation, or the last where the protocol tests that."""
     validation_accuracy: float
-    """At the best step."""
+    """At that step."""
     curve: tuple[CurvePoint, ...]
     seconds: float
     """Of training, validation and checkpoints left out, over all interruptions."""

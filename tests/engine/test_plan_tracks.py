@@ -9,7 +9,7 @@ import pytest
 
 from lra.core.cells import BaselineCell, QualityCell
 from lra.core.errors import UsageError
-from lra.core.scales import load_suite
+from lra.core.scales import load_scale, load_suite
 from lra.engine.plan import RunSpec, plan
 
 SCALE = """
@@ -114,6 +114,24 @@ def test_the_originals_own_mechanisms_come_with_its_rules(
 ) -> None:
     (cell,) = planned(tmp_path, TEXT, mechanisms=("linformer",), rules=rules)
     assert cell.mechanism.config["rank"] == rank
+
+
+@pytest.mark.parametrize(("task", "block"), [("listops", 50), ("image", 64), ("pathfinder", 64)])
+def test_and_so_does_what_they_were_on_a_task(task: str, block: int) -> None:
+    paper = load_scale("paper")
+    chosen = paper.settings("block_local", "lra2021", task)
+    assert chosen == {"block": block, "parity": "lra2021"}
+    assert paper.settings("block_local", "fixed", task) == {}
+
+
+def test_only_the_originals_protocol_tests_the_last_step() -> None:
+    tested = {
+        (name, scale.train_spec(task).tested)
+        for name in ("mini", "small", "compact", "paper")
+        for scale in [load_scale(name)]
+        for task in scale.tasks
+    }
+    assert tested == {("mini", "best"), ("small", "best"), ("compact", "best"), ("paper", "last")}
 
 
 def test_a_task_of_one_length_is_refused_at_others(tmp_path: Path) -> None:

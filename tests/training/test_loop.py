@@ -197,6 +197,24 @@ def test_the_best_is_chosen_by_accuracy_then_loss_and_tested_once(
     assert model.encoder.blocks[0].mechanism.steps_seen == 36
 
 
+def test_the_weights_of_the_last_step_are_tested_where_the_protocol_says_so(
+    toy: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = toy.dataset()
+    scores = iter([Score(60, 120, 0.1), Score(50, 120, 0.9)])
+    monkeypatch.setattr(
+        loop,
+        "evaluate",
+        lambda model, split, *args, **options: (
+            next(scores) if split is data.validation else Score(1, 130, 1.0)
+        ),
+    )
+    model, spec = toy.model(), changed(toy.SPEC, evaluate_every=30, tested="last")
+    result = train(model, data, spec, seed=0, device=toy.CPU)
+    assert (result.best_step, result.validation_accuracy) == (60, 50 / 120)
+    assert model.encoder.blocks[0].mechanism.steps_seen == 60
+
+
 def test_a_last_step_off_the_beat_is_validated_too(toy: ModuleType) -> None:
     spec = changed(toy.SPEC, steps=25, evaluate_every=10)
     result = train(toy.model(), toy.dataset(), spec, seed=0, device=toy.CPU)
