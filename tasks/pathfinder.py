@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from lra.core.cards import TaskCard
 from lra.core.dataset import Dataset, Split, SplitName
-from lra.core.errors import DataError, UsageError
+from lra.core.errors import UsageError
 from lra.core.protocol import Rules
 from tasks import _shown
 from tasks.contract import Part, Task, TaskConfig
@@ -119,14 +119,8 @@ class Pathfinder(Task):
 
     def parts(self, source: str) -> Sequence[Part]:
         """Return the images of the release's folders; see `tasks.sources.pathfinder_files`."""
-        from tasks.sources.pathfinder_files import SIDES, pathfinder_parts
+        from tasks.sources.pathfinder_files import pathfinder_parts
 
-        if self.side not in SIDES:
-            sides = ", ".join(map(str, SIDES))
-            raise DataError(
-                f"{self.name}: real images have {sides} pixels a side, here it is {self.side}; "
-                f"use a scale with pathfinder at length {SIDES[0] ** 2}: compact, paper"
-            )
         return pathfinder_parts(source, self.side, self.settings.contour_length)
 
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:

@@ -81,7 +81,8 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
     try:
         facts = whole_set(source)
         if facts is not None and facts.origin is not None:
-            refuse_unfit(facts, source, target.name, facts.origin.rules, facts.length)
+            origin = facts.origin
+            refuse_unfit(facts, source, target.name, origin.rules, facts.length, origin.level)
             found = check_whole(facts, Path(source).expanduser(), on_defect)
         else:
             refuse_unread(source, target.name)

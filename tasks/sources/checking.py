@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,9 +10,10 @@ import numpy.typing as npt
 
 from lra.core.dataset import SPLITS, UNASKED, Dataset, Split, SplitName
 from lra.core.errors import DataError
-from tasks.contract import Example, OnDefect, Part, Task
+from tasks.contract import OnDefect, Task
 from tasks.sources.facts import Facts, damaged
-from tasks.sources.prepared import file_sha256, open_prepared, split_file
+from tasks.sources.files import to_the_end
+from tasks.sources.prepared import buffers_hash, file_sha256, open_prepared, split_file
 from tasks.sources.preparing import QUIET, Watch, gathered
 
 
@@ -65,19 +65,27 @@ def check_source(
     What is wrong with a whole file is one defect, after which the next file is read.
     """
     found = {name: Tally() for name in SPLITS}
+    sound = True
+
+    def tell(defect: DataError) -> None:
+        nonlocal sound
+        sound = False
+        on_defect(defect)
+
     try:
         parts = task.parts(source)
     except DataError as defect:
-        on_defect(defect)
+        tell(defect)
         return found
     watch.begun(len(parts), 0)
     for part in parts:
-        for name, split in gathered(task, _to_the_end(part, on_defect)):
+        for name, split in gathered(task, to_the_end(part.examples(tell), tell)):
             found[name].add(split)
         watch.part(part.name)
-    for name, tally in found.items():
-        if not tally.rows:
-            on_defect(DataError(f"'{source}' has no rows for {name}; give a source with more rows"))
+    # Where rows have defects, a split without a row is what comes of them.
+    empty = [name for name, tally in found.items() if not tally.rows] if sound else []
+    for name in empty:
+        tell(DataError(f"'{source}' has no rows for {name}; give a source with more rows"))
     return found
 
 
@@ -88,10 +96,26 @@ def check_whole(facts: Facts, folder: Path, on_defect: OnDefect) -> dict[SplitNa
         on_defect(damaged(folder, what))
     try:
         if not wrong:
-            return tallies(open_prepared(folder))
+            data = open_prepared(folder)
+            _refuse_other(facts, data, folder)
+            return tallies(data)
     except DataError as defect:
         on_defect(defect)
     return {name: Tally() for name in SPLITS}
+
+
+def _refuse_other(facts: Facts, data: Dataset, folder: Path) -> None:
+    """Refuse a set that is not the one that its facts, and records, know it by."""
+    origin = facts.origin
+    if origin is not None and buffers_hash(data, facts.task, origin.rules) != origin.hash:
+        raise damaged(folder, "facts.json has the hash of another set")
+    for name, split in data:
+        if not len(split):
+            continue
+        if int(split.lengths.max()) > facts.length or int(split.tokens.max()) >= facts.vocabulary:
+            raise damaged(folder, f"{name} has longer rows or other tokens than facts.json says")
+        if int(split.labels.max()) >= facts.classes:
+            raise damaged(folder, f"{name} has more labels than facts.json says")
 
 
 def _wrong(facts: Facts, folder: Path, name: SplitName) -> str:
@@ -106,10 +130,3 @@ def _wrong(facts: Facts, folder: Path, name: SplitName) -> str:
     except OSError:
         return f"{file.name} is missing or unreadable"
     return ""
-
-
-def _to_the_end(part: Part, on_defect: OnDefect) -> Iterator[Example]:
-    try:
-        yield from part.examples(on_defect)
-    except DataError as defect:
-        on_defect(defect)

@@ -14,6 +14,7 @@ import tarfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 import numpy as np
 
@@ -64,27 +65,39 @@ def archived_pictures(path: Path, split: SplitName, on_defect: OnDefect) -> Iter
     The archive is read once from its beginning to its end, in whose order batches are not. Raises
     `DataError` where it is cut short or lacks one.
     """
-    found: dict[str, Pictures] = {}
+    found: dict[str, list[Pictures]] = {}
     try:
         with tarfile.open(path) as archive:
             for member in archive:
                 match = BATCH.fullmatch(PurePosixPath(member.name).name)
-                stream = archive.extractfile(member) if match else None
+                # Not a link, which may lead nowhere.
+                stream = archive.extractfile(member) if match and member.isreg() else None
                 if match is None or stream is None or match["batch"] not in BATCHES[split]:
                     continue
-                name = f"{path}/{member.name}"
-                if match["batch"] in found:
-                    raise DataError(f"'{name}' is there twice; download the official archive again")
-                content, binary = stream.read(), match["binary"] is not None
-                found[match["batch"]] = batch_pictures(name, content, binary, on_defect)
+                name, binary = f"{path}/{member.name}", match["binary"] is not None
+                pictures = _member(name, match["batch"] in found, stream, binary, on_defect)
+                found[match["batch"]] = [*found.get(match["batch"], []), *pictures]
     except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise DataError(f"'{path}' is cut short or damaged; download it again") from error
     except OSError as error:
         raise unreadable(path, error) from error
     for batch in BATCHES[split]:
         if batch not in found:
-            raise DataError(f"'{path}' holds no {batch}; download the official archive again")
-        yield found[batch]
+            on_defect(DataError(f"'{path}' holds no {batch}; download the official archive again"))
+        yield from found.get(batch, [])
+
+
+def _member(
+    name: str, again: bool, stream: IO[bytes], binary: bool, on_defect: OnDefect
+) -> list[Pictures]:
+    """The batch of one file in an archive; none where the file is of no use."""
+    try:
+        if again:
+            raise DataError(f"'{name}' is there twice; download the official archive again")
+        return [batch_pictures(name, stream.read(), binary, on_defect)]
+    except DataError as defect:
+        on_defect(defect)
+        return []
 
 
 def _records(name: str, content: bytes, on_defect: OnDefect) -> Pictures:

@@ -20,7 +20,15 @@ from tasks.sources.cifar10_batches import (
 )
 from tasks.sources.cifar10_pixels import Pictures
 from tasks.sources.cifar10_tables import file_pictures, hub_pictures, picture_tables
-from tasks.sources.files import HUB, SPLIT_WORDS, Family, existing, readable, source_files
+from tasks.sources.files import (
+    HUB,
+    SPLIT_WORDS,
+    Family,
+    existing,
+    readable,
+    source_files,
+    to_the_end,
+)
 
 _WORD = rf"(?P<stem>.*?)(?:^|[._-])(?P<word>{'|'.join(SPLIT_WORDS)})"
 _PACKED = r"(?:\.gz|\.xz)?"
@@ -151,10 +159,14 @@ def _complete(source: str, pieces: list[_Piece]) -> PictureSet:
             yield array_pictures(images, labels, on_defect)
             return
         for path in paths:
-            binary = ".bin" in path.name.lower()
-            yield batch_pictures(str(path), unpacked(path), binary, on_defect)
+            yield from to_the_end(_batch(path, on_defect), on_defect)
 
     return PictureSet(tuple(piece.path for piece in pieces), splits, read)
+
+
+def _batch(path: Path, on_defect: OnDefect) -> Iterator[Pictures]:
+    binary = ".bin" in path.name.lower()
+    yield batch_pictures(str(path), unpacked(path), binary, on_defect)
 
 
 def _needed(form: str, split: SplitName) -> tuple[str, ...]:
@@ -174,7 +186,7 @@ def _archive_set(path: Path) -> PictureSet:
 def _table_set(family: Family) -> PictureSet:
     def read(split: SplitName, on_defect: OnDefect) -> Iterator[Pictures]:
         for path in family[split]:
-            yield from file_pictures(path, on_defect)
+            yield from to_the_end(file_pictures(path, on_defect), on_defect)
 
     files = tuple(path for paths in family.values() for path in paths)
     return PictureSet(files, tuple(split for split in SPLITS if split in family), read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +27,10 @@ _READ: dict[str, tuple[str, ...]] = {
 }
 """What the tasks here read; what others read is not known before they are asked."""
 
+_PATHFINDER = frozenset(task for task in _READ if task.startswith("path"))
+"""Tasks whose files are those that `tasks.sources.pathfinder_files` finds."""
+_HARDEST = 14
+"""Paddles in a path of the arena's level, which is read where no other is asked for."""
 
 _MAKING = ("generate", "generate_part", "part_rows")
 _LOADING = ("load", "parts", "wanted", "cut", "joined")
@@ -73,10 +78,11 @@ def data_hash(
             methods=["shown", *_LOADING],
         )
     elif facts is not None and facts.origin is not None:
-        refuse_unfit(facts, source, task, rules, length)
+        refuse_unfit(facts, source, task, rules, length, level(task, parameters))
         sources, content, parameters = "", ["prepared", facts.origin.hash], {}
     else:
-        content, sources = source_content(source, task), readers_hash(task_file)
+        content = source_content(source, task, length, parameters)
+        sources = readers_hash(task_file)
     return value_hash(
         {
             "sources": sources,
@@ -90,8 +96,22 @@ def data_hash(
     )
 
 
-def _files(source: str, task: str) -> list[tuple[str, Path]]:
-    """Name and path of every file that is read; of pictures, one file stands for all of its set."""
+def level(task: str, parameters: Mapping[str, Any]) -> int | None:
+    """Return how many paddles the paths of a real set have; None if it is not of Pathfinder."""
+    if task not in _PATHFINDER:
+        return None
+    return int(parameters.get("contour_length") or _HARDEST)
+
+
+def _files(
+    source: str, task: str, length: int, parameters: Mapping[str, Any]
+) -> list[tuple[str, Path]]:
+    """Name and path of every file that is read; of CIFAR-10, one file stands for all of its set."""
+    paddles = level(task, parameters)
+    if paddles is not None:
+        from tasks.sources.pathfinder_files import level_files
+
+        return level_files(source, math.isqrt(length), paddles)
     if task != "image":
         return hashed_files(source, task)
     from tasks.sources.cifar10_files import picture_set
@@ -101,16 +121,17 @@ def _files(source: str, task: str) -> list[tuple[str, Path]]:
     return sorted((file.relative_to(root).as_posix(), file) for file in picture_set(source).files)
 
 
-def source_content(source: str, task: str) -> list[Any]:
+def source_content(source: str, task: str, length: int, parameters: Mapping[str, Any]) -> list[Any]:
     """Return what tells a real source from others: its files by name and hash, or one hash of the
-    hub's rows. `DataError` where there is nothing, or the task does not read such a source."""
+    hub's rows. Where every image has the same size, `length` and `parameters` say which set is
+    read. `DataError` where there is nothing, or the task does not read such a source."""
     refuse_unread(source, task)
     if source.startswith(HUB):
         from tasks.sources.hub import content_hash
 
         return [content_hash(source, task)]
     content: list[Any] = []
-    for name, path in _files(source, task):
+    for name, path in _files(source, task, length, parameters):
         with readable(path):
             content.append((name, file_hash(path)))
     return content

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from lra.core.dataset import SplitName
+from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
 from lra.core.protocol import Rules
 from tasks.sources.files import HUB, readable
@@ -24,6 +24,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     source: Literal["file", "hub"]
     one_length: bool
     """Whether its sequences cannot be cut to another length, as pictures cannot."""
+    level: int | None = None
+    """Of Pathfinder: paddles in a path."""
     hash: str
     """Of all tokens, lengths and labels, with task and rules."""
     made_of: str
@@ -61,9 +63,17 @@ def read_facts(folder: Path) -> Facts:
     try:
         facts = msgspec.json.decode((folder / _FILE).read_bytes(), type=Facts)
     except (OSError, msgspec.DecodeError) as error:
-        raise damaged(folder, "facts.json is missing or unreadable") from error
+        raise DataError(
+            f"'{folder}' is no whole prepared set: facts.json is missing or unreadable; "
+            f"delete the folder if it holds nothing else, and run again"
+        ) from error
     if facts.format != FORMAT:
         raise damaged(folder, f"it has format {facts.format}, not {FORMAT}")
+    by_split = [set(facts.rows), set(facts.bytes)]
+    if facts.origin is not None:
+        by_split.append(set(facts.origin.sha256))
+    if any(found != set(SPLITS) for found in by_split):
+        raise damaged(folder, "facts.json does not tell of all splits")
     return facts
 
 
@@ -85,8 +95,10 @@ def whole_set(source: str) -> Facts | None:
     return facts
 
 
-def refuse_unfit(facts: Facts, source: str, task: str, rules: Rules, length: int) -> None:
-    """Raise `DataError` where a prepared real set is not for a task, its rules or its length."""
+def refuse_unfit(
+    facts: Facts, source: str, task: str, rules: Rules, length: int, level: int | None
+) -> None:
+    """Raise `DataError` where a prepared real set is not for a task, its rules, length or level."""
     if facts.task != task:
         raise DataError(
             f"'{source}' is a prepared set of {facts.task}, not of {task}; "
@@ -104,6 +116,11 @@ def refuse_unfit(facts: Facts, source: str, task: str, rules: Rules, length: int
         raise DataError(
             f"'{source}' holds sequences of {facts.length} tokens, which cannot be cut to a length "
             f"of {length}; choose a scale with the length {facts.length}"
+        )
+    if origin.level != level:
+        raise DataError(
+            f"'{source}' holds paths of {origin.level} paddles, not of {level}; "
+            f"set contour_length={origin.level}, or prepare the other level"
         )
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
+from tasks.contract import OnDefect
 
 HUB = "hub:"
 """How a source on the Hugging Face hub starts."""
@@ -43,6 +44,7 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _SHOWN = 3
+_Item = TypeVar("_Item")
 
 Family = dict[SplitName, list[Path]]
 """The files of each split of one set, in order of name."""
@@ -90,6 +92,14 @@ def readable(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def to_the_end(read: Iterable[_Item], on_defect: OnDefect) -> Iterator[_Item]:
+    """Yield what is read from one file of several; what ends it early goes to `on_defect`."""
+    try:
+        yield from read
+    except DataError as defect:
+        on_defect(defect)
 
 
 def unreadable(path: Path, error: OSError) -> DataError:
@@ -142,11 +152,21 @@ def hashed_files(source: str, task: str) -> list[tuple[str, Path]]:
         files = source_files(source, task).files
     else:
         with readable(path):
-            files = [file for file in path.rglob("*") if file.is_file() and not _hidden(file)]
+            files = [
+                Path(folder, name)
+                # Into folders that are links, too, as whoever opens what is in them goes.
+                for folder, _, names in os.walk(path, onerror=_raise, followlinks=True)
+                for name in names
+            ]
+            files = [file for file in files if file.is_file() and not _hidden(file)]
     if not files:
         raise DataError(f"folder '{source}' is empty; check the path given to --data")
     root = path if path.is_dir() else path.parent
     return sorted((file.relative_to(root).as_posix(), file) for file in files)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _reviews(folder: Path) -> tuple[Path, ...]:

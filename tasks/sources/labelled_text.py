@@ -15,7 +15,7 @@ from lra.core.errors import DataError
 from lra.core.protocol import Rules
 from tasks.contract import Example, OnDefect, Part
 from tasks.sources.documents import document_tokens
-from tasks.sources.files import HUB, SPLIT_WORDS, readable, source_files
+from tasks.sources.files import HUB, SPLIT_WORDS, readable, source_files, to_the_end
 from tasks.sources.holdout import assigned, content_key, held_out
 from tasks.sources.tables import (
     ABSENT,
@@ -117,7 +117,7 @@ def _family(split: SplitName, paths: list[Path]) -> _Read:
     def read(on_defect: OnDefect) -> Iterator[tuple[SplitName, _Text]]:
         for path in paths:
             rows = read_rows(path, _COLUMNS, on_defect=on_defect)
-            yield from _texts(path, rows, split, on_defect)
+            yield from to_the_end(_texts(path, rows, split, on_defect), on_defect)
 
     return read
 
@@ -139,10 +139,14 @@ def _reviews(files: tuple[Path, ...]) -> list[_Piece]:
 def _each_a_text(split: SplitName, files: list[Path]) -> _Read:
     def read(on_defect: OnDefect) -> Iterator[tuple[SplitName, _Text]]:
         for file in files:
-            with readable(file):
-                content = file.read_bytes()
             label = int(file.parent.name == "pos")
-            yield from _texts(file, [(1, (content, label))], split, on_defect)
+            try:
+                with readable(file):
+                    content = file.read_bytes()
+            except DataError as defect:
+                on_defect(defect)
+            else:
+                yield from _texts(file, [(1, (content, label))], split, on_defect)
 
     return read
 

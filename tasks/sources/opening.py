@@ -14,6 +14,7 @@ from lra.core.dataset import SPLITS, Dataset
 from lra.core.errors import UsageError
 from lra.core.protocol import DataSpec
 from tasks.contract import Task
+from tasks.sources.data_hash import level
 from tasks.sources.facts import refuse_unfit, whole_set
 from tasks.sources.prepared import open_prepared
 from tasks.sources.preparing import (
@@ -54,7 +55,8 @@ def open_or_prepare(
         return open_prepared(folder)
     facts = None if source is None else whole_set(source)
     if source is not None and facts is not None:
-        refuse_unfit(facts, source, spec.task, spec.rules, task.length)
+        asked = level(spec.task, spec.parameters)
+        refuse_unfit(facts, source, spec.task, spec.rules, task.length, asked)
         there = _share(open_prepared(Path(source).expanduser()), spec, task.length)
         if all(split.lengths.max() <= task.length for _, split in there):
             return there

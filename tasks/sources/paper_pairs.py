@@ -89,6 +89,11 @@ def _examples(
             if text1 is ABSENT or text2 is ABSENT:
                 # Of all rows or of none: a fault of the file, or of its papers.
                 papers.require(path, on_defect)
+            if given is None and word is ABSENT:
+                raise DataError(
+                    f"'{path}' has no column 'split'; add one with train, validation or test, or "
+                    f"give a file for each"
+                )
             try:
                 split = given or _split_of(path, row, word)
                 tokens = tuple(

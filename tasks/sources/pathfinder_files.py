@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from lra.core.errors import DataError
 from tasks.contract import Part
@@ -33,8 +34,7 @@ def pathfinder_parts(source: str, side: int, contour_length: int) -> Sequence[Pa
     a `pathfinderR` for each R. What is itself a level is taken whatever `contour_length` says.
     Tokens are grey values as stored, uint8, row by row. Raises `DataError` where there is no set.
     """
-    tree = file_tree(source)
-    level = _level(tree, side, contour_length)
+    tree, level = _found(source, side, contour_length)
     described = {_number(tree, level, name) for name in tree.names(level, "metadata")}
     drawn = {name for name in tree.names(level, "imgs") if name.isdecimal()}
     numbers = sorted(described | drawn, key=lambda number: (int(number), number))
@@ -44,6 +44,32 @@ def pathfinder_parts(source: str, side: int, contour_length: int) -> Sequence[Pa
         Part(f"metadata/{number}.npy", partial(shard_examples, tree, level, number, side))
         for number in numbers
     ]
+
+
+def level_files(source: str, side: int, contour_length: int) -> list[tuple[str, Path]]:
+    """Return name and path of every file that `pathfinder_parts` reads: those of the level, under
+    the names that they have in it, or the zip."""
+    tree, level = _found(source, side, contour_length)
+    if tree.packed:
+        return [(tree.root.name, tree.root)]
+    folders = ["metadata", *(f"imgs/{name}" for name in sorted(tree.names(level, "imgs")))]
+    return [
+        (f"{folder}/{name}", Path(tree.root, level, folder, name))
+        for folder in folders
+        for name in sorted(tree.names(level, folder))
+    ]
+
+
+def _found(source: str, side: int, contour_length: int) -> tuple[FileTree, str]:
+    """The files of a source, and the level in them that is asked for."""
+    if side not in SIDES:
+        raise DataError(
+            f"'{source}': real Pathfinder images have {', '.join(map(str, SIDES))} pixels a side, "
+            f"here it is {side}; use a scale with pathfinder at length {SIDES[0] ** 2}: small, "
+            f"compact, paper"
+        )
+    tree = file_tree(source)
+    return tree, _level(tree, side, contour_length)
 
 
 def _level(tree: FileTree, side: int, contour_length: int) -> str:

@@ -56,10 +56,12 @@ def shard_examples(
         try:
             image, label = _described(where, row, fields, folder)
             if image in named:
-                raise bad_row(where, row, f"{folder}/{image} is named twice; remove a line")
+                what = f"{shown(f'{folder}/{image}')} is named twice; remove a line"
+                raise bad_row(where, row, what)
             named.add(image)
             if image not in there:
-                raise bad_row(where, row, f"{folder}/{image} is missing; unpack the set again")
+                what = f"{shown(f'{folder}/{image}')} is missing; unpack the set again"
+                raise bad_row(where, row, what)
             example = _example(tree, (level, folder, image), side, label)
         except DataError as defect:
             on_defect(defect)

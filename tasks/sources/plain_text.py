@@ -41,8 +41,15 @@ def text_parts(source: str, length: int) -> Sequence[Part]:
             for split in SPLITS
         ]
     with readable(path):
-        files = sorted(file for file in path.iterdir() if file.name.endswith(_KINDS))
-    by_split = [(split, file) for file in files if (split := _split_of(file)) is not None]
+        files = sorted(file for file in path.iterdir() if not file.name.startswith("."))
+    named = [(file, found) for file in files if (found := _named(file)) is not None]
+    by_split = [(split, file) for file, (_, split) in named]
+    if len({text for _, (text, _) in named}) > 1:
+        examples = ", ".join({text: file.name for file, (text, _) in named}.values())
+        raise DataError(
+            f"folder '{source}' holds several texts ({examples}); "
+            f"give each a folder of its own, or name a file"
+        )
     for needed in SPLITS:
         if needed not in dict(by_split):
             raise DataError(
@@ -57,9 +64,18 @@ def text_parts(source: str, length: int) -> Sequence[Part]:
     ]
 
 
-def _split_of(file: Path) -> SplitName | None:
-    words = re.split(r"[^a-z]+", file.name.lower())
-    return next((SPLIT_WORDS[word] for word in words if word in SPLIT_WORDS), None)
+def _named(file: Path) -> tuple[str, SplitName] | None:
+    """What text a file is of, and of which split: what stands before the last word that says one,
+    and this word. None where none does."""
+    name = file.name.lower()
+    kind = next((kind for kind in _KINDS if name.endswith(kind)), None)
+    if kind is None:
+        return None
+    words = re.split(r"[^a-z0-9]+", name.removesuffix(kind))
+    places = [place for place, word in enumerate(words) if word in SPLIT_WORDS]
+    if not places:
+        return None
+    return " ".join(words[: places[-1]]), SPLIT_WORDS[words[places[-1]]]
 
 
 def _windows(

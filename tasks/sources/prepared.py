@@ -90,10 +90,15 @@ def _read(folder: Path, facts: Facts, name: SplitName) -> Split:
             raise damaged(folder, f"{path.name} has {size} of {facts.bytes[name]} bytes")
         with pa.memory_map(os.fspath(path)) as source:
             batch = pa.ipc.open_file(source).get_batch(0)
-        tokens = batch.column("tokens")
+        tokens, labels = batch.column("tokens"), batch.column("label")
+        if pa.types.is_fixed_size_list(tokens.type) != (facts.inputs > 1):
+            raise damaged(folder, f"facts.json says another number of inputs than {path.name} has")
+        if pa.types.is_large_list(labels.type) != facts.by_token:
+            raise damaged(folder, f"facts.json says other labels than {path.name} has")
+        if len(batch) != facts.rows[name]:
+            raise damaged(folder, f"{path.name} has {len(batch)} of {facts.rows[name]} rows")
         if facts.inputs > 1:
             tokens = tokens.values
-        labels = batch.column("label")
         if facts.by_token:
             labels = labels.values
         return Split(

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from lra.core.dataset import SPLITS, Dataset, Split, SplitName
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
@@ -116,9 +118,14 @@ def _cut(split: Split, first: int, last: int, length: int) -> Split:
     """Rows of a split, each sequence cut to the length."""
     last = min(last, len(split))
     sequences = range(first * split.inputs, last * split.inputs)
-    return Split.of(
-        [split.sequence(i)[:length] for i in sequences], split.labels[first:last], split.inputs
-    )
+    tokens = [split.sequence(i)[:length] for i in sequences]
+    if not split.by_token:
+        return Split.of(tokens, split.labels[first:last], split.inputs)
+    told = [
+        split.labels[split.starts[i] :][: len(kept)]
+        for i, kept in zip(sequences, tokens, strict=True)
+    ]
+    return Split.of(tokens, np.concatenate(told), split.inputs, by_token=True)
 
 
 def gathered(task: Task, examples: Iterable[Example]) -> Iterator[tuple[SplitName, Split]]:

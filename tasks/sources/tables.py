@@ -155,13 +155,22 @@ def _is_text(kind: pa.DataType) -> bool:
     return kind in (pa.string(), pa.large_string(), pa.string_view())
 
 
+def _names(path: Path, schema: pa.Schema) -> list[str]:
+    try:
+        return list(schema.names)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"'{path}' has a column whose name is not UTF-8; rename the column"
+        ) from error
+
+
 def _parquet(path: Path, columns: tuple[str, ...], optional: tuple[str, ...]) -> Iterator[Row]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path) as file:
-            there = file.schema_arrow.names
+            there = _names(path, file.schema_arrow)
             _require(path, there, columns, optional)
             wanted = [name for name in (*columns, *optional) if name in there]
             batches = file.iter_batches(batch_size=1024, columns=wanted)

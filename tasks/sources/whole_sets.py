@@ -12,9 +12,9 @@ from lra.core.dataset import Dataset
 from lra.core.errors import DataError
 from lra.core.hashing import value_hash
 from tasks.contract import Task
-from tasks.sources.data_hash import readers_hash, source_content, source_kind
-from tasks.sources.facts import Facts, Origin, read_facts
-from tasks.sources.prepared import buffers_hash, file_sha256, split_file
+from tasks.sources.data_hash import level, readers_hash, source_content, source_kind
+from tasks.sources.facts import Facts, Origin, read_facts, whole_set
+from tasks.sources.prepared import buffers_hash, file_sha256, open_prepared, split_file
 from tasks.sources.preparing import QUIET, Watch, make_set, read_pieces
 
 
@@ -26,15 +26,19 @@ def prepare_whole(
     `named` is the task's name. Returns False where the same set was there already. Raises
     `DataError` where the source is wrong, the disk is full, or the folder holds something else.
     """
+    if whole_set(source) is not None:
+        raise DataError(f"'{source}' is prepared already; give it to --data as it is")
     kind: Literal["file", "hub"] = "hub" if source_kind(source) == "hub" else "file"
-    content = source_content(source, named)
+    parameters = msgspec.to_builtins(task.config)
+    content = source_content(source, named, task.length, parameters)
     asked: list[object] = [named, task.rules]
     if not task.cuttable:
         # Elsewhere they are of the generator alone, and of no account here.
-        asked += [task.length, msgspec.to_builtins(task.config)]
+        asked += [task.length, parameters]
     made_of, readers = value_hash([*content, *asked]), readers_hash(task_file)
     if folder.is_dir():
         _refuse_other(folder, named, made_of, readers)
+        open_prepared(folder)
         return False
 
     def finish(data: Dataset, facts: Facts, files: Path) -> Facts:
@@ -42,6 +46,7 @@ def prepare_whole(
             rules=task.rules,
             source=kind,
             one_length=not task.cuttable,
+            level=level(named, parameters),
             hash=buffers_hash(data, named, task.rules),
             made_of=made_of,
             readers=readers,
@@ -73,7 +78,7 @@ def _refuse_other(folder: Path, task: str, made_of: str, readers: str) -> None:
     facts = read_facts(folder) if (folder / "facts.json").is_file() else None
     if facts is None or facts.origin is None:
         what = "is no prepared set" if there else "is empty"
-        raise DataError(f"'{folder}' {what}; remove it, or give --out a folder that is not there")
+        raise DataError(f"'{folder}' {what}; give --out a folder that is not there yet")
     if facts.task != task:
         other = f"a set of {facts.task}"
     elif facts.origin.made_of != made_of:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,9 +50,8 @@ def test_every_defect_is_a_line_and_the_rest_is_counted(lra_here, lists):
     assert ["row 5: unknown token" in told[2], "row 6: Source has 1" in told[3]] == [True, True]
     assert "basic_val.tsv' is empty; copy or download it again" in told[4]
     assert "basic_test.tsv', row 21: label 'x'" in told[5]
-    assert "has no rows for validation" in told[6]
-    assert told[7] == "listops: 40 sound rows, 7 defects"
-    assert told[9] == "  validation no examples"
+    assert told[6] == "listops: 40 sound rows, 6 defects"
+    assert told[8] == "  validation no examples"
 
 
 def test_no_more_than_a_page_of_defects_is_printed(lra_here, lists):
@@ -97,6 +97,24 @@ def test_a_prepared_set_is_compared_with_what_was_written(lra_here, prepared):
     assert f"validation.arrow has {file.stat().st_size} of" in validation
     assert "test.arrow is missing or unreadable" in test
     assert summary == "listops: 0 sound rows, 3 defects"
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "says"),
+    [
+        (lambda facts: facts["origin"].update(hash="0" * 64), 1, "has the hash of another set"),
+        (lambda facts: facts.update(length=3), 1, "train has longer rows or other tokens than"),
+        (lambda facts: facts.update(classes=3), 1, "train has more labels than facts.json says"),
+        (lambda facts: facts["origin"]["sha256"].pop("train"), 2, "does not tell of all splits"),
+    ],
+)
+def test_facts_that_are_those_of_another_set(lra_here, prepared, change, code, says):
+    facts = json.loads((prepared / "facts.json").read_bytes())
+    change(facts)
+    (prepared / "facts.json").write_text(json.dumps(facts))
+    ran = lra_here("data", "check", "listops", "--from", "set")
+    assert ran.returncode == code
+    assert says in (ran.stdout if code == 1 else ran.stderr) and "Traceback" not in ran.stderr
 
 
 @pytest.mark.parametrize(

@@ -77,11 +77,23 @@ def test_a_folder_has_a_file_for_each_split(tmp_path, form):
     assert [joined(split) for _, split in data] == wanted
 
 
+def test_the_last_word_says_the_split_and_hidden_files_are_not_there(tmp_path):
+    for word, share in (("train", TEXT), ("valid", TEXT[:200]), ("test", TEXT[200:500])):
+        (tmp_path / f"test_of_time.{word}-00000-of-00001.txt").write_bytes(share)
+        (tmp_path / f"._test_of_time.{word}.txt").write_bytes(b"no text")
+    assert joined(task().load(str(tmp_path), ALL).train) == TEXT
+
+
 def test_fewer_rows_are_the_first(tmp_path):
     as_texts(tmp_path)
     data = task().load(str(tmp_path), Rows(train=3, validation=1, test=2))
     assert [len(split) for _, split in data] == [3, 1, 2]
     assert data.train.tokens.tobytes() == TEXT[:48]
+
+
+def two_texts(folder):
+    as_texts(folder)
+    (folder / "imdb_train.txt").write_bytes(TEXT)
 
 
 def write(name, content):
@@ -92,6 +104,7 @@ def write(name, content):
     ("make", "name", "message"),
     [
         (write("a.train.txt", TEXT), ".", "no text for validation"),
+        (two_texts, ".", r"holds several texts \(imdb_train.txt, wiki.\w+.txt\); give each a"),
         (write("a.txt.gz", gzip.compress(TEXT)[:-20]), "a.txt.gz", "cut short"),
         (write("a.txt.gz", b"no archive"), "a.txt.gz", "no whole gzip archive"),
         (write("a.txt", b""), "a.txt", "no rows for train"),

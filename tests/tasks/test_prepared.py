@@ -153,9 +153,13 @@ def blank(path):
     path.write_bytes(bytes(path.stat().st_size))
 
 
-def wrong_format(path):
-    facts = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**facts, "format": 99}))
+def changed(**values):
+    """Damage facts.json by saying something else."""
+
+    def change(path):
+        path.write_text(json.dumps({**json.loads(path.read_bytes()), **values}))
+
+    return change
 
 
 @pytest.mark.parametrize(
@@ -168,13 +172,38 @@ def wrong_format(path):
             lambda path: path.unlink(),
             "validation.arrow is missing or unreadable",
         ),
-        ("facts.json", cut, "facts.json is missing or unreadable"),
-        ("facts.json", lambda path: path.unlink(), "facts.json is missing or unreadable"),
-        ("facts.json", wrong_format, "it has format 99, not 2"),
+        ("facts.json", changed(format=99), "it has format 99, not 2"),
+        ("facts.json", changed(rows={"train": 3}), "facts.json does not tell of all splits"),
+        (
+            "facts.json",
+            changed(inputs=1),
+            "facts.json says another number of inputs than train.arrow has",
+        ),
+        ("facts.json", changed(by_token=True), "facts.json says other labels than train.arrow has"),
     ],
 )
 def test_a_damaged_set_says_so_and_what_to_do(tmp_path, file, damage, says):
     open_or_prepare(pairs(), spec(), None, tmp_path)
     damage(tmp_path / "1f3c" / file)
     with pytest.raises(DataError, match=rf"1f3c': {says}; delete this folder and run again"):
+        open_or_prepare(pairs(), spec(), None, tmp_path)
+
+
+@pytest.mark.parametrize("damage", [cut, lambda path: path.unlink()])
+def test_a_set_without_facts_says_so_and_what_to_do(tmp_path, damage):
+    open_or_prepare(pairs(), spec(), None, tmp_path)
+    damage(tmp_path / "1f3c" / "facts.json")
+    says = "is no whole prepared set: facts.json is missing or unreadable; delete the folder if it"
+    with pytest.raises(DataError, match=says):
+        open_or_prepare(pairs(), spec(), None, tmp_path)
+
+
+def test_rows_that_are_not_as_many_as_the_facts_say(tmp_path):
+    open_or_prepare(pairs(), spec(), None, tmp_path)
+    facts = tmp_path / "1f3c" / "facts.json"
+    rows = json.loads(facts.read_bytes())["rows"]
+    changed(rows={**rows, "test": rows["test"] + 1})(facts)
+    with pytest.raises(
+        DataError, match=rf"test.arrow has {rows['test']} of {rows['test'] + 1} rows"
+    ):
         open_or_prepare(pairs(), spec(), None, tmp_path)

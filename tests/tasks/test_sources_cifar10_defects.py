@@ -4,6 +4,7 @@ import gzip
 import lzma
 import os
 import pickle
+import tarfile
 
 import numpy as np
 import pytest
@@ -160,3 +161,35 @@ def test_an_archive_cut_short_anywhere_or_without_a_batch(tmp_path):
     refused(path, r"binary.tar.gz/cifar/data_batch_1.bin' is there twice; download")
     write_archive(path, [(members[0][0], members[0][1][:-1]), *members[1:]])
     refused(path, r"binary.tar.gz/cifar/data_batch_1.bin' has 36875 bytes")
+
+
+def test_a_link_in_an_archive_is_no_batch(tmp_path):
+    path = tmp_path / "cifar-10-binary.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        link = tarfile.TarInfo("cifar/data_batch_1.bin")
+        link.type, link.linkname = tarfile.SYMTYPE, link.name
+        archive.addfile(link)
+    refused(path, r"binary.tar.gz' holds no data_batch_1; download the official archive again")
+
+
+def test_each_batch_that_is_wrong_is_told_and_the_others_are_read(tmp_path):
+    write_binary(tmp_path)
+    members = []
+    for name, held in FILES.items():
+        content = records(*held)
+        if name in ("data_batch_2", "data_batch_4"):
+            content = content[:-1]
+            (tmp_path / f"{name}.bin").write_bytes(content)
+        members.append((f"cifar/{name}.bin", content))
+    path = tmp_path / "elsewhere" / "cifar-10-binary.tar.gz"
+    path.parent.mkdir()
+    write_archive(path, [*members, members[0]])
+    left = sum(len(held[1]) for name, held in FILES.items() if name[-1] not in "24")
+    for source, more in (
+        (tmp_path / "data_batch_1.bin", []),
+        (path, ["data_batch_1.bin' is there"]),
+    ):
+        defects, count = noted(source)
+        said = ["data_batch_2.bin' has", "data_batch_4.bin' has", *more]
+        assert len(defects) == len(said) and count == left
+        assert all(words in defect for words, defect in zip(said, defects, strict=True))

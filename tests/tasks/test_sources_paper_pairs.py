@@ -135,6 +135,12 @@ def tables(folder, **pairs_changed):
     pairs(folder, **pairs_changed)
 
 
+def without_splits(folder):
+    tables(folder)
+    path = folder / "aan_pairs.parquet"
+    pq.write_table(pq.read_table(path).drop_columns("split"), path)
+
+
 def with_release(word, change):
     def make(folder):
         release(folder)
@@ -195,6 +201,10 @@ FAULTS = {
     "split": (
         lambda folder: tables(folder, split=["train", None, "eval", "eval", "test", "test"]),
         r"aan_pairs.parquet', row 2: split missing is none of train, validation, test; correct",
+    ),
+    "no split": (
+        without_splits,
+        r"aan_pairs.parquet' has no column 'split'; add one with train, validation or test, or",
     ),
     "no pair for validation": (
         lambda folder: tables(folder, split=["train"] * 4 + ["test"] * 2),

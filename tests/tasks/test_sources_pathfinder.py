@@ -15,6 +15,7 @@ from pathfinder_forms import (
     label,
     level_files,
     noted,
+    png,
     set_files,
     task,
     write_folder,
@@ -25,6 +26,7 @@ from lra.core.dataset import SPLITS
 from lra.core.errors import DataError
 from tasks.path_x import PathX
 from tasks.pathfinder64 import Pathfinder64
+from tasks.sources.data_hash import source_content
 from tasks.sources.holdout import assigned, content_key
 
 CLUTTER = {
@@ -98,6 +100,24 @@ def test_every_form_gives_the_same_images_in_the_same_splits_and_order(tmp_path,
     source = write(form, tmp_path)
     assert loaded(source) == expected()
     assert noted(source) == ([], len(SHARDS) * IN_SHARD)
+
+
+def content(source, **parameters):
+    return source_content(str(source), "pathfinder", 1024, parameters)
+
+
+def test_what_is_hashed_is_what_is_read_wherever_it_lies(tmp_path):
+    whole = content(write("release", tmp_path))
+    assert len(whole) == len(SHARDS) * (1 + IN_SHARD)
+    assert content(write("set", tmp_path)) == content(write("level", tmp_path)) == whole
+    assert content(write("set", tmp_path), contour_length=6) != whole
+    linked = tmp_path / "linked" / HARD
+    linked.mkdir(parents=True)
+    for name in ("imgs", "metadata"):
+        (linked / name).symlink_to(tmp_path / HARD / name)
+    assert content(linked.parent) == whole
+    (tmp_path / HARD / "imgs" / "2" / "sample_3.png").write_bytes(png(image(EASY, 2, 3)))
+    assert content(linked.parent) != whole
 
 
 def test_a_part_is_a_metadata_file_in_the_order_of_the_numbers(tmp_path):

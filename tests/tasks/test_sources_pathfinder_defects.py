@@ -54,9 +54,9 @@ def changed(tmp_path, **rows):
         ("imgs/2 sample_3.png 3 -1 1.0 14 4 2 0.5 1 1", "label '-1' is not one of 0 ... 1"),
         ("imgs/2 sample_3.png 3 x 1.0 14 4 2 0.5 1 1", "label 'x' is not one of 0 ... 1"),
         ("imgs/0 sample_3.png 3 1 1.0 14 4 2 0.5 1 1", "the folder is 'imgs/0', not imgs/2"),
-        ("imgs/2 sample_2.png 2 1 1.0 14 4 2 0.5 1 1", "imgs/2/sample_2.png is named twice"),
-        ("imgs/2 sample_99.png 99 1 1.0 14 4 2 0.5 1 1", "imgs/2/sample_99.png is missing"),
-        ("imgs/2 ../../secret.png 3 1 1.0 14 4 2 0.5 1 1", "imgs/2/../../secret.png is missing"),
+        ("imgs/2 sample_2.png 2 1 1.0 14 4 2 0.5 1 1", "'imgs/2/sample_2.png' is named twice"),
+        ("imgs/2 sample_99.png 99 1 1.0 14 4 2 0.5 1 1", "'imgs/2/sample_99.png' is missing"),
+        ("imgs/2 ../../secret.png 3 1 1.0 14 4 2 0.5 1 1", "'imgs/2/../../secret.png' is missing"),
     ],
 )
 def test_a_line_that_is_wrong_is_named_and_its_image_left_out(tmp_path, line, says):

@@ -13,6 +13,7 @@ from lra.core.dataset import SPLITS
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.sources.tables import read_label, read_rows
+from tasks.text import Text, TextConfig
 
 ALL = Rows(train=10_000, validation=10_000, test=10_000)
 
@@ -353,3 +354,22 @@ def test_broken_review_folders(tmp_path):
         file.unlink()
     with pytest.raises(DataError, match=r"test/neg' holds no texts; unpack the whole archive"):
         read_labelled_text(str(tmp_path), ALL)
+
+
+def test_a_file_that_is_damaged_hides_none_of_the_others(tmp_path):
+    for shard in range(3):
+        content = "text,label\n" if shard == 1 else f"text,label\nfilm {shard},1\n"
+        (tmp_path / f"r_train-0000{shard}-of-00003.csv").write_text(content)
+    (tmp_path / "r_train-00000-of-00003.csv").write_bytes(b"")
+    (tmp_path / "r_test.csv").write_bytes(b"")
+    found = []
+    rows = [
+        example
+        for part in Text(TextConfig(), length=10).parts(str(tmp_path))
+        for example in part.examples(found.append)
+    ]
+    assert len(rows) == 1
+    assert [str(defect).partition("'")[2].rpartition("/")[2][:27] for defect in found] == [
+        "r_train-00000-of-00003.csv'",
+        "r_test.csv' is empty; copy ",
+    ]

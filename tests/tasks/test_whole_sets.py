@@ -6,19 +6,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pathfinder_forms import HARD, level_files, write_folder
 
 import lra.core.hashing
 import tasks.listops
+import tasks.pathfinder
 import tasks.sources.data_hash
 import tasks.text
-from lra.core.dataset import SPLITS
+from lra.core.dataset import SPLITS, Dataset, Split
 from lra.core.errors import DataError
 from lra.core.protocol import DataSpec, Rows
 from tasks.bytes import Bytes, BytesConfig
 from tasks.listops import ListOps, ListOpsConfig
+from tasks.pathfinder import Pathfinder, PathfinderConfig
 from tasks.sources.data_hash import data_hash, source_kind
 from tasks.sources.facts import read_facts
 from tasks.sources.opening import open_or_prepare
+from tasks.sources.prepared import buffers_hash
+from tasks.sources.preparing import cut_pieces
 from tasks.sources.whole_sets import prepare_whole
 from tasks.text import Text, TextConfig
 
@@ -183,11 +188,67 @@ def test_a_changed_source_or_other_rules_do_not_replace_it(reviews, tmp_path, mo
             prepare(reviews, folder)
     with pytest.raises(DataError, match=r"holds a set of text; remove it .* or give --out"):
         prepare_whole(text(), "theirs", FILE, str(reviews), folder)
-    with pytest.raises(DataError, match=r"is no prepared set; remove it, or give --out a folder"):
+    with pytest.raises(DataError, match=r"is no prepared set; give --out a folder that is not"):
         prepare(reviews, tmp_path)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=r"empty' is empty; remove it"):
+    with pytest.raises(DataError, match=r"empty' is empty; give --out"):
         prepare(reviews, tmp_path / "empty")
+
+
+@pytest.mark.parametrize("changed", ["tokens", "starts", "labels"])
+def test_all_that_a_set_holds_is_in_its_hash(changed):
+    arrays = {
+        "tokens": np.array([1, 2, 3, 4], np.uint8),
+        "starts": np.array([0, 2, 4], np.int64),
+        "labels": np.array([0, 1], np.int64),
+    }
+    other = {name: array.copy() for name, array in arrays.items()}
+    other[changed][1] += 1
+
+    def told(held):
+        split = Split(held["tokens"], held["starts"], held["labels"], 1, False)
+        data = Dataset(split, split, split, classes=3, vocabulary=9, length=4, inputs=1)
+        return buffers_hash(data, "text", "fixed")
+
+    assert told(arrays) == told(dict(arrays)) != told(other)
+
+
+def test_labels_of_tokens_are_cut_with_them(tmp_path):
+    (tmp_path / "a.txt").write_bytes(bytes(range(97, 117)) * 40)
+    data = Bytes(BytesConfig(), length=16).load(str(tmp_path / "a.txt"), ALL)
+    shorter = Bytes(BytesConfig(), length=5)
+    for piece, (name, whole) in zip(cut_pieces(shorter, data), data, strict=True):
+        ((split, cut),) = piece.make({})
+        assert split == name and cut.by_token and len(cut) == len(whole)
+        for row in (0, len(whole) - 1):
+            first, kept = whole.starts[row], min(5, whole.lengths[row])
+            assert cut.lengths[row] == kept
+            told = cut.labels[cut.starts[row] : cut.starts[row + 1]]
+            assert np.array_equal(told, whole.labels[first : first + kept])
+
+
+def test_what_is_prepared_is_not_prepared_again(reviews, tmp_path):
+    prepare(reviews, tmp_path / "set")
+    with pytest.raises(DataError, match=r"set' is prepared already; give it to --data as it is"):
+        prepare(tmp_path / "set", tmp_path / "again")
+
+
+def test_another_level_of_pathfinder_is_refused(tmp_path):
+    write_folder(tmp_path / "images", level_files(HARD))
+    asked = Pathfinder(PathfinderConfig(), length=1024)
+    file = Path(tasks.pathfinder.__file__)
+    prepare_whole(asked, "pathfinder", file, str(tmp_path / "images"), tmp_path / "set")
+    setting = {"length": 1024, "rows": ALL, "rules": "fixed", "source": str(tmp_path / "set")}
+    data_hash(file, "pathfinder", parameters={"contour_length": None}, **setting)
+    with pytest.raises(DataError, match=r"set' holds paths of 14 paddles, not of 6; set contour_"):
+        data_hash(file, "pathfinder", parameters={"contour_length": 6}, **setting)
+
+
+def test_a_torn_set_is_not_taken_for_whole(reviews, tmp_path):
+    prepare(reviews, tmp_path / "set")
+    (tmp_path / "set" / "train.arrow").unlink()
+    with pytest.raises(DataError, match=r"train.arrow is missing or unreadable; delete this"):
+        prepare(reviews, tmp_path / "set")
 
 
 def test_what_another_process_put_there_meanwhile_is_looked_at(reviews, tmp_path, monkeypatch):
@@ -243,5 +304,5 @@ def test_damage_is_found_where_a_size_is_wrong(reviews, tmp_path):
     with pytest.raises(DataError, match=r"set': test.arrow has \d+ of \d+ bytes; delete"):
         opened(tmp_path / "set", tmp_path / "cache", text())
     (tmp_path / "set" / "facts.json").write_text("{")
-    with pytest.raises(DataError, match=r"set': facts.json is missing or unreadable; delete"):
+    with pytest.raises(DataError, match=r"set' is no whole prepared set: facts.json is missing"):
         hashed(tmp_path / "set")
