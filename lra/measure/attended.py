@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import isqrt
+from time import perf_counter
 from typing import Any, cast
 
 import numpy as np
@@ -28,8 +29,11 @@ EXAMPLES = 64
 """Sequences whose distances are averaged, at most."""
 DRAWN = 8
 """Pictures at most, as many of each label."""
-MOST_WEIGHTS = 2**27
-"""Of one layer, heads times N squared: a gibibyte. Longer inputs are not looked at."""
+SECONDS = 30.0
+"""After which no further sequence or picture is begun: some oracles are loops over all pairs."""
+MOST_WEIGHTS = 2**25
+"""Of one layer, heads times N squared: a quarter of a gibibyte, of which a softmax holds several.
+Longer inputs are not looked at."""
 ALL_WEIGHTS = 2**28
 """Of all layers and sequences together, about as many."""
 
@@ -53,14 +57,14 @@ def measure_attended(
     split = dataset.validation
     examples = int(np.clip(ALL_WEIGHTS // (weights * len(mechanisms)), 4, EXAMPLES))
     examples = min(examples, len(split) * split.inputs)
-    distances_LH = torch.stack(
-        [_distances(_weights(model, split.sequence(s), device)) for s in range(examples)]
-    ).mean(dim=0)
+    found = [
+        _distances(_weights(model, split.sequence(s), device)) for s in _in_time(range(examples))
+    ]
     drawn = _varied(split.labels) if pictures and model.encoder.pooling == "cls" else []
     return Attended(
-        examples=examples,
-        distances=tuple(tuple(layer) for layer in distances_LH.tolist()),
-        rollouts=tuple(_rollout(model, split, row, device) for row in drawn),
+        examples=len(found),
+        distances=tuple(tuple(layer) for layer in torch.stack(found).mean(dim=0).tolist()),
+        rollouts=tuple(_rollout(model, split, row, device) for row in _in_time(drawn)),
     )
 
 
@@ -77,6 +81,15 @@ def attention_rollout(weights: Iterable[Tensor]) -> Tensor:
         flow_NN = layer_NN if flow_NN is None else layer_NN @ flow_NN
     assert flow_NN is not None, "a model has layers"
     return flow_NN
+
+
+def _in_time(rows: Iterable[int]) -> Iterator[int]:
+    """Yield rows until the time is up, the first in any case."""
+    started = perf_counter()
+    for number, row in enumerate(rows):
+        if number and perf_counter() - started > SECONDS:
+            return
+        yield row
 
 
 def _blocks(model: Classifier) -> Iterable[Block]:

@@ -134,6 +134,26 @@ def test_only_the_originals_protocol_tests_the_last_step() -> None:
     assert tested == {("mini", "best"), ("small", "best"), ("compact", "best"), ("paper", "last")}
 
 
+@pytest.mark.parametrize(
+    ("rules", "settings", "tested"),
+    [
+        ("fixed", {}, "best"),
+        ("lra2021", {}, "last"),
+        ("lra2021", {"training.tested": "best"}, "best"),
+    ],
+)
+def test_the_originals_rules_test_the_last_step(
+    tmp_path: Path, rules: str, settings: dict[str, str], tested: str
+) -> None:
+    (cell,) = planned(tmp_path, TEXT, rules=rules, settings=settings)
+    assert cell.training.tested == tested
+
+
+def test_nothing_is_tuned_where_validation_may_be_test(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="under the rules lra2021 is the test split of text"):
+        planned(tmp_path, TEXT, rates="rates = [1.0]", rules="lra2021", track="tuned")
+
+
 def test_a_task_of_one_length_is_refused_at_others(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"path_x has 16384 tokens, scale 'tiny' gives it 128"):
         planned(tmp_path, TEXT.replace("text", "path_x"))

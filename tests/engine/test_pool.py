@@ -212,6 +212,17 @@ def test_a_training_becomes_a_record_with_its_curve(
     assert not store.checkpoint(record.id).exists()
 
 
+def test_what_goes_wrong_after_a_training_does_not_lose_it(
+    server: ForkServer, store: Store, cache: Path
+) -> None:
+    (record,) = Pool(store, server, slots=1).run(
+        [training("NoOracle", cache, steps=2, evaluate_every=2)]
+    )
+    assert record.status == "ok" and "test_accuracy" in record.metrics
+    assert record.attended is None
+    assert record.method["look_failed"] == "NotImplementedError"
+
+
 def test_baselines_become_a_record(server: ForkServer, store: Store, cache: Path) -> None:
     (record,) = Pool(store, server, slots=1).run([baselines(cache)])
     assert record.status == "ok"

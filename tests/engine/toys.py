@@ -52,6 +52,12 @@ class Toy(Attention):
         """Nothing, here."""
 
 
+class NoOracle(Toy):
+    """Says that its weights are convex, so that they are looked at after training: in vain."""
+
+    card = msgspec.structs.replace(Toy.card, weights="convex")
+
+
 class Killed(Toy):
     def mischief(self, v_BHMV: Tensor) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

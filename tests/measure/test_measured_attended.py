@@ -56,6 +56,29 @@ def test_no_mixing_looks_nowhere_and_a_window_no_further_than_it_reaches():
     assert 0.0 < looked(model("sliding_window", left=2, right=1)).distance < 2.0
 
 
+def test_when_time_is_up_no_further_sequence_is_begun(monkeypatch):
+    whole = looked(model(pooling="cls", length=SIDE**2))
+    monkeypatch.setattr("lra.measure.attended.SECONDS", 0.0)
+    short = looked(model(pooling="cls", length=SIDE**2))
+    assert (whole.examples, len(whole.rollouts)) == (20, DRAWN)
+    assert (short.examples, len(short.rollouts)) == (1, 1)
+
+
+def test_it_is_the_validation_split_that_is_looked_at():
+    held, other = pictures(6).train, pictures(20).train
+    data = Dataset(other, held, other, classes=2, vocabulary=256, length=SIDE**2)
+    assert measure_attended(model(), data, CPU, pictures=True).examples == 6
+
+
+def test_dropout_is_off():
+    net, seen = model(), []
+    net.train()
+    for block in net.encoder.blocks:
+        block.register_forward_pre_hook(lambda module, given: seen.append(module.training))
+    looked(net)
+    assert seen and not any(seen)
+
+
 @pytest.mark.parametrize("mechanism", ["lstm", "s4d"])
 def test_what_has_no_weights_is_not_looked_at(mechanism):
     assert looked(model(mechanism)) is None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
 
@@ -51,7 +53,7 @@ def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
     )
     parameters = parameter_count(model)
     checkpoint = Path(job.checkpoint) if job.checkpoint else None
-    method = {
+    method: dict[str, Any] = {
         "device": place.type,
         "threads": torch.get_num_threads(),
         "compile": "eager",
@@ -83,11 +85,14 @@ def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
     metrics = _scores(trained, cell.metric)
     if dataset.test.by_token and mechanism.card.capabilities.decode != "none":
         report(Progress(phase="decode"))
-        metrics["decode_agreement"] = Metric.share(decode_agreement(model, dataset.test, place))
+        with _noted(method, "decode"):
+            agreement = decode_agreement(model, dataset.test, place)
+            metrics["decode_agreement"] = Metric.share(agreement)
     attended = None
     if mechanism.card.weights == "convex":
         report(Progress(phase="look"))
-        attended = measure_attended(model, dataset, place, pictures=task.card.picture)
+        with _noted(method, "look"):
+            attended = measure_attended(model, dataset, place, pictures=task.card.picture)
     return Outcome(
         status="ok",
         metrics=metrics
@@ -102,6 +107,17 @@ def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
         attended=attended,
         method=method,
     )
+
+
+@contextmanager
+def _noted(method: dict[str, Any], phase: str) -> Iterator[None]:
+    """Keep what goes wrong after a training from losing it: a word of it stands in the record, the
+    traceback goes to standard error."""
+    try:
+        yield
+    except Exception as error:
+        traceback.print_exc()
+        method[f"{phase}_failed"] = one_line(error)
 
 
 def _training_report(report: Report) -> Callable[[training.Progress], None]:

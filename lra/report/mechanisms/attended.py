@@ -23,7 +23,12 @@ _MOST = 6
 def attended_section(selection: Selection) -> Section | None:
     """Return the section; None where no training was looked at."""
     found = [(kept, kept.record.attended) for kept in selection.kept]
-    known = [(kept, attended) for kept, attended in found if attended is not None]
+    # Of tokens in an order of no meaning a distance says nothing.
+    known = [
+        (kept, attended)
+        for kept, attended in found
+        if attended is not None and _trained(kept).data.order == "given"
+    ]
     if not known:
         return None
     drawn = [(kept, attended) for kept, attended in known if attended.rollouts]
@@ -78,7 +83,8 @@ def _table(known: Sequence[tuple[Kept, Attended]]) -> Table:
         rows=tuple(rows),
         notes=(
             "For mechanisms whose weights are not negative and sum to 1. Attention that reads all "
-            "positions alike has a distance of a third of the sequence.",
+            "positions alike has a distance of a third of the sequence, of a quarter where it is "
+            "causal.",
             f"LRA: {published.source}; {published.note}. Its lengths are 1,024 to 4,000.",
         ),
     )
