@@ -37,7 +37,11 @@ def _words(cell: EfficiencyCell | QualityCell | VerifyCell) -> str:
     if isinstance(cell, EfficiencyCell):
         return f"{cell.mode} {cell.length} {cell.direction}"
     if isinstance(cell, QualityCell):
-        return f"{cell.data.task}, scale {cell.scale}"
+        words = [cell.data.task, f"scale {cell.scale}"]
+        words += [cell.data.rules] if cell.data.rules != "fixed" else []
+        words += [cell.data.order] if cell.data.order != "given" else []
+        words += [f"rate {cell.training.learning_rate:g}"] if cell.track == "tuned" else []
+        return ", ".join(words)
     return _LAWS
 
 
@@ -55,7 +59,9 @@ def _figures(record: Record) -> Figures:
         laws = {finding.law: finding.verdict for finding in record.findings}
         return msgspec.structs.replace(common, laws=laws)
     if isinstance(cell, QualityCell) and cell.scale != CURVES:
-        accuracy = record.metrics["test_accuracy"].value
+        # Bits per byte, which are better the fewer, are not held.
+        found = record.metrics.get("test_accuracy")
+        accuracy = None if found is None else found.value
         own = {} if accuracy is None else {str(cell.seed): accuracy}
         return msgspec.structs.replace(common, accuracies=own)
     return msgspec.structs.replace(

@@ -112,6 +112,27 @@ def test_seeds_of_one_training_are_one_cell() -> None:
         assert own.status == "diverged", "it ended as the worst of its seeds"
 
 
+def test_trainings_that_differ_in_more_than_their_seed_are_other_cells() -> None:
+    plain = training("mini")
+    shuffled = msgspec.structs.replace(plain.data, order="shuffled", rules="lra2021")
+    rates = [msgspec.structs.replace(plain.training, learning_rate=rate) for rate in (1e-3, 3e-3)]
+    cells = [plain, training("mini", data=shuffled)]
+    cells += [training("mini", training=tried, track="tuned") for tried in rates]
+    found = figures(trained(cell, 0.5) for cell in cells)
+    assert sorted(found["linear"]) == [
+        "image, scale mini",
+        "image, scale mini, lra2021, shuffled",
+        "image, scale mini, rate 0.001",
+        "image, scale mini, rate 0.003",
+    ]
+
+
+def test_bits_per_byte_are_no_accuracy() -> None:
+    bits = {"bits_per_byte": Metric(value=1.9, unit="bit", better="lower")}
+    own = alone(record(training("mini", metric="bits_per_byte"), metrics=bits))
+    assert (own.status, own.accuracies) == ("ok", {})
+
+
 def test_laws_are_kept_by_name() -> None:
     findings = (Finding(law="causality", verdict="held"), Finding(law="masks", verdict="failed"))
     found = figures([record(VerifyCell(**COMMON, mechanism=LINEAR), findings=findings)])

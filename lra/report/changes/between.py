@@ -52,6 +52,7 @@ QUANTITIES: dict[str, Quantity] = {
     "state_bytes": Quantity("state", of_counts, "larger", "smaller"),
     "operations": Quantity("operations", of_counts, "more", "fewer"),
     "test_accuracy": Quantity("accuracy", of_accuracies, "less accurate", "more accurate"),
+    "bits_per_byte": Quantity("bits per byte", of_times, "worse", "better"),
     "output_error": Quantity("error", of_times, "further off", "nearer"),
 }
 """By metric. Resident size is left out: it is not the same twice."""

@@ -3,7 +3,7 @@ far, without mixing, and without order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 import msgspec
@@ -15,7 +15,7 @@ from lra.report.quality.columns import Column, columns_of
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
-from lra.report.words import NOT_RUN, listing, percent
+from lra.report.words import NOT_RUN, count, listing, percent
 
 _WINDOW = "sliding_window"
 _SHUFFLED = "shuffled input"
@@ -41,12 +41,19 @@ def certificate_section(selection: Selection) -> Section | None:
     tables, told = [], []
     for number, (_, group) in enumerate(groups, start=1):
         columns = columns_of(cells[e.record] for e in group)
-        rows = [_Task(c, group, shuffled.get(c.protocol, []), simple) for c in columns]
+        widths = {e.record: _width(cells[e.record][0]) for e in group if e.mechanism == _WINDOW}
+        rows = [_Task(c, group, widths, shuffled.get(c.protocol, []), simple) for c in columns]
         known = [row for row in rows if row.exact is not None and row.without]
         if any(_SHUFFLED in row.without for row in known):
             tables.append(_table(f"certificate-{number}", group[0], known))
             told += [row.sentence() for row in known]
     return Section("certificate", "What the tasks test", tuple(told), tuple(tables))
+
+
+def _width(cell: QualityCell) -> str:
+    """What a window is called."""
+    left, right = (cell.mechanism.config[side] for side in ("left", "right"))
+    return f"window of {left} left, {right} right"
 
 
 def _as_given(cell: QualityCell) -> str:
@@ -62,6 +69,7 @@ class _Task:
         self,
         column: Column,
         group: Iterable[Entry],
+        widths: Mapping[str, str],
         shuffled: Iterable[Entry],
         simple: Sequence[Entry],
     ) -> None:
@@ -69,11 +77,15 @@ class _Task:
         own = [e for e in group if e.protocol == column.protocol]
         baselines = fitting(simple, column)
         self.solver = _mean(e for e in baselines if e.metric == SOLVER)
-        self.exact = _mean(e for e in own if e.mechanism == EXACT)
-        windows = {e.label for e in own if e.mechanism == _WINDOW}
+        exact = _of_origin(e for e in own if e.mechanism == EXACT)
+        self.exact, self.seeds = _mean(exact), len(exact)
+        windows: dict[str, list[Entry]] = {}
+        for entry in own:
+            if entry.record in widths:
+                windows.setdefault(widths[entry.record], []).append(entry)
         rules = {e.metric: e for e in baselines if e.metric not in (*_SIMPLE, SOLVER)}
         found: dict[str, float | None] = {
-            **{label: _mean(e for e in own if e.label == label) for label in sorted(windows)},
+            **{name: _mean(entries) for name, entries in sorted(windows.items())},
             f"no mixing ({NO_MIXING})": _mean(e for e in own if e.mechanism == NO_MIXING),
             _SHUFFLED: _mean(e for e in shuffled if e.mechanism == EXACT),
             **{name: _mean(e for e in baselines if e.metric == m) for m, name in _SIMPLE.items()},
@@ -96,17 +108,22 @@ class _Task:
         above = f"{100 * abs(self.margin):.1f} points {'above' if self.margin > 0 else 'below'}"
         rule = "" if self.solver is None else f", its own rule {percent(self.solver)} %"
         return (
-            f"{self.title}, scale {self.scale}: exact attention {percent(self.exact or 0.0)} %"
-            f"{rule}; that is {above} the best of what does without, {self.best} "
-            f"({percent(self.without[self.best])} %)."
+            f"{self.title}, scale {self.scale}: exact attention {percent(self.exact or 0.0)} % "
+            f"({count(self.seeds, 'seed')}){rule}; that is {above} the best of what does "
+            f"without, {self.best} ({percent(self.without[self.best])} %)."
         )
 
 
 def _mean(found: Iterable[Entry]) -> float | None:
-    """Over seeds; the run's own where it has any, else the reference's."""
+    """Over seeds."""
+    values = [entry.value for entry in _of_origin(found) if entry.value is not None]
+    return fmean(values) if values else None
+
+
+def _of_origin(found: Iterable[Entry]) -> list[Entry]:
+    """Those with a value: the run's own where it has any, else the reference's."""
     entries = [entry for entry in found if entry.value is not None]
-    own = [entry for entry in entries if entry.origin == "run"] or entries
-    return fmean(entry.value for entry in own if entry.value is not None) if own else None
+    return [entry for entry in entries if entry.origin == "run"] or entries
 
 
 def _table(id: str, first: Entry, tasks: Sequence[_Task]) -> Table:
@@ -117,7 +134,7 @@ def _table(id: str, first: Entry, tasks: Sequence[_Task]) -> Table:
             (
                 _cell(task.solver, missing="none"),
                 _cell(task.exact),
-                *(_cell(task.without.get(name)) for name in names),
+                *(_cell(task.without.get(name), _missing(name)) for name in names),
                 Cell(f"{100 * task.margin:+.1f}", f"over {task.best}", task.margin),
             ),
         )
@@ -132,12 +149,18 @@ def _table(id: str, first: Entry, tasks: Sequence[_Task]) -> Table:
         columns=("its own rule", f"exact ({EXACT})", *names, "margin"),
         rows=tuple(rows),
         notes=(
-            f"{listing(names)} do without attention over all of an input in its order. A window of "
-            "left and right w lets a layer see so many tokens on each side. Shuffled input: exact "
+            f"{listing(names)} do without attention over all of an input in its order. Through a "
+            "window a layer sees so many tokens on each side. Shuffled input: exact "
             "attention trained and tested on sequences whose tokens stand in a random order.",
             "Its own rule reads the tokens alone and works out the label: what can be known.",
         ),
     )
+
+
+def _missing(name: str) -> str:
+    """What stands where a task has no such figure: what is trained could have been."""
+    trained = name.startswith(("window", "no mixing")) or name == _SHUFFLED
+    return NOT_RUN if trained else "none"
 
 
 def _cell(value: float | None, missing: str = NOT_RUN) -> Cell:

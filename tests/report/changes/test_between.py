@@ -234,6 +234,14 @@ def test_prompts_are_timed_and_states_counted() -> None:
     assert (only(found, "state").word, only(found, "state").change.low) == ("larger", None)
 
 
+def test_bits_per_byte_are_judged_by_seed() -> None:
+    def modelled(*bits: float) -> list[Record]:
+        return [with_metrics(r, bits_per_byte=b) for r, b in zip(trained(0, 0), bits, strict=True)]
+
+    found = only(compared(modelled(1.9, 1.91), modelled(2.2, 2.21)), "bits per byte")
+    assert (found.word, found.change.pairs) == ("worse", 2)
+
+
 def test_counted_figures_and_errors_are_judged_too() -> None:
     counts = {"peak_tensor_bytes": 100.0, "operations": 5.0}
     before = [with_metrics(r, **counts) for r in timed(0.01, 0.01)]

@@ -21,8 +21,12 @@ def records(**changes):
     given = {"sdpa": 0.9, "sliding_window": 0.6, "identity": 0.55} | changes
     simple = sample.baseline("text", majority=0.5, bag=0.52, area=0.51)
     solved = {**simple.metrics, SOLVER: Metric.share(1.0)}
+    window = sample.mechanism("sliding_window", left=8, right=4)
     return [
-        *(sample.quality(name, "text", accuracy) for name, accuracy in given.items()),
+        *(
+            sample.quality(window if name == window.name else name, "text", accuracy)
+            for name, accuracy in given.items()
+        ),
         msgspec.structs.replace(simple, metrics=solved),
     ]
 
@@ -38,7 +42,7 @@ def test_all_that_does_without_stands_beside_exact_attention():
     assert cells(section) == {
         "its own rule": "100.0",
         "exact (sdpa)": "90.0",
-        "sliding_window": "60.0",
+        "window of 8 left, 4 right": "60.0",
         "no mixing (identity)": "55.0",
         "shuffled input": "55.0",
         "majority": "50.0",
@@ -47,8 +51,8 @@ def test_all_that_does_without_stands_beside_exact_attention():
         "margin": "+30.0",
     }
     assert section.text == (
-        "text, scale mini: exact attention 90.0 %, its own rule 100.0 %; that is 30.0 points above "
-        "the best of what does without, sliding_window (60.0 %).",
+        "text, scale mini: exact attention 90.0 % (1 seed), its own rule 100.0 %; that is 30.0 "
+        "points above the best of what does without, window of 8 left, 4 right (60.0 %).",
     )
 
 
@@ -62,6 +66,20 @@ def test_shuffled_input_is_in_no_table_of_accuracies():
     (table,) = quality_tables(join([*records(), shuffled(0.53)], []))
     assert [column.title for column in table.columns] == ["text"]
     assert all(entry.order == "given" for entry in join(records(), []).entries if entry.task)
+
+
+def test_what_a_task_has_not_is_told_from_what_was_not_run():
+    other = [sample.quality("sdpa", "image", 0.8), sample.quality("identity", "image", 0.4)]
+    section = certificate_section(
+        join([*records(), *other, shuffled(0.5), shuffled(0.3, "image")], [])
+    )
+    (table,) = section.tables
+    lines = {
+        line.label: dict(zip(table.columns, (cell.text for cell in line.cells), strict=True))
+        for line in table.rows
+    }
+    assert lines["image"]["window of 8 left, 4 right"] == "not run"
+    assert [lines["image"][name] for name in ("its own rule", "majority", "area")] == ["none"] * 3
 
 
 @pytest.mark.parametrize("others", [[], [shuffled(0.6, "image")]])
