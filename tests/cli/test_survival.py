@@ -75,7 +75,7 @@ def test_a_run_that_is_killed_and_continued_ends_as_an_uninterrupted_one(
 ) -> None:
     command = [
         sys.executable, "-m", "lra", "run", "--impl", "performer", "--suite", "both.toml",
-        *TINY[2:], "--set", "training.steps=2000", "--jobs", "2",
+        *TINY[2:], "--set", "training.steps=1000", "--jobs", "2",
     ]  # fmt: skip
     stores = []
     for name in ("killed", "straight"):
