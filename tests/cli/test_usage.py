@@ -15,6 +15,7 @@ from lra.cli.flags import pairs, seconds
 from lra.cli.main import VERBS, run_command_line
 from lra.core.cards import Causal, Decode, Padding
 from lra.core.errors import UsageError
+from lra.core.protocol import ModelSpec, TrainSpec
 
 USAGE = 2
 
@@ -139,6 +140,16 @@ def test_a_list_of_mechanisms_says_what_its_words_mean(lra) -> None:
     for kind in (Causal, Padding, Decode):
         assert all(word in told for word in get_args(kind))
     assert "padding:" not in lra("list", "tasks").stdout
+
+
+def test_a_verbose_list_of_tasks_holds_every_choice_of_their_protocols(lra_here) -> None:
+    told = [line.strip() for line in lra_here("list", "tasks", "--verbose").stdout.splitlines()]
+    for part, spec in (("training: ", TrainSpec), ("model: ", ModelSpec)):
+        lines = [line for line in told if line.startswith(part)]
+        assert len(lines) == sum(line.startswith("at scale ") for line in told) > 0
+        assert all(f"{field}=" in line for line in lines for field in spec.__struct_fields__)
+    paper = told[told.index("at scale paper:") :]
+    assert "tested=last, " in next(line for line in paper if line.startswith("training: "))
 
 
 def test_pairs() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lra.core.dataset import Dataset, Split
+from lra.core.dataset import SPLITS, Dataset, Split
 
 DRAWS = np.random.default_rng(1)
 PAIRS = Split.of(
@@ -30,8 +30,9 @@ def whole(split):
     return Dataset(split, split, split, classes=2, vocabulary=50, length=9, inputs=split.inputs)
 
 
-def test_shuffled_sequences_hold_the_same_tokens_in_another_order_always_the_same():
-    one, again = whole(PAIRS).shuffled().test, whole(PAIRS).shuffled().test
+@pytest.mark.parametrize("name", SPLITS)
+def test_shuffled_sequences_hold_the_same_tokens_in_another_order_always_the_same(name):
+    one, again = (whole(PAIRS).shuffled().split(name) for _ in range(2))
     assert np.array_equal(one.tokens, again.tokens)
     assert np.array_equal(one.labels, PAIRS.labels) and np.array_equal(one.starts, PAIRS.starts)
     moved = 0

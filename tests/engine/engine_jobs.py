@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.engine.jobs import Job
@@ -55,9 +57,31 @@ def training(toy: str, cache: Path, *, steps: int = 20, seed: int = 0, **changes
     return Job(cell=cell, mechanism=f"{TOYS}:{toy}", cache=str(cache))
 
 
-def baselines(cache: Path) -> Job:
-    """A baseline job on the same data."""
-    return Job(cell=BaselineCell(**_COMMON, data=_listops()), cache=str(cache))
+def recalling(mechanism: str, cache: Path, **config: Any) -> Job:
+    """A quality job of a shipped mechanism on a little Recall, which asks for tokens."""
+    job = training("Toy", cache, steps=2)
+    cell = msgspec.structs.replace(
+        job.cell,
+        mechanism=Mechanism(name=mechanism, config=config, hash="0"),
+        data=DataSpec(
+            task="recall",
+            hash="toy-recall",
+            length=24,
+            rows=Rows(train=64, validation=16, test=16),
+            parameters={"pairs": 4},
+        ),
+        model=job.cell.model.by_token(),
+    )
+    return msgspec.structs.replace(job, cell=cell, mechanism="")
+
+
+def baselines(cache: Path, source: Path | None = None) -> Job:
+    """A baseline job on the data of `training`, or on ListOps from files."""
+    data = _listops()
+    if source is not None:
+        data = msgspec.structs.replace(data, source="file", hash="toy-files")
+    given = None if source is None else str(source)
+    return Job(cell=BaselineCell(**_COMMON, data=data), source=given, cache=str(cache))
 
 
 def _listops() -> DataSpec:

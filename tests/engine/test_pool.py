@@ -14,11 +14,11 @@ from typing import cast
 import msgspec
 import pytest
 from diary import Diary
-from engine_jobs import baselines, timing, training
+from engine_jobs import baselines, recalling, timing, training
 from processes import gone
 
 from lra.core.protocol import Machine
-from lra.core.records import Failure, Record
+from lra.core.records import Failure, Metric, Record
 from lra.engine.jobs import Job
 from lra.engine.pool import Pool, Watcher, side_by_side
 from lra.engine.server import ForkServer
@@ -223,13 +223,42 @@ def test_what_goes_wrong_after_a_training_does_not_lose_it(
     assert record.method["look_failed"] == "NotImplementedError"
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "config", "agreement"),
+    [("linear", {}, Metric.share(1.0)), ("sinkhorn", {"block": 8}, None)],
+)
+def test_where_tokens_are_asked_for_what_decodes_is_tried_at_it(
+    server: ForkServer,
+    store: Store,
+    cache: Path,
+    mechanism: str,
+    config: dict[str, int],
+    agreement: Metric | None,
+) -> None:
+    (record,) = Pool(store, server, slots=1).run([recalling(mechanism, cache, **config)])
+    assert record.status == "ok" and "decode_failed" not in record.method
+    assert record.metrics.get("decode_agreement") == agreement
+
+
 def test_baselines_become_a_record(server: ForkServer, store: Store, cache: Path) -> None:
     (record,) = Pool(store, server, slots=1).run([baselines(cache)])
     assert record.status == "ok"
     assert {"majority", "bag_of_tokens"} <= set(record.metrics)
+    assert record.metrics["exact_solver"].value == 1.0
     for metric in record.metrics.values():
         assert (metric.unit, metric.better) == ("share", "higher")
         assert metric.value is not None and 0.0 <= metric.value <= 1.0
+
+
+def test_real_data_has_no_rule_that_solves_it(
+    server: ForkServer, store: Store, cache: Path, tmp_path: Path
+) -> None:
+    for split in ("train", "val", "test"):
+        rows = "".join(f"( ( ( [MAX {n} ) 0 ) ] )\t{n}\n" for n in range(10))
+        (tmp_path / f"basic_{split}.tsv").write_text(f"Source\tTarget\n{rows}")
+    (record,) = Pool(store, server, slots=1).run([baselines(cache, tmp_path)])
+    assert record.status == "ok" and "majority" in record.metrics
+    assert "exact_solver" not in record.metrics and "exact solver" not in record.method
 
 
 def test_as_many_cells_run_side_by_side_as_cores_allow_and_one_on_a_gpu(cache: Path) -> None:

@@ -207,7 +207,8 @@ def test_the_second_process_waits_and_finds_the_set(tmp_path, undisturbed):
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
 
 
-def test_the_second_process_goes_on_where_the_first_gave_up(tmp_path, undisturbed):
+@pytest.mark.parametrize("whole", [0, 2])
+def test_the_second_process_goes_on_where_the_first_gave_up(tmp_path, undisturbed, whole):
     waits, made_after = threading.Event(), []
 
     class Second(Names):
@@ -221,7 +222,7 @@ def test_the_second_process_goes_on_where_the_first_gave_up(tmp_path, undisturbe
         made_after.extend(watch.made)
 
     def give_up(part, place):
-        if (part, place) == (2, 3):
+        if (part, place) == (whole, 3):
             other.start()
             assert waits.wait(10)
             raise KeyboardInterrupt
@@ -230,7 +231,8 @@ def test_the_second_process_goes_on_where_the_first_gave_up(tmp_path, undisturbe
     with pytest.raises(KeyboardInterrupt):
         made(tmp_path / "set", give_up)
     other.join(10)
-    assert made_after == ["part 2", "part 3", "part 4"]
+    # Where nothing was whole, the draft that the second waited for is gone.
+    assert made_after == [f"part {number}" for number in range(whole, 5)]
     assert content(tmp_path / "set") == undisturbed
 
 

@@ -155,6 +155,17 @@ def test_the_order_in_which_files_and_rows_arrived_does_not_count(tmp_path):
     assert all(examples(data.split(split)) == fixed(split) for split in NAMES)
 
 
+def test_equal_pictures_come_in_the_order_of_their_labels(tmp_path):
+    colours = np.repeat(SPLITS["test"][0], 2, axis=0)
+    labels = np.tile(np.array([7, 3], np.uint8), TEST)
+    (tmp_path / "x_train.bin").write_bytes(records(*SPLITS["train"]))
+    for turn in (1, -1):
+        (tmp_path / "x_test.bin").write_bytes(records(colours[::turn], labels[::turn]))
+        found = examples(load(tmp_path).test)
+        assert [label for _, label in found] == [3, 7] * TEST
+        assert [picture for picture, _ in found[::2]] == [picture for picture, _ in fixed("test")]
+
+
 def test_a_validation_part_of_its_own_is_used(tmp_path):
     for split, word in (("train", "train"), ("test", "test"), ("test", "val")):
         (tmp_path / f"x_{word}.bin").write_bytes(records(*SPLITS[split]))

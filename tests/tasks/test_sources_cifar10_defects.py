@@ -112,6 +112,7 @@ def test_a_pickle_that_names_anything_else_is_refused_and_runs_nothing(tmp_path,
     "planted",
     [
         np.array([Runs("never")], dtype=object),
+        np.array([1, b"names nothing"], dtype=object),
         b"".join,
         np.load,
         pickle.loads,

@@ -121,6 +121,15 @@ def test_ids_may_be_numbers_in_one_table_and_text_in_the_other(tmp_path):
     assert read(tmp_path) == EXPECTED
 
 
+def test_blanks_around_an_id_do_not_count(tmp_path):
+    release(tmp_path, texts=False)
+    papers(tmp_path, "tsv")
+    for name, paper in (("new_aan_pairs.train", b"P2"), ("aan_papers", b"P7")):
+        path = tmp_path / f"{name}.tsv"
+        path.write_bytes(path.read_bytes().replace(paper, b" " + paper + b" "))
+    assert read(tmp_path) == EXPECTED
+
+
 def test_documents_are_cut_one_by_one_and_the_rules_change_nothing(tmp_path):
     release(tmp_path)
     data = task(length=9).load(str(tmp_path), Rows(train=2, validation=9, test=9))

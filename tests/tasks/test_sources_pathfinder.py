@@ -143,7 +143,8 @@ def test_the_contour_length_chooses_the_level(tmp_path, length, level):
 def test_a_level_that_is_named_or_zipped_alone_is_taken(tmp_path):
     write_folder(tmp_path, set_files())
     assert loaded(tmp_path / EASY) == expected(EASY)
-    alone = write_zip(tmp_path / "easy.zip", below(EASY, level_files(EASY)))
+    laid_beside = {f"__MACOSX/{EASY}/._imgs": b"\0"}
+    alone = write_zip(tmp_path / "easy.zip", below(EASY, level_files(EASY)) | laid_beside)
     assert loaded(alone) == expected(EASY)
 
 

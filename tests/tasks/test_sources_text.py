@@ -198,6 +198,14 @@ def test_a_single_file_without_splits_is_split_by_content(tmp_path):
     assert all(20 <= len(part) <= 60 for part in sets[1:])
 
 
+def test_a_single_file_is_all_train_and_test_where_validation_is_test(tmp_path):
+    write_csv(tmp_path / "mine.csv", TRAIN)
+    found = read_labelled_text(str(tmp_path / "mine.csv"), ALL, rules="lra2021")
+    assert found["validation"][0] == found["test"][0]
+    kept = [*found["train"][0], *found["test"][0]]
+    assert sorted(kept) == sorted(text.encode() for text, _ in TRAIN)
+
+
 def with_train(folder, content):
     (folder / "r_train.csv").write_bytes(content)
     write_csv(folder / "r_test.csv", TEST)
@@ -246,6 +254,7 @@ def test_a_bad_csv_is_one_line_with_file_row_and_remedy(tmp_path, content, says)
         ({"text": [5, 6], "label": [0, 1]}, r"row 1: the text is '5'"),
         ({"text": ["a", "b"], "label": [0, None]}, r"row 2: label missing"),
         ({"text": ["a", "b"], "label": [-1, 0]}, r"row 1: label '-1'"),
+        ({"text": ["a", "b"], "label": [1.0, 0.5]}, r"row 2: label '0.5'"),
         ({"text": [b"a", b"\xff\xfe"], "label": [0, 1]}, r"row 2: byte 1 is not UTF-8"),
     ],
 )

@@ -20,6 +20,7 @@ from tasks.bytes import Bytes, BytesConfig
 from tasks.listops import ListOps, ListOpsConfig
 from tasks.pathfinder import Pathfinder, PathfinderConfig
 from tasks.sources.data_hash import data_hash, source_kind
+from tasks.sources.documents import document_tokens
 from tasks.sources.facts import read_facts
 from tasks.sources.opening import open_or_prepare
 from tasks.sources.prepared import buffers_hash
@@ -195,6 +196,25 @@ def test_a_changed_source_or_other_rules_do_not_replace_it(reviews, tmp_path, mo
         prepare(reviews, tmp_path / "empty")
 
 
+def test_another_length_or_level_does_not_replace_what_cannot_be_cut(tmp_path):
+    (tmp_path / "a.txt").write_bytes(bytes(range(97, 117)) * 40)
+    level = write_folder(tmp_path / "images", level_files(HARD))
+    for source, named, one, other in (
+        (tmp_path / "a.txt", "bytes", *(Bytes(BytesConfig(), length=n) for n in (16, 8))),
+        # A level is taken whatever it is said to be.
+        (
+            level,
+            "pathfinder",
+            *(Pathfinder(PathfinderConfig(contour_length=n), length=1024) for n in (14, 6)),
+        ),
+    ):
+        folder = tmp_path / named
+        assert prepare_whole(one, named, FILE, str(source), folder)
+        assert not prepare_whole(one, named, FILE, str(source), folder)
+        with pytest.raises(DataError, match=r"holds a set of another source or other rules; rem"):
+            prepare_whole(other, named, FILE, str(source), folder)
+
+
 @pytest.mark.parametrize("changed", ["tokens", "starts", "labels"])
 def test_all_that_a_set_holds_is_in_its_hash(changed):
     arrays = {
@@ -268,16 +288,22 @@ def test_settings_of_a_generator_do_not_count(reviews, tmp_path):
     assert not prepare(reviews, tmp_path / "set", other)
 
 
-def test_a_source_changed_while_a_draft_waits_begins_anew(reviews, tmp_path, monkeypatch):
+@pytest.mark.parametrize("change", ["source", "readers"])
+def test_what_changed_while_a_draft_waits_begins_anew(reviews, tmp_path, monkeypatch, change):
     def full(data, task, folder):
         raise OSError(28, "No space left on device")
 
     folder = tmp_path / "set"
     with monkeypatch.context() as patched:
         patched.setattr("tasks.sources.preparing.write_set", full)
+        if change == "readers":
+            path = "tasks.sources.labelled_text.document_tokens"
+            patched.setattr(path, lambda content: document_tokens(content[:3]))
+            patched.setattr("tasks.sources.whole_sets.readers_hash", lambda file: "another")
         with pytest.raises(DataError, match="No space left on device"):
             prepare(reviews, folder)
-    reviews.write_text(reviews.read_text().replace("Film 7", "Film seven"))
+    if change == "source":
+        reviews.write_text(reviews.read_text().replace("Film 7", "Film seven"))
     prepare(reviews, folder)
     spec = DataSpec(task="text", hash="a", length=1000, rows=ALL)
     found = open_or_prepare(text(), spec, str(folder), tmp_path / "cache")

@@ -100,6 +100,19 @@ def trained(**changes):
     return train(model(), dataset(), spec, seed=0, metric="bits_per_byte", device=CPU)
 
 
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_the_loss_that_is_trained_on_is_the_mean_over_asked_tokens(pieces: int) -> None:
+    data, net = dataset(), model()
+    whole = Collator(data.train, length=None, rules="fixed")
+    before = evaluate(net, data.train, whole, batch=60, device=CPU)
+    assert before.answers > len(data.train)
+    spec = msgspec.structs.replace(
+        SPEC, steps=1, evaluate_every=1, batch=len(data.train), micro_batches=pieces
+    )
+    (point,) = train(net, data, spec, seed=0, metric="bits_per_byte", device=CPU).curve
+    assert point.train_loss == pytest.approx(before.loss, rel=1e-5)
+
+
 @pytest.mark.parametrize("changes", [{"micro_batches": 3}, {"recompute": True}])
 def test_pieces_and_recomputing_train_the_same(changes: dict) -> None:
     wanted, found = trained(), trained(**changes)

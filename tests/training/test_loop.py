@@ -137,6 +137,18 @@ def test_micro_batches_compute_what_one_batch_does(toy: ModuleType, pieces: int)
         assert other.train_loss == pytest.approx(one.train_loss, rel=1e-6)
 
 
+@pytest.mark.parametrize(("recompute", "runs"), [(False, 1), (True, 2)])
+def test_a_block_runs_again_on_the_way_back_where_the_protocol_says_so(
+    toy: ModuleType, recompute: bool, runs: int
+) -> None:
+    model, trained = toy.model(), []
+    mlp = model.encoder.blocks[0].mlp
+    mlp.register_forward_pre_hook(lambda module, given: trained.append(module.training))
+    spec = changed(toy.SPEC, steps=3, evaluate_every=3, recompute=recompute)
+    train(model, toy.dataset(), spec, seed=0, device=toy.CPU)
+    assert sum(trained) == 3 * runs
+
+
 def test_the_gradient_is_clipped(toy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     norms: list[float] = []
     step = torch.optim.AdamW.step

@@ -18,6 +18,9 @@ PAPER = load_scale("paper")
         ("retrieval", 5000, 3.5e-4, 3.5e-4),
         ("image", 175, 5e-4, 0.0),
         ("pathfinder", 312, 1e-3, 0.0),
+        ("pathfinder64", 625, 1e-3, 0.0),
+        ("path_x", 2500, 1e-3, 0.0),
+        ("pathfinder256", 5000, 1e-3, 2.5e-7),
     ],
 )
 def test_released_rates(task: str, peak_step: int, peak: float, end: float) -> None:

@@ -11,10 +11,9 @@ from lra.report.select import join
 from tests.report import sample
 
 
-def shuffled(accuracy, task="text", seed=0):
-    return sample.quality(
-        "sdpa", task, accuracy, data_spec=sample.data(task, order="shuffled"), seed=seed
-    )
+def shuffled(accuracy, task="text", name="sdpa", **changes):
+    spec = sample.data(task, order="shuffled")
+    return sample.quality(name, task, accuracy, data_spec=spec, **changes)
 
 
 def records(**changes):
@@ -54,6 +53,23 @@ def test_all_that_does_without_stands_beside_exact_attention():
         "text, scale mini: exact attention 90.0 % (1 seed), its own rule 100.0 %; that is 30.0 "
         "points above the best of what does without, window of 8 left, 4 right (60.0 %).",
     )
+
+
+def test_shuffled_input_is_that_of_exact_attention_alone():
+    others = [shuffled(0.7, name="identity"), shuffled(0.8, name="performer")]
+    section = certificate_section(join([*records(), shuffled(0.53), *others], []))
+    assert cells(section)["shuffled input"] == "53.0"
+
+
+def test_a_reference_stands_in_only_for_what_the_run_has_not():
+    theirs = {"machine": sample.THERE, "seed": 7}
+    reference = [sample.quality("sdpa", "text", 0.2, **theirs), shuffled(0.1, **theirs)]
+    mixed = certificate_section(join([*records(), shuffled(0.53)], reference))
+    assert cells(mixed)["exact (sdpa)"] == "90.0"
+    assert cells(mixed)["shuffled input"] == "53.0"
+    assert "exact attention 90.0 % (1 seed)" in mixed.text[0]
+    filled = certificate_section(join([*records()[1:], shuffled(0.53)], reference))
+    assert cells(filled)["exact (sdpa)"] == "20.0"
 
 
 def test_a_shortcut_that_is_as_good_is_said_to_be():

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from lra.report.quality.tables import quality_tables
+from lra.report.quality.tuned import chosen
 from lra.report.select import join
 from tests.report import sample
 
@@ -34,6 +35,24 @@ def test_the_rate_that_validates_best_is_shown_not_the_one_that_tests_best():
         tried(1e-2, test=0.5, validation=0.7),
     ]
     assert texts(records) == {"performer": ("70.0", "rate 0.001")}
+
+
+def test_where_bits_are_counted_the_rate_with_the_lowest_loss_is_shown():
+    def counted(rate, *losses):
+        record = tried(rate, test=0.5, validation=0.5)
+        cell = msgspec.structs.replace(record.cell, metric="bits_per_byte")
+        curve = tuple(
+            msgspec.structs.replace(point, validation_loss=loss)
+            for point, loss in zip(record.curve, losses, strict=True)
+        )
+        return msgspec.structs.replace(record, id=cell.id, cell=cell, curve=curve)
+
+    records = [
+        counted(1e-3, 2.0, 1.6, 1.5),
+        counted(3e-3, 1.9, 1.2, 2.5),
+        counted(1e-2, 1.8, 1.7, 1.6),
+    ]
+    assert [record.cell.training.learning_rate for record in chosen(records)] == [3e-3]
 
 
 def test_each_mechanism_has_a_rate_of_its_own_in_one_column():
