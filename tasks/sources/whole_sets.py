@@ -40,6 +40,8 @@ def prepare_whole(
         _refuse_other(folder, named, made_of, readers)
         open_prepared(folder)
         return False
+    if folder.exists():
+        raise DataError(f"'{folder}' is a file; give --out a folder that is not there yet")
 
     def finish(data: Dataset, facts: Facts, files: Path) -> Facts:
         origin = Origin(

@@ -194,6 +194,8 @@ def test_a_changed_source_or_other_rules_do_not_replace_it(reviews, tmp_path, mo
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"empty' is empty; give --out"):
         prepare(reviews, tmp_path / "empty")
+    with pytest.raises(DataError, match=r"r_train.csv' is a file; give --out a folder that is"):
+        prepare(reviews, reviews)
 
 
 def test_another_length_or_level_does_not_replace_what_cannot_be_cut(tmp_path):
