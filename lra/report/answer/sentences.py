@@ -46,10 +46,12 @@ def answer(
     for one, stands in zip_longest(quality, standings[: len(quality)]):
         sentences += _quality(one, selection, name_scale=len(quality) > 1)
         sentences += [stands.leading] if stands is not None and stands.leading else []
-    sentences += bits_sentences(bits_tables(selection))
-    said = _costs([cost for cost in costs if not cost.reference_only], selection)
     # Where accuracies have headings, the rest has, too.
     headed = len(quality) > 1
+    bits = bits_sentences(bits_tables(selection))
+    sentences += ["Language modelling:"] if headed and bits else []
+    sentences += bits
+    said = _costs([cost for cost in costs if not cost.reference_only], selection)
     sentences += ["Speed and memory:"] if headed and said else []
     sentences += said
     off = error_sentences(errors)

@@ -8,6 +8,7 @@ from lra.report.quality.by_token import bits_sentences, bits_tables, decode_tabl
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from tests.report import sample
+from tests.report.answer.said import answered
 
 CAUSAL = sample.MODEL.by_token()
 
@@ -70,6 +71,14 @@ def test_bits_are_means_over_seeds_beside_what_is_simple():
         "Bits per byte at scale mini, on bytes the fewest: sdpa 2.0 and linear 2.50 "
         "(its grammar 1.60, majority 4.90)."
     )
+
+
+def test_bits_have_a_heading_where_accuracies_have():
+    records = [told("sdpa", bits=1.9), sample.quality("sdpa", "text")]
+    assert "Language modelling:" not in answered(records)
+    said = answered([*records, sample.quality("sdpa", "text", scale="small")])
+    at = said.index("Language modelling:")
+    assert said[at + 1].startswith("Bits per byte at scale mini, on bytes the fewest: sdpa 1.9")
 
 
 def test_bits_are_no_accuracy():
