@@ -52,7 +52,7 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
     """Prepare data as a run would, and print what is in it."""
     from lra.core.scales import load_scale
     from lra.engine.host import cache_folder
-    from lra.engine.plan import by_task, check_sources
+    from lra.engine.plan_data import by_task, check_sources
     from tasks.sources.checking import tallies
 
     settings = load_scale(scale)
@@ -103,7 +103,7 @@ def _prepare(
 ) -> tuple[DataSpec, Task, Dataset]:
     from lra.cli.making import shown
     from lra.engine.describe import Describer
-    from lra.engine.plan import data_spec
+    from lra.engine.plan_data import data_spec
     from tasks.sources.opening import built, open_or_prepare
 
     source = real.get(target.name)

@@ -122,7 +122,7 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
     from lra.cli.making import shown
     from lra.engine.describe import Describer
     from lra.engine.host import cache_folder, cores_allowed
-    from lra.engine.plan import data_spec
+    from lra.engine.plan_data import data_spec
     from tasks.sources.side_by_side import generate
 
     cache = cache_folder()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,19 +13,19 @@ from lra.core import catalogue
 from lra.core.cards import TaskCard, TaskMetric
 from lra.core.catalogue import Target
 from lra.core.cells import BaselineCell, CeilingCell, Cell, EfficiencyCell, QualityCell
-from lra.core.errors import UsageError, readable
+from lra.core.errors import UsageError
 from lra.core.protocol import DataSpec, Frozen, Mechanism, ModelSpec, Rules, Track
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Scale, Suite, load_scale
 from lra.engine.describe import Describer
 from lra.engine.host import machine
 from lra.engine.jobs import Job
+from lra.engine.plan_data import by_task, data_spec
 from lra.engine.plan_error import approximating, error_cells
 from lra.engine.plan_pairs import Subject, paired
+from lra.engine.plan_places import places
 from lra.engine.provenance import library
 from lra.engine.settings import Settings
 from lra.engine.sources import measure_hash, mechanism_hash
-from tasks.sources.data_hash import data_hash, source_kind
-from tasks.sources.files import HUB, resolved
 
 NO_MIXING = "identity"
 EXACT = "sdpa"
@@ -71,42 +70,6 @@ def plan(spec: RunSpec) -> list[Job]:
     `UsageError` for any name, key or value that does not exist.
     """
     return _Planner(spec).jobs()
-
-
-def data_spec(
-    task: Target, scale: Scale, describer: Describer, source: str | None, rules: Rules | None
-) -> DataSpec:
-    """Return which data a task has at a scale: generated, or from a real source, hashed."""
-    settings = scale.task(task.name)
-    card = describer.describe(task).card
-    only = card.length if isinstance(card, TaskCard) else None
-    if only not in (None, settings.length):
-        raise UsageError(
-            f"{task.name} has {only} tokens, scale '{scale.name}' gives it {settings.length}; "
-            f"choose a scale that names it, e.g. compact"
-        )
-    parameters = describer.describe(task).configure(
-        settings.parameters, f"scale '{scale.name}', parameters of task '{task.name}'"
-    )
-    rules = rules or scale.rules
-    found = data_hash(
-        task.file,
-        task.name,
-        length=settings.length,
-        rows=settings.rows,
-        rules=rules,
-        parameters=parameters,
-        source=source,
-    )
-    return DataSpec(
-        task=task.name,
-        source=source_kind(source),
-        hash=found,
-        rules=rules,
-        length=settings.length,
-        rows=settings.rows,
-        parameters=parameters,
-    )
 
 
 class _Planner:
@@ -375,43 +338,6 @@ class _Planner:
         )
 
 
-def places(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
-    """Yield every combination of a block's axes, by the names of a cell's fields.
-
-    Rounds of replicates come one after the other, so that a slow spell of the machine does not
-    fall on one cell; in a round short inputs come first, so that what ends at some length is known
-    before longer ones are due. Decoding is timed at level `layer` and eagerly alone; raises
-    `UsageError` where it is asked for in other ways alone.
-    """
-    if "decode" in block.modes and "layer" not in block.levels:
-        raise UsageError(
-            "decoding is measured at level layer; add it to the levels, or leave that mode out"
-        )
-    if "decode" in block.modes and "eager" not in block.executions:
-        raise UsageError(
-            "decoding is measured eagerly; add eager to the executions, or leave that mode out"
-        )
-    axes = {
-        "replicate": range(block.replicates),
-        "length": sorted(block.lengths),
-        "direction": block.directions,
-        "mode": block.modes,
-        "level": block.levels,
-        "batch": block.batches,
-        "heads": block.heads,
-        "head_width": block.head_widths,
-        "dtype": block.dtypes,
-        "execution": block.executions,
-    }
-    for values in product(*axes.values()):
-        place = dict(zip(axes, values, strict=True))
-        if place["mode"] != "decode":
-            yield place
-        elif place["level"] == "layer" and place["execution"] == "eager":
-            # Decoding is causal by its nature.
-            yield place | {"direction": "causal"}
-
-
 def _load_scale(reference: str) -> Scale:
     """Read a scale and refuse settings of a mechanism that does not exist."""
     scale = load_scale(reference)
@@ -433,33 +359,3 @@ def unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str,
         named = words.startswith(f"mechanism '{name}'")
         raise UsageError(words if named else f"mechanism '{name}' is unavailable: {words}")
     return missing
-
-
-def by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:
-    """Return real data by the name of its task, `hub` alone as the set that it stands for.
-
-    Refuses data of a task that is not among these.
-    """
-    found = {}
-    for key, source in sources.items():
-        target = catalogue.find("task", key)
-        usual = getattr(catalogue.load(target), "hub", None) if source == "hub" else None
-        found[target.name] = resolved(source, target.name, usual)
-    for task in found.keys() - {target.name for target in tasks}:
-        raise UsageError(
-            f"--data {task}: the run has no task '{task}'; name it with --task too, or leave "
-            "--task out"
-        )
-    return found
-
-
-def check_sources(sources: dict[str, str]) -> None:
-    """Refuse `--data` for a task that does not exist, and for a path that does not."""
-    for task, source in sources.items():
-        catalogue.find("task", task)
-        if source == "hub" or source.startswith(HUB):
-            continue
-        with readable(f"--data {task}={source}"):
-            there = Path(source).expanduser().exists()
-        if not there:
-            raise UsageError(f"--data {task}={source}: no such file or folder; check the path")

@@ -97,14 +97,14 @@ def check_whole(facts: Facts, folder: Path, on_defect: OnDefect) -> dict[SplitNa
     try:
         if not wrong:
             data = open_prepared(folder)
-            _refuse_other(facts, data, folder)
+            _refuse_unlike(facts, data, folder)
             return tallies(data)
     except DataError as defect:
         on_defect(defect)
     return {name: Tally() for name in SPLITS}
 
 
-def _refuse_other(facts: Facts, data: Dataset, folder: Path) -> None:
+def _refuse_unlike(facts: Facts, data: Dataset, folder: Path) -> None:
     """Refuse a set that is not the one that its facts, and records, know it by."""
     origin = facts.origin
     if origin is not None and buffers_hash(data, facts.task, origin.rules) != origin.hash:

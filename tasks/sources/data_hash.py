@@ -27,7 +27,7 @@ _READ: dict[str, tuple[str, ...]] = {
 }
 """What the tasks here read; what others read is not known before they are asked."""
 
-_PATHFINDER = frozenset(task for task in _READ if task.startswith("path"))
+_PATHFINDER = frozenset(("path_x", "pathfinder", "pathfinder256", "pathfinder64"))
 """Tasks whose files are those that `tasks.sources.pathfinder_files` finds."""
 _HARDEST = 14
 """Paddles in a path of the arena's level, which is read where no other is asked for."""

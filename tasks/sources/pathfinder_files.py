@@ -52,7 +52,8 @@ def level_files(source: str, side: int, contour_length: int) -> list[tuple[str, 
     tree, level = _found(source, side, contour_length)
     if tree.packed:
         return [(tree.root.name, tree.root)]
-    folders = ["metadata", *(f"imgs/{name}" for name in sorted(tree.names(level, "imgs")))]
+    drawn = sorted(name for name in tree.names(level, "imgs") if name.isdecimal())
+    folders = ["metadata", *(f"imgs/{name}" for name in drawn)]
     return [
         (f"{folder}/{name}", Path(tree.root, level, folder, name))
         for folder in folders

@@ -14,7 +14,9 @@ from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.protocol import Machine
 from lra.core.scales import load_suite
-from lra.engine.plan import RunSpec, check_sources, places, plan
+from lra.engine.plan import RunSpec, plan
+from lra.engine.plan_data import check_sources
+from lra.engine.plan_places import places
 from lra.engine.sources import measure_hash
 
 SCALE = """

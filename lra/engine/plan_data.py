@@ -1,0 +1,82 @@
+"""Which data each task of a run has: generated, or from what `--data` names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from lra.core import catalogue
+from lra.core.cards import TaskCard
+from lra.core.catalogue import Target
+from lra.core.errors import UsageError, readable
+from lra.core.protocol import DataSpec, Rules
+from lra.core.scales import Scale
+from lra.engine.describe import Describer
+from tasks.sources.data_hash import data_hash, source_kind
+from tasks.sources.files import HUB, resolved
+
+
+def data_spec(
+    task: Target, scale: Scale, describer: Describer, source: str | None, rules: Rules | None
+) -> DataSpec:
+    """Return which data a task has at a scale: generated, or from a real source, hashed."""
+    settings = scale.task(task.name)
+    card = describer.describe(task).card
+    only = card.length if isinstance(card, TaskCard) else None
+    if only not in (None, settings.length):
+        raise UsageError(
+            f"{task.name} has {only} tokens, scale '{scale.name}' gives it {settings.length}; "
+            f"choose a scale that names it, e.g. compact"
+        )
+    parameters = describer.describe(task).configure(
+        settings.parameters, f"scale '{scale.name}', parameters of task '{task.name}'"
+    )
+    rules = rules or scale.rules
+    found = data_hash(
+        task.file,
+        task.name,
+        length=settings.length,
+        rows=settings.rows,
+        rules=rules,
+        parameters=parameters,
+        source=source,
+    )
+    return DataSpec(
+        task=task.name,
+        source=source_kind(source),
+        hash=found,
+        rules=rules,
+        length=settings.length,
+        rows=settings.rows,
+        parameters=parameters,
+    )
+
+
+def by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:
+    """Return real data by the name of its task, `hub` alone as the set that it stands for.
+
+    Refuses data of a task that is not among these.
+    """
+    found = {}
+    for key, source in sources.items():
+        target = catalogue.find("task", key)
+        usual = getattr(catalogue.load(target), "hub", None) if source == "hub" else None
+        found[target.name] = resolved(source, target.name, usual)
+    for task in found.keys() - {target.name for target in tasks}:
+        raise UsageError(
+            f"--data {task}: the run has no task '{task}'; name it with --task too, or leave "
+            "--task out"
+        )
+    return found
+
+
+def check_sources(sources: dict[str, str]) -> None:
+    """Refuse `--data` for a task that does not exist, and for a path that does not."""
+    for task, source in sources.items():
+        catalogue.find("task", task)
+        if source == "hub" or source.startswith(HUB):
+            continue
+        with readable(f"--data {task}={source}"):
+            there = Path(source).expanduser().exists()
+        if not there:
+            raise UsageError(f"--data {task}={source}: no such file or folder; check the path")
