@@ -2,15 +2,16 @@
 
 Distance: Tay et al., "Long Range Arena", ICLR 2021 (arXiv 2011.04006), Figure 2. Rollout: Abnar and
 Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020 (arXiv 2005.00928). Weights are the
-oracle's, in float64, one example at a time, so that none is padded.
+oracle's, in float64, of one sequence at a time, which is padded and masked as in training.
 
-N positions, D model width, H heads, L layers
+S sequences of an example, N positions, D model width, H heads, L layers
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import isqrt
 from time import perf_counter
 from typing import Any, cast
@@ -21,9 +22,11 @@ from torch import Tensor, nn
 
 from attention_impls.contract import Attention, Context
 from lra.core.attended import Attended, Rollout, pack_rollout
-from lra.core.dataset import Dataset, Split
+from lra.core.dataset import Dataset
+from lra.core.protocol import Rules
 from lra.models.block import Block
 from lra.models.classifier import Classifier
+from lra.training.batches import Collator
 
 EXAMPLES = 64
 """Sequences whose distances are averaged, at most."""
@@ -40,11 +43,18 @@ ALL_WEIGHTS = 2**28
 
 @torch.no_grad()
 def measure_attended(
-    model: Classifier, dataset: Dataset, device: torch.device, *, pictures: bool
+    model: Classifier,
+    dataset: Dataset,
+    device: torch.device,
+    *,
+    rules: Rules,
+    pad_to_length: bool,
+    pictures: bool,
 ) -> Attended | None:
     """Return how far each head looks and, of classifiers with a class token, which pixels of a few
     pictures the answer came from; None where a mechanism has no weights, or too many.
 
+    Distances are those of queries at real tokens. `pad_to_length` is what the training was told;
     `pictures` says that sequences are square pictures.
     """
     model.eval()
@@ -57,14 +67,16 @@ def measure_attended(
     split = dataset.validation
     examples = int(np.clip(ALL_WEIGHTS // (weights * len(mechanisms)), 4, EXAMPLES))
     examples = min(examples, len(split) * split.inputs)
-    found = [
-        _distances(_weights(model, split.sequence(s), device)) for s in _in_time(range(examples))
-    ]
+    padded = pad_to_length or rules == "lra2021"
+    look = _Look(
+        model, Collator(split, length=dataset.length if padded else None, rules=rules), device
+    )
+    found = [look.distances(sequence) for sequence in _in_time(range(examples))]
     drawn = _varied(split.labels) if pictures and model.encoder.pooling == "cls" else []
     return Attended(
         examples=len(found),
         distances=tuple(tuple(layer) for layer in torch.stack(found).mean(dim=0).tolist()),
-        rollouts=tuple(_rollout(model, split, row, device) for row in _in_time(drawn)),
+        rollouts=tuple(look.rollout(row) for row in _in_time(drawn)),
     )
 
 
@@ -96,23 +108,56 @@ def _blocks(model: Classifier) -> Iterable[Block]:
     return cast(Iterable[Block], model.encoder.blocks)
 
 
-def _distances(weights: Iterable[Tensor]) -> Tensor:
-    """Mean distance that each head looks over, (L, H)."""
-    found = []
-    for weights_HNN in weights:
-        places_N = torch.arange(weights_HNN.shape[-1]).to(weights_HNN)
-        apart_NN = (places_N[:, None] - places_N).abs()
-        found.append((weights_HNN * apart_NN).sum(-1).mean(-1).cpu())
-    return torch.stack(found)
+@dataclass(frozen=True)
+class _Look:
+    """A trained model over the sequences of one split."""
 
+    model: Classifier
+    collate: Collator
+    device: torch.device
 
-def _weights(model: Classifier, tokens: Any, device: torch.device) -> Iterator[Tensor]:
-    """The oracle's weights of each layer on one sequence, (H, N, N), one at a time."""
-    with _inputs(model) as inputs:
-        model.encoder(torch.from_numpy(np.array(tokens)[None]).to(device), None)
-    for mechanism, x_1ND, context in inputs:
-        q, k, v, extra = mechanism.project(x_1ND, context, None, None)
-        yield mechanism.oracle(q, k, v, context, **extra)[1][0]
+    def distances(self, sequence: int) -> Tensor:
+        """Mean distance that each head's real queries look over, (L, H)."""
+        found = []
+        for weights_HNN, context in self._weights(sequence):
+            places_N = torch.arange(weights_HNN.shape[-1]).to(weights_HNN)
+            apart_NN = (places_N[:, None] - places_N).abs()
+            distance_HN = (weights_HNN * apart_NN).sum(-1)
+            if context.query_mask_BN is not None:
+                distance_HN = distance_HN[:, context.query_mask_BN[0]]
+            # A sequence without tokens has no query, and looks nowhere.
+            queries = max(1, distance_HN.shape[-1])
+            found.append(distance_HN.sum(-1).cpu() / queries)
+        return torch.stack(found)
+
+    def rollout(self, row: int) -> Rollout:
+        """One picture, and the share that each of its pixels has in the class token's answer."""
+        tokens_1N, mask_1N = self._sequence(row)
+        flow_NN = attention_rollout(weights_HNN for weights_HNN, _ in self._weights(row))
+        answer = self.model(tokens_1N, mask_1N).argmax()
+        side = isqrt(tokens_1N.shape[-1])
+        return pack_rollout(
+            tokens_1N.cpu().numpy().reshape(side, side),
+            # Position 0 is the class token, which the answer is read from.
+            flow_NN[0, 1:].cpu().numpy().reshape(side, side),
+            label=int(self.collate.labels[row]),
+            answer=int(answer),
+        )
+
+    def _weights(self, sequence: int) -> Iterator[tuple[Tensor, Context]]:
+        """The oracle's weights of each layer, (H, N, N), one layer at a time."""
+        with _inputs(self.model) as inputs:
+            self.model.encoder(*self._sequence(sequence))
+        for mechanism, x_1ND, context in inputs:
+            q, k, v, extra = mechanism.project(x_1ND, context, None, None)
+            yield mechanism.oracle(q, k, v, context, **extra)[1][0], context
+
+    def _sequence(self, sequence: int) -> tuple[Tensor, Tensor | None]:
+        """Tokens and mask of one sequence, (1, N), as a batch of its example alone has them."""
+        row, which = divmod(sequence, self.collate.starts_SI.shape[1])
+        batch = self.collate(np.array([row])).to(self.device)
+        mask_SN = batch.mask_SN
+        return batch.tokens_SN[which, None], None if mask_SN is None else mask_SN[which, None]
 
 
 @contextmanager
@@ -129,20 +174,6 @@ def _inputs(model: Classifier) -> Iterator[list[tuple[Attention, Tensor, Context
     finally:
         for hook in hooks:
             hook.remove()
-
-
-def _rollout(model: Classifier, split: Split, row: int, device: torch.device) -> Rollout:
-    tokens = split.sequence(row)
-    flow_NN = attention_rollout(_weights(model, tokens, device))
-    answer = model(torch.from_numpy(np.array(tokens)[None]).to(device)).argmax()
-    side = isqrt(len(tokens))
-    return pack_rollout(
-        tokens.reshape(side, side),
-        # Position 0 is the class token, which the answer is read from.
-        flow_NN[0, 1:].cpu().numpy().reshape(side, side),
-        label=int(split.labels[row]),
-        answer=int(answer),
-    )
 
 
 def _varied(labels: Any) -> list[int]:

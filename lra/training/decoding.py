@@ -18,26 +18,31 @@ EXAMPLES = 32
 
 @torch.no_grad()
 def decode_agreement(model: Classifier, split: Split, device: torch.device) -> float:
-    """Return the share of asked tokens that get the same answer from both ways of computing it.
+    """Return the share of decoded tokens that get the same answer from both ways of computing it.
 
     The first half of each sequence is taken in at once, the rest one token after the other, with
-    the states that the mechanism keeps for it. In float32, in evaluation mode; for causal models
-    with an answer for each token.
+    the states that the mechanism keeps for it; asked tokens of that rest are compared. In float32,
+    in evaluation mode; for causal models with an answer for each token. Raises ValueError where no
+    token of the second halves is asked.
     """
     model.eval()
     tokens_SN, asked_SN = _longest(split)
     tokens_SN = tokens_SN.to(device)
+    half = tokens_SN.shape[1] // 2
+    asked_SN[:, :half] = False
+    if not asked_SN.any():
+        raise ValueError("no token of the second halves is asked")
     at_once_SN = model(tokens_SN).argmax(dim=-1).cpu()
-    by_steps_SN = _by_steps(model, tokens_SN).argmax(dim=-1).cpu()
+    by_steps_SN = _by_steps(model, tokens_SN, half).argmax(dim=-1).cpu()
     return float((at_once_SN == by_steps_SN)[asked_SN].double().mean())
 
 
-def _by_steps(model: Classifier, tokens_SN: Tensor) -> Tensor:
+def _by_steps(model: Classifier, tokens_SN: Tensor, half: int) -> Tensor:
     """Logits of all positions, (S, N, C)."""
     encoder, (sequences, length) = model.encoder, tokens_SN.shape
     states = encoder.init_states(sequences, length=length)
     parts, first = [], 0
-    for size in (max(1, length // 2), *[1] * (length - max(1, length // 2))):
+    for size in (half, *[1] * (length - half)) if half else [1] * length:
         y_SND, states = encoder.step(tokens_SN[:, first : first + size], first, states)
         parts.append(model.head(y_SND))
         first += size

@@ -14,6 +14,7 @@ from lra.models.build import build_model
 
 CPU = torch.device("cpu")
 SIDE = 4
+AS_IS = {"rules": "fixed", "pad_to_length": False, "pictures": True}
 
 
 def model(mechanism="full", pooling="mean", length=SIDE**2, **config):
@@ -38,7 +39,7 @@ def pictures(rows=20):
 
 
 def looked(net, **how):
-    return measure_attended(net, pictures(), CPU, **{"pictures": True, **how})
+    return measure_attended(net, pictures(), CPU, **{**AS_IS, **how})
 
 
 def test_attention_that_reads_all_alike_looks_a_third_of_the_way():
@@ -67,7 +68,7 @@ def test_when_time_is_up_no_further_sequence_is_begun(monkeypatch):
 def test_it_is_the_validation_split_that_is_looked_at():
     held, other = pictures(6).train, pictures(20).train
     data = Dataset(other, held, other, classes=2, vocabulary=256, length=SIDE**2)
-    assert measure_attended(model(), data, CPU, pictures=True).examples == 6
+    assert measure_attended(model(), data, CPU, **AS_IS).examples == 6
 
 
 def test_dropout_is_off():
@@ -77,6 +78,52 @@ def test_dropout_is_off():
         block.register_forward_pre_hook(lambda module, given: seen.append(module.training))
     looked(net)
     assert seen and not any(seen)
+
+
+def ragged(*lengths, inputs=1):
+    tokens = [np.full(length, 7, dtype=np.uint8) for length in lengths]
+    split = Split.of(tokens, np.zeros(len(lengths) // inputs), inputs)
+    return Dataset(split, split, split, classes=2, vocabulary=256, length=SIDE**2, inputs=inputs)
+
+
+def alike(**config):
+    net = model(**config)
+    for block in net.encoder.blocks:
+        torch.nn.init.zeros_(block.mechanism.query.weight)
+    return net
+
+
+@pytest.mark.parametrize("pad_to_length", [False, True])
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_padding_is_neither_a_query_nor_a_key(inputs, pad_to_length):
+    how = {**AS_IS, "pad_to_length": pad_to_length, "pictures": False}
+    found = measure_attended(alike(), ragged(4, 12, inputs=inputs), CPU, **how)
+    thirds = [(n * n - 1) / (3 * n) for n in (4, 12)]
+    assert found.examples == 2
+    assert found.distance == pytest.approx(np.mean(thirds))
+
+
+def test_a_model_that_was_trained_on_padding_is_looked_at_with_it():
+    """Segments of what is padded to 16 are 4 tokens long, of what is not 1."""
+    data, net = ragged(4), model("nystromformer", landmarks=4, convolution=1)
+    apart = [
+        measure_attended(net, data, CPU, **{**AS_IS, "pad_to_length": padded}).distance
+        for padded in (False, True)
+    ]
+    assert apart[0] != pytest.approx(apart[1], rel=1e-3)
+
+
+def test_what_the_original_masks_is_masked():
+    tokens = [np.array([5, 0, 5, 0, 5, 0, 5, 0], dtype=np.uint8)]
+    split = Split.of(tokens, [0])
+    data = Dataset(split, split, split, classes=2, vocabulary=256, length=8)
+    found = measure_attended(alike(length=8), data, CPU, **{**AS_IS, "rules": "lra2021"})
+    assert found.distance == pytest.approx(2 * (4 * 4 - 1) / (3 * 4))
+
+
+def test_a_sequence_without_tokens_looks_nowhere():
+    found = measure_attended(alike(), ragged(0, 4), CPU, **{**AS_IS, "pictures": False})
+    assert found.distance == pytest.approx((0 + (4 * 4 - 1) / (3 * 4)) / 2)
 
 
 @pytest.mark.parametrize("mechanism", ["lstm", "s4d"])

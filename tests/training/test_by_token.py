@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import msgspec
 import numpy as np
 import pytest
@@ -142,6 +144,27 @@ def test_a_state_that_forgets_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(net.encoder, "step", forgetful)
     assert decode_agreement(net, made(100), CPU) < 1.0
+
+
+def test_only_tokens_that_are_decoded_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, data = model(), made(100)
+    step, half = net.encoder.step, int(data.lengths[:, 0].min()) // 2
+
+    def wrong_at_once(tokens, first, states):
+        y, after = step(tokens, first, states)
+        return (y if first else -y), after
+
+    monkeypatch.setattr(net.encoder, "step", wrong_at_once)
+    assert half >= 1
+    assert decode_agreement(net, data, CPU) == 1.0
+
+
+def test_second_halves_that_ask_nothing_are_refused() -> None:
+    data = made(10)
+    labels = np.full_like(data.labels, UNASKED)
+    labels[data.starts[:-1]] = 0
+    with pytest.raises(ValueError, match="no token of the second halves is asked"):
+        decode_agreement(model(), dataclasses.replace(data, labels=labels), CPU)
 
 
 @pytest.mark.parametrize("mechanism", ["linformer", "reformer"])

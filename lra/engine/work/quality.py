@@ -52,6 +52,7 @@ def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
         seed=cell.seed,
     )
     parameters = parameter_count(model)
+    pad_to_length = mechanism.card.capabilities.padding != "content"
     checkpoint = Path(job.checkpoint) if job.checkpoint else None
     method: dict[str, Any] = {
         "device": place.type,
@@ -69,7 +70,7 @@ def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
             rules=cell.data.rules,
             metric=cell.metric,
             device=place,
-            pad_to_length=mechanism.card.capabilities.padding != "content",
+            pad_to_length=pad_to_length,
             checkpoint=checkpoint,
             report=_training_report(report),
             stop=_stop_on_sigterm(),
@@ -92,7 +93,14 @@ def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
     if mechanism.card.weights == "convex":
         report(Progress(phase="look"))
         with _noted(method, "look"):
-            attended = measure_attended(model, dataset, place, pictures=task.card.picture)
+            attended = measure_attended(
+                model,
+                dataset,
+                place,
+                rules=cell.data.rules,
+                pad_to_length=pad_to_length,
+                pictures=task.card.picture,
+            )
     return Outcome(
         status="ok",
         metrics=metrics
