@@ -96,6 +96,7 @@ def test_commands_are_found_where_they_stand() -> None:
     assert [command.split()[0] for command in asked["nightly"]] == [
         "sweep",
         "run",
+        "run",
         "check",
         "check",
     ]
