@@ -28,11 +28,11 @@ from lra.report.pictures.style import Looks, looks
 from lra.report.pictures.tradeoff import tradeoff_figure
 from lra.report.protocol import parameter_table, protocol_table
 from lra.report.provenance import footer, measuring, provenance_table, subtitle
-from lra.report.quality.by_token import bits_tables, decode_table
+from lra.report.quality.by_token import decode_table
 from lra.report.quality.certificate import certificate_section
 from lra.report.quality.intervals import interval_table
 from lra.report.quality.standing import Standing, standing
-from lra.report.quality.tables import QualityTable, quality_tables
+from lra.report.quality.tables import QualityTable, bits_tables, quality_tables
 from lra.report.select import Selection
 from lra.report.table import Figure, Report, Section, Table
 from lra.report.tradeoff.front import front_table, fronts
@@ -45,10 +45,11 @@ def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
     if not any(kept.origin == "run" for kept in selection.kept):
         return (EMPTY,), None
     quality, costs = quality_tables(selection), efficiency_tables(selection)
+    trained = [*quality, *bits_tables(selection)]
     errors = error_tables(selection)
     standings = [standing(one, selection) for one in quality]
     first = answer(selection, quality, costs, errors, standings)
-    return (*first, *caveats(selection, quality)), summary(quality, costs, errors)
+    return (*first, *caveats(selection, trained)), summary(trained, costs, errors)
 
 
 def assemble(
@@ -63,6 +64,8 @@ def assemble(
         told = tuple(text for section in alone for text in section.text) or (EMPTY,)
         return Report(title, "", told, alone, ""), None
     quality, costs = quality_tables(selection), efficiency_tables(selection)
+    bits = bits_tables(selection)
+    trained = [*quality, *bits]
     errors = error_tables(selection)
     here = [one for one in costs if not one.reference_only]
     elsewhere = [one for one in costs if one.reference_only]
@@ -76,7 +79,8 @@ def assemble(
     sections = [
         *_tradeoff(quality, costs, selection, known),
         *_quality(quality, standings, selection, known),
-        *_by_token(selection),
+        *_bits(bits, selection, first=not quality),
+        *_decoded(selection),
         *_certificate(selection),
         *_learning(quality, selection, known),
         *published_sections(quality, selection),
@@ -89,7 +93,7 @@ def assemble(
         *_attended(selection),
         *_shown(selection),
         *reference_sections(elsewhere),
-        *_protocol(quality, selection, assumed),
+        *_protocol(trained, selection, assumed),
         Section("provenance", "Provenance", tables=(provenance_table(selection),)),
         *_not_ok(selection),
     ]
@@ -97,12 +101,12 @@ def assemble(
         title=title,
         subtitle=subtitle(selection),
         answer=answer(selection, quality, costs, errors, standings),
-        caveats=caveats(selection, quality),
+        caveats=caveats(selection, trained),
         sections=tuple(sections),
         footer=footer(selection),
         looks=known,
     )
-    return report, summary(quality, costs, errors)
+    return report, summary(trained, costs, errors)
 
 
 def _tradeoff(
@@ -131,8 +135,6 @@ def _quality(
     selection: Selection,
     known: Looks,
 ) -> list[Section]:
-    if not quality:
-        return [Section("quality", "Quality", ("No model was trained in this run.",))]
     return [
         Section(
             "quality" if number == 1 else f"quality-{number}",
@@ -144,9 +146,21 @@ def _quality(
     ]
 
 
-def _by_token(selection: Selection) -> list[Section]:
-    tables = [*bits_tables(selection), decode_table(selection)]
-    section = Section("by-token", "Token by token").with_tables(tables)
+def _bits(bits: Sequence[QualityTable], selection: Selection, *, first: bool) -> list[Section]:
+    """Return a section for each table of bits per byte; where there is no quality at all, one that
+    says so."""
+    if first and not bits:
+        return [Section("quality", "Quality", ("No model was trained in this run.",))]
+    return [
+        Section(
+            f"quality-{one.number}", f"Quality: {one.table.title[0].lower()}{one.table.title[1:]}"
+        ).with_tables([one.table, interval_table(one, selection)])
+        for one in bits
+    ]
+
+
+def _decoded(selection: Selection) -> list[Section]:
+    section = Section("by-token", "Token by token").with_tables([decode_table(selection)])
     return [section] if section.tables else []
 
 

@@ -1,4 +1,4 @@
-"""The protocol behind an accuracy table, and how equal in size its models were."""
+"""The protocol behind a quality table, and how equal in size its models were."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def protocol_table(quality: QualityTable) -> Table:
         for column, one in zip(quality.columns, settings, strict=True)
     ]
     return Table(
-        id=quality.table.id.replace("quality", "protocol"),
+        id=f"protocol-{quality.number}",
         title=f"Tasks: {quality.table.title[0].lower()}{quality.table.title[1:]}",
         caption=quality.table.caption,
         corner="task",
@@ -95,7 +95,7 @@ def parameter_table(quality: QualityTable, selection: Selection) -> Table:
     group = [
         entry
         for entry in selection.entries
-        if entry.metric == "test_accuracy" and entry.protocol in protocols
+        if entry.metric == quality.score.metric and entry.protocol in protocols
     ]
     sizes = {(e.origin, e.mechanism, e.protocol): e.parameters for e in group}
     rows = []
@@ -107,7 +107,7 @@ def parameter_table(quality: QualityTable, selection: Selection) -> Table:
             cells.append(_size(found, next((size for size in exact if size), None)))
         rows.append(row(own, cells))
     return Table(
-        id=quality.table.id.replace("quality", "parameters"),
+        id=f"parameters-{quality.number}",
         title="Trainable parameters",
         caption=f"Of the whole model, used or not: {NO_MIXING} has projections to queries and "
         f"keys too. With its distance from {EXACT} where that is above {_UNEQUAL:.0%}.",

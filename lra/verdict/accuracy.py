@@ -82,9 +82,11 @@ def holm(p: Sequence[float]) -> list[float]:
     return found
 
 
-def interval(seeds: Sequence[float], grain: float = 0.0) -> tuple[float, float] | None:
-    """Return the bounds of the interval of 95 % of the mean over seeds, within 0 and 1; None of one
-    seed.
+def interval(
+    seeds: Sequence[float], grain: float = 0.0, most: float = 1.0
+) -> tuple[float, float] | None:
+    """Return the bounds of the interval of 95 % of the mean over seeds, within 0 and `most`; None
+    of one seed.
 
     Student's. Seeds that happen to agree closer than `grain`, a row of the test, know no less.
     """
@@ -93,7 +95,7 @@ def interval(seeds: Sequence[float], grain: float = 0.0) -> tuple[float, float] 
     error = math.sqrt(max(variance(seeds), grain**2) / len(seeds))
     margin = quantile(SURE, len(seeds) - 1) * error
     middle = fmean(seeds)
-    return max(0.0, middle - margin), min(1.0, middle + margin)
+    return max(0.0, middle - margin), min(most, middle + margin)
 
 
 class Ranks(msgspec.Struct, frozen=True):

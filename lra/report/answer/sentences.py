@@ -15,9 +15,9 @@ from lra.report.costs.tables import EfficiencyTables
 from lra.report.error.tables import ErrorTables, error_sentences, told_scale
 from lra.report.mechanisms.settings import in_words, trained_and_timed
 from lra.report.mechanisms.versions import other_versions
-from lra.report.quality.by_token import bits_sentences, bits_tables
+from lra.report.quality.by_token import bits_sentences
 from lra.report.quality.standing import Standing
-from lra.report.quality.tables import QualityTable
+from lra.report.quality.tables import QualityTable, bits_tables
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table
@@ -48,7 +48,9 @@ def answer(
         sentences += [stands.leading] if stands is not None and stands.leading else []
     # Where accuracies have headings, the rest has, too.
     headed = len(quality) > 1
-    bits = bits_sentences(bits_tables(selection))
+    modelled = bits_tables(selection)
+    bits = bits_sentences(modelled)
+    bits += [words for one in modelled for words in _no_reference(one, selection)]
     sentences += ["Language modelling:"] if headed and bits else []
     sentences += bits
     said = _costs([cost for cost in costs if not cost.reference_only], selection)
@@ -110,10 +112,17 @@ def _quality(quality: QualityTable, selection: Selection, *, name_scale: bool) -
         sentences = [_best(quality, subjects, seeds)]
     else:
         sentences = [_per_task(quality, row, seeds) for row in subjects]
+    sentences += _no_reference(quality, selection)
+    return [f"{table.title}:", *sentences] if name_scale else sentences
+
+
+def _no_reference(quality: QualityTable, selection: Selection) -> list[str]:
+    """Why the reference does not stand beside the run in some columns."""
+    sentences = []
     for one in selection.unlike:
         titles = [column.title for column in quality.columns if column.protocol in one.protocols]
         sentences += [one.sentence(titles)] if titles else []
-    return [f"{table.title}:", *sentences] if name_scale else sentences
+    return sentences
 
 
 def _anchors(table: Table, row: Row) -> list[tuple[str, list[Row]]]:

@@ -1,4 +1,5 @@
-"""Simple baselines beside every accuracy: no mixing, bag of tokens, majority, rules of thumb."""
+"""Simple baselines beside every accuracy: no mixing, bag of tokens, majority, rules of thumb; and
+beside bits per byte."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from lra.report.entries import Entry
 from lra.report.quality.columns import Column
 from lra.report.rows import NO_MIXING
 from lra.report.table import Cell, Row
-from lra.report.words import NO_VALUE, NOT_RUN, percent
+from lra.report.words import NO_VALUE, NOT_RUN, figures, percent
 
 GROUP = "Baselines"
 _SIMPLE = {"bag_of_tokens": "bag of tokens", "majority": "majority"}
@@ -83,3 +84,30 @@ def _mean(cells: Sequence[Cell]) -> Cell:
     if len(values) < len(cells):
         return Cell(NO_VALUE, f"{len(values)} of {len(cells)}")
     return Cell(percent(mean(values)), value=mean(values))
+
+
+BITS_BASELINES = (
+    "majority: frequencies of bytes; current token: of bytes after each byte, what can be told "
+    "without mixing; xz: the whole split, compressed, not window by window; its grammar: what a "
+    "ledger's own draws cost, the least there is."
+)
+"""What stands beside bits per byte, in words."""
+
+
+def bits_rows(simple: Sequence[Entry], columns: Sequence[Column]) -> list[Row]:
+    """Return what bytes cost without a model of ours, the dearest first."""
+    found = [[e for e in fitting(simple, column) if e.unit == "bit"] for column in columns]
+    rows = []
+    for label in dict.fromkeys(entry.label for own in found for entry in own):
+        entries = [next((e for e in own if e.label == label), None) for own in found]
+        cells = tuple(_bits(entry) for entry in entries)
+        marks = {entry.origin for entry in entries if entry is not None}
+        note = "reference" if marks == {"reference"} else ""
+        rows.append(Row(label, cells, note, GROUP))
+    return sorted(rows, key=lambda line: -max(cell.value or 0.0 for cell in line.cells))
+
+
+def _bits(entry: Entry | None) -> Cell:
+    if entry is None or entry.value is None:
+        return Cell(NO_VALUE if entry is None else entry.word, entry.reason if entry else "")
+    return Cell(figures(entry.value), value=entry.value)

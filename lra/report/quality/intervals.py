@@ -1,4 +1,4 @@
-"""Intervals of accuracies: where the mean over seeds may lie, by task."""
+"""Intervals of accuracies and of bits per byte: where the mean over seeds may lie, by task."""
 
 from __future__ import annotations
 
@@ -7,41 +7,42 @@ from statistics import fmean
 
 from lra.report.entries import Entry
 from lra.report.quality.columns import Column
+from lra.report.quality.score import ACCURACY, BITS, Score
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Table
-from lra.report.words import NO_VALUE, NOT_RUN, listing, percent
-from lra.verdict.accuracy import interval
+from lra.report.words import NO_VALUE, NOT_RUN, listing
 
 _Seeds = dict[int, float]
 
 
 def interval_table(quality: QualityTable, selection: Selection) -> Table | None:
-    """Return the interval of each accuracy of a table; None where nothing has two seeds."""
+    """Return the interval of each figure of a table; None where nothing has two seeds."""
     protocols = {column.protocol for column in quality.columns}
-    group = [
-        e for e in selection.entries if e.metric == "test_accuracy" and e.protocol in protocols
-    ]
+    score = quality.score
+    group = [e for e in selection.entries if e.metric == score.metric and e.protocol in protocols]
     averaged, rows = quality.averaged, []
     for own in shown(group).values():
-        cells = [_cell(own, column) for column in quality.columns]
+        cells = [_cell(own, column, score) for column in quality.columns]
         cells += [_mean(own, averaged)] if averaged else []
         if any(cell.value is not None for cell in cells):
             rows.append(row(own, cells))
     if not rows:
         return None
-    number = quality.table.id.rpartition("-")[2]
+    bits = score == BITS
     return Table(
-        id=f"interval-{number}",
-        title="Intervals of the accuracies",
-        caption="Percent of test rows: the 95 % interval of the mean over seeds.",
+        id=f"interval-{quality.number}",
+        title="Intervals of the bits per byte" if bits else "Intervals of the accuracies",
+        caption=f"{'Bits per byte' if bits else 'Percent of test rows'}: the 95 % interval of the "
+        "mean over seeds.",
         corner="mechanism",
         columns=quality.table.columns,
         rows=tuple(rows),
         notes=(
-            "Student's, over n seeds, each interval by itself and within 0 and 100 %: of seeds "
-            "alone, on these test rows. Rows of one seed have none and are left out.",
+            "Student's, over n seeds, each interval by itself and "
+            f"{'not below 0' if bits else 'within 0 and 100 %'}: of seeds alone, on these test "
+            "rows. Rows of one seed have none and are left out.",
         ),
     )
 
@@ -52,12 +53,12 @@ def _seeds(own: Sequence[Entry], column: Column) -> _Seeds:
     }
 
 
-def _cell(own: Sequence[Entry], column: Column) -> Cell:
+def _cell(own: Sequence[Entry], column: Column, score: Score) -> Cell:
     seeds = _seeds(own, column)
     if not seeds:
         words = sorted({e.word for e in own if e.protocol == column.protocol})
         return Cell(listing(words) or NOT_RUN)
-    return _told(list(seeds.values()), 1 / column.rows.test)
+    return _told(list(seeds.values()), column.rows.test, score)
 
 
 def _mean(own: Sequence[Entry], averaged: Sequence[Column]) -> Cell:
@@ -66,13 +67,14 @@ def _mean(own: Sequence[Entry], averaged: Sequence[Column]) -> Cell:
     if not by_task[0] or any(one.keys() != by_task[0].keys() for one in by_task):
         return Cell(NO_VALUE)
     means = [fmean(one[seed] for one in by_task) for seed in by_task[0]]
-    return _told(means, 1 / (len(averaged) * max(column.rows.test for column in averaged)))
+    rows = len(averaged) * max(column.rows.test for column in averaged)
+    return _told(means, rows, ACCURACY)
 
 
-def _told(seeds: Sequence[float], grain: float) -> Cell:
-    found = interval(seeds, grain)
+def _told(seeds: Sequence[float], rows: int, score: Score) -> Cell:
+    found = score.interval(seeds, rows)
     if found is None:
         return Cell(NO_VALUE, "one seed")
     low, high = found
-    told = " to ".join(percent(bound, high - low) for bound in found)
+    told = " to ".join(score.text(bound, high - low) for bound in found)
     return Cell(told, f"n {len(seeds)}", fmean(seeds), high - low)

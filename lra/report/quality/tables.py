@@ -1,4 +1,4 @@
-"""Accuracy tables: mechanisms and simple baselines by task."""
+"""Quality tables: mechanisms and simple baselines by task, in accuracies or in bits per byte."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import msgspec
 from lra.core.cells import QualityCell
 from lra.report.entries import Entry
 from lra.report.mechanisms.settings import Differences, in_words, trained_and_timed
-from lra.report.quality.baselines import no_mixing_rows, simple_rows
+from lra.report.quality.baselines import BITS_BASELINES, bits_rows, no_mixing_rows, simple_rows
 from lra.report.quality.columns import Column, columns_of, mean_columns
+from lra.report.quality.score import ACCURACY, BITS, Score
 from lra.report.rows import NO_MIXING, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table, sorted_groups
 from lra.report.words import NO_VALUE, NOT_RUN, count, listing, percent
-from lra.verdict.accuracy import interval
 
 
 class QualityTable(msgspec.Struct, frozen=True):
-    """An accuracy table and the protocols that its columns stand for."""
+    """A table of one score and the protocols that its columns stand for."""
 
     table: Table
     columns: tuple[Column, ...]
@@ -30,6 +30,12 @@ class QualityTable(msgspec.Struct, frozen=True):
     """Those that the last column averages; empty if there is no such column."""
     by_token: bool = False
     """Whether models answered at each token, strictly causal."""
+    score: Score = ACCURACY
+
+    @property
+    def number(self) -> str:
+        """What the ids of tables and figures that belong to it end with."""
+        return self.table.id.removeprefix("quality-")
 
     @property
     def mean_of(self) -> tuple[str, ...]:
@@ -43,22 +49,30 @@ _REAL = {"file": ", data from files", "hub": ", data from a hub"}
 
 
 def quality_tables(selection: Selection) -> list[QualityTable]:
-    """Return one table per scale, rules, track, data source, precision and direction."""
+    """Return accuracies: a table per scale, rules, track, data source, precision and direction."""
+    return _tables(selection, ACCURACY, "quality")
+
+
+def bits_tables(selection: Selection) -> list[QualityTable]:
+    """Return bits per byte, in tables told apart as those of accuracies are."""
+    return _tables(selection, BITS, "bits")
+
+
+def _tables(selection: Selection, score: Score, id: str) -> list[QualityTable]:
     cells = {
         kept.record.id: (kept.cell, kept.record.rows)
         for kept in selection.kept
         if isinstance(kept.cell, QualityCell)
     }
-    accuracies = [
-        e for e in selection.entries if e.metric == "test_accuracy" and e.order == "given"
-    ]
+    found = [e for e in selection.entries if e.metric == score.metric and e.order == "given"]
     simple = [e for e in selection.entries if e.kind == "baseline"]
     groups = sorted_groups(
-        accuracies, lambda e: (e.scale, e.rules, e.track, e.source, e.dtype, e.direction)
+        found, lambda e: (e.scale, e.rules, e.track, e.source, e.dtype, e.direction)
     )
     return [
         _table(
-            f"quality-{number}",
+            f"{id}-{number}",
+            score,
             group,
             simple,
             columns_of(cells[e.record] for e in group),
@@ -70,6 +84,7 @@ def quality_tables(selection: Selection) -> list[QualityTable]:
 
 def _table(
     id: str,
+    score: Score,
     group: list[Entry],
     simple: list[Entry],
     columns: list[Column],
@@ -79,25 +94,26 @@ def _table(
     averaged = mean_columns(columns, Counter(protocol for protocol, _, _ in measured))
     several = max(Counter((e.origin, e.label, e.protocol) for e in group).values()) > 1
     rows = shown(group)
-    best = {column.protocol: _winner(rows, column) for column in columns}
+    best = {column.protocol: _winner(rows, column, score) for column in columns}
     mechanisms: list[Row] = []
     floor: list[Row] = []
     for key, own in rows.items():
         cells = [
-            _accuracy(_of(own, column), several, strong=best[column.protocol] == key)
+            _score(_of(own, column), score, several, strong=best[column.protocol] == key)
             for column in columns
         ]
         made = row(own, [*cells, *([_mean(own, averaged)] if averaged else [])])
         (floor if made.mechanism == NO_MIXING else mechanisms).append(made)
     first, trained = group[0], {(entry.scale, entry.label) for entry in group}
     by_token = first.direction == "causal"
+    title, caption = _heading(score, by_token)
+    bits = score == BITS
     table = Table(
         id=id,
-        title=f"Test accuracy at scale {first.scale}{_REAL.get(first.source, '')}"
-        + (", token by token" if by_token else ""),
-        caption=f"Percent of {'tokens asked for' if by_token else 'test rows'}. "
-        f"{_SOURCES[first.source]}, {first.rules} rules, {first.track} track, trained in "
-        f"{first.dtype}.",
+        title=f"{title} at scale {first.scale}{_REAL.get(first.source, '')}"
+        + (", token by token" if by_token and not bits else ""),
+        caption=f"{caption} {_SOURCES[first.source]}, {first.rules} rules, {first.track} track, "
+        f"trained in {first.dtype}.",
         corner="mechanism",
         columns=(
             *(column.title for column in columns),
@@ -106,16 +122,26 @@ def _table(
         rows=(
             *mechanisms,
             *no_mixing_rows(floor, columns, averaged),
-            *simple_rows(simple, columns, averaged),
+            *(bits_rows(simple, columns) if bits else simple_rows(simple, columns, averaged)),
         ),
         notes=(
-            *_notes(columns, averaged, several, bold=any(best.values()), by_token=by_token),
+            *_notes(columns, averaged, several, score, bold=any(best.values()), by_token=by_token),
             *_machines(rows),
             *reference_notes(rows),
             *in_words(differences, trained),
         ),
     )
-    return QualityTable(table, tuple(columns), tuple(averaged), by_token)
+    return QualityTable(table, tuple(columns), tuple(averaged), by_token, score)
+
+
+def _heading(score: Score, by_token: bool) -> tuple[str, str]:
+    """What a table is called, and what its figures are."""
+    if score == BITS:
+        return "Bits per byte", (
+            "Of the test split, the less the better: the mean cost of a byte after those that "
+            "stand before it in its window."
+        )
+    return "Test accuracy", f"Percent of {'tokens asked for' if by_token else 'test rows'}."
 
 
 def _machines(rows: Rows) -> list[str]:
@@ -135,7 +161,7 @@ def _values(found: Iterable[Entry]) -> list[float]:
     return [entry.value for entry in found if entry.value is not None]
 
 
-def _accuracy(found: Sequence[Entry], several: bool, strong: bool) -> Cell:
+def _score(found: Sequence[Entry], score: Score, several: bool, strong: bool) -> Cell:
     """Mean over the seeds that ended well, the others counted beside it in words."""
     values = _values(found)
     words = Counter(entry.word for entry in found if entry.word)
@@ -146,11 +172,11 @@ def _accuracy(found: Sequence[Entry], several: bool, strong: bool) -> Cell:
         seeds = [count(len(found), "seed")] if several else []
         return Cell(listing(sorted(words)), ", ".join([*sorted(reasons), *seeds]))
     spread = stdev(values) if len(values) > 1 else None
-    notes = [f"± {percent(spread)}"] if spread is not None else []
+    notes = [f"± {score.spread(spread)}"] if spread is not None else []
     notes += [f"n {len(values)}"] if several else []
     notes += [f"{number} {word}" for word, number in sorted(words.items())]
     notes += [f"rate {found[0].learning_rate:g}"] if found[0].track == "tuned" else []
-    text = percent(mean(values), spread)
+    text = score.text(mean(values), spread)
     return Cell(text, ", ".join(notes), mean(values), spread, strong=strong)
 
 
@@ -167,17 +193,18 @@ def _mean(own: Sequence[Entry], columns: Sequence[Column]) -> Cell:
     return Cell(percent(mean(means)), value=mean(means))
 
 
-def _winner(rows: Rows, column: Column) -> RowKey | None:
-    """The best mechanism, if its 95 % interval over seeds lies above the next one's."""
+def _winner(rows: Rows, column: Column, score: Score) -> RowKey | None:
+    """The best mechanism, if its 95 % interval over seeds lies clear of the next one's."""
     bounds = []
     for key, own in rows.items():
         values = _values(_of(own, column))
         if not values or own[0].mechanism == NO_MIXING:
             continue
-        found = interval(values, 1 / column.rows.test)
+        found = score.interval(values, column.rows.test)
         if found is None:
             return None
-        bounds.append((mean(values), *found, key))
+        low, high = sorted(map(score.gain, found))
+        bounds.append((score.gain(mean(values)), low, high, key))
     bounds.sort(reverse=True)
     if len(bounds) < 2:
         return None
@@ -189,6 +216,7 @@ def _notes(
     columns: Sequence[Column],
     averaged: Sequence[Column],
     several: bool,
+    score: Score,
     *,
     bold: bool,
     by_token: bool,
@@ -200,7 +228,8 @@ def _notes(
     if several:
         notes.append("± is one standard deviation over n seeds.")
     else:
-        notes.append("One seed: differences of a few points may be chance.")
+        little = "a few hundredths" if score == BITS else "a few points"
+        notes.append(f"One seed: differences of {little} may be chance.")
     if by_token:
         notes.append(
             "Told from the tokens up to each alone, by mechanisms that are strictly causal."
@@ -212,5 +241,8 @@ def _notes(
             f"With {rows:,} test rows, sampling alone has a standard error of up to {error} points."
         )
     if bold:
-        notes.append("Bold: best, with a 95 % interval over seeds that lies above the next.")
+        clear = "below" if score.lower else "above"
+        notes.append(f"Bold: best, with a 95 % interval over seeds that lies {clear} the next.")
+    if score == BITS:
+        notes.append(BITS_BASELINES)
     return notes

@@ -4,8 +4,10 @@ import msgspec
 import pytest
 
 from lra.core.records import Metric
-from lra.report.quality.by_token import bits_sentences, bits_tables, decode_table
-from lra.report.quality.tables import quality_tables
+from lra.report.assemble import assemble, spoken
+from lra.report.quality.by_token import bits_sentences, decode_table
+from lra.report.quality.intervals import interval_table
+from lra.report.quality.tables import bits_tables, quality_tables
 from lra.report.select import join
 from tests.report import sample
 from tests.report.answer.said import answered
@@ -59,18 +61,83 @@ def test_bits_are_means_over_seeds_beside_what_is_simple():
         told("full", status="oom"),
         costs(majority=4.9, its_grammar=1.6),
     ]
-    (table,) = bits_tables(join(records, []))
-    found = texts(table)
-    assert found["sdpa"] == [("2.0", "± 0.14, n 2")]
-    assert found["linear"] == [("2.50", "")]
-    assert found["full"] == [("OOM", "")]
+    (found,) = bits_tables(join(records, []))
+    table = found.table
+    told_of = texts(table)
+    assert told_of["sdpa"] == [("2.0", "± 0.14, n 2")]
+    assert told_of["linear"] == [("2.50", "n 1")]
+    assert told_of["full"] == [("OOM", "1 seed")]
     # The dearest first, so that the least there is stands last.
     assert [line.label for line in table.rows][-2:] == ["majority", "its grammar"]
-    (sentence,) = bits_sentences([table])
+    (sentence,) = bits_sentences([found])
     assert sentence == (
         "Bits per byte at scale mini, on bytes the fewest: sdpa 2.0 and linear 2.50 "
         "(its grammar 1.60, majority 4.90)."
     )
+
+
+def several(name, *bits):
+    return [told(name, bits=value, seed=seed) for seed, value in enumerate(bits)]
+
+
+@pytest.mark.parametrize(
+    ("rival", "best"),
+    [
+        (several("linear", 2.50, 2.51, 2.52), ["sdpa"]),
+        # No mixing is a baseline, however few bits it needs.
+        (several("linear", 2.5, 2.5, 2.5) + several("identity", 0.5, 0.5, 0.5), ["sdpa"]),
+        (several("linear", 1.5, 1.9, 2.9), []),
+        ([told("linear", bits=2.5)], []),
+    ],
+)
+def test_bold_are_the_fewest_bits_where_they_lie_clear_of_the_next(rival, best):
+    (found,) = bits_tables(join([*several("sdpa", 1.90, 1.91, 1.92), *rival], []))
+    assert [line.label for line in found.table.rows if line.cells[0].strong] == best
+    assert any("lies below the next" in note for note in found.table.notes) == bool(best)
+
+
+def test_no_mixing_is_a_baseline_and_no_answer():
+    (found,) = bits_tables(join([told("sdpa", bits=1.9), told("identity", bits=3.1)], []))
+    assert [line.group for line in found.table.rows] == ["This run", "Baselines"]
+    (sentence,) = bits_sentences([found])
+    assert sentence.endswith("on bytes the fewest: sdpa 1.90 (no mixing (identity) 3.10).")
+
+
+def test_bits_have_intervals_that_may_lie_above_one():
+    selection = join(several("sdpa", 1.90, 1.95, 2.00), [])
+    table = interval_table(bits_tables(selection)[0], selection)
+    assert table.id == "interval-bits-1"
+    # Student's at two degrees of freedom: 4.303 * 0.05 / sqrt(3).
+    assert texts(table) == {"sdpa": [("1.8 to 2.1", "n 3")]}
+
+
+def test_where_only_bytes_were_trained_the_report_is_whole():
+    selection = join([told("sdpa", bits=1.9), told("linear", bits=2.5), costs(majority=4.9)], [])
+    report, terminal = assemble(selection, "a report")
+    text = {section.id: section for section in report.sections}
+    assert not any("No model was trained" in words for s in report.sections for words in s.text)
+    assert text["quality-bits-1"].title == "Quality: bits per byte at scale mini"
+    ids = [table.id for table in text["protocol"].tables]
+    assert ids == ["protocol-bits-1", "parameters-bits-1"]
+    protocol, parameters = text["protocol"].tables
+    assert [line.label for line in protocol.rows] == ["bytes"]
+    assert any("training" in note.lower() and "steps 300" in note for note in protocol.notes)
+    assert texts(parameters) == {"linear": [("70,000", "")], "sdpa": [("70,000", "")]}
+    assert terminal.title == "Bits per byte at scale mini" == spoken(selection)[1].title
+
+
+def test_a_reference_stands_beside_bits_and_is_marked():
+    theirs = told("sdpa", bits=1.8)
+    cell = msgspec.structs.replace(theirs.cell, machine=sample.THERE)
+    reference = [msgspec.structs.replace(theirs, id=cell.id, cell=cell), costs(majority=4.9)]
+    (found,) = bits_tables(join([told("linear", bits=2.5)], reference))
+    assert [line.title for line in found.table.rows] == [
+        "linear",
+        "sdpa (reference)",
+        "no mixing (identity)",
+        "majority (reference)",
+    ]
+    assert any("marked reference were measured" in note for note in found.table.notes)
 
 
 def test_bits_have_a_heading_where_accuracies_have():
