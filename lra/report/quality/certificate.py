@@ -41,19 +41,28 @@ def certificate_section(selection: Selection) -> Section | None:
     tables, told = [], []
     for number, (_, group) in enumerate(groups, start=1):
         columns = columns_of(cells[e.record] for e in group)
-        widths = {e.record: _width(cells[e.record][0]) for e in group if e.mechanism == _WINDOW}
-        rows = [_Task(c, group, widths, shuffled.get(c.protocol, []), simple) for c in columns]
-        known = [row for row in rows if row.exact is not None and row.without]
+        windows = {
+            e.record: _window(cells[e.record][0], e) for e in group if e.mechanism == _WINDOW
+        }
+        rows = [_Task(c, group, windows, shuffled.get(c.protocol, []), simple) for c in columns]
+        known = [row for row in rows if row.exact is not None and row.shortcuts]
         if any(_SHUFFLED in row.without for row in known):
             tables.append(_table(f"certificate-{number}", group[0], known))
             told += [row.sentence() for row in known]
     return Section("certificate", "What the tasks test", tuple(told), tuple(tables))
 
 
-def _width(cell: QualityCell) -> str:
-    """What a window is called."""
-    left, right = (cell.mechanism.config[side] for side in ("left", "right"))
-    return f"window of {left} left, {right} right"
+class _Window(msgspec.Struct, frozen=True):
+    name: str
+    reads_all: bool
+    """Whether some token reads the longest input whole, each layer reaching a window further."""
+
+
+def _window(cell: QualityCell, entry: Entry) -> _Window:
+    left, right = (int(cell.mechanism.config[side]) for side in ("left", "right"))
+    a_layer = left if entry.direction == "causal" else left + right
+    reads_all = cell.model.layers * a_layer + 1 >= cell.data.length
+    return _Window(f"window of {left} left, {right} right", reads_all)
 
 
 def _as_given(cell: QualityCell) -> str:
@@ -69,7 +78,7 @@ class _Task:
         self,
         column: Column,
         group: Iterable[Entry],
-        widths: Mapping[str, str],
+        windows: Mapping[str, _Window],
         shuffled: Iterable[Entry],
         simple: Sequence[Entry],
     ) -> None:
@@ -79,13 +88,19 @@ class _Task:
         self.solver = _mean(e for e in baselines if e.metric == SOLVER)
         exact = _of_origin(e for e in own if e.mechanism == EXACT)
         self.exact, self.seeds = _mean(exact), len(exact)
-        windows: dict[str, list[Entry]] = {}
+        self.by_token = any(e.direction == "causal" for e in own)
+        through: dict[str, list[Entry]] = {}
         for entry in own:
-            if entry.record in widths:
-                windows.setdefault(widths[entry.record], []).append(entry)
+            if entry.record in windows:
+                through.setdefault(windows[entry.record].name, []).append(entry)
+        self.reads_all = {
+            windows[e.record].name
+            for e in own
+            if e.record in windows and windows[e.record].reads_all
+        }
         rules = {e.metric: e for e in baselines if e.metric not in (*_SIMPLE, SOLVER)}
         found: dict[str, float | None] = {
-            **{name: _mean(entries) for name, entries in sorted(windows.items())},
+            **{name: _mean(entries) for name, entries in sorted(through.items())},
             f"no mixing ({NO_MIXING})": _mean(e for e in own if e.mechanism == NO_MIXING),
             _SHUFFLED: _mean(e for e in shuffled if e.mechanism == EXACT),
             **{name: _mean(e for e in baselines if e.metric == m) for m, name in _SIMPLE.items()},
@@ -94,9 +109,14 @@ class _Task:
         self.without = {name: value for name, value in found.items() if value is not None}
 
     @property
+    def shortcuts(self) -> list[str]:
+        """What does without attention over all of an input in its order."""
+        return [name for name in self.without if name not in self.reads_all]
+
+    @property
     def best(self) -> str:
-        """What comes nearest without attention over all of an input in its order."""
-        return max(self.without, key=self.without.__getitem__)
+        """Which of these comes nearest."""
+        return max(self.shortcuts, key=self.without.__getitem__)
 
     @property
     def margin(self) -> float:
@@ -105,12 +125,12 @@ class _Task:
 
     def sentence(self) -> str:
         """Return it in words."""
-        above = f"{100 * abs(self.margin):.1f} points {'above' if self.margin > 0 else 'below'}"
-        rule = "" if self.solver is None else f", its own rule {percent(self.solver)} %"
+        apart = f"{100 * abs(self.margin):.1f} points {'above' if self.margin >= 0 else 'below'}"
+        rule = "" if self.solver is None else f" and its own rule {percent(self.solver)} %"
         return (
-            f"{self.title}, scale {self.scale}: exact attention {percent(self.exact or 0.0)} % "
-            f"({count(self.seeds, 'seed')}){rule}; that is {above} the best of what does "
-            f"without, {self.best} ({percent(self.without[self.best])} %)."
+            f"{self.title}, scale {self.scale}: exact attention reaches "
+            f"{percent(self.exact or 0.0)} % ({count(self.seeds, 'seed')}){rule}, the best "
+            f"shortcut ({self.best}) {percent(self.without[self.best])} %: {apart}."
         )
 
 
@@ -134,7 +154,7 @@ def _table(id: str, first: Entry, tasks: Sequence[_Task]) -> Table:
             (
                 _cell(task.solver, missing="none"),
                 _cell(task.exact),
-                *(_cell(task.without.get(name), _missing(name)) for name in names),
+                *(_shortcut(task, name) for name in names),
                 Cell(f"{100 * task.margin:+.1f}", f"over {task.best}", task.margin),
             ),
         )
@@ -150,17 +170,21 @@ def _table(id: str, first: Entry, tasks: Sequence[_Task]) -> Table:
         rows=tuple(rows),
         notes=(
             f"{listing(names)} do without attention over all of an input in its order. Through a "
-            "window a layer sees so many tokens on each side. Shuffled input: exact "
+            "window a layer sees so many tokens on each side; reads all: its layers together reach "
+            "over the longest input, and it counts as no shortcut. Shuffled input: exact "
             "attention trained and tested on sequences whose tokens stand in a random order.",
             "Its own rule reads the tokens alone and works out the label: what can be known.",
         ),
     )
 
 
-def _missing(name: str) -> str:
-    """What stands where a task has no such figure: what is trained could have been."""
-    trained = name.startswith(("window", "no mixing")) or name == _SHUFFLED
-    return NOT_RUN if trained else "none"
+def _shortcut(task: _Task, name: str) -> Cell:
+    """What a shortcut reaches; where nothing stands, what is trained could have been."""
+    # A task that asks for each token has no answers apart from its tokens: nothing to shuffle.
+    shuffles = name == _SHUFFLED and not task.by_token
+    trained = name.startswith(("window", "no mixing")) or shuffles
+    found = _cell(task.without.get(name), NOT_RUN if trained else "none")
+    return msgspec.structs.replace(found, note="reads all") if name in task.reads_all else found
 
 
 def _cell(value: float | None, missing: str = NOT_RUN) -> Cell:

@@ -50,8 +50,8 @@ def test_all_that_does_without_stands_beside_exact_attention():
         "margin": "+30.0",
     }
     assert section.text == (
-        "text, scale mini: exact attention 90.0 % (1 seed), its own rule 100.0 %; that is 30.0 "
-        "points above the best of what does without, window of 8 left, 4 right (60.0 %).",
+        "text, scale mini: exact attention reaches 90.0 % (1 seed) and its own rule 100.0 %, the "
+        "best shortcut (window of 8 left, 4 right) 60.0 %: 30.0 points above.",
     )
 
 
@@ -67,7 +67,7 @@ def test_a_reference_stands_in_only_for_what_the_run_has_not():
     mixed = certificate_section(join([*records(), shuffled(0.53)], reference))
     assert cells(mixed)["exact (sdpa)"] == "90.0"
     assert cells(mixed)["shuffled input"] == "53.0"
-    assert "exact attention 90.0 % (1 seed)" in mixed.text[0]
+    assert "exact attention reaches 90.0 % (1 seed)" in mixed.text[0]
     filled = certificate_section(join([*records()[1:], shuffled(0.53)], reference))
     assert cells(filled)["exact (sdpa)"] == "20.0"
 
@@ -75,7 +75,7 @@ def test_a_reference_stands_in_only_for_what_the_run_has_not():
 def test_a_shortcut_that_is_as_good_is_said_to_be():
     section = certificate_section(join([*records(identity=0.92), shuffled(0.5)], []))
     assert cells(section)["margin"] == "-2.0"
-    assert "2.0 points below the best of what does without, no mixing (identity)" in section.text[0]
+    assert "shortcut (no mixing (identity)) 92.0 %: 2.0 points below." in section.text[0]
 
 
 def test_shuffled_input_is_in_no_table_of_accuracies():
@@ -102,3 +102,44 @@ def test_what_a_task_has_not_is_told_from_what_was_not_run():
 def test_a_task_without_a_control_has_no_certificate(others):
     section = certificate_section(join([*records(), *others], []))
     assert section is None or not section.tables
+
+
+def through(left, right, accuracy=0.88, **changes):
+    window = sample.mechanism("sliding_window", left=left, right=right)
+    return sample.quality(window, "text", accuracy, **changes)
+
+
+@pytest.mark.parametrize(("right", "note"), [(16, "reads all"), (15, "")])
+def test_a_window_whose_layers_read_all_of_an_input_is_no_shortcut(right, note):
+    # Two layers, 64 tokens: 2 * (16 + 15) + 1 are one too few.
+    length = {"data_spec": sample.data("text", length=64)}
+    wide = through(16, right, **length)
+    own = [
+        sample.quality(name, "text", a, **length) for name, a in (("sdpa", 0.9), ("identity", 0.6))
+    ]
+    control = sample.quality(
+        "sdpa", "text", 0.5, data_spec=sample.data("text", length=64, order="shuffled")
+    )
+    section = certificate_section(join([wide, *own, control], []))
+    (table,) = section.tables
+    name = f"window of 16 left, {right} right"
+    cell = table.rows[0].cells[table.columns.index(name)]
+    assert (cell.text, cell.note) == ("88.0", note)
+    assert cells(section)["margin"] == ("+30.0" if note else "+2.0")
+
+
+def test_what_asks_for_each_token_reads_to_the_left_and_is_never_shuffled():
+    spec = sample.data("recall", length=64)
+    trained = {"data_spec": spec, "model": sample.MODEL.by_token()}
+    window = sample.mechanism("sliding_window", left=31, right=31)
+    recall = [
+        sample.quality(name, "recall", accuracy, **trained)
+        for name, accuracy in (("sdpa", 1.0), ("identity", 0.1), (window, 0.7))
+    ]
+    section = certificate_section(join([*records(), shuffled(0.53), *recall], []))
+    (table,) = section.tables
+    line = next(line for line in table.rows if line.label == "recall")
+    found = dict(zip(table.columns, ((c.text, c.note) for c in line.cells), strict=True))
+    # To both sides it would read 125 tokens, more than the 64 that there are.
+    assert found["window of 31 left, 31 right"] == ("70.0", "")
+    assert found["shuffled input"] == ("none", "")
