@@ -13,13 +13,13 @@ from lra.report.mechanisms.configs import told_apart
 from lra.report.words import visible
 
 _LACKING: dict[type[Cell], tuple[str, ...]] = {
-    QualityCell: ("scale", "seed"),
+    QualityCell: ("scale", "order", "seed", "rate"),
     BaselineCell: ("scale",),
     EfficiencyCell: ("task", "heads", "head_width"),
     ErrorCell: ("batch", "heads", "head_width", "direction", "dtype"),
 }
 """By kind, what a label does not say by itself."""
-_BARE = ("task", "direction", "dtype")
+_BARE = ("task", "order", "direction", "dtype")
 """What needs no name before its value."""
 
 
@@ -35,13 +35,11 @@ def labelled(jobs: Sequence[Job]) -> list[Job]:
 
 def _told(kind: type[Cell], cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]:
     """What tells cells of one kind apart, by their ids."""
-    varying = [
-        name for name in _LACKING.get(kind, ()) if len({getattr(c, name) for c in cells}) > 1
-    ]
+    varying = [name for name in _LACKING.get(kind, ()) if len({_value(c, name) for c in cells}) > 1]
     settings = _settings(cells)
     return {
         cell.id: (
-            *(_words(name, value) for name in varying if (value := getattr(cell, name)) != ""),
+            *(_words(name, value) for name in varying if (value := _value(cell, name)) != ""),
             *settings[cell.id],
         )
         for cell in cells
@@ -59,6 +57,15 @@ def _settings(cells: Sequence[Cell]) -> dict[str, list[str]]:
         for id, words in zip(configs, told_apart([*configs.values()]), strict=True):
             found[id] = [visible(words)] if words else []
     return found
+
+
+def _value(cell: Cell, name: str) -> object:
+    """What a cell has of it; "" where that goes without saying."""
+    if isinstance(cell, QualityCell) and name == "order":
+        return "" if cell.data.order == "given" else cell.data.order
+    if isinstance(cell, QualityCell) and name == "rate":
+        return f"{cell.training.learning_rate:g}" if cell.track == "tuned" else ""
+    return getattr(cell, name)
 
 
 def _words(name: str, value: object) -> str:

@@ -209,9 +209,7 @@ def _not_ok(selection: Selection) -> list[Section]:
 def _protocol(
     quality: Sequence[QualityTable], selection: Selection, assumed: Assumptions
 ) -> list[Section]:
-    tables = [
-        table for one in quality for table in (protocol_table(one), parameter_table(one, selection))
-    ]
+    tables = [made(one, selection) for one in quality for made in (protocol_table, parameter_table)]
     told = (
         *measuring(selection),
         *why_no_energy(selection.entries),

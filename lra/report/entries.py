@@ -12,7 +12,6 @@ import msgspec
 
 from lra.core.cells import BaselineCell, EfficiencyCell, ErrorCell, MeasuredCell, QualityCell
 from lra.core.hashing import value_hash
-from lra.core.protocol import Rows
 from lra.core.records import Metric, Record
 from lra.report.words import STATUS, ending, machine_words, visible
 
@@ -41,6 +40,10 @@ class Kept(msgspec.Struct, frozen=True):
     label: str
     """Mechanism with what sets it apart from others of that name; "" for simple baselines."""
     record: Record
+    rates_tried: tuple[float, ...] = ()
+    """Of the tuned track: the learning rates that its own was chosen among."""
+    disturbed: bool = False
+    """Whether the machine was busy at a timing."""
 
     @property
     def cell(self) -> MeasuredCell:
@@ -85,6 +88,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     device: str = ""
     seed: int | None = None
     learning_rate: float | None = None
+    rates_tried: str = ""
+    """Of the tuned track: those that this one was chosen among, a comma between them."""
     replicate: int | None = None
     machine: str
     threads: int
@@ -94,6 +99,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None
     unit: str
     better: str
+    disturbed: bool | None = None
+    """Whether a timing was taken while the machine was busy: not to be trusted."""
     samples: int = 0
     q1: float | None = None
     q3: float | None = None
@@ -201,7 +208,7 @@ def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:
         started_at=record.started_at,
         record=record.id,
     )
-    return _with_cell(common, cell, record.rows)
+    return _with_cell(common, kept)
 
 
 def _declared(record: Record, metric: str) -> str:
@@ -214,8 +221,8 @@ def _declared(record: Record, metric: str) -> str:
     return visible(found) if isinstance(found, str) else ""
 
 
-def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:
-    replace = msgspec.structs.replace
+def _with_cell(entry: Entry, kept: Kept) -> Entry:
+    cell, replace = kept.cell, msgspec.structs.replace
     if not isinstance(cell, BaselineCell):
         entry = replace(
             entry,
@@ -233,7 +240,7 @@ def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:
             order=cell.data.order,
             data_hash=cell.data.hash,
             rules=cell.data.rules,
-            test_rows=(rows or cell.data.rows).test,
+            test_rows=(kept.record.rows or cell.data.rows).test,
         )
     if isinstance(cell, QualityCell):
         return replace(
@@ -246,6 +253,7 @@ def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:
             direction="causal" if cell.model.causal else "bidirectional",
             seed=cell.seed,
             learning_rate=cell.training.learning_rate,
+            rates_tried=", ".join(f"{rate:g}" for rate in kept.rates_tried),
             protocol=protocol_hash(cell),
         )
     if isinstance(cell, BaselineCell):
@@ -268,6 +276,7 @@ def _with_cell(entry: Entry, cell: MeasuredCell, rows: Rows | None) -> Entry:
         execution=cell.execution,
         model="" if cell.model is None else config_text(msgspec.to_builtins(cell.model)),
         replicate=cell.replicate,
+        disturbed=kept.disturbed,
     )
 
 

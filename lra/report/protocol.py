@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from lra.core.cells import QualityCell
 from lra.core.dataset import SPLITS
-from lra.report.entries import Entry
+from lra.report.entries import Entry, protocol_hash
 from lra.report.quality.columns import Column
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING, row, shown
@@ -19,9 +20,9 @@ _HASH = 12
 """Letters of a hash in the table; the CSV has all."""
 
 
-def protocol_table(quality: QualityTable) -> Table:
+def protocol_table(quality: QualityTable, selection: Selection) -> Table:
     """Return what was fixed for each task; what all of them share stands in the notes."""
-    settings = [_settings(column) for column in quality.columns]
+    settings = [_settings(column, selection) for column in quality.columns]
     keys = list(dict.fromkeys(key for one in settings for key in one))
     shared = {k: settings[0][k] for k in keys if len({one.get(k) for one in settings}) == 1}
     varying = [key for key in keys if key not in shared]
@@ -55,10 +56,16 @@ def protocol_table(quality: QualityTable) -> Table:
     )
 
 
-def _settings(column: Column) -> dict[str, str]:
+def _settings(column: Column, selection: Selection) -> dict[str, str]:
     model, training = flat(column.cell.model), flat(column.cell.training)
     if column.cell.track == "tuned":
-        training["learning_rate"] = "tuned"
+        tried = {
+            rate
+            for kept in selection.kept
+            if isinstance(kept.cell, QualityCell) and protocol_hash(kept.cell) == column.protocol
+            for rate in kept.rates_tried
+        }
+        training["learning_rate"] = f"the best of {', '.join(f'{r:g}' for r in sorted(tried))}"
     return {
         **{f"model.{key}": text for key, text in model.items()},
         **{f"training.{key}": text for key, text in training.items()},

@@ -33,7 +33,7 @@ from lra.report.entries import (
     protocol_hash,
 )
 from lra.report.mechanisms.configs import in_force, told_apart
-from lra.report.quality.tuned import chosen
+from lra.report.quality.tuned import chosen, rates_tried
 from lra.report.quality.unlike import Unlike, unlike
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.words import visible
@@ -102,24 +102,38 @@ def join(
     errors = [r for r in (*run, *fitting) if isinstance(r.cell, ErrorCell)]
     others = [r for r in (*run, *fitting) if not isinstance(r.cell, ErrorCell)]
     labels = _labels(errors) | _labels(others)
-    origins: list[tuple[Origin, list[Record]]] = [("run", run), ("reference", fitting)]
-    kept = sorted(
-        (Kept(origin, labels[_named(measured(r))], r) for origin, part in origins for r in part),
-        key=_order,
-    )
-    rows = {one.cell.mechanism.name for one in kept if not isinstance(one.cell, BaselineCell)}
-    measured_here = {cell.mechanism.name for cell in cells if not isinstance(cell, BaselineCell)}
     judged: list[tuple[Origin, Iterable[Record]]] = [
         ("run", records if store is None else store),
         ("reference", reference),
     ]
+    busy = frozenset((origin, id) for origin, part in judged for id in disturbed(part))
+    origins: list[tuple[Origin, list[Record], dict[str, tuple[float, ...]]]] = [
+        ("run", run, rates_tried(newest)),
+        ("reference", fitting, rates_tried(newest_other)),
+    ]
+    kept = sorted(
+        (
+            Kept(
+                origin,
+                labels[_named(measured(record))],
+                record,
+                rates.get(record.id, ()),
+                disturbed=(origin, record.id) in busy,
+            )
+            for origin, part, rates in origins
+            for record in part
+        ),
+        key=_order,
+    )
+    rows = {one.cell.mechanism.name for one in kept if not isinstance(one.cell, BaselineCell)}
+    measured_here = {cell.mechanism.name for cell in cells if not isinstance(cell, BaselineCell)}
     return Selection(
         kept=tuple(kept),
         entries=tuple(entry for one in kept for entry in entries(one)),
         checks=tuple(checks),
         reference_checks=_of(VerifyCell, reference, rows, checks),
         shown=(*shown, *_of(ShowCell, reference, measured_here, shown)),
-        busy=frozenset((origin, id) for origin, part in judged for id in disturbed(part)),
+        busy=busy,
         ceilings=tuple(ceilings),
         superseded=len(own) - len(newest),
         superseded_reference=len(candidates) - len(newest_other),

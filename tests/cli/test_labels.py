@@ -72,5 +72,20 @@ def test_seeds_are_said_where_there_are_several(cache: str) -> None:
 
 @pytest.mark.parametrize("name", [file.stem for file in SUITES])
 def test_no_two_cells_of_a_shipped_suite_are_called_alike(name: str, cache: str) -> None:
-    told = labels(load_suite(name), cache, "performer", "sinkhorn")
+    told = labels(load_suite(name), cache, "performer", "sinkhorn", "sdpa")
     assert told and len(told) == len(set(told))
+    assert all("shuffled" in label for label in told[-5:]) == (name == "certificate")
+
+
+def test_rates_are_said_where_they_are_searched_for(cache: str) -> None:
+    block = QualityBlock(scale="mini", tasks=("text",))
+    suite = Suite(name="s", title="", quality=(block,))
+    asked = RunSpec(suite=suite, mechanisms=("linear",), device="cpu", cache=cache)
+    tuned = plan(msgspec.structs.replace(asked, track="tuned"))
+    own = scales.load_scale("mini")
+    rate = own.train_spec("text").learning_rate
+    assert [job.label for job in labelled(tuned)] == [
+        "baselines text",
+        *(f"linear text rate {rate * factor:g}" for factor in own.rates),
+    ]
+    assert [job.label for job in labelled(plan(asked))] == ["baselines text", "linear text"]

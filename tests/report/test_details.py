@@ -29,7 +29,7 @@ def _lines(table: Table) -> list[list[str]]:
 def _both(*records: Record) -> tuple[Selection, Table, Table]:
     selection = join(records, [])
     (table,) = quality_tables(selection)
-    return selection, protocol_table(table), parameter_table(table, selection)
+    return selection, protocol_table(table, selection), parameter_table(table, selection)
 
 
 def test_every_cell_that_is_not_ok_is_listed_with_its_reason() -> None:

@@ -175,9 +175,17 @@ def _score(found: Sequence[Entry], score: Score, several: bool, strong: bool) ->
     notes = [f"± {score.spread(spread)}"] if spread is not None else []
     notes += [f"n {len(values)}"] if several else []
     notes += [f"{number} {word}" for word, number in sorted(words.items())]
-    notes += [f"rate {found[0].learning_rate:g}"] if found[0].track == "tuned" else []
+    notes += [_rate(found[0])] if found[0].track == "tuned" else []
     text = score.text(mean(values), spread)
     return Cell(text, ", ".join(notes), mean(values), spread, strong=strong)
+
+
+def _rate(entry: Entry) -> str:
+    """The learning rate that was chosen, and whether a better one may lie beyond those tried."""
+    rate, tried = f"{entry.learning_rate:g}", entry.rates_tried.split(", ")
+    if len(tried) < 2 or rate not in (tried[0], tried[-1]):
+        return f"rate {rate}"
+    return f"rate {rate}, the {'lowest' if rate == tried[0] else 'highest'} of {len(tried)}"
 
 
 def _mean(own: Sequence[Entry], columns: Sequence[Column]) -> Cell:

@@ -1,4 +1,4 @@
-"""The tuned track: of the learning rates that were tried, the one that validates best."""
+"""The tuned track: the learning rates that were tried, and the one that validates best."""
 
 from __future__ import annotations
 
@@ -20,13 +20,7 @@ def chosen(records: Iterable[Record]) -> list[Record]:
     The test split has no say.
     """
     found = list(records)
-    tried: dict[Hashable, dict[float, list[Record]]] = {}
-    for record in found:
-        cell = record.cell
-        if isinstance(cell, QualityCell) and cell.track == "tuned":
-            rates = tried.setdefault(_search(cell), {})
-            rates.setdefault(cell.training.learning_rate, []).append(record)
-    best = {search: _best(rates) for search, rates in tried.items()}
+    best = {search: _best(rates) for search, rates in _tried(found).items()}
     return [
         record
         for record in found
@@ -34,6 +28,27 @@ def chosen(records: Iterable[Record]) -> list[Record]:
         or record.cell.track != "tuned"
         or record.cell.training.learning_rate == best[_search(record.cell)]
     ]
+
+
+def rates_tried(records: Iterable[Record]) -> dict[str, tuple[float, ...]]:
+    """Return, by the id of each tuned training, the rates that its was chosen among, ascending."""
+    return {
+        record.id: tuple(sorted(rates))
+        for rates in _tried(records).values()
+        for own in rates.values()
+        for record in own
+    }
+
+
+def _tried(records: Iterable[Record]) -> dict[Hashable, dict[float, list[Record]]]:
+    """Tuned trainings by what a rate is searched for, and by rate."""
+    found: dict[Hashable, dict[float, list[Record]]] = {}
+    for record in records:
+        cell = record.cell
+        if isinstance(cell, QualityCell) and cell.track == "tuned":
+            rates = found.setdefault(_search(cell), {})
+            rates.setdefault(cell.training.learning_rate, []).append(record)
+    return found
 
 
 def _search(cell: QualityCell) -> Hashable:

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from lra.report.protocol import protocol_table
 from lra.report.quality.tables import quality_tables
 from lra.report.quality.tuned import chosen
 from lra.report.select import join
@@ -34,7 +35,32 @@ def test_the_rate_that_validates_best_is_shown_not_the_one_that_tests_best():
         tried(3e-3, test=0.9, validation=0.6),
         tried(1e-2, test=0.5, validation=0.7),
     ]
-    assert texts(records) == {"performer": ("70.0", "rate 0.001")}
+    assert texts(records) == {"performer": ("70.0", "rate 0.001, the lowest of 3")}
+
+
+@pytest.mark.parametrize(
+    ("validations", "note"),
+    [
+        ((0.9, 0.8, 0.7), "rate 0.001, the lowest of 3"),
+        ((0.7, 0.8, 0.9), "rate 0.01, the highest of 3"),
+        ((0.7, 0.9, 0.8), "rate 0.003"),
+    ],
+)
+def test_a_rate_at_the_end_of_those_tried_is_said_to_be(validations, note):
+    rates = (1e-3, 3e-3, 1e-2)
+    records = [tried(r, test=0.5, validation=v) for r, v in zip(rates, validations, strict=True)]
+    assert texts(records)["performer"][1] == note
+
+
+def test_the_rates_tried_stand_in_the_protocol_and_in_the_frame():
+    records = [tried(rate, test=0.7, validation=rate) for rate in (3e-3, 1e-3)]
+    selection = join(records, [])
+    (table,) = quality_tables(selection)
+    (training,) = [n for n in protocol_table(table, selection).notes if n.startswith("Training")]
+    assert "learning rate the best of 0.001, 0.003" in training
+    assert {entry.rates_tried for entry in selection.entries} == {"0.001, 0.003"}
+    (matched,) = {e.rates_tried for e in join([sample.quality("sdpa", "text")], []).entries}
+    assert matched == ""
 
 
 def test_where_bits_are_counted_the_rate_with_the_lowest_loss_is_shown():
@@ -65,8 +91,8 @@ def test_each_mechanism_has_a_rate_of_its_own_in_one_column():
     (table,) = quality_tables(join(records, []))
     assert len(table.columns) == 1
     assert texts(records) == {
-        "performer": ("70.0", "rate 0.001"),
-        "linear": ("60.0", "rate 0.003"),
+        "performer": ("70.0", "rate 0.001, the lowest of 2"),
+        "linear": ("60.0", "rate 0.003, the highest of 2"),
     }
 
 
@@ -84,7 +110,7 @@ def test_a_rate_that_diverged_is_the_worst():
         tried(1e-3, test=0.6, validation=0.55),
         tried(1e-1, test=None, validation=0.9, status="diverged"),
     ]
-    assert texts(records) == {"performer": ("60.0", "rate 0.001")}
+    assert texts(records) == {"performer": ("60.0", "rate 0.001, the lowest of 2")}
 
 
 def test_tuned_and_matched_share_no_table_and_no_reference():
@@ -100,4 +126,4 @@ def test_tuned_and_matched_share_no_table_and_no_reference():
 def test_of_equals_the_lowest_rate_is_taken_in_any_order(rate):
     records = [tried(r, test=r, validation=0.7) for r in (rate, 1e-2)]
     assert texts(records) == texts(records[::-1])
-    assert texts(records)["performer"][1] == f"rate {rate:g}"
+    assert texts(records)["performer"][1] == f"rate {rate:g}, the lowest of 2"
