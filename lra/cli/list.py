@@ -103,13 +103,21 @@ def _protocols(task: str, *, by_token: bool) -> dict[str, dict[str, Any]]:
         if task not in scale.tasks:
             continue
         settings, model = scale.tasks[task], scale.model_spec(task)
+        training = scale.train_spec(task)
+        chosen = sorted({*scale.mechanisms, *scale.lra2021, *settings.lra2021})
+        mechanisms = {each: scale.settings(each, scale.rules, task) for each in chosen}
         found[name] = {
             "length": settings.length,
             "rows": msgspec.to_builtins(settings.rows),
             "rules": scale.rules,
             "generator": settings.parameters or "defaults",
             "model": msgspec.to_builtins(model.by_token() if by_token else model),
-            "training": msgspec.to_builtins(scale.train_spec(task)),
+            "training": msgspec.to_builtins(training),
+            # Under these rules nothing is tuned.
+            "tuned": "not"
+            if scale.rules == "lra2021" or not scale.rates
+            else [float(f"{rate * training.learning_rate:g}") for rate in scale.rates],
+            "mechanisms": {each: own for each, own in mechanisms.items() if own} or "defaults",
         }
     return found
 
@@ -118,5 +126,10 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(f"{key}={_text(entry)}" for key, entry in value.items())
+        return ", ".join(
+            f"{key} ({_text(entry)})" if isinstance(entry, dict) else f"{key}={_text(entry)}"
+            for key, entry in value.items()
+        )
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_text, value))}]"
     return str(value)

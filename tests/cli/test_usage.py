@@ -148,7 +148,15 @@ def test_a_verbose_list_of_tasks_holds_every_choice_of_their_protocols(lra_here)
         lines = [line for line in told if line.startswith(part)]
         assert len(lines) == sum(line.startswith("at scale ") for line in told) > 0
         assert all(f"{field}=" in line for line in lines for field in spec.__struct_fields__)
+    tuned = [line for line in told if line.startswith("tuned: ")]
+    settings = [line for line in told if line.startswith("mechanisms: ")]
+    assert len(tuned) == len(settings) == len(lines)
+    assert any("performer (features=64)" in line for line in settings)
+    text = told[told.index("text") :]
+    short = text[text.index("at scale compact_short:") :]
+    assert next(line for line in short if line in tuned) == "tuned: [0.00015, 0.0005, 0.0015]"
     paper = told[told.index("at scale paper:") :]
+    assert next(line for line in paper if line in tuned) == "tuned: not"
     assert "tested=last, " in next(line for line in paper if line.startswith("training: "))
 
 
