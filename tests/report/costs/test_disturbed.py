@@ -109,6 +109,8 @@ def test_a_quiet_reference_twin_hides_nothing() -> None:
                            ("control_before", "control_after")}})  # fmt: skip
     selection = join([*QUIET, BUSY], [*QUIET, quiet])
     assert selection.busy == {("run", BUSY.id)}
+    told = {e.record: e.disturbed for e in selection.entries if e.origin == "run"}
+    assert told == {record.id: record.id == BUSY.id for record in [*QUIET, BUSY]}
     (sentence,) = (s for s in caveats(selection, []) if "busy" in s)
     assert "during 1 of 7 timings" in sentence
 
