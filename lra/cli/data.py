@@ -124,10 +124,10 @@ def told(tally: Tally) -> str:
     if tally.shortest < tally.longest:
         mean = tally.tokens / tally.sequences
         span = f"{tally.shortest} to {span} (mean {mean:.0f})"
-    if not len(tally.labels):
-        return f"{tally.rows} examples, {span}, {tally.asked / tally.rows:.4g} asked of each"
     shares = " ".join(f"{share:.1%}" for share in tally.labels / tally.rows)
-    return f"{tally.rows} examples, {span}, labels {shares}"
+    answers = f"labels {shares}" if shares else f"{tally.asked / tally.rows:.4g} asked of each"
+    too = "".join(f", {count} also in {split}" for split, count in tally.elsewhere.items())
+    return f"{tally.rows} examples, {span}, {answers}{too}"
 
 
 def _cut(example: str) -> str:

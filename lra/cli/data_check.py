@@ -40,7 +40,7 @@ def command(task: str | None, source: str, scale: str, rules: Rules | None) -> i
     python -m lra data check --from lra_release
 
     Of a prepared set the files are compared with what was written. Exit code 0 where nothing is
-    wrong, 1 where something is.
+    wrong, 1 where something is, 2 where nothing could be read.
     """
     from lra.core.scales import load_scale
     from tasks.sources.facts import whole_set
@@ -82,7 +82,8 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
         facts = whole_set(source)
         if facts is not None and facts.origin is not None:
             origin = facts.origin
-            refuse_unfit(facts, source, target.name, origin.rules, facts.length, origin.level)
+            asked = rules or origin.rules
+            refuse_unfit(facts, source, target.name, asked, facts.length, origin.level)
             found = check_whole(facts, Path(source).expanduser(), on_defect)
         else:
             refuse_unread(source, target.name)

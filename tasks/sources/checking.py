@@ -15,6 +15,7 @@ from tasks.sources.facts import Facts, damaged
 from tasks.sources.files import to_the_end
 from tasks.sources.prepared import buffers_hash, file_sha256, open_prepared, split_file
 from tasks.sources.preparing import QUIET, Watch, gathered
+from tasks.sources.repeats import Repeats
 
 
 @dataclass
@@ -30,6 +31,8 @@ class Tally:
     """Tokens that have a label, where each may have one."""
     labels: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Rows of each label; none where tokens have labels."""
+    elsewhere: dict[SplitName, int] = field(default_factory=dict)
+    """Rows that stand in an earlier split too."""
 
     def add(self, split: Split) -> None:
         """Count rows, at least one."""
@@ -50,10 +53,17 @@ class Tally:
 
 def tallies(data: Dataset) -> dict[SplitName, Tally]:
     """Return the counts of a set that is there."""
-    found = {name: Tally() for name in SPLITS}
+    found, repeats = {name: Tally() for name in SPLITS}, Repeats()
     for name, split in data:
         if len(split):
             found[name].add(split)
+            repeats.add(name, split)
+    return _with_repeats(found, repeats)
+
+
+def _with_repeats(found: dict[SplitName, Tally], repeats: Repeats) -> dict[SplitName, Tally]:
+    for name, tally in found.items():
+        tally.elsewhere = repeats.found(name)
     return found
 
 
@@ -64,7 +74,7 @@ def check_source(
 
     What is wrong with a whole file is one defect, after which the next file is read.
     """
-    found = {name: Tally() for name in SPLITS}
+    found, repeats = {name: Tally() for name in SPLITS}, Repeats()
     sound = True
 
     def tell(defect: DataError) -> None:
@@ -81,12 +91,13 @@ def check_source(
     for part in parts:
         for name, split in gathered(task, to_the_end(part.examples(tell), tell)):
             found[name].add(split)
+            repeats.add(name, split)
         watch.part(part.name)
     # Where rows have defects, a split without a row is what comes of them.
     empty = [name for name, tally in found.items() if not tally.rows] if sound else []
     for name in empty:
         tell(DataError(f"'{source}' has no rows for {name}; give a source with more rows"))
-    return found
+    return _with_repeats(found, repeats)
 
 
 def check_whole(facts: Facts, folder: Path, on_defect: OnDefect) -> dict[SplitName, Tally]:

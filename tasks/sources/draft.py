@@ -6,6 +6,7 @@ to the journal and goes on with the next part. A lock keeps two processes from o
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -163,8 +164,10 @@ def writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        mend = "free space" if full else "mend that"
         raise DataError(
-            f"cannot write the prepared set '{folder}': {reason}; free space and run again to go "
+            f"cannot write the prepared set '{folder}': {reason}; {mend} and run again to go "
             f"on, or choose another folder for prepared data"
         ) from error
 

@@ -109,7 +109,7 @@ def refuse_unfit(
         return
     if origin.rules != rules:
         raise DataError(
-            f"'{source}' was prepared under the rules {origin.rules}, the run's are {rules}; "
+            f"'{source}' was prepared under the rules {origin.rules}, not {rules}; "
             f"prepare it again with --rules {rules} and --out ANOTHER_FOLDER"
         )
     if origin.one_length and facts.length != length:

@@ -69,9 +69,7 @@ def resolved(source: str, task: str, usual: str | None) -> str:
     if source != "hub":
         return source
     if usual is None:
-        raise DataError(
-            f"--data {task}=hub: {task} has no usual set on the hub; give a file or a folder"
-        )
+        raise DataError(f"hub: {task} has no usual set there; give hub:NAME, a file or a folder")
     return HUB + usual
 
 
@@ -81,7 +79,7 @@ def existing(source: str) -> Path:
     with readable(path):
         there = path.exists()
     if not there:
-        raise DataError(f"no file or folder '{source}'; check the path given to --data")
+        raise DataError(f"no file or folder '{source}'; check the path")
     return path
 
 
@@ -160,7 +158,7 @@ def hashed_files(source: str, task: str) -> list[tuple[str, Path]]:
             ]
             files = [file for file in files if file.is_file() and not _hidden(file)]
     if not files:
-        raise DataError(f"folder '{source}' is empty; check the path given to --data")
+        raise DataError(f"folder '{source}' is empty; check the path")
     root = path if path.is_dir() else path.parent
     return sorted((file.relative_to(root).as_posix(), file) for file in files)
 

@@ -8,8 +8,9 @@ level lie images, `imgs/<k>/sample_<i>.png`, and what they show, `metadata/<k>.n
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from lra.core.errors import DataError
@@ -42,8 +43,16 @@ def pathfinder_parts(source: str, side: int, contour_length: int) -> Sequence[Pa
         raise DataError(f"'{tree.called(level)}' holds no images; copy or unpack the set again")
     return [
         Part(f"metadata/{number}.npy", partial(shard_examples, tree, level, number, side))
-        for number in numbers
+        for number in [*_gaps(numbers), *numbers]
     ]
+
+
+def _gaps(numbers: Sequence[str]) -> Iterator[str]:
+    """The first number that is missing in each gap: its part then says that it is."""
+    there = sorted(map(int, numbers))
+    for one, following in pairwise(there):
+        if following > one + 1:
+            yield str(one + 1)
 
 
 def level_files(source: str, side: int, contour_length: int) -> list[tuple[str, Path]]:

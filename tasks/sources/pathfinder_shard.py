@@ -43,7 +43,13 @@ def shard_examples(
     where, folder = tree.called(level, "metadata", f"{number}.npy"), f"imgs/{number}"
     there = tree.names(level, folder)
     try:
-        if f"{number}.npy" not in tree.names(level, "metadata"):
+        described = f"{number}.npy" in tree.names(level, "metadata")
+        if not described and not there:
+            raise DataError(
+                f"'{where}' and {folder} are missing, though later ones are there; "
+                f"copy or unpack the set again"
+            )
+        if not described:
             raise DataError(f"'{where}' is missing beside {folder}; copy or unpack the set again")
         if not there:
             raise DataError(f"'{where}' has no images {folder}; copy or unpack the set again")

@@ -83,6 +83,8 @@ def _windows(
 ) -> Callable[[OnDefect], Iterable[Example]]:
     def examples(on_defect: OnDefect) -> Iterator[Example]:
         content = np.frombuffer(_content(path, on_defect), dtype=np.uint8)
+        if not len(content):
+            raise DataError(f"'{path}' is empty; copy or download it again")
         first, last = (int(len(content) * edge) for edge in share)
         content = content[first:last]
         for start in range(0, len(content), length):
@@ -99,7 +101,8 @@ def _windows(
 
 def _content(path: Path, on_defect: OnDefect) -> bytes:
     """All of a file's text; of documents one after the other, a newline between two."""
-    if path.name.endswith(".parquet"):
+    name = path.name.lower()
+    if name.endswith(".parquet"):
         found = []
         for row, (text,) in read_rows(path, ("text",)):
             if isinstance(text, bytes):
@@ -108,7 +111,7 @@ def _content(path: Path, on_defect: OnDefect) -> bytes:
                 on_defect(bad_row(path, row, "the text is missing; remove the row"))
         return b"\n".join(found)
     try:
-        if path.name.endswith(".gz"):
+        if name.endswith(".gz"):
             with gzip.open(path) as stream:
                 return stream.read()
         return path.read_bytes()

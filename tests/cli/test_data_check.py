@@ -32,6 +32,8 @@ def test_a_sound_source_is_counted(lra_here, lists):
     assert told[0] == "listops: 60 sound rows, no defect"
     assert [line.split()[0] for line in told[1:]] == ["train", "validation", "test"]
     assert told[1] == ("  train      20 examples, 4 tokens, labels 5.0% 15.0% 25.0% 35.0% 20.0%")
+    assert told[2].endswith(", 20 also in train")
+    assert told[3].endswith(", 20 also in train, 20 also in validation")
 
 
 def test_every_defect_is_a_line_and_the_rest_is_counted(lra_here, lists):
@@ -121,9 +123,10 @@ def test_facts_that_are_those_of_another_set(lra_here, prepared, change, code, s
     ("arguments", "says"),
     [
         (["text", "--from", "set"], "is a prepared set of listops, not of text; say --data"),
+        (["listops", "--from", "set", "--rules", "lra2021"], "under the rules fixed, not lra2021"),
         (["text", "--from", "nowhere"], "no file or folder 'nowhere'"),
         (["recall", "--from", "listops-1000"], "recall reads no real data yet"),
-        (["listops", "--from", "hub"], "listops has no usual set on the hub"),
+        (["listops", "--from", "hub"], "hub: listops has no usual set there"),
         (["--from", "listops-1000"], "holds no set of a release"),
     ],
 )

@@ -96,7 +96,7 @@ def packed(folder: Path) -> None:
         (["--from", "tsv_data/new_aan_pairs.test.tsv"], "is no release; name its folder, or the"),
         (["--from", "nowhere"], "no file or folder 'nowhere'; check the path"),
         (["text", "--from", "nowhere"], "no file or folder 'nowhere'; check the path"),
-        (["listops", "--from", "hub"], "listops has no usual set on the hub; give a file or a"),
+        (["listops", "--from", "hub"], "hub: listops has no usual set there; give hub:NAME, a"),
         (["txet", "--from", "hub"], "did you mean 'text'?"),
         ([], "prepare needs a task, or --from with a release; e.g. text"),
         (["text", "--out", "there"], "--out is for --from: runs look for generated sets in the"),

@@ -107,7 +107,9 @@ def write(name, content):
         (two_texts, ".", r"holds several texts \(imdb_train.txt, wiki.\w+.txt\); give each a"),
         (write("a.txt.gz", gzip.compress(TEXT)[:-20]), "a.txt.gz", "cut short"),
         (write("a.txt.gz", b"no archive"), "a.txt.gz", "no whole gzip archive"),
-        (write("a.txt", b""), "a.txt", "no rows for train"),
+        (write("a.txt", b""), "a.txt", "is empty; copy or download it again"),
+        (write("A.TXT.GZ", gzip.compress(TEXT)[:-20]), "A.TXT.GZ", "cut short"),
+        (write("a.txt", b"x"), "a.txt", "no rows for train"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_file(tmp_path, make, name, message):

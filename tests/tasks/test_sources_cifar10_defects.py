@@ -77,7 +77,7 @@ def test_two_names_for_a_split_and_a_split_missing(tmp_path):
 
 def test_no_set_several_sets_and_no_such_file(tmp_path):
     refused(tmp_path, r"holds no set of pictures; give one with data_batch_1.bin")
-    refused(tmp_path / "nothing", "check the path given to --data")
+    refused(tmp_path / "nothing", "check the path")
     (tmp_path / "notes.txt").write_text("none")
     refused(tmp_path / "notes.txt", r"notes.txt' is no file of a set of pictures; give data_batch")
     write_binary(tmp_path)

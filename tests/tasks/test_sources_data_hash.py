@@ -154,7 +154,7 @@ def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
 
 
 def test_a_source_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match="check the path given to --data"):
+    with pytest.raises(DataError, match="check the path"):
         hashed(source=str(tmp_path / "missing"))
 
 

@@ -138,7 +138,7 @@ def test_a_file_without_a_split_word_stands_alone(tmp_path):
 @pytest.mark.parametrize(
     ("files", "source", "says"),
     [
-        ([], "missing", r"no file or folder '.*missing'; check the path given to --data"),
+        ([], "missing", r"no file or folder '.*missing'; check the path"),
         (["notes.txt"], "", r"holds no \*_train and \*_test files .*name the file itself"),
         (["a_train.csv"], "", r"has no test split beside a_train.csv; add the file"),
         (["a_test.csv"], "a_test.csv", r"has no train split beside a_test.csv; add the file"),

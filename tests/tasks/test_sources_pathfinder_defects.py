@@ -171,7 +171,7 @@ def test_another_file_is_refused(tmp_path, content, says):
 
 
 def test_folders_without_the_set_the_level_or_anything(tmp_path):
-    refused(tmp_path / "nothing", "check the path given to --data")
+    refused(tmp_path / "nothing", "check the path")
     refused(tmp_path, "is no Pathfinder set; give a folder or zip with curv_contour_length_14")
     write_folder(tmp_path / "release" / "pathfinder64" / HARD, {"metadata/0.npy": b""})
     refused(tmp_path / "release", "has no pathfinder32, only pathfinder64; give the images of 32")
@@ -181,3 +181,16 @@ def test_folders_without_the_set_the_level_or_anything(tmp_path):
     refused(tmp_path / "set", says, contour_length=7)
     (tmp_path / "empty" / "imgs").mkdir(parents=True)
     refused(tmp_path / "empty", "empty' holds no images; copy or unpack the set again")
+
+
+def test_numbers_that_are_missing_are_told(tmp_path):
+    gone = ("metadata/3.", "metadata/4.", "metadata/7.", "imgs/3/", "imgs/4/", "imgs/7/")
+    files = {n: held for n, held in level_files(HARD).items() if not n.startswith(gone)}
+    root = write_folder(tmp_path, files)
+    says = [
+        f"'{root}/metadata/{number}.npy' and imgs/{number} are missing, though later ones are "
+        "there; copy or unpack the set again"
+        for number in (3, 7)
+    ]
+    assert noted(root) == (says, WHOLE - 90)
+    refused(root, "metadata/3.npy' and imgs/3 are missing")

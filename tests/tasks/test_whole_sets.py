@@ -138,7 +138,7 @@ def test_its_hash_is_that_of_its_facts_wherever_it_lies(reviews, tmp_path, monke
         ),
         (
             text(rules="lra2021"),
-            r"^'.*set' was prepared under the rules fixed, the run's are lra2021; prepare it again "
+            r"^'.*set' was prepared under the rules fixed, not lra2021; prepare it again "
             r"with --rules lra2021 and --out ANOTHER_FOLDER$",
         ),
     ],
@@ -235,18 +235,27 @@ def test_all_that_a_set_holds_is_in_its_hash(changed):
     assert told(arrays) == told(dict(arrays)) != told(other)
 
 
-def test_labels_of_tokens_are_cut_with_them(tmp_path):
+@pytest.mark.parametrize("at_once", [2, 1000])
+def test_labels_of_tokens_are_cut_with_them(tmp_path, monkeypatch, at_once):
+    monkeypatch.setattr("tasks.sources.preparing._ROWS_AT_ONCE", at_once)
     (tmp_path / "a.txt").write_bytes(bytes(range(97, 117)) * 40)
     data = Bytes(BytesConfig(), length=16).load(str(tmp_path / "a.txt"), ALL)
     shorter = Bytes(BytesConfig(), length=5)
     for piece, (name, whole) in zip(cut_pieces(shorter, data), data, strict=True):
-        ((split, cut),) = piece.make({})
-        assert split == name and cut.by_token and len(cut) == len(whole)
-        for row in (0, len(whole) - 1):
+        made = list(piece.make({}))
+        assert {split for split, _ in made} == {name}
+        assert sum(len(cut) for _, cut in made) == len(whole)
+        found = (
+            (tokens, cut.labels[first:last])
+            for _, cut in made
+            for tokens, first, last in zip(
+                map(cut.sequence, range(len(cut))), cut.starts, cut.starts[1:], strict=False
+            )
+        )
+        for row, (tokens, labels) in enumerate(found):
             first, kept = whole.starts[row], min(5, whole.lengths[row])
-            assert cut.lengths[row] == kept
-            told = cut.labels[cut.starts[row] : cut.starts[row + 1]]
-            assert np.array_equal(told, whole.labels[first : first + kept])
+            assert np.array_equal(tokens, whole.tokens[first : first + kept])
+            assert np.array_equal(labels, whole.labels[first : first + kept])
 
 
 def test_what_is_prepared_is_not_prepared_again(reviews, tmp_path):
