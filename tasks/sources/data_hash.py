@@ -11,7 +11,8 @@ from lra.core.errors import DataError
 from lra.core.hashing import file_hash, source_hash, value_hash
 from lra.core.protocol import Rows, Rules
 from tasks.sources.facts import refuse_unfit, whole_set
-from tasks.sources.files import HUB, existing, hashed_files, readable
+from tasks.sources.files import HUB, existing, readable
+from tasks.sources.hashed_files import hashed_files
 
 _READ: dict[str, tuple[str, ...]] = {
     "bytes": ("file",),

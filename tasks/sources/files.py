@@ -30,12 +30,10 @@ SPLIT_WORDS: dict[str, SplitName] = {
     "test": "test",
 }
 
-_STEMS = {"listops": ("listops", "basic"), "text": ("text", "imdb")}
+STEMS = {"listops": ("listops", "basic"), "text": ("text", "imdb")}
 """What a set may be called that is found by itself among others in a folder; of the tasks here."""
 _REVIEW_TASKS = {"text"}
 """Tasks that also read a folder laid out as aclImdb, before any table there."""
-_PAIR_TASKS = {"retrieval"}
-"""Tasks whose files are those that `tasks.sources.pair_files` finds."""
 
 _NAME = re.compile(
     r"(?P<stem>.*?)(?:^|[._-])(?P<word>" + "|".join(SPLIT_WORDS) + r")"
@@ -128,43 +126,12 @@ def source_files(source: str, task: str) -> Sources:
             f"folder '{source}' holds no *_train and *_test files (.parquet, .csv or .tsv); "
             f"name the file itself or rename the files"
         )
-    for stem in (*_STEMS.get(task, ()), None):
+    for stem in (*STEMS.get(task, ()), None):
         fitting = [family for key, family in families.items() if stem in (key[0], None)]
         if len(fitting) == 1:
             return Sources(None, _complete(source, fitting[0]), ())
     examples = ", ".join(sorted(next(iter(f.values()))[0].name for f in families.values()))
     raise DataError(f"folder '{source}' holds several sets ({examples}); name one of the files")
-
-
-def hashed_files(source: str, task: str) -> list[tuple[str, Path]]:
-    """Return the name (relative, fixed) and path of every file that a source is read from.
-
-    How a task from elsewhere reads a folder is not known here: there all files count.
-    """
-    path = existing(source)
-    if task in _PAIR_TASKS:
-        from tasks.sources.pair_files import pair_files
-
-        files = pair_files(source).files
-    elif path.is_file() or task in _STEMS:
-        files = source_files(source, task).files
-    else:
-        with readable(path):
-            files = [
-                Path(folder, name)
-                # Into folders that are links, too, as whoever opens what is in them goes.
-                for folder, _, names in os.walk(path, onerror=_raise, followlinks=True)
-                for name in names
-            ]
-            files = [file for file in files if file.is_file() and not _hidden(file)]
-    if not files:
-        raise DataError(f"folder '{source}' is empty; check the path")
-    root = path if path.is_dir() else path.parent
-    return sorted((file.relative_to(root).as_posix(), file) for file in files)
-
-
-def _raise(error: OSError) -> None:
-    raise error
 
 
 def _reviews(folder: Path) -> tuple[Path, ...]:
@@ -175,17 +142,17 @@ def _reviews(folder: Path) -> tuple[Path, ...]:
             for part in ("train", "test")
             for side in ("neg", "pos")
             for file in sorted((folder / part / side).glob("*.txt"))
-            if not _hidden(file)
+            if not hidden(file)
         )
 
 
-def _hidden(file: Path) -> bool:
-    """Such as the `._name` that macOS lays beside every file of an archive."""
+def hidden(file: Path) -> bool:
+    """Whether a file does not count, such as the `._name` that macOS lays beside every file."""
     return file.name.startswith(".")
 
 
 def _matched(file: Path) -> re.Match[str] | None:
-    return None if _hidden(file) else _NAME.fullmatch(file.name)
+    return None if hidden(file) else _NAME.fullmatch(file.name)
 
 
 def _key(match: re.Match[str]) -> tuple[str, str]:

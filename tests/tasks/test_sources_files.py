@@ -3,7 +3,8 @@
 import pytest
 
 from lra.core.errors import DataError
-from tasks.sources.files import hashed_files, source_files
+from tasks.sources.files import source_files
+from tasks.sources.hashed_files import hashed_files
 
 
 def touch(folder, *names):

@@ -11,7 +11,7 @@ from lra.core.dataset import SPLITS
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.retrieval import Retrieval, RetrievalConfig
-from tasks.sources.files import hashed_files
+from tasks.sources.hashed_files import hashed_files
 from tasks.sources.tables import read_rows
 
 ALL = Rows(train=1000, validation=1000, test=1000)
