@@ -115,11 +115,12 @@ def _tradeoff(
     selection: Selection,
     known: Looks,
 ) -> list[Section]:
-    differences, instead = trained_and_timed(selection.entries), stand_ins(selection.entries)
+    differences = trained_and_timed(selection.entries)
     figures: list[Figure | None] = []
     tables = []
     # A layer's costs are of both directions at once, and no measure of causal models.
     for one in (table for table in quality if not table.by_token):
+        instead = stand_ins(selection.entries, one.columns[0].cell.scale)
         found = fronts(one, costs, instead)
         figures.append(tradeoff_figure(one, costs, differences, instead, known))
         figures.append(front_figure(one, found, known))

@@ -43,11 +43,12 @@ def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], Setting
             trained[entry.scale, entry.label] = entry
         elif entry.kind == "efficiency":
             timed[entry.origin][entry.mechanism][entry.label] = entry.config
-    instead, found = stand_ins(entries), {}
+    instead = {scale: stand_ins(entries, scale) for scale, _ in trained}
+    found = {}
     for (scale, label), entry in sorted(trained.items()):
         origin: Origin = "run" if timed["run"][entry.mechanism] else "reference"
         beside = timed[origin][entry.mechanism]
-        shown = label if label in beside else instead.get((entry.mechanism, origin), "")
+        shown = label if label in beside else instead[scale].get((entry.mechanism, origin), "")
         other = beside.get(shown, entry.config)
         here, there = told_apart([json.loads(c) for c in (entry.config, other)])
         if here != there:
@@ -55,16 +56,16 @@ def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], Setting
     return found
 
 
-def stand_ins(entries: Iterable[Entry]) -> dict[tuple[str, Origin], str]:
-    """Return whose timings stand for those of settings that were not timed: by mechanism and
-    origin, the label that was timed at the most lengths.
+def stand_ins(entries: Iterable[Entry], scale: str) -> dict[tuple[str, Origin], str]:
+    """Return whose timings stand for those of settings that were trained at a scale and not timed:
+    by mechanism and origin, the label that was timed at the most lengths.
 
-    None where two were at as many, or where one of those timed was trained.
+    None where two were at as many, or where one of those timed was trained at that scale, too.
     """
     trained: set[str] = set()
     lengths: dict[tuple[str, Origin], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for entry in entries:
-        if entry.kind == "quality":
+        if entry.kind == "quality" and entry.scale == scale:
             trained.add(entry.label)
         elif entry.kind == "efficiency":
             own = lengths[entry.mechanism, entry.origin][entry.label]

@@ -62,14 +62,28 @@ def test_what_was_timed_at_most_lengths_stands_for_what_was_not_timed() -> None:
     shorter = efficiency(MANY, 512, "train", 0.01, 50e6)
     run = [*RUN, shorter, efficiency(beside, 1024, "train", 0.03, 50e6)]
     selection = join(run, [])
-    assert stand_ins(selection.entries)["performer", "run"] == "performer (features=256)"
+    assert stand_ins(selection.entries, "mini")["performer", "run"] == "performer (features=256)"
     differences = trained_and_timed(selection.entries)
     assert differences["mini", "performer (features=32)"] == ("features=32", "features=256")
     sections = {section.id: section for section in assemble(selection, "t")[0].sections}
     assert "performer (features=32)" in sections["tradeoff"].figures[0].alt
     tie = join([*run, efficiency(beside, 512, "train", 0.03, 50e6)], [])
-    assert ("performer", "run") not in stand_ins(tie.entries)
+    assert ("performer", "run") not in stand_ins(tie.entries, "mini")
     assert trained_and_timed(tie.entries) == {}
+
+
+def test_settings_trained_at_another_scale_take_no_stand_in_away() -> None:
+    shorter = efficiency(MANY, 512, "train", 0.01, 50e6)
+    beside = efficiency(mechanism("performer", features=128), 1024, "train", 0.03, 50e6)
+    elsewhere = [quality(one, "text", 0.8, scale="compact") for one in (MANY, "sdpa")]
+    selection = join([*RUN, shorter, beside, *elsewhere], [])
+    assert stand_ins(selection.entries, "mini")["performer", "run"] == "performer (features=256)"
+    assert ("performer", "run") not in stand_ins(selection.entries, "compact")
+    assert [*trained_and_timed(selection.entries)] == [("mini", "performer (features=32)")]
+    sections = {section.id: section for section in assemble(selection, "t")[0].sections}
+    scatters = [f.alt for f in sections["tradeoff"].figures if f.id.startswith("tradeoff")]
+    assert ["performer (features=256)" in alt for alt in scatters] == [True, False]
+    assert ["performer (features=32)" in alt for alt in scatters] == [False, True]
 
 
 def test_another_scale_needs_no_other_name() -> None:

@@ -34,7 +34,7 @@ def _records(*lengths: int) -> list[Record]:
 def _found(records: list[Record]) -> tuple[tuple[Front, ...], Table, Figure]:
     selection = join(records, [])
     table, costs = quality_tables(selection)[0], efficiency_tables(selection)
-    found = fronts(table, costs, stand_ins(selection.entries))
+    found = fronts(table, costs, stand_ins(selection.entries, "mini"))
     known = looks((e.mechanism, e.label) for e in selection.entries if e.mechanism)
     figure = front_figure(table, found, known)
     assert figure is not None
@@ -112,7 +112,7 @@ def test_of_a_crowd_the_front_alone_is_named() -> None:
     selection = join(records, [])
     table, costs = quality_tables(selection)[0], efficiency_tables(selection)
     known = looks((e.mechanism, e.label) for e in selection.entries if e.mechanism)
-    figure = tradeoff_figure(table, costs, {}, stand_ins(selection.entries), known)
+    figure = tradeoff_figure(table, costs, {}, stand_ins(selection.entries, "mini"), known)
     assert figure is not None
     assert ">linear<" in figure.svg and ">sdpa<" in figure.svg and ">m7<" not in figure.svg
     assert "Named are those that no other beats in accuracy and speed at once" in figure.caption
