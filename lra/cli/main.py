@@ -73,7 +73,9 @@ def _remedy(error: click.ClickException) -> str:
         return ""
     flags = f"all flags: {error.ctx.command_path} --help"
     if isinstance(error, click.NoSuchOption) and not error.possibilities:
-        return f" A mechanism's settings are --set NAME=VALUE; {flags}"
+        if any("--set" in parameter.opts for parameter in error.ctx.command.params):
+            return f" A mechanism's settings are --set NAME=VALUE; {flags}"
+        return f" For {flags}"
     if "extra argument" in error.message:
         return f"; lists have commas and no spaces; {flags}"
     return ""

@@ -26,6 +26,10 @@ MISTAKES = {
         ["run", "--impl", "performer", "--features", "3"],
         "No such option '--features'. A mechanism's settings are --set NAME=VALUE; all flags: ",
     ),
+    "flag where there are no settings": (
+        ["check", "--features", "3"],
+        "No such option '--features'. For all flags: ",
+    ),
     "list with spaces": (
         ["sweep", "--impl", "performer", "linear"],
         "(linear); lists have commas and no spaces; all flags: ",

@@ -27,6 +27,8 @@ _LETTER = 0.084
 """Inches that a letter of a name takes."""
 _MANY = 6
 """So many lengths are written aslant, and those that crowd are left out."""
+_NARROW = 5.0
+"""Values no further apart than this factor have ticks as on a linear axis."""
 _ROOM = 1.5
 """A tick next to one at 4096 stands at less than 4096 over this."""
 _SAMPLE = (0.0, 0.18, 0.36)
@@ -76,7 +78,7 @@ def log_axes(
     axes: Axes, lengths: Sequence[int], values: Sequence[float], tick: Callable[[float], str]
 ) -> None:
     """Set logarithmic axes with plain ticks: lengths across, values up; the limits are theirs."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     low, high = min(values), max(values)
     room = (high / low) ** 0.08 if high > low else 1.5
@@ -88,7 +90,11 @@ def log_axes(
     axes.tick_params(axis="x", rotation=45 if many else 0)
     axes.xaxis.set_major_locator(FixedLocator(ticks_of(lengths) if many else lengths))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{round(x)}"))
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 200 else (1.0,)))
+    if high / low < _NARROW:
+        axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    else:
+        subs = (1.0, 2.0, 5.0) if high / low < 200 else (1.0,)
+        axes.yaxis.set_major_locator(LogLocator(subs=subs))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: tick(y)))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_locator(NullLocator())
