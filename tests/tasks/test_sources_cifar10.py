@@ -24,6 +24,7 @@ from cifar10_forms import (
     write_pickles,
     write_table,
 )
+from set_reader import read_set
 
 import tasks.image
 from lra.core.dataset import SPLITS as NAMES
@@ -36,7 +37,7 @@ from tasks.sources.holdout import content_key, held_out
 
 
 def load(source, rules="fixed", rows=ALL, **config):
-    return Image(ImageConfig(**config), length=1024, rules=rules).load(str(source), rows)
+    return read_set(Image(ImageConfig(**config), length=1024, rules=rules), source, rows)
 
 
 def examples(split):
@@ -244,4 +245,4 @@ def test_what_identifies_a_set_is_all_of_its_files_and_no_other(tmp_path):
 def test_another_length_is_refused_in_one_line(tmp_path, length):
     config = ImageConfig(shapes=5, smallest_percent=70)
     with pytest.raises(DataError, match=r"1024 pixels, .* at length 1024: compact, paper$"):
-        Image(config, length=length).load(str(tmp_path), ALL)
+        read_set(Image(config, length=length), tmp_path, ALL)

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from set_reader import read_set
 
 from lra.core.dataset import SPLITS
 from lra.core.errors import DataError
@@ -30,7 +31,7 @@ def task(length=4000, rules="fixed"):
 
 def read(source, **settings):
     """Label and the two texts of each pair, by split."""
-    data = task(**settings).load(str(source), ALL)
+    data = read_set(task(**settings), source, ALL)
     found = {}
     for name, split in data:
         texts = [
@@ -132,7 +133,7 @@ def test_blanks_around_an_id_do_not_count(tmp_path):
 
 def test_documents_are_cut_one_by_one_and_the_rules_change_nothing(tmp_path):
     release(tmp_path)
-    data = task(length=9).load(str(tmp_path), Rows(train=2, validation=9, test=9))
+    data = read_set(task(length=9), tmp_path, Rows(train=2, validation=9, test=9))
     assert [len(split) for _, split in data] == [2, 2, 1]
     assert data.train.tokens.dtype == np.uint16 and set(data.train.lengths.ravel()) == {9}
     assert data.train.sequence(1).tolist() == [byte + 1 for byte in b"Paper 1: "]

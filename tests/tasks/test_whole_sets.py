@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pathfinder_forms import HARD, level_files, write_folder
+from set_reader import read_set
 
 import lra.core.hashing
 import tasks.listops
@@ -95,7 +96,7 @@ def expected_of(folder, length, rows):
     for word, numbers in (("train", range(300)), ("test", range(300, 360))):
         lines = ["text,label", *(f"{review(i)},{i % 2}" for i in numbers)]
         (folder / f"r_{word}.csv").write_text("\n".join(lines) + "\n")
-    return text(length).load(str(folder), rows)
+    return read_set(text(length), folder, rows)
 
 
 def test_facts_say_what_it_is(reviews, tmp_path):
@@ -170,7 +171,7 @@ def test_what_cannot_be_cut_is_refused_at_another_length(tmp_path):
     prepare_whole(task, "bytes", FILE, source, folder)
     spec = DataSpec(task="bytes", hash="a", length=16, rows=ALL)
     found = open_or_prepare(task, spec, str(folder), tmp_path / "cache")
-    assert same(found, task.load(source, ALL)) and found.train.by_token
+    assert same(found, read_set(task, source, ALL)) and found.train.by_token
     few = DataSpec(task="bytes", hash="b", length=16, rows=Rows(train=2, validation=1, test=1))
     first = open_or_prepare(task, few, str(folder), tmp_path / "cache").train
     assert np.array_equal(first.labels, found.train.labels[:32])
@@ -239,7 +240,7 @@ def test_all_that_a_set_holds_is_in_its_hash(changed):
 def test_labels_of_tokens_are_cut_with_them(tmp_path, monkeypatch, at_once):
     monkeypatch.setattr("tasks.sources.preparing._ROWS_AT_ONCE", at_once)
     (tmp_path / "a.txt").write_bytes(bytes(range(97, 117)) * 40)
-    data = Bytes(BytesConfig(), length=16).load(str(tmp_path / "a.txt"), ALL)
+    data = read_set(Bytes(BytesConfig(), length=16), tmp_path / "a.txt", ALL)
     shorter = Bytes(BytesConfig(), length=5)
     for piece, (name, whole) in zip(cut_pieces(shorter, data), data, strict=True):
         made = list(piece.make({}))
@@ -318,7 +319,7 @@ def test_what_changed_while_a_draft_waits_begins_anew(reviews, tmp_path, monkeyp
     prepare(reviews, folder)
     spec = DataSpec(task="text", hash="a", length=1000, rows=ALL)
     found = open_or_prepare(text(), spec, str(folder), tmp_path / "cache")
-    assert same(found, text().load(str(reviews), ALL))
+    assert same(found, read_set(text(), reviews, ALL))
 
 
 def test_a_source_without_rows_for_a_split(reviews, tmp_path):
