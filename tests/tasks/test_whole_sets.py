@@ -112,6 +112,19 @@ def test_facts_say_what_it_is(reviews, tmp_path):
         assert lra.core.hashing.file_hash(file) == facts["origin"]["sha256"][name][:20]
 
 
+@pytest.mark.parametrize("split", SPLITS)
+def test_its_length_is_that_of_its_longest_row_in_whichever_split(tmp_path, split):
+    for name in SPLITS:
+        longest = 30 if name == split else 20
+        (tmp_path / f"r_{name}.csv").write_text(f"text,label\n{'a' * longest},0\nfine,1\n")
+    prepare(tmp_path / "r_train.csv", tmp_path / "set")
+    assert read_facts(tmp_path / "set").length == 30
+    found = opened(tmp_path / "set", tmp_path / "cache", text(25))
+    assert {name: int(rows.lengths.max()) for name, rows in found} == {
+        name: 25 if name == split else 20 for name in SPLITS
+    }
+
+
 def test_its_hash_is_that_of_its_facts_wherever_it_lies(reviews, tmp_path, monkeypatch):
     for name in ("one", "two"):
         prepare(reviews, tmp_path / name)
