@@ -106,6 +106,15 @@ def test_two_tables_among_others_in_a_folder(tmp_path):
     assert names == ["aan_pairs.parquet", "aan_papers.parquet"]
 
 
+def test_the_case_of_names_does_not_count(tmp_path):
+    release(tmp_path, texts=False)
+    (tmp_path / "new_aan_pairs.eval.tsv").rename(tmp_path / "New_AAN_Pairs.Eval.TSV")
+    papers(tmp_path, name="NEW_AAN_papers")
+    papers(tmp_path, name="other_papers", form="tsv")
+    assert read(tmp_path) == read(tmp_path / "New_AAN_Pairs.Eval.TSV") == EXPECTED
+    assert len(hashed_files(str(tmp_path), "retrieval")) == 4
+
+
 def test_a_table_of_pairs_for_each_split_with_a_header(tmp_path):
     papers(tmp_path, name="papers")
     for split, rows in PAIRS.items():
