@@ -14,10 +14,12 @@ import tasks.listops
 import tasks.pathfinder
 import tasks.sources.data_hash
 import tasks.text
+from lra.core.cards import TaskCard
 from lra.core.dataset import SPLITS, Dataset, Split
 from lra.core.errors import DataError
 from lra.core.protocol import DataSpec, Rows
 from tasks.bytes import Bytes, BytesConfig
+from tasks.contract import Example, Part, Task, TaskConfig
 from tasks.listops import ListOps, ListOpsConfig
 from tasks.pathfinder import Pathfinder, PathfinderConfig
 from tasks.sources.data_hash import data_hash, source_kind
@@ -25,7 +27,6 @@ from tasks.sources.documents import document_tokens
 from tasks.sources.facts import read_facts
 from tasks.sources.opening import open_or_prepare
 from tasks.sources.prepared import buffers_hash
-from tasks.sources.preparing import cut_pieces
 from tasks.sources.whole_sets import prepare_whole
 from tasks.text import Text, TextConfig
 
@@ -249,27 +250,41 @@ def test_all_that_a_set_holds_is_in_its_hash(changed):
     assert told(arrays) == told(dict(arrays)) != told(other)
 
 
-@pytest.mark.parametrize("at_once", [2, 1000])
-def test_labels_of_tokens_are_cut_with_them(tmp_path, monkeypatch, at_once):
+class Marked(Task):
+    """A task from elsewhere: sequences that may be cut, with a label for each token."""
+
+    card = TaskCard(title="marked", source="", classes=9, vocabulary=256, asks="token")
+    Config = TaskConfig
+
+    def generate(self, split, rows):
+        raise NotImplementedError
+
+    def parts(self, source):
+        def examples(on_defect):
+            for row in range(30):
+                tokens = np.arange(1 + row % 7, dtype=np.uint8) + row
+                yield Example(SPLITS[row % 3], (tokens,), (tokens % 9).astype(np.int16))
+
+        return [Part("all", examples)]
+
+
+@pytest.mark.parametrize("at_once", [2, 3, 1000])
+@pytest.mark.parametrize("prepared", [False, True])
+def test_labels_of_tokens_are_cut_with_them(tmp_path, monkeypatch, prepared, at_once):
     monkeypatch.setattr("tasks.sources.preparing._ROWS_AT_ONCE", at_once)
-    (tmp_path / "a.txt").write_bytes(bytes(range(97, 117)) * 40)
-    data = read_set(Bytes(BytesConfig(), length=16), tmp_path / "a.txt", ALL)
-    shorter = Bytes(BytesConfig(), length=5)
-    for piece, (name, whole) in zip(cut_pieces(shorter, data), data, strict=True):
-        made = list(piece.make({}))
-        assert {split for split, _ in made} == {name}
-        assert sum(len(cut) for _, cut in made) == len(whole)
-        found = (
-            (tokens, cut.labels[first:last])
-            for _, cut in made
-            for tokens, first, last in zip(
-                map(cut.sequence, range(len(cut))), cut.starts, cut.starts[1:], strict=False
-            )
-        )
-        for row, (tokens, labels) in enumerate(found):
-            first, kept = whole.starts[row], min(5, whole.lengths[row])
-            assert np.array_equal(tokens, whole.tokens[first : first + kept])
-            assert np.array_equal(labels, whole.labels[first : first + kept])
+    source = tmp_path / "a.txt"
+    source.write_text("read elsewhere")
+    whole, shorter = (Marked(TaskConfig(), length=length) for length in (7, 4))
+    if prepared:
+        prepare_whole(whole, whole.name, FILE, str(source), tmp_path / "set")
+        source = tmp_path / "set"
+    data = read_set(shorter, source, ALL)
+    for place, (_, split) in enumerate(data):
+        rows = range(place, 30, 3)
+        assert split.lengths.ravel().tolist() == [min(4, 1 + row % 7) for row in rows]
+        firsts = [split.sequence(i)[0] for i in range(len(split))]
+        assert firsts == list(rows) and split.by_token
+        assert np.array_equal(split.labels, split.tokens % 9)
 
 
 def test_what_is_prepared_is_not_prepared_again(reviews, tmp_path):
