@@ -204,8 +204,3 @@ def test_truncated_archives(tmp_path):
     (tmp_path / "basic_train.tsv.gz").write_bytes(GOOD)
     with pytest.raises(DataError, match=r"train.tsv.gz' is no gzip archive .*; copy"):
         read_set(task(), tmp_path / "basic_train.tsv.gz", ALL)
-
-
-def test_the_hub_is_refused():
-    with pytest.raises(DataError, match="not read from the hub"):
-        read_set(task(), "hub:listops", ALL)
