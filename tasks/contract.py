@@ -1,4 +1,4 @@
-"""What a task is: a card, generator parameters, a seeded generator, and a loader of real files.
+"""What a task is: a card, generator parameters, a seeded generator, and the parts of a real set.
 
 To add a task, write one file here that defines one `Task` subclass. Nothing in this room imports
 torch; randomness is the counter-based generator of `tasks.generators.counter`, in integers.
@@ -123,21 +123,6 @@ class Task(ABC):
             f"{self.name} reads no real data (asked for '{source}'); "
             f"leave out --data to use its generator"
         )
-
-    def load(self, source: str, rows: Rows) -> Dataset:
-        """Read a real set, at most `rows` of each split, sequences cut on the right to the length.
-
-        Raises `DataError` naming file, row and remedy.
-        """
-        found: dict[SplitName, list[Example]] = {split: [] for split in SPLITS}
-        for part in self.parts(source):
-            have = {split: len(kept) for split, kept in found.items()}
-            for example in self.wanted(part, rows, have):
-                found[example.split].append(example)
-        for split in SPLITS:
-            if not found[split]:
-                raise DataError(f"'{source}' has no rows for {split}; give a source with more rows")
-        return self.real_dataset({split: self.joined(found[split]) for split in SPLITS})
 
     def wanted(self, part: Part, rows: Rows, have: Mapping[SplitName, int]) -> Iterator[Example]:
         """Yield what a part adds to a set of at most `rows` of each split, cut to the length.

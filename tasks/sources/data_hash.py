@@ -34,7 +34,7 @@ _HARDEST = 14
 """Paddles in a path of the arena's level, which is read where no other is asked for."""
 
 _MAKING = ("generate", "generate_part", "part_rows")
-_LOADING = ("load", "parts", "wanted", "cut", "joined")
+_LOADING = ("parts", "wanted", "cut", "joined")
 """Methods of a task that real data, or generated data, does not pass through."""
 
 

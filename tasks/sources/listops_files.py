@@ -16,7 +16,7 @@ import numpy.typing as npt
 from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
 from tasks.contract import Example, OnDefect, Part
-from tasks.sources.files import HUB, source_files
+from tasks.sources.files import source_files
 from tasks.sources.holdout import assigned, content_key
 from tasks.sources.listops_values import evaluate
 from tasks.sources.tables import bad_row, read_label, read_rows, read_text, shown
@@ -29,8 +29,6 @@ def listops_parts(source: str, ids: Mapping[str, int]) -> Sequence[Part]:
     Parquet or CSV), one of these files, or a single file, whose rows are split by content. `ids`
     maps each token to its id. Raises `DataError` naming file and remedy.
     """
-    if source.startswith(HUB):
-        raise DataError(f"listops is not read from the hub ('{source}'); give a file or a folder")
     table = {token.encode(): value for token, value in ids.items()}
     files = source_files(source, "listops")
     if files.single is not None:

@@ -72,6 +72,24 @@ def test_what_is_wrong_with_the_whole_is_a_defect(lra_here, lists):
     assert "listops: 0 sound rows, 1 defect" in ran.stdout
 
 
+def reviews(folder: Path, word: str, rows: list[str]) -> None:
+    (folder / f"r_{word}.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+
+
+def test_a_split_without_a_row_is_a_defect_where_no_row_has_one(lra_here, tmp_path):
+    reviews(tmp_path, "train", [f"film {i},{i % 2}" for i in range(60)])
+    reviews(tmp_path, "test", [])
+    ran = lra_here("data", "check", "text", "--from", ".")
+    assert ran.returncode == 1
+    told = ran.stdout.splitlines()
+    assert told[0] == "'.' has no rows for test; give a source with more rows"
+    assert told[1] == "text: 60 sound rows, 1 defect"
+    reviews(tmp_path, "test", ["film,2"])
+    told = lra_here("data", "check", "text", "--from", ".").stdout.splitlines()
+    assert told[0].endswith("r_test.csv', row 1: label '2' is not one of 0 ... 1; correct the row")
+    assert told[1] == "text: 60 sound rows, 1 defect"
+
+
 @pytest.fixture
 def prepared(lra_here, lists, tmp_path: Path) -> Path:
     assert lra_here("data", "prepare", "listops", "--from", str(lists), "--out", "set").stdout
@@ -106,11 +124,17 @@ def test_a_prepared_set_is_compared_with_what_was_written(lra_here, prepared):
     [
         (lambda facts: facts["origin"].update(hash="0" * 64), 1, "has the hash of another set"),
         (lambda facts: facts.update(length=3), 1, "train has longer rows or other tokens than"),
-        (lambda facts: facts.update(classes=3), 1, "train has more labels than facts.json says"),
+        (
+            lambda facts: facts.update(vocabulary=15),
+            1,
+            "train has longer rows or other tokens than",
+        ),
+        (lambda facts: facts.update(classes=4), 1, "train has more labels than facts.json says"),
         (lambda facts: facts["origin"]["sha256"].pop("train"), 2, "does not tell of all splits"),
     ],
 )
 def test_facts_that_are_those_of_another_set(lra_here, prepared, change, code, says):
+    """The set has rows of 4 tokens, of which the highest is 15, and labels 0 ... 4."""
     facts = json.loads((prepared / "facts.json").read_bytes())
     change(facts)
     (prepared / "facts.json").write_text(json.dumps(facts))

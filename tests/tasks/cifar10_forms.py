@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image as Pillow
+from set_reader import read_set
 
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
@@ -128,7 +129,7 @@ def write_arrays(folder, colour, stem="", packed=""):
 
 def refused(source, says):
     with pytest.raises(DataError, match=says) as caught:
-        Image(ImageConfig(), length=1024).load(str(source), ALL)
+        read_set(Image(ImageConfig(), length=1024), source, ALL)
     assert "\n" not in str(caught.value)
 
 

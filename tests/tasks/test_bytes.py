@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from set_reader import read_set
 
 from lra.core.dataset import SPLITS, UNASKED
 from lra.core.errors import DataError
@@ -30,7 +31,7 @@ def joined(split):
 def test_a_file_is_cut_in_three_where_it_stands(tmp_path):
     file = tmp_path / "mine.txt"
     file.write_bytes(TEXT)
-    data = task().load(str(file), ALL)
+    data = read_set(task(), file, ALL)
     assert data.vocabulary == data.classes == 256
     train, validation, test = (joined(split) for _, split in data)
     assert train + validation + test == TEXT
@@ -41,7 +42,7 @@ def test_every_byte_but_the_first_is_asked_once(tmp_path):
     file = tmp_path / "mine.txt"
     file.write_bytes(TEXT)
     for length in (7, 16, 10_000):
-        split = task(length).load(str(file), ALL).train
+        split = read_set(task(length), file, ALL).train
         assert split.by_token and split.lengths.max() <= length
         for window in range(len(split)):
             inside = slice(split.starts[window], split.starts[window + 1])
@@ -69,7 +70,7 @@ def as_parquet(folder):
 @pytest.mark.parametrize("form", [as_texts, as_gzip, as_parquet])
 def test_a_folder_has_a_file_for_each_split(tmp_path, form):
     form(tmp_path)
-    data = task().load(str(tmp_path), ALL)
+    data = read_set(task(), tmp_path, ALL)
     wanted = [TEXT, TEXT[:200], TEXT[200:500]]
     if form is as_parquet:
         # Between two documents stands a newline.
@@ -81,12 +82,12 @@ def test_the_last_word_says_the_split_and_hidden_files_are_not_there(tmp_path):
     for word, share in (("train", TEXT), ("valid", TEXT[:200]), ("test", TEXT[200:500])):
         (tmp_path / f"test_of_time.{word}-00000-of-00001.txt").write_bytes(share)
         (tmp_path / f"._test_of_time.{word}.txt").write_bytes(b"no text")
-    assert joined(task().load(str(tmp_path), ALL).train) == TEXT
+    assert joined(read_set(task(), tmp_path, ALL).train) == TEXT
 
 
 def test_fewer_rows_are_the_first(tmp_path):
     as_texts(tmp_path)
-    data = task().load(str(tmp_path), Rows(train=3, validation=1, test=2))
+    data = read_set(task(), tmp_path, Rows(train=3, validation=1, test=2))
     assert [len(split) for _, split in data] == [3, 1, 2]
     assert data.train.tokens.tobytes() == TEXT[:48]
 
@@ -115,14 +116,14 @@ def write(name, content):
 def test_what_is_wrong_is_said_with_the_file(tmp_path, make, name, message):
     make(tmp_path)
     with pytest.raises(DataError, match=message):
-        task().load(str(tmp_path / name), ALL)
+        read_set(task(), tmp_path / name, ALL)
 
 
 def test_a_missing_document_is_named_by_its_row(tmp_path):
     file = tmp_path / "mine.parquet"
     pq.write_table(pa.table({"text": ["one", None, "three"]}), file)
     with pytest.raises(DataError, match="row 2: the text is missing"):
-        task().load(str(file), ALL)
+        read_set(task(), file, ALL)
     found = []
     for part in task().parts(str(file)):
         list(part.examples(found.append))
@@ -138,4 +139,4 @@ def test_the_grammar_pays_less_than_a_compressor():
 
 def test_real_text_has_no_grammar(tmp_path):
     as_texts(tmp_path)
-    assert set(task().rules_of_thumb(task().load(str(tmp_path), ALL))) == {"xz"}
+    assert set(task().rules_of_thumb(read_set(task(), tmp_path, ALL))) == {"xz"}

@@ -1,9 +1,12 @@
 """A set in the making: killed, interrupted, out of space, or wanted by two processes at once."""
 
+import errno
+import os
 import signal
 import subprocess
 import sys
 import threading
+from io import FileIO
 from pathlib import Path
 
 import numpy as np
@@ -144,6 +147,40 @@ def test_a_full_disk_is_one_line_and_the_next_process_goes_on(tmp_path, undistur
     assert "free space and run again to go on, or choose another folder" in ran.stdout
     watch = made(tmp_path / "set")
     assert watch.done == whole and content(tmp_path / "set") == undisturbed
+
+
+class Disk(FileIO):
+    """Files that take what fits yet, then fail as Linux has it."""
+
+    left = sys.maxsize
+    number = 0
+
+    def write(self, content):
+        fits = min(Disk.left, content.nbytes)
+        if not fits:
+            raise OSError(Disk.number, os.strerror(Disk.number))
+        Disk.left -= fits
+        return super().write(content[:fits])
+
+
+@pytest.mark.parametrize(
+    ("number", "mend"),
+    [(errno.ENOSPC, "free space"), (errno.EDQUOT, "free space"), (errno.EIO, "mend that")],
+)
+def test_what_the_disk_says_decides_the_remedy(tmp_path, monkeypatch, undisturbed, number, mend):
+    says = f"'.*set': {os.strerror(number)}; {mend} and run again to go on, or choose"
+
+    def fill(part, place):
+        if (part, place) == (3, 0):
+            monkeypatch.setattr(Disk, "left", 30)
+            monkeypatch.setattr(Disk, "number", number)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tasks.sources.draft.FileIO", Disk)
+        with pytest.raises(DataError, match=f"^cannot write the prepared set {says}"):
+            made(tmp_path / "set", fill)
+    watch = made(tmp_path / "set")
+    assert watch.done == 3 and content(tmp_path / "set") == undisturbed
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, DataError("row 5: wrong")])

@@ -1,6 +1,8 @@
 """Ledgers: the lines are what the grammar says, and its price is the price of its own draws."""
 
+import math
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -49,18 +51,82 @@ def test_brackets_close_in_the_reverse_order_of_their_opening():
     assert 4 < deepest <= DEEPEST
 
 
-def test_the_price_is_that_of_the_shares_seen():
-    """Entropy against frequency: over many draws the mean of -log2 p is the entropy, so a price
-    that is off shows against a code fitted to the first symbol of lines."""
-    paid = surprise(TEXTS)
-    first = [(bytes(text[:1]), price) for text, price in zip(TEXTS, paid[:, 0], strict=True)]
-    # Nothing can be asked for yet: 9 of 18 a name, 3 each a bracket.
-    assert {symbol: round(2**-price, 6) for symbol, price in first} == {
-        b"+": 0.5,
-        b"(": round(1 / 6, 6),
-        b"[": round(1 / 6, 6),
-        b"{": round(1 / 6, 6),
-    }
+def lines_with_prices():
+    """Each line that is whole, with the price of each of its symbols, by text."""
+    for lines, paid in zip(LINES, surprise(TEXTS), strict=True):
+        ends = np.cumsum([len(line) + 1 for line in lines])
+        yield [
+            (line, paid[end - len(line) - 1 : end - 1].tolist())
+            for line, end in zip(lines, ends, strict=True)
+        ]
+
+
+def drawn():
+    """What is drawn with the same shares wherever it is: where, which symbol, its price."""
+    for lines in lines_with_prices():
+        given = False
+        for line, paid in lines:
+            yield ("line" if given else "line before all names"), line[0], paid[0]
+            given |= line[0] == "+"
+            if line[0] == "+":
+                names = ["letter", "letter", "digit", "digit"]
+                yield from zip(names, line[1:], paid[1:], strict=True)
+            elif line[0] != "?":
+                depth = 1
+                for bracket, price in zip(line[1:], paid[1:], strict=True):
+                    if depth < DEEPEST:
+                        yield "brackets", "close" if bracket in PAIRS else bracket, price
+                    depth += -1 if bracket in PAIRS else 1
+
+
+def test_a_price_is_that_of_the_share_with_which_a_symbol_is_drawn():
+    prices, found = {}, {}
+    for where, symbol, price in drawn():
+        prices.setdefault(where, {}).setdefault(symbol, set()).add(round(price, 9))
+        found.setdefault(where, Counter())[symbol] += 1
+    assert len(found) == 5
+    for where, counts in found.items():
+        number = counts.total()
+        shares = {symbol: 2**-price for symbol, (price,) in prices[where].items()}
+        assert sum(shares.values()) == pytest.approx(1)
+        for symbol, share in shares.items():
+            spread = math.sqrt(number * share * (1 - share))
+            assert abs(counts[symbol] - number * share) < 4 * spread, (where, symbol)
+
+
+def test_a_name_is_asked_for_the_oftener_the_oftener_it_was_given_and_costs_that():
+    surplus = variance = 0.0
+    for lines in lines_with_prices():
+        given = Counter()
+        for line, paid in lines:
+            name = line[1:3]
+            if line[0] == "+":
+                given[name] += 1
+            elif line[0] == "?":
+                assert 2 ** -sum(paid[1:3]) == pytest.approx(given[name] / given.total())
+                # Of the name that was given first: how often it is asked for, and should be.
+                first = next(iter(given))
+                share = given[first] / given.total()
+                surplus += (name == first) - share
+                variance += share * (1 - share)
+    assert variance > 50 and abs(surplus) < 4 * math.sqrt(variance)
+
+
+def test_what_is_drawn_tells_nothing_of_what_is_drawn_next():
+    names = [
+        [ord(symbol) for symbol in line[1:]] for lines in LINES for line in lines if line[0] == "+"
+    ]
+    closing = [
+        (line[i] in PAIRS, line[i + 1] in PAIRS)
+        for lines in LINES
+        for line in lines
+        if line[0] in "([{"
+        for i in range(1, len(line) - 1)
+    ]
+    for told in (names, closing):
+        alike = np.corrcoef(np.array(told).T)
+        apart = alike[~np.eye(len(alike), dtype=bool)]
+        assert np.abs(apart).max() < 4 / math.sqrt(len(told))
 
 
 def test_what_is_determined_costs_nothing_and_what_is_drawn_its_choices():

@@ -1,5 +1,8 @@
 """Recall: what is asked, what it is asked of, and what is refused."""
 
+from collections import Counter
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -42,6 +45,21 @@ def test_queries_stand_anywhere_after_the_gap_in_any_order():
         orders.add(tuple(tokens[:8:2].tolist().index(key) for key in tokens[asked]))
     assert places == set(range(16, 40))
     assert len(orders) == 24
+
+
+def test_keys_places_and_the_order_of_queries_tell_nothing_of_each_other():
+    rows, task = 3600, recall(10, pairs=3, keys=3)
+    told = []
+    for tokens, labels in examples(task.generate("train", rows)):
+        keys, asked = tokens[:6:2].tolist(), np.flatnonzero(labels != UNASKED)
+        order = [keys.index(key) for key in tokens[asked]]
+        told.append((tuple(keys), tuple(asked.tolist()), tuple(order)))
+    for one, other in combinations(zip(*told, strict=True), 2):
+        found = Counter(zip(one, other, strict=True))
+        cells = len(set(one)) * len(set(other))
+        # Six standard deviations of a cell's count at most.
+        assert len(found) == cells
+        assert all(abs(n - rows / cells) < 6 * (rows / cells) ** 0.5 for n in found.values())
 
 
 def test_the_rule_of_thumb_is_little_better_than_one_of_the_pairs():

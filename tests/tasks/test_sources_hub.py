@@ -185,3 +185,24 @@ def test_the_hash_is_of_the_content(hub):
     assert content_hash("hub:b@main", "text") == first
     hub(dataset_dict(train=[*TRAIN[:-1], ("other", 1)], test=TEST))
     assert content_hash("hub:a", "text") != first
+
+
+def test_the_hash_is_of_splits_and_columns_and_of_every_row(hub):
+    many = [(f"film {i}", i % 2) for i in range(2100)]
+    first, *others = many
+    empty = dataset_dict(test=TEST, train=many, validation=[])
+    # In their order, the rows of most are the same.
+    sets = [
+        dataset_dict(test=TEST, train=many),
+        dataset_dict(test=[*TEST, first], train=others),
+        dataset_dict(test=TEST, validation=many),
+        dataset_dict(test=TEST, train=many).rename_column("text", "review"),
+        dataset_dict(test=TEST, train=[*many[:-1], ("other", 1)]),
+        empty,
+        {**empty, "validation": empty["validation"].rename_column("text", "review")},
+    ]
+    hashes = set()
+    for held in sets:
+        hub(held)
+        hashes.add(content_hash("hub:a", "text"))
+    assert len(hashes) == len(sets)

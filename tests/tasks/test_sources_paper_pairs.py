@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from set_reader import read_set
 
 from lra.core.dataset import SPLITS
 from lra.core.errors import DataError
@@ -30,7 +31,7 @@ def task(length=4000, rules="fixed"):
 
 def read(source, **settings):
     """Label and the two texts of each pair, by split."""
-    data = task(**settings).load(str(source), ALL)
+    data = read_set(task(**settings), source, ALL)
     found = {}
     for name, split in data:
         texts = [
@@ -105,6 +106,15 @@ def test_two_tables_among_others_in_a_folder(tmp_path):
     assert names == ["aan_pairs.parquet", "aan_papers.parquet"]
 
 
+def test_the_case_of_names_does_not_count(tmp_path):
+    release(tmp_path, texts=False)
+    (tmp_path / "new_aan_pairs.eval.tsv").rename(tmp_path / "New_AAN_Pairs.Eval.TSV")
+    papers(tmp_path, name="NEW_AAN_papers")
+    papers(tmp_path, name="other_papers", form="tsv")
+    assert read(tmp_path) == read(tmp_path / "New_AAN_Pairs.Eval.TSV") == EXPECTED
+    assert len(hashed_files(str(tmp_path), "retrieval")) == 4
+
+
 def test_a_table_of_pairs_for_each_split_with_a_header(tmp_path):
     papers(tmp_path, name="papers")
     for split, rows in PAIRS.items():
@@ -132,7 +142,7 @@ def test_blanks_around_an_id_do_not_count(tmp_path):
 
 def test_documents_are_cut_one_by_one_and_the_rules_change_nothing(tmp_path):
     release(tmp_path)
-    data = task(length=9).load(str(tmp_path), Rows(train=2, validation=9, test=9))
+    data = read_set(task(length=9), tmp_path, Rows(train=2, validation=9, test=9))
     assert [len(split) for _, split in data] == [2, 2, 1]
     assert data.train.tokens.dtype == np.uint16 and set(data.train.lengths.ravel()) == {9}
     assert data.train.sequence(1).tolist() == [byte + 1 for byte in b"Paper 1: "]

@@ -21,6 +21,7 @@ from pathfinder_forms import (
     write_folder,
     write_zip,
 )
+from set_reader import read_set
 
 from lra.core.dataset import SPLITS
 from lra.core.errors import DataError
@@ -48,7 +49,7 @@ def expected(level=HARD, side=32):
 
 
 def loaded(source, the_task=None):
-    data = (the_task or task()).load(str(source), ALL)
+    data = read_set(the_task or task(), source, ALL)
     assert data.train.tokens.dtype == np.uint8 and data.classes == 2
     return {
         split: [(part.sequence(i).tobytes(), int(part.labels[i])) for i in range(len(part))]
@@ -175,4 +176,4 @@ def test_the_image_of_the_release_that_is_known_to_be_empty_is_left_out(tmp_path
 @pytest.mark.parametrize(("side", "config"), [(8, {"contour_length": 3}), (48, {})])
 def test_a_side_of_which_there_are_no_images_is_refused(tmp_path, side, config):
     with pytest.raises(DataError, match=rf"32, 64, 128, 256 .*it is {side}; use .* length 1024"):
-        task(side, **config).load(str(tmp_path), ALL)
+        read_set(task(side, **config), tmp_path, ALL)

@@ -22,6 +22,7 @@ from pathfinder_forms import (
     write_folder,
     write_zip,
 )
+from set_reader import read_set
 
 from lra.core.errors import DataError
 
@@ -30,7 +31,7 @@ WHOLE = len(SHARDS) * IN_SHARD
 
 def refused(source, says, **config):
     with pytest.raises(DataError, match=says) as caught:
-        task(**config).load(str(source), ALL)
+        read_set(task(**config), source, ALL)
     assert "\n" not in str(caught.value)
 
 

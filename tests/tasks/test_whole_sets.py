@@ -7,16 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pathfinder_forms import HARD, level_files, write_folder
+from set_reader import read_set
 
 import lra.core.hashing
 import tasks.listops
 import tasks.pathfinder
 import tasks.sources.data_hash
 import tasks.text
+from lra.core.cards import TaskCard
 from lra.core.dataset import SPLITS, Dataset, Split
 from lra.core.errors import DataError
 from lra.core.protocol import DataSpec, Rows
 from tasks.bytes import Bytes, BytesConfig
+from tasks.contract import Example, Part, Task, TaskConfig
 from tasks.listops import ListOps, ListOpsConfig
 from tasks.pathfinder import Pathfinder, PathfinderConfig
 from tasks.sources.data_hash import data_hash, source_kind
@@ -24,7 +27,6 @@ from tasks.sources.documents import document_tokens
 from tasks.sources.facts import read_facts
 from tasks.sources.opening import open_or_prepare
 from tasks.sources.prepared import buffers_hash
-from tasks.sources.preparing import cut_pieces
 from tasks.sources.whole_sets import prepare_whole
 from tasks.text import Text, TextConfig
 
@@ -95,7 +97,7 @@ def expected_of(folder, length, rows):
     for word, numbers in (("train", range(300)), ("test", range(300, 360))):
         lines = ["text,label", *(f"{review(i)},{i % 2}" for i in numbers)]
         (folder / f"r_{word}.csv").write_text("\n".join(lines) + "\n")
-    return text(length).load(str(folder), rows)
+    return read_set(text(length), folder, rows)
 
 
 def test_facts_say_what_it_is(reviews, tmp_path):
@@ -109,6 +111,19 @@ def test_facts_say_what_it_is(reviews, tmp_path):
         file = tmp_path / "set" / f"{name}.arrow"
         assert facts["bytes"][name] == file.stat().st_size
         assert lra.core.hashing.file_hash(file) == facts["origin"]["sha256"][name][:20]
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_its_length_is_that_of_its_longest_row_in_whichever_split(tmp_path, split):
+    for name in SPLITS:
+        longest = 30 if name == split else 20
+        (tmp_path / f"r_{name}.csv").write_text(f"text,label\n{'a' * longest},0\nfine,1\n")
+    prepare(tmp_path / "r_train.csv", tmp_path / "set")
+    assert read_facts(tmp_path / "set").length == 30
+    found = opened(tmp_path / "set", tmp_path / "cache", text(25))
+    assert {name: int(rows.lengths.max()) for name, rows in found} == {
+        name: 25 if name == split else 20 for name in SPLITS
+    }
 
 
 def test_its_hash_is_that_of_its_facts_wherever_it_lies(reviews, tmp_path, monkeypatch):
@@ -170,7 +185,7 @@ def test_what_cannot_be_cut_is_refused_at_another_length(tmp_path):
     prepare_whole(task, "bytes", FILE, source, folder)
     spec = DataSpec(task="bytes", hash="a", length=16, rows=ALL)
     found = open_or_prepare(task, spec, str(folder), tmp_path / "cache")
-    assert same(found, task.load(source, ALL)) and found.train.by_token
+    assert same(found, read_set(task, source, ALL)) and found.train.by_token
     few = DataSpec(task="bytes", hash="b", length=16, rows=Rows(train=2, validation=1, test=1))
     first = open_or_prepare(task, few, str(folder), tmp_path / "cache").train
     assert np.array_equal(first.labels, found.train.labels[:32])
@@ -235,27 +250,41 @@ def test_all_that_a_set_holds_is_in_its_hash(changed):
     assert told(arrays) == told(dict(arrays)) != told(other)
 
 
-@pytest.mark.parametrize("at_once", [2, 1000])
-def test_labels_of_tokens_are_cut_with_them(tmp_path, monkeypatch, at_once):
+class Marked(Task):
+    """A task from elsewhere: sequences that may be cut, with a label for each token."""
+
+    card = TaskCard(title="marked", source="", classes=9, vocabulary=256, asks="token")
+    Config = TaskConfig
+
+    def generate(self, split, rows):
+        raise NotImplementedError
+
+    def parts(self, source):
+        def examples(on_defect):
+            for row in range(30):
+                tokens = np.arange(1 + row % 7, dtype=np.uint8) + row
+                yield Example(SPLITS[row % 3], (tokens,), (tokens % 9).astype(np.int16))
+
+        return [Part("all", examples)]
+
+
+@pytest.mark.parametrize("at_once", [2, 3, 1000])
+@pytest.mark.parametrize("prepared", [False, True])
+def test_labels_of_tokens_are_cut_with_them(tmp_path, monkeypatch, prepared, at_once):
     monkeypatch.setattr("tasks.sources.preparing._ROWS_AT_ONCE", at_once)
-    (tmp_path / "a.txt").write_bytes(bytes(range(97, 117)) * 40)
-    data = Bytes(BytesConfig(), length=16).load(str(tmp_path / "a.txt"), ALL)
-    shorter = Bytes(BytesConfig(), length=5)
-    for piece, (name, whole) in zip(cut_pieces(shorter, data), data, strict=True):
-        made = list(piece.make({}))
-        assert {split for split, _ in made} == {name}
-        assert sum(len(cut) for _, cut in made) == len(whole)
-        found = (
-            (tokens, cut.labels[first:last])
-            for _, cut in made
-            for tokens, first, last in zip(
-                map(cut.sequence, range(len(cut))), cut.starts, cut.starts[1:], strict=False
-            )
-        )
-        for row, (tokens, labels) in enumerate(found):
-            first, kept = whole.starts[row], min(5, whole.lengths[row])
-            assert np.array_equal(tokens, whole.tokens[first : first + kept])
-            assert np.array_equal(labels, whole.labels[first : first + kept])
+    source = tmp_path / "a.txt"
+    source.write_text("read elsewhere")
+    whole, shorter = (Marked(TaskConfig(), length=length) for length in (7, 4))
+    if prepared:
+        prepare_whole(whole, whole.name, FILE, str(source), tmp_path / "set")
+        source = tmp_path / "set"
+    data = read_set(shorter, source, ALL)
+    for place, (_, split) in enumerate(data):
+        rows = range(place, 30, 3)
+        assert split.lengths.ravel().tolist() == [min(4, 1 + row % 7) for row in rows]
+        firsts = [split.sequence(i)[0] for i in range(len(split))]
+        assert firsts == list(rows) and split.by_token
+        assert np.array_equal(split.labels, split.tokens % 9)
 
 
 def test_what_is_prepared_is_not_prepared_again(reviews, tmp_path):
@@ -318,7 +347,7 @@ def test_what_changed_while_a_draft_waits_begins_anew(reviews, tmp_path, monkeyp
     prepare(reviews, folder)
     spec = DataSpec(task="text", hash="a", length=1000, rows=ALL)
     found = open_or_prepare(text(), spec, str(folder), tmp_path / "cache")
-    assert same(found, text().load(str(reviews), ALL))
+    assert same(found, read_set(text(), reviews, ALL))
 
 
 def test_a_source_without_rows_for_a_split(reviews, tmp_path):
