@@ -11,7 +11,7 @@ from lra.core.errors import DataError
 from lra.core.hashing import file_hash, source_hash, value_hash
 from lra.core.protocol import Rows, Rules
 from tasks.sources.facts import refuse_unfit, whole_set
-from tasks.sources.files import HUB, existing, readable
+from tasks.sources.files import HUB, readable
 from tasks.sources.hashed_files import hashed_files
 
 _READ: dict[str, tuple[str, ...]] = {
@@ -107,19 +107,13 @@ def level(task: str, parameters: Mapping[str, Any]) -> int | None:
 def _files(
     source: str, task: str, length: int, parameters: Mapping[str, Any]
 ) -> list[tuple[str, Path]]:
-    """Name and path of every file that is read; of CIFAR-10, one file stands for all of its set."""
+    """Name and path of every file that is read; a file may stand for all of its set."""
     paddles = level(task, parameters)
     if paddles is not None:
         from tasks.sources.pathfinder_files import level_files
 
         return level_files(source, math.isqrt(length), paddles)
-    if task != "image":
-        return hashed_files(source, task)
-    from tasks.sources.cifar10_files import picture_set
-
-    path = existing(source)
-    root = path if path.is_dir() else path.parent
-    return sorted((file.relative_to(root).as_posix(), file) for file in picture_set(source).files)
+    return hashed_files(source, task)
 
 
 def source_content(source: str, task: str, length: int, parameters: Mapping[str, Any]) -> list[Any]:
