@@ -307,3 +307,15 @@ def test_names_that_begin_with_a_dot_do_not_count(tmp_path):
     for source in (tmp_path, tmp_path / "aan_pairs.parquet"):
         found = pair_files(str(source))
         assert [path.name for path in found.files] == ["aan_pairs.parquet", "aan_papers.parquet"]
+
+
+def test_a_broken_table_of_papers_is_told_once(tmp_path):
+    release(tmp_path, texts=False)
+    path = tmp_path / "aan_papers.parquet"
+    papers(tmp_path)
+    path.write_bytes(path.read_bytes()[:-20])
+    noted = []
+    for part in task().parts(str(tmp_path)):
+        assert not list(part.examples(noted.append))
+    (told,) = map(str, noted)
+    assert told == f"'{path}' is no complete Parquet file; copy or download it again"
