@@ -111,7 +111,7 @@ class Draft:
         try:
             found = msgspec.json.decode((self.place / "journal.json").read_bytes(), type=_Journal)
             whole = all((self.place / n).stat().st_size >= found.sizes[n] for n in _FILES)
-        except (OSError, KeyError, msgspec.DecodeError):
+        except (OSError, KeyError, UnicodeDecodeError, msgspec.DecodeError):
             return _Journal(key=key)
         return found if found.key == key and whole else _Journal(key=key)
 

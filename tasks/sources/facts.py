@@ -62,7 +62,7 @@ def read_facts(folder: Path) -> Facts:
     """Read facts.json; `DataError` if it is missing, unreadable or of another format."""
     try:
         facts = msgspec.json.decode((folder / _FILE).read_bytes(), type=Facts)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise DataError(
             f"'{folder}' is no whole prepared set: facts.json is missing or unreadable; "
             f"delete the folder if it holds nothing else, and run again"

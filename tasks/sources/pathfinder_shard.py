@@ -93,7 +93,8 @@ def _rows(where: str, content: bytes) -> list[list[str]]:
         raise DataError(
             f"'{where}' holds {table.dtype} of {table.shape}; give strings of (N, {_FIELDS})"
         )
-    rows: list[list[str]] = table.astype(np.str_).tolist()
+    texts = np.char.decode(table, "utf-8", "replace") if table.dtype.kind == "S" else table
+    rows: list[list[str]] = texts.tolist()
     return rows
 
 
@@ -103,7 +104,7 @@ def _described(where: str, row: int, fields: list[str], folder: str) -> tuple[st
         raise bad_row(where, row, f"{len(fields)} fields, not {_FIELDS}; unpack the set again")
     if fields[0] != folder:
         raise bad_row(where, row, f"the folder is {shown(fields[0])}, not {folder}; correct it")
-    return fields[1], read_label(where, row, fields[3].encode(), classes=2)
+    return fields[1], read_label(where, row, fields[3].encode("utf-8", "replace"), classes=2)
 
 
 def _example(tree: FileTree, place: tuple[str, str, str], side: int, label: int) -> Example | None:

@@ -182,6 +182,14 @@ def test_a_draft_that_lost_something_begins_anew(tmp_path, undisturbed, damage):
     assert content(tmp_path / "set") == undisturbed
 
 
+def test_a_journal_that_is_no_text_begins_anew(tmp_path, undisturbed):
+    stopped(tmp_path / "set", 3)
+    path = tmp_path / ".set.draft" / "journal.json"
+    path.write_bytes(path.read_bytes().replace(b"train", b"tr\xffin"))
+    assert made(tmp_path / "set").done == 0
+    assert content(tmp_path / "set") == undisturbed
+
+
 def test_nothing_is_left_where_no_part_was_whole(tmp_path):
     stopped(tmp_path / "set", 0)
     assert list(tmp_path.iterdir()) == []

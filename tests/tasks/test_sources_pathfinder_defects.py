@@ -194,3 +194,21 @@ def test_numbers_that_are_missing_are_told(tmp_path):
     ]
     assert noted(root) == (says, WHOLE - 90)
     refused(root, "metadata/3.npy' and imgs/3 are missing")
+
+
+@pytest.mark.parametrize("field", ["sample_3.png", "1"])
+def test_bytes_that_are_no_text_in_an_array_are_a_wrong_field(tmp_path, field):
+    rows = [line.encode().split() for line in lines(2)]
+    rows[3][1 if field == "sample_3.png" else 3] = b"\xe9"
+    root = write_folder(tmp_path, level_files(HARD) | {"metadata/2.npy": saved(np.array(rows))})
+    told, count = noted(root)
+    assert count == WHOLE - 1
+    assert told[0].startswith(f"'{root}/metadata/2.npy', row 4: ")
+    assert "\ufffd" in told[0]
+
+
+def test_half_a_character_in_an_array_is_a_wrong_label(tmp_path):
+    rows = [line.split() for line in lines(2)]
+    rows[3][3] = "\ud800"
+    root = write_folder(tmp_path, level_files(HARD) | {"metadata/2.npy": saved(np.array(rows))})
+    assert noted(root)[0][0].startswith(f"'{root}/metadata/2.npy', row 4: label '?' is not one")

@@ -343,3 +343,12 @@ def test_damage_is_found_where_a_size_is_wrong(reviews, tmp_path):
     (tmp_path / "set" / "facts.json").write_text("{")
     with pytest.raises(DataError, match=r"set' is no whole prepared set: facts.json is missing"):
         hashed(tmp_path / "set")
+
+
+def test_facts_that_are_no_text(reviews, tmp_path):
+    prepare(reviews, tmp_path / "set")
+    path = tmp_path / "set" / "facts.json"
+    path.write_bytes(path.read_bytes().replace(b"fixed", b"fi\xffed"))
+    for ask in (lambda: hashed(tmp_path / "set"), lambda: prepare(reviews, tmp_path / "set")):
+        with pytest.raises(DataError, match=r"facts.json is missing or unreadable; delete the fol"):
+            ask()
