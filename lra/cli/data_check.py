@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -62,7 +61,7 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
     from tasks.sources.checking import check_source, check_whole
     from tasks.sources.data_hash import refuse_unread
     from tasks.sources.facts import refuse_unfit, whole_set
-    from tasks.sources.files import HUB, existing, resolved
+    from tasks.sources.files import HUB, existing, expanded, resolved
 
     target = catalogue.find("task", name)
     task = build(target, scale, rules)
@@ -84,7 +83,7 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
             origin = facts.origin
             asked = rules or origin.rules
             refuse_unfit(facts, source, target.name, asked, facts.length, origin.level)
-            found = check_whole(facts, Path(source).expanduser(), on_defect)
+            found = check_whole(facts, expanded(source), on_defect)
         else:
             refuse_unread(source, target.name)
             found = check_source(task, source, on_defect, watch)

@@ -10,7 +10,7 @@ import msgspec
 from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
 from lra.core.protocol import Rules
-from tasks.sources.files import HUB, readable
+from tasks.sources.files import HUB, expanded, readable
 
 _FILE = "facts.json"
 FORMAT = 2
@@ -82,7 +82,7 @@ def whole_set(source: str) -> Facts | None:
 
     Raises `DataError` for a prepared set that is damaged, or holds a run's share of a set alone.
     """
-    folder = Path(source).expanduser()
+    folder = expanded(source)
     with readable(folder):
         there = not source.startswith(HUB) and (folder / _FILE).is_file()
     if not there:

@@ -75,9 +75,19 @@ def resolved(source: str, task: str, usual: str | None) -> str:
     return HUB + usual
 
 
+def expanded(named: str | Path) -> Path:
+    """Return a path with `~` and `~name` replaced; `DataError` where there is no such home."""
+    try:
+        return Path(named).expanduser()
+    except RuntimeError as error:
+        raise DataError(
+            f"'{named}' begins with a home that is not there; write the path in full"
+        ) from error
+
+
 def existing(source: str) -> Path:
     """Return the path of a source; `DataError` if nothing is there."""
-    path = Path(source).expanduser()
+    path = expanded(source)
     with readable(path):
         there = path.exists()
     if not there:
