@@ -60,11 +60,12 @@ def shard_examples(
     named: set[str] = set()
     for row, fields in enumerate(rows, 1):
         try:
-            image, label = _described(where, row, fields, folder)
+            image = _image(where, row, fields, folder)
             if image in named:
                 what = f"{shown(f'{folder}/{image}')} is named twice; remove a line"
                 raise bad_row(where, row, what)
             named.add(image)
+            label = read_label(where, row, fields[3].encode("utf-8", "replace"), classes=2)
             if image not in there:
                 what = f"{shown(f'{folder}/{image}')} is missing; unpack the set again"
                 raise bad_row(where, row, what)
@@ -98,13 +99,13 @@ def _rows(where: str, content: bytes) -> list[list[str]]:
     return rows
 
 
-def _described(where: str, row: int, fields: list[str], folder: str) -> tuple[str, int]:
-    """File and label of an image."""
+def _image(where: str, row: int, fields: list[str], folder: str) -> str:
+    """The name of the image that a line describes."""
     if len(fields) != _FIELDS:
         raise bad_row(where, row, f"{len(fields)} fields, not {_FIELDS}; unpack the set again")
     if fields[0] != folder:
         raise bad_row(where, row, f"the folder is {shown(fields[0])}, not {folder}; correct it")
-    return fields[1], read_label(where, row, fields[3].encode("utf-8", "replace"), classes=2)
+    return fields[1]
 
 
 def _example(tree: FileTree, place: tuple[str, str, str], side: int, label: int) -> Example | None:
