@@ -85,6 +85,17 @@ def shard_examples(
         )
 
 
+def described_paddles(tree: FileTree, level: str, number: str) -> int | None:
+    """Return the contour length on the first line of `metadata/<number>.npy`; None where there is
+    no such line, which reading it then tells."""
+    try:
+        where = tree.called(level, "metadata", f"{number}.npy")
+        fields = _rows(where, tree.read(level, "metadata", f"{number}.npy"))[0]
+        return int(fields[5])
+    except (DataError, IndexError, ValueError):
+        return None
+
+
 def _rows(where: str, content: bytes) -> list[list[str]]:
     """The fields of each image, whichever way they are written."""
     if not content.startswith(MAGIC):

@@ -12,7 +12,7 @@ from lra.core.dataset import Dataset
 from lra.core.errors import DataError
 from lra.core.hashing import value_hash
 from tasks.contract import Task
-from tasks.sources.data_hash import level, readers_hash, source_content, source_kind
+from tasks.sources.data_hash import readers_hash, source_content, source_kind, source_level
 from tasks.sources.draft import writing
 from tasks.sources.facts import Facts, Origin, read_facts, whole_set
 from tasks.sources.files import readable
@@ -52,7 +52,7 @@ def prepare_whole(
             rules=task.rules,
             source=kind,
             one_length=not task.cuttable,
-            level=level(named, parameters),
+            level=source_level(source, named, task.length, parameters),
             hash=buffers_hash(data, named, task.rules),
             made_of=made_of,
             readers=readers,

@@ -217,3 +217,18 @@ def test_half_a_character_in_an_array_is_a_wrong_label(tmp_path):
     root = write_folder(tmp_path, level_files(HARD) | {"metadata/2.npy": saved(np.array(rows))})
     (told,), _ = noted(root)
     assert told.startswith(f"'{root}/metadata/2.npy', row 4: label '?' is not one of 0 ... 1")
+
+
+def test_a_level_that_is_named_itself_and_another_contour_length(tmp_path):
+    easy = write_folder(tmp_path / EASY, level_files(EASY))
+    refused(
+        easy, r"baseline' holds paths of 6 paddles, contour_length is 14; name", contour_length=14
+    )
+    assert noted(easy, contour_length=6) == noted(easy) == ([], WHOLE)
+    other = write_folder(tmp_path / "renamed", level_files(HARD))
+    refused(other, r"renamed' holds paths of 14 paddles, contour_length is 9; n", contour_length=9)
+    assert noted(other, contour_length=14) == noted(other) == ([], WHOLE)
+    (other / "metadata" / "0.npy").write_bytes(b"no line of metadata\n")
+    assert noted(other, contour_length=9)[0][0].startswith(
+        f"'{other}/metadata/0.npy', row 1: 4 fields, not 11"
+    )
