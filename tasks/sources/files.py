@@ -165,6 +165,11 @@ def hidden(file: Path) -> bool:
     return file.name.startswith(".")
 
 
+def says_split(file: Path) -> bool:
+    """Whether a file's name says of which split it is."""
+    return _matched(file) is not None
+
+
 def _matched(file: Path) -> re.Match[str] | None:
     return None if hidden(file) else _NAME.fullmatch(file.name)
 
@@ -212,7 +217,7 @@ def refuse_parts(source: str, split: SplitName, matches: Sequence[re.Match[str]]
         several = ", ".join(list(names.values())[:_SHOWN])
         raise DataError(f"'{source}' has several {split} splits ({several}); keep one of them")
     shards = [int(match["shard"] or 0) for match in matches]
-    count = int(matches[0]["shards"] or 1)
+    count = int(matches[0]["shards"] or max(shards) + 1)
     for shard in range(max(count, max(shards) + 1)):
         here = [match.string for match in matches if int(match["shard"] or 0) == shard]
         if len(here) > 1:
