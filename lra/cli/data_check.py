@@ -58,6 +58,7 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
     from lra.cli.data_prepare import build
     from lra.cli.making import shown
     from lra.core import catalogue
+    from lra.report.words import visible
     from tasks.sources.checking import check_source, check_whole
     from tasks.sources.data_hash import refuse_unread
     from tasks.sources.facts import refuse_unfit, whole_set
@@ -75,7 +76,7 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
         nonlocal defects
         defects += 1
         if defects <= LISTED:
-            watch.say(str(defect))
+            watch.say(visible(str(defect)))
 
     try:
         facts = whole_set(source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,15 @@ def test_what_cannot_be_checked_is_one_line(lra_here, prepared, arguments, says)
     ran = lra_here("data", "check", *arguments)
     assert ran.returncode == 2 and ran.stdout == ""
     assert ran.stderr.startswith("lra: ") and says in ran.stderr and ran.stderr.count("\n") == 1
+
+
+def test_a_name_with_control_characters_stays_on_its_line(lra_here, tmp_path):
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+        archive.writestr("imgs/0/\x1b[31mred\nnext.png", b"")
+        archive.writestr("metadata/0.npy", "imgs/0 \x1b[31mred 0 1 1.0 14 4 2 0.5 1 1\n")
+    ran = lra_here("data", "check", "pathfinder", "--from", "set.zip")
+    assert ran.returncode == 1 and "\x1b" not in ran.stdout
+    missing, unnamed, summary = ran.stdout.splitlines()[:3]
+    assert missing.startswith("'set.zip/metadata/0.npy', row 1: ")
+    assert "the first \\x1b[31mred\\nnext.png; copy" in unnamed
+    assert summary == "pathfinder: 0 sound rows, 2 defects"
