@@ -39,18 +39,27 @@ def command(task: str | None, source: str, scale: str, rules: Rules | None) -> i
     python -m lra data check --from lra_release
 
     Of a prepared set the files are compared with what was written. Exit code 0 where nothing is
-    wrong, 1 where something is, 2 where nothing could be read.
+    wrong, 1 where something is, 2 where a set could not be read.
     """
+    from lra.core.errors import LraError
     from lra.core.scales import load_scale
+    from lra.report.words import visible
     from tasks.sources.facts import whole_set
     from tasks.sources.release import release_sets
 
     settings = load_scale(scale)
     if task is None and (facts := whole_set(source)) is not None:
         task = facts.task
-    sets = {task: source} if task else {n: str(f) for n, f in release_sets(source).items()}
-    sound = [_check(name, settings, rules, place) for name, place in sets.items()]
-    return 0 if all(sound) else DEFECTS
+    if task:
+        return 0 if _check(task, settings, rules, source) else DEFECTS
+    code = 0
+    for name, folder in release_sets(source).items():
+        try:
+            code = max(code, 0 if _check(name, settings, rules, str(folder)) else DEFECTS)
+        except LraError as error:
+            code = max(code, error.exit_code)
+            click.echo(f"lra: {visible(f'{name}: {error}')}", err=True)
+    return code
 
 
 def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:

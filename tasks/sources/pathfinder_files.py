@@ -44,7 +44,8 @@ def pathfinder_parts(source: str, side: int, contour_length: int | None) -> Sequ
     if None not in (paddles, contour_length) and paddles != contour_length:
         raise DataError(
             f"'{tree.called(level)}' holds paths of {paddles} paddles, contour_length is "
-            f"{contour_length}; name the other level, or set contour_length={paddles}"
+            f"{contour_length}; name the other level, or set contour_length={paddles}",
+            reached=False,
         )
     described = {_number(tree, level, name) for name in tree.names(level, "metadata")}
     drawn = {name for name in tree.names(level, "imgs") if name.isdecimal()}
@@ -103,7 +104,8 @@ def _found(source: str, side: int, contour_length: int) -> tuple[FileTree, str]:
         raise DataError(
             f"'{source}': real Pathfinder images have {', '.join(map(str, SIDES))} pixels a side, "
             f"here it is {side}; use a scale with pathfinder at length {SIDES[0] ** 2}: small, "
-            f"compact, paper"
+            f"compact, paper",
+            reached=False,
         )
     tree = file_tree(source)
     return tree, _level(tree, side, contour_length)
