@@ -89,6 +89,10 @@ class Draft:
             fresh.write_bytes(msgspec.json.encode(self._journal))
             fresh.replace(self.place / "journal.json")
 
+    def drop(self) -> None:
+        """Count nothing as whole, so that nothing is kept."""
+        self._journal = msgspec.structs.replace(self._journal, parts=0)
+
     def split(self, name: SplitName) -> Split:
         """Return a split, its tokens and labels mapped from the files."""
         journal = self._journal
@@ -139,7 +143,7 @@ def drafting(
 
     The draft goes on from what a process with the same `key` left; one of another key is begun
     anew. `waiting` is called where another process is at it. The draft is removed once `folder` is
-    there, and where no part became whole.
+    there, where no part became whole, and where it was dropped.
     """
     place = folder.with_name(f".{folder.name}.draft")
     with _locked(folder, place, waiting):

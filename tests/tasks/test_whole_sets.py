@@ -325,6 +325,7 @@ def test_a_source_without_rows_for_a_split(reviews, tmp_path):
     (tmp_path / "r_test.csv").write_text("text,label\n")
     with pytest.raises(DataError, match=r"^'.*r_train.csv' has no rows for test; give a source"):
         prepare(reviews, tmp_path / "set")
+    assert not [path.name for path in tmp_path.iterdir() if path.name.endswith(".draft")]
 
 
 def test_the_share_of_a_run_is_no_source(reviews, tmp_path):
