@@ -121,7 +121,8 @@ class Pathfinder(Task):
         """Return the images of the release's folders; see `tasks.sources.pathfinder_files`."""
         from tasks.sources.pathfinder_files import pathfinder_parts
 
-        return pathfinder_parts(source, self.side, self.settings.contour_length)
+        assert isinstance(self.config, PathfinderConfig)
+        return pathfinder_parts(source, self.side, self.config.contour_length)
 
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the image in shaded blocks."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -40,18 +39,27 @@ def command(task: str | None, source: str, scale: str, rules: Rules | None) -> i
     python -m lra data check --from lra_release
 
     Of a prepared set the files are compared with what was written. Exit code 0 where nothing is
-    wrong, 1 where something is, 2 where nothing could be read.
+    wrong, 1 where something is, 2 where a set could not be read.
     """
+    from lra.core.errors import LraError
     from lra.core.scales import load_scale
+    from lra.report.words import visible
     from tasks.sources.facts import whole_set
     from tasks.sources.release import release_sets
 
     settings = load_scale(scale)
     if task is None and (facts := whole_set(source)) is not None:
         task = facts.task
-    sets = {task: source} if task else {n: str(f) for n, f in release_sets(source).items()}
-    sound = [_check(name, settings, rules, place) for name, place in sets.items()]
-    return 0 if all(sound) else DEFECTS
+    if task:
+        return 0 if _check(task, settings, rules, source) else DEFECTS
+    code = 0
+    for name, folder in release_sets(source).items():
+        try:
+            code = max(code, 0 if _check(name, settings, rules, str(folder)) else DEFECTS)
+        except LraError as error:
+            code = max(code, error.exit_code)
+            click.echo(f"lra: {visible(f'{name}: {error}')}", err=True)
+    return code
 
 
 def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
@@ -59,10 +67,11 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
     from lra.cli.data_prepare import build
     from lra.cli.making import shown
     from lra.core import catalogue
+    from lra.report.words import visible
     from tasks.sources.checking import check_source, check_whole
     from tasks.sources.data_hash import refuse_unread
     from tasks.sources.facts import refuse_unfit, whole_set
-    from tasks.sources.files import HUB, existing, resolved
+    from tasks.sources.files import HUB, existing, expanded, resolved
 
     target = catalogue.find("task", name)
     task = build(target, scale, rules)
@@ -76,7 +85,7 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
         nonlocal defects
         defects += 1
         if defects <= LISTED:
-            watch.say(str(defect))
+            watch.say(visible(str(defect)))
 
     try:
         facts = whole_set(source)
@@ -84,7 +93,7 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
             origin = facts.origin
             asked = rules or origin.rules
             refuse_unfit(facts, source, target.name, asked, facts.length, origin.level)
-            found = check_whole(facts, Path(source).expanduser(), on_defect)
+            found = check_whole(facts, expanded(source), on_defect)
         else:
             refuse_unread(source, target.name)
             found = check_source(task, source, on_defect, watch)

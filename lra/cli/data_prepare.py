@@ -139,12 +139,12 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
 
 def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, folder: Path) -> None:
     from lra.cli.making import shown
-    from tasks.sources.files import resolved
+    from tasks.sources.files import expanded, resolved
     from tasks.sources.whole_sets import prepare_whole
 
     task = build(target, scale, rules)
     source = resolved(source, target.name, task.hub)
-    folder = folder.expanduser().absolute()
+    folder = expanded(folder).absolute()
     click.echo(f"{target.name}: looks at what '{source}' holds", err=True)
     watch = shown(target.name)
     try:

@@ -30,6 +30,12 @@ class UnsupportedError(LraError):
 class DataError(LraError):
     """A data file is missing or malformed; names the file, the row and the remedy."""
 
+    def __init__(self, message: str, *, reached: bool = True) -> None:
+        super().__init__(message)
+        self.reached = reached
+        """False where no data was looked at: a hub that does not answer, or a size that is asked
+        for and that no such data has. The data may be sound."""
+
 
 class StoreError(LraError):
     """The record store cannot be read, written or locked."""

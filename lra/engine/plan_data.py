@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from lra.core import catalogue
 from lra.core.cards import TaskCard
@@ -13,7 +12,7 @@ from lra.core.protocol import DataSpec, Rules
 from lra.core.scales import Scale
 from lra.engine.describe import Describer
 from tasks.sources.data_hash import data_hash, source_kind
-from tasks.sources.files import HUB, resolved
+from tasks.sources.files import HUB, expanded, resolved
 
 
 def data_spec(
@@ -77,6 +76,6 @@ def check_sources(sources: dict[str, str]) -> None:
         if source == "hub" or source.startswith(HUB):
             continue
         with readable(f"--data {task}={source}"):
-            there = Path(source).expanduser().exists()
+            there = expanded(source).exists()
         if not there:
             raise UsageError(f"--data {task}={source}: no such file or folder; check the path")

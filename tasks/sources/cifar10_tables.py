@@ -5,6 +5,7 @@ The picture is in a column `img` or `image`: its bytes, or a struct with `bytes`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,14 @@ from lra.core.dataset import SplitName
 from lra.core.errors import DataError
 from tasks.contract import OnDefect
 from tasks.sources.cifar10_pixels import CLASSES, PIXELS, SIDE, U8, Pictures, grey
-from tasks.sources.files import SPLIT_WORDS, Family, source_files
+from tasks.sources.files import (
+    SPLIT_WORDS,
+    Family,
+    hidden,
+    refuse_parts,
+    says_split,
+    source_files,
+)
 from tasks.sources.png import png_pixels
 from tasks.sources.tables import ABSENT, Row, bad_row, batch_rows, read_label, read_rows
 
@@ -23,6 +31,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _IMAGE_COLUMNS = ("img", "image")
+_IN_FOLDER = re.compile(
+    r"(?P<word>.*?)(?:(?:^|-)(?P<shard>\d{4,5})(?:-of-(?P<shards>\d{5})(?:-[0-9a-f]{16})?)?)?\.parquet",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A name in the folder of a split, which need not say the split again: any word will do."""
 _PICTURES_AT_ONCE = 1000
 
 
@@ -47,27 +60,46 @@ def hub_pictures(
 def picture_tables(folder: Path) -> list[Family]:
     """Return the sets of Parquet files with pictures in a folder and those below it.
 
-    The split is what the file's folder is called (`train/0000.parquet`), else what the file's name
-    says. Raises `DataError` where a set has no train or test, or lacks shards.
+    The split is what the file's folder is called (`train/0000.parquet`) where there is one for
+    train and one for test, else what the file's name says. Raises `DataError` where a set has no
+    train or test, lacks shards or has one twice.
     """
+    files = [
+        file
+        for file in sorted(folder.rglob("*.parquet"))
+        if not hidden(file) and _holds_pictures(file)
+    ]
+    by_folder = _by_folder(folder, files)
+    placed = {file for family in by_folder for paths in family.values() for file in paths}
     by_name: dict[tuple[Path, ...], Family] = {}
-    by_folder: dict[Path, Family] = {}
-    for file in sorted(folder.rglob("*.parquet")):
-        if file.name.startswith(".") or not _holds_pictures(file):
-            continue
-        split = SPLIT_WORDS.get(file.parent.name.lower())
-        if split is not None:
-            by_folder.setdefault(file.parent.parent, {}).setdefault(split, []).append(file)
+    for file in files:
+        if file in placed:
             continue
         found = source_files(str(file), "image")
         if found.single is not None:
             raise DataError(f"'{file}' says no split; rename it, with train or test in its name")
         by_name[tuple(found.files)] = found.family
-    for root, family in by_folder.items():
-        for split in ("train", "test"):
-            if split not in family:
-                raise DataError(f"'{root}' has no Parquet files in a folder '{split}'; add them")
-    return [*by_name.values(), *by_folder.values()]
+    return [*by_name.values(), *by_folder]
+
+
+def _by_folder(folder: Path, files: Iterable[Path]) -> list[Family]:
+    """The sets below a folder that have a folder of their own for each split."""
+    found: dict[Path, Family] = {}
+    for file in files:
+        split = SPLIT_WORDS.get(file.parent.name.lower())
+        if split is not None and file.parent != folder:
+            found.setdefault(file.parent.parent, {}).setdefault(split, []).append(file)
+    whole = []
+    for root, family in found.items():
+        lacking = [split for split in ("train", "test") if split not in family]
+        if not lacking:
+            for split, paths in family.items():
+                matches = [_IN_FOLDER.fullmatch(path.name) for path in paths]
+                refuse_parts(str(root), split, [match for match in matches if match])
+            whole.append(family)
+        elif not all(says_split(file) for paths in family.values() for file in paths):
+            raise DataError(f"'{root}' has no Parquet files in a folder '{lacking[0]}'; add them")
+    return whole
 
 
 def _holds_pictures(file: Path) -> bool:
@@ -77,8 +109,8 @@ def _holds_pictures(file: Path) -> bool:
     try:
         columns = set(pq.read_schema(file).names)
     except (pa.ArrowException, OSError):
-        # Reading it will say what is wrong.
-        return True
+        # Reading it will say what is wrong. What is of no split may be anything.
+        return says_split(file) or file.parent.name.lower() in SPLIT_WORDS
     return "label" in columns and not columns.isdisjoint(_IMAGE_COLUMNS)
 
 

@@ -11,8 +11,9 @@ from lra.core.errors import DataError
 from lra.core.hashing import file_hash, source_hash, value_hash
 from lra.core.protocol import Rows, Rules
 from tasks.sources.facts import refuse_unfit, whole_set
-from tasks.sources.files import HUB, existing, readable
+from tasks.sources.files import HUB, readable
 from tasks.sources.hashed_files import hashed_files
+from tasks.sources.pathfinder_files import HARDEST, level_files, paddles_of
 
 _READ: dict[str, tuple[str, ...]] = {
     "bytes": ("file",),
@@ -30,8 +31,6 @@ _READ: dict[str, tuple[str, ...]] = {
 
 _PATHFINDER = frozenset(("path_x", "pathfinder", "pathfinder256", "pathfinder64"))
 """Tasks whose files are those that `tasks.sources.pathfinder_files` finds."""
-_HARDEST = 14
-"""Paddles in a path of the arena's level, which is read where no other is asked for."""
 
 _MAKING = ("generate", "generate_part", "part_rows")
 _LOADING = ("parts", "wanted", "cut", "joined")
@@ -98,28 +97,26 @@ def data_hash(
 
 
 def level(task: str, parameters: Mapping[str, Any]) -> int | None:
-    """Return how many paddles the paths of a real set have; None if it is not of Pathfinder."""
+    """Return how many paddles the paths of a real set are to have; None if it is not Pathfinder."""
     if task not in _PATHFINDER:
         return None
-    return int(parameters.get("contour_length") or _HARDEST)
+    return int(parameters.get("contour_length") or HARDEST)
+
+
+def source_level(source: str, task: str, length: int, parameters: Mapping[str, Any]) -> int | None:
+    """Return how many paddles the paths of a real set have; None if it is not Pathfinder."""
+    asked = level(task, parameters)
+    return None if asked is None else paddles_of(source, math.isqrt(length), asked)
 
 
 def _files(
     source: str, task: str, length: int, parameters: Mapping[str, Any]
 ) -> list[tuple[str, Path]]:
-    """Name and path of every file that is read; of CIFAR-10, one file stands for all of its set."""
+    """Name and path of every file that is read; a file may stand for all of its set."""
     paddles = level(task, parameters)
     if paddles is not None:
-        from tasks.sources.pathfinder_files import level_files
-
         return level_files(source, math.isqrt(length), paddles)
-    if task != "image":
-        return hashed_files(source, task)
-    from tasks.sources.cifar10_files import picture_set
-
-    path = existing(source)
-    root = path if path.is_dir() else path.parent
-    return sorted((file.relative_to(root).as_posix(), file) for file in picture_set(source).files)
+    return hashed_files(source, task)
 
 
 def source_content(source: str, task: str, length: int, parameters: Mapping[str, Any]) -> list[Any]:

@@ -35,10 +35,13 @@ def opened(path: Path) -> IO[bytes]:
 def lines_of(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
     """Yield the lines without a byte order mark.
 
-    `DataError` where the first shows UTF-16 or line ends CR alone.
+    `DataError` where the first shows UTF-16 or line ends CR alone. A NUL or a CR within a text, as
+    texts from PDFs have them, is none of these.
     """
     first = stream.readline().removeprefix(codecs.BOM_UTF8)
-    if b"\0" in first or b"\r" in first.rstrip(b"\r\n"):
+    # A file begins with a column's name or a label: in UTF-16, one of two bytes is NUL.
+    wide = first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in first[:2]
+    if wide or (b"\r" in first and not first.endswith(b"\n")):
         raise DataError(
             f"'{path}' is not UTF-8 text with line ends LF or CRLF; save the file in that form"
         )

@@ -11,7 +11,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from lra.core.errors import DataError
 
 _BUFFERS = ("tokens", "lengths", "labels")
 _FILES = tuple(f"{split}.{buffer}" for split in SPLITS for buffer in _BUFFERS)
+_LOCK = "lock"
 
 
 class _Journal(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +89,10 @@ class Draft:
             fresh.write_bytes(msgspec.json.encode(self._journal))
             fresh.replace(self.place / "journal.json")
 
+    def drop(self) -> None:
+        """Count nothing as whole, so that nothing is kept."""
+        self._journal = msgspec.structs.replace(self._journal, parts=0)
+
     def split(self, name: SplitName) -> Split:
         """Return a split, its tokens and labels mapped from the files."""
         journal = self._journal
@@ -111,7 +116,7 @@ class Draft:
         try:
             found = msgspec.json.decode((self.place / "journal.json").read_bytes(), type=_Journal)
             whole = all((self.place / n).stat().st_size >= found.sizes[n] for n in _FILES)
-        except (OSError, KeyError, msgspec.DecodeError):
+        except (OSError, KeyError, UnicodeDecodeError, msgspec.DecodeError):
             return _Journal(key=key)
         return found if found.key == key and whole else _Journal(key=key)
 
@@ -138,12 +143,12 @@ def drafting(
 
     The draft goes on from what a process with the same `key` left; one of another key is begun
     anew. `waiting` is called where another process is at it. The draft is removed once `folder` is
-    there, and where no part became whole.
+    there, where no part became whole, and where it was dropped.
     """
     place = folder.with_name(f".{folder.name}.draft")
     with _locked(folder, place, waiting):
         if folder.is_dir():
-            shutil.rmtree(place, ignore_errors=True)
+            _remove(place)
             yield None
             return
         draft = None
@@ -154,7 +159,7 @@ def drafting(
             if draft is not None:
                 draft.close()
             if draft is None or folder.is_dir() or not draft.parts:
-                shutil.rmtree(place, ignore_errors=True)
+                _remove(place)
 
 
 @contextmanager
@@ -183,10 +188,22 @@ def _locked(folder: Path, place: Path, waiting: Callable[[], None]) -> Iterator[
         os.close(descriptor)
 
 
+def _remove(place: Path) -> None:
+    """Remove a draft whose lock is held. The lock goes last: until then nobody begins another."""
+    with suppress(OSError):
+        for inside in place.iterdir():
+            if inside.is_dir():
+                shutil.rmtree(inside)
+            elif inside.name != _LOCK:
+                inside.unlink()
+        (place / _LOCK).unlink()
+        place.rmdir()
+
+
 def _lock(place: Path, waiting: Callable[[], None]) -> int:
     while True:
         place.mkdir(parents=True, exist_ok=True)
-        path = place / "lock"
+        path = place / _LOCK
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except FileNotFoundError:

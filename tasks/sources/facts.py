@@ -10,7 +10,7 @@ import msgspec
 from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
 from lra.core.protocol import Rules
-from tasks.sources.files import HUB, readable
+from tasks.sources.files import HUB, expanded, readable
 
 _FILE = "facts.json"
 FORMAT = 2
@@ -62,7 +62,7 @@ def read_facts(folder: Path) -> Facts:
     """Read facts.json; `DataError` if it is missing, unreadable or of another format."""
     try:
         facts = msgspec.json.decode((folder / _FILE).read_bytes(), type=Facts)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise DataError(
             f"'{folder}' is no whole prepared set: facts.json is missing or unreadable; "
             f"delete the folder if it holds nothing else, and run again"
@@ -82,7 +82,7 @@ def whole_set(source: str) -> Facts | None:
 
     Raises `DataError` for a prepared set that is damaged, or holds a run's share of a set alone.
     """
-    folder = Path(source).expanduser()
+    folder = expanded(source)
     with readable(folder):
         there = not source.startswith(HUB) and (folder / _FILE).is_file()
     if not there:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -35,10 +35,14 @@ STEMS = {"listops": ("listops", "basic"), "text": ("text", "imdb")}
 _REVIEW_TASKS = {"text"}
 """Tasks that also read a folder laid out as aclImdb, before any table there."""
 
-_NAME = re.compile(
-    r"(?P<stem>.*?)(?:^|[._-])(?P<word>" + "|".join(SPLIT_WORDS) + r")"
+OF_SPLIT = (
+    rf"(?P<word>{'|'.join(SPLIT_WORDS)})"
     r"(?:-(?P<shard>\d{5})-of-(?P<shards>\d{5})(?:-[0-9a-f]{16})?)?"
-    r"(?P<suffix>\.(?:parquet|(?:csv|tsv)(?:\.gz)?))",
+)
+"""How a name says of which split a file is, and which shard of how many."""
+
+_NAME = re.compile(
+    rf"(?P<stem>.*?)(?:^|[._-]){OF_SPLIT}(?P<suffix>\.(?:parquet|(?:csv|tsv)(?:\.gz)?))",
     re.IGNORECASE,
 )
 _SHOWN = 3
@@ -71,9 +75,19 @@ def resolved(source: str, task: str, usual: str | None) -> str:
     return HUB + usual
 
 
+def expanded(named: str | Path) -> Path:
+    """Return a path with `~` and `~name` replaced; `DataError` where there is no such home."""
+    try:
+        return Path(named).expanduser()
+    except RuntimeError as error:
+        raise DataError(
+            f"'{named}' begins with a home that is not there; write the path in full"
+        ) from error
+
+
 def existing(source: str) -> Path:
     """Return the path of a source; `DataError` if nothing is there."""
-    path = Path(source).expanduser()
+    path = expanded(source)
     with readable(path):
         there = path.exists()
     if not there:
@@ -151,6 +165,11 @@ def hidden(file: Path) -> bool:
     return file.name.startswith(".")
 
 
+def says_split(file: Path) -> bool:
+    """Whether a file's name says of which split it is."""
+    return _matched(file) is not None
+
+
 def _matched(file: Path) -> re.Match[str] | None:
     return None if hidden(file) else _NAME.fullmatch(file.name)
 
@@ -159,15 +178,18 @@ def _key(match: re.Match[str]) -> tuple[str, str]:
     return match["stem"].lower(), match["suffix"].lower()
 
 
+def named_files(folder: Path, name: re.Pattern[str]) -> list[re.Match[str]]:
+    """Return the names in a folder, in their order, of the files that are called so and count."""
+    with readable(folder):
+        files = [file for file in sorted(folder.iterdir()) if file.is_file() and not hidden(file)]
+    return [match for file in files if (match := name.fullmatch(file.name))]
+
+
 def _families(folder: Path) -> dict[tuple[str, str], Family]:
     found: dict[tuple[str, str], Family] = {}
-    with readable(folder):
-        files = [file for file in sorted(folder.iterdir()) if file.is_file()]
-    for file in files:
-        match = _matched(file)
-        if match:
-            family = found.setdefault(_key(match), {})
-            family.setdefault(SPLIT_WORDS[match["word"].lower()], []).append(file)
+    for match in named_files(folder, _NAME):
+        family = found.setdefault(_key(match), {})
+        family.setdefault(SPLIT_WORDS[match["word"].lower()], []).append(folder / match.string)
     return found
 
 
@@ -180,13 +202,13 @@ def _complete(source: str, family: Family) -> Family:
                 f"add the file whose name says '{split}'"
             )
     for split, files in family.items():
-        _refuse_parts(source, split, files)
+        refuse_parts(source, split, [match for match in map(_matched, files) if match])
     return {split: family[split] for split in SPLITS if split in family}
 
 
-def _refuse_parts(source: str, split: SplitName, files: list[Path]) -> None:
-    """Refuse files that are not one split: several names for it, or not each shard once."""
-    matches = [match for match in map(_matched, files) if match]
+def refuse_parts(source: str, split: SplitName, matches: Sequence[re.Match[str]]) -> None:
+    """Raise `DataError` where files are not one split: several names for it, or not each shard
+    once. `matches` are their names, of a pattern that has the groups of `OF_SPLIT`."""
     names = {
         (match.string[: match.end("word")].lower(), match["shards"]): match.string
         for match in matches
@@ -195,7 +217,7 @@ def _refuse_parts(source: str, split: SplitName, files: list[Path]) -> None:
         several = ", ".join(list(names.values())[:_SHOWN])
         raise DataError(f"'{source}' has several {split} splits ({several}); keep one of them")
     shards = [int(match["shard"] or 0) for match in matches]
-    count = int(matches[0]["shards"] or 1)
+    count = int(matches[0]["shards"] or max(shards) + 1)
     for shard in range(max(count, max(shards) + 1)):
         here = [match.string for match in matches if int(match["shard"] or 0) == shard]
         if len(here) > 1:

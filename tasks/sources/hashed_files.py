@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lra.core.errors import DataError
-from tasks.sources.files import STEMS, existing, hidden, readable, source_files
+from tasks.sources.cifar10_files import picture_set
+from tasks.sources.files import existing, hidden, readable, source_files
 from tasks.sources.pair_files import pair_files
+from tasks.sources.plain_text import text_files
 
-_PAIR_TASKS = {"retrieval"}
-"""Tasks whose files are those that `tasks.sources.pair_files` finds."""
+_FINDERS: dict[str, Callable[[str], Sequence[Path]]] = {
+    "bytes": lambda source: text_files(source).files,
+    "image": lambda source: picture_set(source).files,
+    "listops": lambda source: source_files(source, "listops").files,
+    "retrieval": lambda source: pair_files(source).files,
+    "text": lambda source: source_files(source, "text").files,
+}
+"""How readers of the tasks here find their files, for tasks whose files a source alone tells."""
 
 
 def hashed_files(source: str, task: str) -> list[tuple[str, Path]]:
@@ -19,19 +28,19 @@ def hashed_files(source: str, task: str) -> list[tuple[str, Path]]:
     How a task from elsewhere reads a folder is not known here: there all files count.
     """
     path = existing(source)
-    if task in _PAIR_TASKS:
-        files = pair_files(source).files
-    elif path.is_file() or task in STEMS:
+    if task in _FINDERS:
+        files = _FINDERS[task](source)
+    elif path.is_file():
         files = source_files(source, task).files
     else:
         with readable(path):
-            files = [
+            inside = [
                 Path(folder, name)
                 # Into folders that are links, too, as whoever opens what is in them goes.
                 for folder, _, names in os.walk(path, onerror=_raise, followlinks=True)
                 for name in names
             ]
-            files = [file for file in files if file.is_file() and not hidden(file)]
+            files = [file for file in inside if file.is_file() and not hidden(file)]
     if not files:
         raise DataError(f"folder '{source}' is empty; check the path")
     root = path if path.is_dir() else path.parent

@@ -30,7 +30,9 @@ def load_hub(reference: str, task: str) -> dict[str, pa.Table]:
     """
     name, _, revision = reference.removeprefix(HUB).partition("@")
     if not name.strip():
-        raise DataError(f"'{reference}' names no data set; write hub:NAME or hub:NAME@REVISION")
+        raise DataError(
+            f"'{reference}' names no data set; write hub:NAME or hub:NAME@REVISION", reached=False
+        )
 
     import datasets
 
@@ -40,20 +42,23 @@ def load_hub(reference: str, task: str) -> dict[str, pa.Table]:
     except ConnectionError as error:
         raise DataError(
             f"{reference}: the hub cannot be reached; give a local file with --data {task}=PATH "
-            f"or leave --data out for the stand-in"
+            f"or leave --data out for the stand-in",
+            reached=False,
         ) from error
     except RuntimeError as error:
         if not str(error).startswith("Dataset scripts"):
             raise
         raise DataError(
             f"{reference}: the set is a script, which 'datasets' no longer runs; "
-            f"try {HUB}{name}@refs/convert/parquet, or give a local file with --data {task}=PATH"
+            f"try {HUB}{name}@refs/convert/parquet, or give a local file with --data {task}=PATH",
+            reached=False,
         ) from error
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         # Of a set that does not parse, `datasets` says why in the error's cause alone.
         reason = (str(error.__cause__ or error).splitlines() or ["no reason given"])[0]
         raise DataError(
-            f"{reference}: {reason}; check the name, or give a local file with --data {task}=PATH"
+            f"{reference}: {reason}; check the name, or give a local file with --data {task}=PATH",
+            reached=False,
         ) from error
     return {str(split): data.with_format("arrow")[:] for split, data in loaded.items()}
 

@@ -16,6 +16,7 @@ from lra.core.protocol import DataSpec
 from tasks.contract import Task
 from tasks.sources.data_hash import level
 from tasks.sources.facts import refuse_unfit, whole_set
+from tasks.sources.files import expanded
 from tasks.sources.prepared import open_prepared
 from tasks.sources.preparing import (
     QUIET,
@@ -57,7 +58,7 @@ def open_or_prepare(
     if source is not None and facts is not None:
         asked = level(spec.task, spec.parameters)
         refuse_unfit(facts, source, spec.task, spec.rules, task.length, asked)
-        there = _share(open_prepared(Path(source).expanduser()), spec, task.length)
+        there = _share(open_prepared(expanded(source)), spec, task.length)
         if all(split.lengths.max() <= task.length for _, split in there):
             return there
         pieces = partial(cut_pieces, task, there)

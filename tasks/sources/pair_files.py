@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
-from tasks.sources.files import SPLIT_WORDS, existing, readable
+from tasks.sources.files import SPLIT_WORDS, existing, named_files
 
 _SUFFIX = r"(?P<suffix>\.(?:parquet|(?:csv|tsv)(?:\.gz)?))"
 _PAIRS = re.compile(
@@ -43,10 +43,7 @@ def pair_files(source: str) -> PairFiles:
     """
     path = existing(source)
     folder = path if path.is_dir() else path.parent
-    with readable(folder):
-        files = sorted(file for file in folder.iterdir() if file.is_file())
-    pairs = [match for file in files if (match := _PAIRS.fullmatch(file.name))]
-    papers = [match for file in files if (match := _PAPERS.fullmatch(file.name))]
+    pairs, papers = named_files(folder, _PAIRS), named_files(folder, _PAPERS)
     if path.is_file():
         own = _PAIRS.fullmatch(path.name) or _PAPERS.fullmatch(path.name)
         if own is None:

@@ -42,16 +42,25 @@ class _Papers:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._texts: dict[bytes, bytes] | None = None
+        self._broken = False
 
-    def require(self, pairs: Path, on_defect: OnDefect) -> None:
-        """Read the table; `DataError` where the pairs have none."""
+    def there(self, pairs: Path, on_defect: OnDefect) -> bool:
+        """Read the table unless that was done; False where it is broken, which is told once.
+
+        `DataError` where the pairs have none.
+        """
         if self._path is None:
             raise DataError(
                 f"'{pairs}' has no texts; add a table of papers beside it, papers.parquet, .csv or "
                 f".tsv with columns id and text"
             )
-        if self._texts is None:
-            self._texts = _read_papers(self._path, on_defect)
+        if self._texts is None and not self._broken:
+            try:
+                self._texts = _read_papers(self._path, on_defect)
+            except DataError as defect:
+                self._broken = True
+                on_defect(defect)
+        return not self._broken
 
     def text(self, pairs: Path, row: int, identity: bytes) -> bytes:
         """Return the text of a paper; `DataError` where there is none."""
@@ -86,9 +95,9 @@ def _examples(
         splits: set[SplitName] = set()
         rows = read_rows(path, _COLUMNS, _MAY_BE, bare=_BARE, on_defect=on_defect)
         for row, (label, id1, id2, text1, text2, word) in rows:
-            if text1 is ABSENT or text2 is ABSENT:
-                # Of all rows or of none: a fault of the file, or of its papers.
-                papers.require(path, on_defect)
+            # Texts are absent from all rows or from none.
+            if (text1 is ABSENT or text2 is ABSENT) and not papers.there(path, on_defect):
+                return
             if given is None and word is ABSENT:
                 raise DataError(
                     f"'{path}' has no column 'split'; add one with train, validation or test, or "

@@ -16,26 +16,37 @@ from pathlib import Path
 from lra.core.errors import DataError
 from tasks.contract import Part
 from tasks.sources.file_tree import FileTree, file_tree
-from tasks.sources.pathfinder_shard import EASIEST, shard_examples
+from tasks.sources.pathfinder_shard import EASIEST, described_paddles, shard_examples
 
 SIDES = (32, 64, 128, 256)
 """Pixels a side of the sets that there are."""
 
-LEVELS = {14: "curv_contour_length_14", 9: "curv_contour_length_9", 6: EASIEST}
-"""Folders by contour length in paddles; 14 is the arena's, the hardest."""
+HARDEST = 14
+"""Paddles in a path of the arena's level, which is read where no other is asked for."""
+
+LEVELS = {HARDEST: "curv_contour_length_14", 9: "curv_contour_length_9", 6: EASIEST}
+"""Folders by contour length in paddles."""
 
 _SET = re.compile(r"pathfinder\d+")
 _METADATA = re.compile(r"(\d+)\.npy")
 
 
-def pathfinder_parts(source: str, side: int, contour_length: int) -> Sequence[Part]:
+def pathfinder_parts(source: str, side: int, contour_length: int | None) -> Sequence[Part]:
     """Return a part for each metadata file, in the order of their numbers.
 
     `source` is a folder `pathfinderR`, a level in it, a zip of either, or the release's folder with
-    a `pathfinderR` for each R. What is itself a level is taken whatever `contour_length` says.
-    Tokens are grey values as stored, uint8, row by row. Raises `DataError` where there is no set.
+    a `pathfinderR` for each R. What is itself a level is taken, unless `contour_length` says
+    another. Tokens are grey values as stored, uint8, row by row. Raises `DataError` where there is
+    no set.
     """
-    tree, level = _found(source, side, contour_length)
+    tree, level = _found(source, side, contour_length or HARDEST)
+    paddles = _paddles(tree, level)
+    if None not in (paddles, contour_length) and paddles != contour_length:
+        raise DataError(
+            f"'{tree.called(level)}' holds paths of {paddles} paddles, contour_length is "
+            f"{contour_length}; name the other level, or set contour_length={paddles}",
+            reached=False,
+        )
     described = {_number(tree, level, name) for name in tree.names(level, "metadata")}
     drawn = {name for name in tree.names(level, "imgs") if name.isdecimal()}
     numbers = sorted(described | drawn, key=lambda number: (int(number), number))
@@ -45,6 +56,23 @@ def pathfinder_parts(source: str, side: int, contour_length: int) -> Sequence[Pa
         Part(f"metadata/{number}.npy", partial(shard_examples, tree, level, number, side))
         for number in [*_gaps(numbers), *numbers]
     ]
+
+
+def paddles_of(source: str, side: int, contour_length: int) -> int:
+    """Return how many paddles the paths of a set have: what it says itself, else as asked."""
+    return _paddles(*_found(source, side, contour_length)) or contour_length
+
+
+def _paddles(tree: FileTree, level: str) -> int | None:
+    """What a level's name says, else its metadata; None where neither does."""
+    name = tree.last(level)
+    known = next((paddles for paddles, called in LEVELS.items() if called == name), None)
+    numbers = [
+        match[1] for match in map(_METADATA.fullmatch, tree.names(level, "metadata")) if match
+    ]
+    if known is not None or not numbers:
+        return known
+    return described_paddles(tree, level, min(numbers, key=int))
 
 
 def _gaps(numbers: Sequence[str]) -> Iterator[str]:
@@ -76,7 +104,8 @@ def _found(source: str, side: int, contour_length: int) -> tuple[FileTree, str]:
         raise DataError(
             f"'{source}': real Pathfinder images have {', '.join(map(str, SIDES))} pixels a side, "
             f"here it is {side}; use a scale with pathfinder at length {SIDES[0] ** 2}: small, "
-            f"compact, paper"
+            f"compact, paper",
+            reached=False,
         )
     tree = file_tree(source)
     return tree, _level(tree, side, contour_length)

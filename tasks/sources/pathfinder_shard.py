@@ -60,11 +60,12 @@ def shard_examples(
     named: set[str] = set()
     for row, fields in enumerate(rows, 1):
         try:
-            image, label = _described(where, row, fields, folder)
+            image = _image(where, row, fields, folder)
             if image in named:
                 what = f"{shown(f'{folder}/{image}')} is named twice; remove a line"
                 raise bad_row(where, row, what)
             named.add(image)
+            label = read_label(where, row, fields[3].encode("utf-8", "replace"), classes=2)
             if image not in there:
                 what = f"{shown(f'{folder}/{image}')} is missing; unpack the set again"
                 raise bad_row(where, row, what)
@@ -84,6 +85,17 @@ def shard_examples(
         )
 
 
+def described_paddles(tree: FileTree, level: str, number: str) -> int | None:
+    """Return the contour length on the first line of `metadata/<number>.npy`; None where there is
+    no such line, which reading it then tells."""
+    try:
+        where = tree.called(level, "metadata", f"{number}.npy")
+        fields = _rows(where, tree.read(level, "metadata", f"{number}.npy"))[0]
+        return int(fields[5])
+    except (DataError, IndexError, ValueError):
+        return None
+
+
 def _rows(where: str, content: bytes) -> list[list[str]]:
     """The fields of each image, whichever way they are written."""
     if not content.startswith(MAGIC):
@@ -93,17 +105,18 @@ def _rows(where: str, content: bytes) -> list[list[str]]:
         raise DataError(
             f"'{where}' holds {table.dtype} of {table.shape}; give strings of (N, {_FIELDS})"
         )
-    rows: list[list[str]] = table.astype(np.str_).tolist()
+    texts = np.char.decode(table, "utf-8", "replace") if table.dtype.kind == "S" else table
+    rows: list[list[str]] = texts.tolist()
     return rows
 
 
-def _described(where: str, row: int, fields: list[str], folder: str) -> tuple[str, int]:
-    """File and label of an image."""
+def _image(where: str, row: int, fields: list[str], folder: str) -> str:
+    """The name of the image that a line describes."""
     if len(fields) != _FIELDS:
         raise bad_row(where, row, f"{len(fields)} fields, not {_FIELDS}; unpack the set again")
     if fields[0] != folder:
         raise bad_row(where, row, f"the folder is {shown(fields[0])}, not {folder}; correct it")
-    return fields[1], read_label(where, row, fields[3].encode(), classes=2)
+    return fields[1]
 
 
 def _example(tree: FileTree, place: tuple[str, str, str], side: int, label: int) -> Example | None:

@@ -1,8 +1,8 @@
 """Running text for language modelling: text files, plain or gzipped, or Parquet with documents.
 
-A folder's files belong to the split that a word of their name says (wiki.train.txt.gz). A single
-file is cut in three where it stands, as enwik8 usually is: the first nine tenths to train on, the
-next twentieth to validate, the last to test.
+A folder's files belong to the split that a word of their name says (wiki.train.txt.gz). A file that
+is named is read alone and cut in three where it stands, as enwik8 usually is: the first nine tenths
+to train on, the next twentieth to validate, the last to test.
 """
 
 from __future__ import annotations
@@ -18,10 +18,23 @@ import numpy as np
 from lra.core.dataset import SPLITS, UNASKED, SplitName
 from lra.core.errors import DataError
 from tasks.contract import Example, OnDefect, Part
-from tasks.sources.files import SPLIT_WORDS, existing, readable, unreadable
+from tasks.sources.files import (
+    OF_SPLIT,
+    SPLIT_WORDS,
+    Sources,
+    existing,
+    named_files,
+    refuse_parts,
+    unreadable,
+)
 from tasks.sources.tables import bad_row, read_rows
 
 _KINDS = (".txt", ".txt.gz", ".parquet")
+_NAME = re.compile(
+    rf"(?P<stem>.*)(?:^|[^a-z0-9]){OF_SPLIT}(?:[^a-z0-9].*)?\.(?:txt|txt\.gz|parquet)",
+    re.IGNORECASE,
+)
+"""The name of a split's file in a folder. The last word counts that says a split."""
 _CUTS: dict[SplitName, tuple[float, float]] = {
     "train": (0.0, 0.9),
     "validation": (0.9, 0.95),
@@ -34,48 +47,57 @@ def text_parts(source: str, length: int) -> Sequence[Part]:
 
     Examples are windows of `length` bytes, one after the other; each byte's label is the next one.
     """
-    path = existing(source)
-    if path.is_file():
+    found = text_files(source)
+    if found.single is not None:
         return [
-            Part(f"{path.name}, {split}", _windows(path, _CUTS[split], split, length), split)
+            Part(
+                f"{found.single.name}, {split}",
+                _windows(found.single, _CUTS[split], split, length),
+                split,
+            )
             for split in SPLITS
         ]
-    with readable(path):
-        files = sorted(file for file in path.iterdir() if not file.name.startswith("."))
-    named = [(file, found) for file in files if (found := _named(file)) is not None]
-    by_split = [(split, file) for file, (_, split) in named]
-    if len({text for _, (text, _) in named}) > 1:
-        examples = ", ".join({text: file.name for file, (text, _) in named}.values())
+    return [
+        Part(file.name, _windows(file, (0.0, 1.0), split, length), split)
+        for split, files in found.family.items()
+        for file in files
+    ]
+
+
+def text_files(source: str) -> Sources:
+    """Return the files that a source is read from: one, whatever its name says, or a folder's.
+
+    Raises `DataError` where a file is of another kind, and where a folder has several texts, none
+    for a split, two names for one, or not all of its shards.
+    """
+    path = existing(source)
+    if path.is_file():
+        # Texts that are often taken, such as enwik8, have no suffix.
+        if path.suffix and not path.name.lower().endswith(_KINDS):
+            raise DataError(
+                f"'{source}' is none of {', '.join(_KINDS)}; unpack or convert it, or rename it "
+                f"where it is text"
+            )
+        return Sources(path, {}, ())
+    by_split: dict[SplitName, list[re.Match[str]]] = {}
+    texts: dict[str, str] = {}
+    for match in named_files(path, _NAME):
+        by_split.setdefault(SPLIT_WORDS[match["word"].lower()], []).append(match)
+        texts.setdefault(match["stem"].lower(), match.string)
+    if len(texts) > 1:
         raise DataError(
-            f"folder '{source}' holds several texts ({examples}); "
+            f"folder '{source}' holds several texts ({', '.join(texts.values())}); "
             f"give each a folder of its own, or name a file"
         )
     for needed in SPLITS:
-        if needed not in dict(by_split):
+        if needed not in by_split:
             raise DataError(
                 f"folder '{source}' has no text for {needed}; add a file (.txt, .txt.gz or "
                 f".parquet) with '{needed}' in its name, or name a single file"
             )
-    return [
-        Part(file.name, _windows(file, (0.0, 1.0), split, length), split)
-        for wanted in SPLITS
-        for split, file in by_split
-        if split == wanted
-    ]
-
-
-def _named(file: Path) -> tuple[str, SplitName] | None:
-    """What text a file is of, and of which split: what stands before the last word that says one,
-    and this word. None where none does."""
-    name = file.name.lower()
-    kind = next((kind for kind in _KINDS if name.endswith(kind)), None)
-    if kind is None:
-        return None
-    words = re.split(r"[^a-z0-9]+", name.removesuffix(kind))
-    places = [place for place, word in enumerate(words) if word in SPLIT_WORDS]
-    if not places:
-        return None
-    return " ".join(words[: places[-1]]), SPLIT_WORDS[words[places[-1]]]
+        refuse_parts(source, needed, by_split[needed])
+    family = {split: [path / match.string for match in by_split[split]] for split in SPLITS}
+    return Sources(None, family, ())
 
 
 def _windows(

@@ -168,16 +168,29 @@ def make_set(
         due = pieces()
         watch.begun(len(due), draft.parts)
         for piece in due[draft.parts :]:
-            for split, rows in piece.make(draft.rows):
-                draft.append(split, rows)
+            rows = piece.make(draft.rows)
+            for split, read in _sound(rows, draft) if real else rows:
+                draft.append(split, read)
             draft.commit()
             watch.part(piece.name)
         for split, number in draft.rows.items():
             if not number:
+                draft.drop()
                 raise DataError(f"{what} has no rows for {split}; give a source with more rows")
         wrap = task.real_dataset if real else task.dataset
         data = wrap({split: draft.split(split) for split in SPLITS})
         _write(data, named, draft, folder, finish)
+
+
+def _sound(
+    rows: Iterable[tuple[SplitName, Split]], draft: Draft
+) -> Iterator[tuple[SplitName, Split]]:
+    """What is read of a source. Of one that is wrong nothing is kept: mended, it is another one."""
+    try:
+        yield from rows
+    except DataError:
+        draft.drop()
+        raise
 
 
 def _write(

@@ -12,8 +12,10 @@ from lra.core.dataset import Dataset
 from lra.core.errors import DataError
 from lra.core.hashing import value_hash
 from tasks.contract import Task
-from tasks.sources.data_hash import level, readers_hash, source_content, source_kind
+from tasks.sources.data_hash import readers_hash, source_content, source_kind, source_level
+from tasks.sources.draft import writing
 from tasks.sources.facts import Facts, Origin, read_facts, whole_set
+from tasks.sources.files import readable
 from tasks.sources.prepared import buffers_hash, file_sha256, open_prepared, split_file
 from tasks.sources.preparing import QUIET, Watch, make_set, read_pieces
 
@@ -36,11 +38,13 @@ def prepare_whole(
         # Elsewhere they are of the generator alone, and of no account here.
         asked += [task.length, parameters]
     made_of, readers = value_hash([*content, *asked]), readers_hash(task_file)
-    if folder.is_dir():
+    with writing(folder):
+        is_folder, is_there = folder.is_dir(), folder.exists()
+    if is_folder:
         _refuse_other(folder, named, made_of, readers)
         open_prepared(folder)
         return False
-    if folder.exists():
+    if is_there:
         raise DataError(f"'{folder}' is a file; give --out a folder that is not there yet")
 
     def finish(data: Dataset, facts: Facts, files: Path) -> Facts:
@@ -48,7 +52,7 @@ def prepare_whole(
             rules=task.rules,
             source=kind,
             one_length=not task.cuttable,
-            level=level(named, parameters),
+            level=source_level(source, named, task.length, parameters),
             hash=buffers_hash(data, named, task.rules),
             made_of=made_of,
             readers=readers,
@@ -76,8 +80,10 @@ def prepare_whole(
 
 def _refuse_other(folder: Path, task: str, made_of: str, readers: str) -> None:
     """Refuse a folder that does not hold the very set that is asked for."""
-    there = any(folder.iterdir())
-    facts = read_facts(folder) if (folder / "facts.json").is_file() else None
+    with readable(folder):
+        there = any(folder.iterdir())
+        known = (folder / "facts.json").is_file()
+    facts = read_facts(folder) if known else None
     if facts is None or facts.origin is None:
         what = "is no prepared set" if there else "is empty"
         raise DataError(f"'{folder}' {what}; give --out a folder that is not there yet")

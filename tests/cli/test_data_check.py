@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -158,3 +159,54 @@ def test_what_cannot_be_checked_is_one_line(lra_here, prepared, arguments, says)
     ran = lra_here("data", "check", *arguments)
     assert ran.returncode == 2 and ran.stdout == ""
     assert ran.stderr.startswith("lra: ") and says in ran.stderr and ran.stderr.count("\n") == 1
+
+
+def test_a_name_with_control_characters_stays_on_its_line(lra_here, tmp_path):
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+        archive.writestr("imgs/0/\x1b[31mred\nnext.png", b"")
+        archive.writestr("metadata/0.npy", "imgs/0 \x1b[31mred 0 1 1.0 14 4 2 0.5 1 1\n")
+    ran = lra_here("data", "check", "pathfinder", "--from", "set.zip")
+    assert ran.returncode == 1 and "\x1b" not in ran.stdout
+    missing, unnamed, summary = ran.stdout.splitlines()[:3]
+    assert missing.startswith("'set.zip/metadata/0.npy', row 1: ")
+    assert "the first \\x1b[31mred\\nnext.png; copy" in unnamed
+    assert summary == "pathfinder: 0 sound rows, 2 defects"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["text", "--from", "hub:"], "'hub:' names no data set; write hub:NAME or hub:NAME@REV"),
+        (["image", "--from", "hub:"], "'hub:' names no data set; write hub:NAME or hub:NAME@REV"),
+        (["text", "--from", "hub"], "hub:stanfordnlp/imdb: "),
+        (["image", "--from", "listops-1000", "--scale", "mini"], "use a scale with image at leng"),
+        (["pathfinder", "--from", "listops-1000", "--scale", "mini"], "use a scale with pathfinde"),
+    ],
+)
+def test_what_cannot_be_had_is_no_defect(lra_here, lists, monkeypatch, arguments, says):
+    def no_hub(*_: object, **__: object) -> None:
+        raise ConnectionError("no way there")
+
+    monkeypatch.setattr("datasets.load_dataset", no_hub)
+    monkeypatch.setattr("tasks.sources.hub._answers", lambda address: False)
+    ran = lra_here("data", "check", *arguments)
+    assert ran.returncode == 2 and ran.stdout == ""
+    assert ran.stderr.startswith("lra: ") and says in ran.stderr and ran.stderr.count("\n") == 1
+
+
+def test_a_set_of_a_release_that_cannot_be_checked_stops_no_other(lra_here, lists, tmp_path):
+    release = tmp_path / "release"
+    for name in ("pathfinder32", "pathfinder64"):
+        (release / name).mkdir(parents=True)
+    lists.rename(release / lists.name)
+    tsv = release / "tsv_data"
+    tsv.mkdir()
+    for word in ("train", "eval", "test"):
+        (tsv / f"new_aan_pairs.{word}.tsv").write_text("1.0\ta\tb\tone text\tanother\n")
+    ran = lra_here("data", "check", "--from", "release", "--scale", "mini")
+    assert ran.returncode == 2
+    assert "listops: 60 sound rows, no defect" in ran.stdout
+    assert "retrieval: 3 sound rows, no defect" in ran.stdout
+    small, other = [line for line in ran.stderr.splitlines() if line.startswith("lra: ")]
+    assert small.startswith("lra: pathfinder: 'release/pathfinder32': real Pathfinder images have")
+    assert other.startswith("lra: pathfinder64: ") and "every image has 4096 pixels" in other

@@ -136,3 +136,35 @@ def test_a_generated_set_lies_where_a_run_looks_for_it(lra_here, monkeypatch):
     monkeypatch.setattr("tasks.listops.ListOps.generate", generate)
     shown = lra_here("data", "show", "--task", "listops", "--scale", TINY[3])
     assert shown.returncode == 0 and f"listops: generated, hash {place.name}" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["check", "text", "--from", "~nosuch/x"], "'~nosuch/x' begins with a home that is not"),
+        (["check", "--from", "~nosuch/x"], "'~nosuch/x' begins with a home that is not"),
+        (["show", "--data", "text=~nosuch/x"], "'~nosuch/x' begins with a home that is not"),
+        (["prepare", "text", "--from", "~nosuch/x"], "'~nosuch/x' begins with a home that is not"),
+        (
+            ["prepare", "listops", "--from", "lra_release/listops-1000", "--out", "~nosuch/x"],
+            "'~nosuch/x' begins with a home that is not",
+        ),
+        (
+            ["prepare", "listops", "--from", "lra_release/listops-1000", "--out", "x" * 300],
+            "File name too long; mend that",
+        ),
+    ],
+)
+def test_a_path_that_cannot_be_is_one_line(lra_here, release, arguments, says):
+    ran = lra_here("data", *arguments)
+    assert ran.returncode == 2 and ran.stdout == ""
+    last = ran.stderr.splitlines()[-1]
+    assert last.startswith("lra: ") and says in last
+
+
+def test_a_folder_that_may_not_be_looked_into_is_one_line(lra_here, release, closed):
+    asked = ("data", "prepare", "listops", "--from", "lra_release/listops-1000", "--out")
+    ran = lra_here(*asked, "closed/set")
+    assert ran.returncode == 2 and ran.stdout == ""
+    last = ran.stderr.splitlines()[-1]
+    assert last.startswith("lra: cannot write the prepared set") and "Permission denied" in last

@@ -13,6 +13,8 @@ from lra.core.dataset import SPLITS, UNASKED
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.bytes import Bytes, BytesConfig
+from tasks.sources.data_hash import source_content
+from tasks.sources.hashed_files import hashed_files
 
 ALL = Rows(train=10_000, validation=10_000, test=10_000)
 TEXT = bytes(range(32, 127)) * 40
@@ -140,3 +142,79 @@ def test_the_grammar_pays_less_than_a_compressor():
 def test_real_text_has_no_grammar(tmp_path):
     as_texts(tmp_path)
     assert set(task().rules_of_thumb(read_set(task(), tmp_path, ALL))) == {"xz"}
+
+
+def shards(folder, numbers=range(3), of=3):
+    as_parquet(folder)
+    (folder / "books_train.parquet").unlink()
+    for number in numbers:
+        table = pa.table({"text": [f"shard {number}"]})
+        pq.write_table(table, folder / f"books_train-{number:05}-of-{of:05}.parquet")
+
+
+def doubled(name, content):
+    def make(folder):
+        as_texts(folder)
+        (folder / name).write_bytes(content)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "message"),
+    [
+        (
+            doubled("wiki.train.txt.gz", gzip.compress(TEXT)),
+            ".",
+            r"has wiki.train.txt under the name wiki.train.txt.gz too; keep one",
+        ),
+        (doubled("wiki.dev.txt", TEXT), ".", r"several validation splits \(wiki.dev.txt, wiki.v"),
+        (doubled("wiki-train.txt", TEXT), ".", r"several train splits \(wiki-train.txt, wiki.t"),
+        (doubled("wiki.train.raw.txt", TEXT), ".", "has wiki.train.raw.txt under the name wiki.t"),
+        (lambda f: shards(f, [0]), ".", "has 1 of 3 train shards, number 00001 is missing; copy"),
+        (lambda f: shards(f, [1, 2]), ".", "has 2 of 3 train shards, number 00000 is missing"),
+        (write("enwik8.zip", b"PK"), "enwik8.zip", r"is none of .txt, .txt.gz, .parquet; unpack"),
+        (write("enwik8.xz", b"PK"), "enwik8.xz", r"is none of .txt, .txt.gz, .parquet; unpack"),
+    ],
+)
+def test_files_that_are_no_text_or_not_one_split(tmp_path, make, name, message):
+    make(tmp_path)
+    for ask in (task().parts, lambda source: hashed_files(source, "bytes")):
+        with pytest.raises(DataError, match=message) as caught:
+            ask(str(tmp_path / name))
+        assert "\n" not in str(caught.value)
+
+
+def test_what_is_hashed_is_what_is_read(tmp_path):
+    """A file that is named is read alone; in a folder, those whose names say a split."""
+    shards(tmp_path)
+    (tmp_path / "NOTES.md").write_text("not read")
+    (tmp_path / "mine.txt").write_bytes(TEXT)
+    (tmp_path / "enwik8").write_bytes(TEXT)
+    (tmp_path / "books_train.parquet").mkdir()
+    (tmp_path / "books_train.parquet" / "mine.train.txt").write_bytes(TEXT)
+
+    def read(source):
+        return list(dict.fromkeys(part.name.split(",")[0] for part in task().parts(source)))
+
+    for name in ("mine.txt", "enwik8", "books_test.parquet", "books_train-00000-of-00003.parquet"):
+        source = str(tmp_path / name)
+        assert [name] == read(source) == [found for found, _ in hashed_files(source, "bytes")]
+    found = read(str(tmp_path))
+    assert found == [
+        *(f"books_train-{number:05}-of-00003.parquet" for number in range(3)),
+        "books_validation.parquet",
+        "books_test.parquet",
+    ]
+    assert sorted(found) == [name for name, _ in hashed_files(str(tmp_path), "bytes")]
+
+
+def test_a_folder_of_which_something_else_changed_is_the_same_source(tmp_path):
+    as_texts(tmp_path)
+    before = source_content(str(tmp_path), "bytes", 16, {})
+    (tmp_path / "NOTES.md").write_text("not read")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "wiki.train.txt").write_text("not read")
+    assert source_content(str(tmp_path), "bytes", 16, {}) == before
+    (tmp_path / "wiki.test.txt").write_bytes(TEXT[200:501])
+    assert source_content(str(tmp_path), "bytes", 16, {}) != before

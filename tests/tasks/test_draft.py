@@ -16,7 +16,7 @@ from lra.core.cards import TaskCard
 from lra.core.dataset import SPLITS, Split
 from lra.core.errors import DataError
 from tasks.contract import Example, Part, Task, TaskConfig
-from tasks.sources.draft import drafting
+from tasks.sources.draft import Draft, drafting
 from tasks.sources.prepared import open_prepared
 from tasks.sources.preparing import Watch, make_set, read_pieces
 
@@ -219,6 +219,14 @@ def test_a_draft_that_lost_something_begins_anew(tmp_path, undisturbed, damage):
     assert content(tmp_path / "set") == undisturbed
 
 
+def test_a_journal_that_is_no_text_begins_anew(tmp_path, undisturbed):
+    stopped(tmp_path / "set", 3)
+    path = tmp_path / ".set.draft" / "journal.json"
+    path.write_bytes(path.read_bytes().replace(b"train", b"tr\xffin"))
+    assert made(tmp_path / "set").done == 0
+    assert content(tmp_path / "set") == undisturbed
+
+
 def test_nothing_is_left_where_no_part_was_whole(tmp_path):
     stopped(tmp_path / "set", 0)
     assert list(tmp_path.iterdir()) == []
@@ -280,3 +288,72 @@ def test_tokens_of_two_types_are_a_fault_of_the_reader(tmp_path):
     ):
         for kind in (np.uint16, np.uint8):
             draft.append("train", Split.of([np.zeros(3, dtype=kind)], [0]))
+
+
+def wrong_row(part, place):
+    if (part, place) == (3, 4):
+        raise DataError("row 5: wrong")
+
+
+def test_nothing_is_left_of_a_source_that_is_wrong(tmp_path):
+    """Once it is mended it is another source, for which the draft is of no use."""
+    pieces = read_pieces(Counted(wrong_row), "", None)
+    with pytest.raises(DataError, match="row 5"):
+        make_set(Counted(), "counted", tmp_path / "set", "a", lambda: pieces, what="'x'", real=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_full_disk_stopped_of_a_source_is_kept(tmp_path, monkeypatch, undisturbed):
+    def full(draft, name, split):
+        if draft.parts == 2:
+            raise DataError("cannot write; free space")
+        append(draft, name, split)
+
+    append = Draft.append
+    pieces = read_pieces(Counted(), "", None)
+    with monkeypatch.context() as patched:
+        patched.setattr(Draft, "append", full)
+        with pytest.raises(DataError, match="free space"):
+            make_set(
+                Counted(), "counted", tmp_path / "set", "a", lambda: pieces, what="'x'", real=True
+            )
+    assert made(tmp_path / "set").done == 2
+    assert content(tmp_path / "set") == undisturbed
+
+
+def test_a_draft_that_is_being_removed_is_nobody_else_s(tmp_path, monkeypatch, undisturbed):
+    """Whoever comes while its files go, one by one, waits until none is left."""
+    stopped(tmp_path / "set", 3)
+    unlink, waits, others, left = os.unlink, threading.Event(), [], []
+
+    class Second(Names):
+        def waiting(self):
+            waits.set()
+
+    def second():
+        watch, pieces = Second(), read_pieces(Counted(), "", None)
+        make_set(
+            Counted(), "counted", tmp_path / "set", "a", lambda: pieces, what="'x'", watch=watch
+        )
+        others.append(watch.done)
+
+    def slow(path, **more):
+        unlink(path, **more)
+        if Path(path).name == "lock" and not left:
+            left.append([file.name for file in (tmp_path / ".set.draft").iterdir()])
+        if not others:
+            others.append("begun")
+            other.start()
+            assert waits.wait(10)
+
+    other = threading.Thread(target=second)
+    pieces = read_pieces(Counted(wrong_row), "", None)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "unlink", slow)
+        with pytest.raises(DataError, match="row 5"):
+            make_set(
+                Counted(), "counted", tmp_path / "set", "a", lambda: pieces, what="'x'", real=True
+            )
+    other.join(10)
+    assert left[0] == [] and others == ["begun", 0] and content(tmp_path / "set") == undisturbed
+    assert [path.name for path in tmp_path.iterdir()] == ["set"]

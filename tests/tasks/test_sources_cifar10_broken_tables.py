@@ -12,8 +12,12 @@ from cifar10_forms import (
     refused,
     table,
     write_arrays,
+    write_binary,
     write_table,
 )
+
+from lra.core.errors import DataError
+from tasks.sources.cifar10_tables import picture_tables
 
 
 def broken_table(**changes):
@@ -109,3 +113,70 @@ def test_arrays_cut_short_missing_or_there_twice(tmp_path):
     refused(tmp_path, r"c10_test_images.npy.xz' is cut short; copy or download it again")
     path.write_bytes(whole)
     refused(tmp_path, r"has c10_test_images.npy under the name c10_test_images.npy.xz too; keep")
+
+
+def in_folders(root, **names):
+    """Tables in a folder of each split, by the names of their files."""
+    for split, files in names.items():
+        for name in files:
+            write_table(root / split / f"{name}.parquet", table(*SPLITS["test"]))
+
+
+@pytest.mark.parametrize(
+    ("train", "says"),
+    [
+        (
+            ["train-00000-of-00002"],
+            "has 1 of 2 train shards, number 00001 is missing; copy or down",
+        ),
+        (["0000", "0002"], "has 2 of 3 train shards, number 00001 is missing; copy or download"),
+        (["0001"], "has 1 of 2 train shards, number 00000 is missing; copy or download them all"),
+        (["0000", "0000 (1)"], r"has several train splits \(0000 \(1\).parquet, 0000.parquet\); k"),
+        (["a", "b"], r"has several train splits \(a.parquet, b.parquet\); keep one of them"),
+        (["train", "train-00000-of-00001"], "has several train splits"),
+    ],
+)
+def test_files_in_the_folder_of_a_split_that_are_not_one_split(tmp_path, train, says):
+    in_folders(tmp_path / "a", train=train, test=["test-00000-of-00001"])
+    refused(tmp_path / "a", rf"a' {says}")
+
+
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [
+        (["0000", "0001", "0002"], ["0000"]),
+        ([f"train-{number:05}-of-00003" for number in range(3)], ["test-00000-of-00001"]),
+        ([f"{number:05}-of-00003" for number in range(3)], ["00000-of-00001"]),
+        (["part-00000", "part-00001", "part-00002"], ["pictures"]),
+    ],
+)
+def test_shards_in_the_folder_of_a_split(tmp_path, train, test):
+    in_folders(tmp_path / "a", train=train, test=test)
+    assert noted(tmp_path / "a") == ([], 80)
+
+
+def test_a_line_break_in_the_name_of_a_copy(tmp_path):
+    in_folders(tmp_path, train=["0000", "00\n00"], test=["0000"])
+    with pytest.raises(DataError, match="has several train splits"):
+        picture_tables(tmp_path)
+
+
+def test_a_folder_called_test_that_holds_both_splits(tmp_path):
+    for split in ("train", "test"):
+        write_table(tmp_path / "test" / f"{split}.parquet", table(*SPLITS[split]))
+    for source in (tmp_path, tmp_path / "test"):
+        assert noted(source) == ([], 80)
+
+
+def test_the_folder_of_one_split_is_no_set(tmp_path):
+    in_folders(tmp_path, train=["0000"], test=["0000"])
+    refused(tmp_path / "train", r"0000.parquet' says no split; rename it, with train or test")
+
+
+def test_a_broken_table_that_is_of_no_split_is_not_there(tmp_path):
+    write_binary(tmp_path)
+    (tmp_path / "papers.parquet").write_bytes(b"PAR1")
+    assert noted(tmp_path) == ([], 80)
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "0000.parquet").write_bytes(b"PAR1")
+    refused(tmp_path, "has no Parquet files in a folder 'test'; add them")

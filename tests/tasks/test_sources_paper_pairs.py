@@ -13,6 +13,7 @@ from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.retrieval import Retrieval, RetrievalConfig
 from tasks.sources.hashed_files import hashed_files
+from tasks.sources.pair_files import pair_files
 from tasks.sources.tables import read_rows
 
 ALL = Rows(train=1000, validation=1000, test=1000)
@@ -306,3 +307,25 @@ def test_a_header_is_known_by_its_first_column(tmp_path):
         path.write_bytes(content)
         found = read_rows(path, ("id",), bare=(("id", "text"),))
         assert [cells[0] for _, cells in found] == rows
+
+
+def test_names_that_begin_with_a_dot_do_not_count(tmp_path):
+    """macOS lays a ._name beside each file it unpacks."""
+    for name in ("aan_pairs.parquet", "aan_papers.parquet"):
+        (tmp_path / name).write_bytes(b"")
+        (tmp_path / f"._{name}").write_bytes(b"")
+    for source in (tmp_path, tmp_path / "aan_pairs.parquet"):
+        found = pair_files(str(source))
+        assert [path.name for path in found.files] == ["aan_pairs.parquet", "aan_papers.parquet"]
+
+
+def test_a_broken_table_of_papers_is_told_once(tmp_path):
+    release(tmp_path, texts=False)
+    path = tmp_path / "aan_papers.parquet"
+    papers(tmp_path)
+    path.write_bytes(path.read_bytes()[:-20])
+    noted = []
+    for part in task().parts(str(tmp_path)):
+        assert not list(part.examples(noted.append))
+    (told,) = map(str, noted)
+    assert told == f"'{path}' is no complete Parquet file; copy or download it again"

@@ -51,9 +51,6 @@ def changed(tmp_path, **rows):
         ("imgs/2 sample_3.png 3 1 1.0 14 4 2 0.5 1", "10 fields, not 11; unpack the set again"),
         ("imgs/2  sample_3.png 3 1 1.0 14 4 2 0.5 1 1", "12 fields, not 11"),
         ("", "1 fields, not 11"),
-        ("imgs/2 sample_3.png 3 2 1.0 14 4 2 0.5 1 1", "label '2' is not one of 0 ... 1"),
-        ("imgs/2 sample_3.png 3 -1 1.0 14 4 2 0.5 1 1", "label '-1' is not one of 0 ... 1"),
-        ("imgs/2 sample_3.png 3 x 1.0 14 4 2 0.5 1 1", "label 'x' is not one of 0 ... 1"),
         ("imgs/0 sample_3.png 3 1 1.0 14 4 2 0.5 1 1", "the folder is 'imgs/0', not imgs/2"),
         ("imgs/2 sample_2.png 2 1 1.0 14 4 2 0.5 1 1", "'imgs/2/sample_2.png' is named twice"),
         ("imgs/2 sample_99.png 99 1 1.0 14 4 2 0.5 1 1", "'imgs/2/sample_99.png' is missing"),
@@ -71,6 +68,14 @@ def test_a_line_that_is_wrong_is_named_and_its_image_left_out(tmp_path, line, sa
     )
     assert count == WHOLE - 1
     refused(root, r"metadata/2.npy', row 4: ")
+
+
+@pytest.mark.parametrize("label", ["2", "-1", "x", "\u0663"])
+def test_a_wrong_label_is_one_defect(tmp_path, label):
+    root = changed(tmp_path / HARD, r4=f"imgs/2 sample_3.png 3 {label} 1.0 14 4 2 0.5 1 1")
+    says = f"row 4: label '{label}' is not one of 0 ... 1; correct the row"
+    assert noted(root) == ([f"'{root}/metadata/2.npy', {says}"], WHOLE - 1)
+    refused(root, r"metadata/2.npy', row 4: label ")
 
 
 BAD_IMAGES = {
@@ -195,3 +200,36 @@ def test_numbers_that_are_missing_are_told(tmp_path):
     ]
     assert noted(root) == (says, WHOLE - 90)
     refused(root, "metadata/3.npy' and imgs/3 are missing")
+
+
+@pytest.mark.parametrize("field", ["sample_3.png", "1"])
+def test_bytes_that_are_no_text_in_an_array_are_a_wrong_field(tmp_path, field):
+    rows = [line.encode().split() for line in lines(2)]
+    rows[3][1 if field == "sample_3.png" else 3] = b"\xe9"
+    root = write_folder(tmp_path, level_files(HARD) | {"metadata/2.npy": saved(np.array(rows))})
+    told, count = noted(root)
+    assert count == WHOLE - 1 and len(told) == (2 if field == "sample_3.png" else 1)
+    assert told[0].startswith(f"'{root}/metadata/2.npy', row 4: ") and "\ufffd" in told[0]
+
+
+def test_half_a_character_in_an_array_is_a_wrong_label(tmp_path):
+    rows = [line.split() for line in lines(2)]
+    rows[3][3] = "\ud800"
+    root = write_folder(tmp_path, level_files(HARD) | {"metadata/2.npy": saved(np.array(rows))})
+    (told,), _ = noted(root)
+    assert told.startswith(f"'{root}/metadata/2.npy', row 4: label '?' is not one of 0 ... 1")
+
+
+def test_a_level_that_is_named_itself_and_another_contour_length(tmp_path):
+    easy = write_folder(tmp_path / EASY, level_files(EASY))
+    refused(
+        easy, r"baseline' holds paths of 6 paddles, contour_length is 14; name", contour_length=14
+    )
+    assert noted(easy, contour_length=6) == noted(easy) == ([], WHOLE)
+    other = write_folder(tmp_path / "renamed", level_files(HARD))
+    refused(other, r"renamed' holds paths of 14 paddles, contour_length is 9; n", contour_length=9)
+    assert noted(other, contour_length=14) == noted(other) == ([], WHOLE)
+    (other / "metadata" / "0.npy").write_bytes(b"no line of metadata\n")
+    assert noted(other, contour_length=9)[0][0].startswith(
+        f"'{other}/metadata/0.npy', row 1: 4 fields, not 11"
+    )

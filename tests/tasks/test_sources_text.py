@@ -1,5 +1,6 @@
 """Labelled texts: every form gives the same rows; validation by content; every broken form."""
 
+import codecs
 import csv
 import gzip
 
@@ -382,3 +383,34 @@ def test_a_file_that_is_damaged_hides_none_of_the_others(tmp_path):
         "r_train-00000-of-00003.csv'",
         "r_test.csv' is empty; copy ",
     ]
+
+
+@pytest.mark.parametrize("character", ["\r", "\0"])
+@pytest.mark.parametrize("row", [1, 2])
+def test_a_character_that_papers_hold_is_read_in_every_row(tmp_path, character, row):
+    """As texts from PDFs have them: a TSV without a header has such a text in its first line."""
+    texts = ["one", "two"]
+    texts[row - 1] = f"a{character}b"
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"1.0\t{text}\n" for text in texts), encoding="utf-8", newline="")
+    found = read_rows(path, ("label", "text"), bare=(("label", "text"),))
+    assert [cells[1] for _, cells in found] == [text.encode() for text in texts]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "1.0\tone\n".encode("utf-16-le"),
+        "1.0\tone\n".encode("utf-16-be"),
+        "1.0\tone\n".encode("utf-16"),
+        codecs.BOM_UTF16_BE + "1.0\tone\n".encode("utf-16-be"),
+        "1.0\tone\n".encode("utf-32"),
+        b"1.0\tone\r1.0\ttwo\r",
+        b"text,label\r",
+    ],
+)
+def test_a_file_of_another_encoding_or_line_ends_is_refused(tmp_path, content):
+    path = tmp_path / "a.tsv"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"a.tsv' is not UTF-8 text with line ends LF or CRLF; sav"):
+        list(read_rows(path, ("label", "text"), bare=(("label", "text"),)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pathfinder_forms import HARD, level_files, write_folder
+from pathfinder_forms import EASY, HARD, below, level_files, write_folder, write_zip
 from set_reader import read_set
 
 import lra.core.hashing
@@ -354,6 +354,7 @@ def test_a_source_without_rows_for_a_split(reviews, tmp_path):
     (tmp_path / "r_test.csv").write_text("text,label\n")
     with pytest.raises(DataError, match=r"^'.*r_train.csv' has no rows for test; give a source"):
         prepare(reviews, tmp_path / "set")
+    assert not [path.name for path in tmp_path.iterdir() if path.name.endswith(".draft")]
 
 
 def test_the_share_of_a_run_is_no_source(reviews, tmp_path):
@@ -372,3 +373,38 @@ def test_damage_is_found_where_a_size_is_wrong(reviews, tmp_path):
     (tmp_path / "set" / "facts.json").write_text("{")
     with pytest.raises(DataError, match=r"set' is no whole prepared set: facts.json is missing"):
         hashed(tmp_path / "set")
+
+
+def test_facts_that_are_no_text(reviews, tmp_path):
+    prepare(reviews, tmp_path / "set")
+    path = tmp_path / "set" / "facts.json"
+    path.write_bytes(path.read_bytes().replace(b"fixed", b"fi\xffed"))
+    for ask in (lambda: hashed(tmp_path / "set"), lambda: prepare(reviews, tmp_path / "set")):
+        with pytest.raises(DataError, match=r"facts.json is missing or unreadable; delete the fol"):
+            ask()
+
+
+@pytest.mark.parametrize("form", ["folder", "zip", "another name", "array"])
+def test_a_level_that_is_named_itself_is_known_by_what_it_is(tmp_path, form):
+    files = level_files(EASY)
+    if form in ("another name", "array"):
+        for name in files:
+            if name.startswith("metadata/"):
+                files[name] = files[name].replace(b" 14 ", b" 6 ")
+        if form == "array":
+            rows = [line.split() for line in files["metadata/0.npy"].decode().splitlines()]
+            np.save(tmp_path / "0.npy", np.array(rows))
+            files["metadata/0.npy"] = (tmp_path / "0.npy").read_bytes()
+        source = write_folder(tmp_path / "images", files)
+    elif form == "zip":
+        source = write_zip(tmp_path / "set.zip", below(EASY, files))
+    else:
+        source = write_folder(tmp_path / EASY, files)
+    asked = Pathfinder(PathfinderConfig(), length=1024)
+    file = Path(tasks.pathfinder.__file__)
+    prepare_whole(asked, "pathfinder", file, str(source), tmp_path / "set")
+    assert read_facts(tmp_path / "set").origin.level == 6
+    setting = {"length": 1024, "rows": ALL, "rules": "fixed", "source": str(tmp_path / "set")}
+    data_hash(file, "pathfinder", parameters={"contour_length": 6}, **setting)
+    with pytest.raises(DataError, match=r"set' holds paths of 6 paddles, not of 14; set contour_"):
+        data_hash(file, "pathfinder", parameters={"contour_length": None}, **setting)
