@@ -11,9 +11,9 @@ import numpy.typing as npt
 from lra.core.dataset import SPLITS, UNASKED, Dataset, Split, SplitName
 from lra.core.errors import DataError
 from tasks.contract import OnDefect, Task
-from tasks.sources.facts import Facts, damaged
+from tasks.sources.facts import Facts, changed, damaged
 from tasks.sources.files import to_the_end
-from tasks.sources.prepared import buffers_hash, file_sha256, open_prepared, split_file
+from tasks.sources.prepared import buffers_hash, open_prepared
 from tasks.sources.preparing import QUIET, Watch, gathered
 from tasks.sources.repeats import Repeats
 
@@ -105,7 +105,7 @@ def check_source(
 
 def check_whole(facts: Facts, folder: Path, on_defect: OnDefect) -> dict[SplitName, Tally]:
     """Compare a prepared set's files with its facts; return its counts where it can be read."""
-    wrong = [what for name in SPLITS if (what := _wrong(facts, folder, name))]
+    wrong = [what for name in SPLITS if (what := changed(facts, folder, name))]
     for what in wrong:
         on_defect(damaged(folder, what))
     try:
@@ -130,17 +130,3 @@ def _refuse_unlike(facts: Facts, data: Dataset, folder: Path) -> None:
             raise damaged(folder, f"{name} has longer rows or other tokens than facts.json says")
         if int(split.labels.max()) >= facts.classes:
             raise damaged(folder, f"{name} has more labels than facts.json says")
-
-
-def _wrong(facts: Facts, folder: Path, name: SplitName) -> str:
-    """What is wrong with a split's file; empty if nothing is."""
-    file, due = split_file(folder, name), facts.bytes[name]
-    try:
-        size = file.stat().st_size
-        if size != due:
-            return f"{file.name} has {size} of {due} bytes"
-        if facts.origin is not None and file_sha256(file) != facts.origin.sha256[name]:
-            return f"{file.name} does not hold what was written"
-    except OSError:
-        return f"{file.name} is missing or unreadable"
-    return ""

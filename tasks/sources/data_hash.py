@@ -10,7 +10,7 @@ from typing import Any, Literal
 from lra.core.errors import DataError
 from lra.core.hashing import file_hash, source_hash, value_hash
 from lra.core.protocol import Rows, Rules
-from tasks.sources.facts import refuse_unfit, whole_set
+from tasks.sources.facts import refuse_changed, refuse_unfit, whole_set
 from tasks.sources.files import HUB, readable
 from tasks.sources.hashed_files import hashed_files
 from tasks.sources.pathfinder_files import HARDEST, level_files, paddles_of
@@ -65,9 +65,9 @@ def data_hash(
     Generated: of the task's and generators' sources and all parameters, but not of how the task
     loads real data. From files: of the bytes of every file that is read, by name, and of the task's
     and readers' sources, not the generators'; where the files lie does not count. From the hub: of
-    the content, which is fetched. Of a prepared set: of the hash that stands in its facts, nothing
-    else is read. How examples are shown never counts. `DataError` where there is nothing, and
-    before anything is hashed where the task does not read such a source.
+    the content, which is fetched. Of a prepared set: of the hash that stands in its facts, whose
+    files have to be those that were written. How examples are shown never counts. `DataError` where
+    there is nothing, and before anything is hashed where the task does not read such a source.
     """
     content: list[Any] = []
     facts = None if source is None else whole_set(source)
@@ -79,6 +79,7 @@ def data_hash(
         )
     elif facts is not None and facts.origin is not None:
         refuse_unfit(facts, source, task, rules, length, level(task, parameters))
+        refuse_changed(facts, source)
         sources, content, parameters = "", ["prepared", facts.origin.hash], {}
     else:
         content = source_content(source, task, length, parameters)

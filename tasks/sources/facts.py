@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -9,6 +10,7 @@ import msgspec
 
 from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
+from lra.core.hashing import file_hash
 from lra.core.protocol import Rules
 from tasks.sources.files import HUB, expanded, readable
 
@@ -124,6 +126,46 @@ def refuse_unfit(
         )
 
 
+def refuse_changed(facts: Facts, source: str) -> None:
+    """Raise `DataError` where a prepared set's files are not those that were written.
+
+    So that no training, and no share of a set that is kept, is of other data than its hash says.
+    """
+    folder = expanded(source)
+    for name in SPLITS:
+        if what := changed(facts, folder, name):
+            raise damaged(folder, what)
+
+
+def changed(facts: Facts, folder: Path, name: SplitName) -> str:
+    """Return in words how a split's file is not the one that was written; empty if it is."""
+    file, due = split_file(folder, name), facts.bytes[name]
+    try:
+        now = file.stat()
+        if now.st_size != due:
+            return f"{file.name} has {now.st_size} of {due} bytes"
+        if facts.origin is None:
+            return ""
+        if not facts.origin.sha256[name].startswith(_hash(file, now.st_mtime_ns)):
+            return f"{file.name} does not hold what was written"
+    except OSError:
+        return f"{file.name} is missing or unreadable"
+    return ""
+
+
+@cache
+def _hash(file: Path, changed_ns: int) -> str:
+    """A file's hash, computed once as long as it does not change: a plan asks for each block."""
+    return file_hash(file)
+
+
 def damaged(folder: Path, what: str) -> DataError:
     """Return the error for a set that cannot be read."""
-    return DataError(f"prepared set '{folder}': {what}; delete this folder and run again")
+    return DataError(
+        f"prepared set '{folder}': {what}; delete this folder and repeat the command that made it"
+    )
+
+
+def split_file(folder: Path, name: SplitName) -> Path:
+    """Return where a split lies in a set's folder."""
+    return folder / f"{name}.arrow"

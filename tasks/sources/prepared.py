@@ -17,7 +17,7 @@ import pyarrow as pa
 from lra.core.dataset import SPLITS, Dataset, Split, SplitName
 from lra.core.hashing import value_hash
 from lra.core.protocol import Rules
-from tasks.sources.facts import Facts, damaged, read_facts
+from tasks.sources.facts import Facts, damaged, read_facts, split_file
 
 
 def write_set(data: Dataset, task: str, folder: Path) -> Facts:
@@ -47,11 +47,6 @@ def open_prepared(folder: Path) -> Dataset:
         length=facts.length,
         inputs=facts.inputs,
     )
-
-
-def split_file(folder: Path, name: SplitName) -> Path:
-    """Return where a split lies in a set's folder."""
-    return folder / f"{name}.arrow"
 
 
 def file_sha256(path: Path) -> str:

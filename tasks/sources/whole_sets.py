@@ -14,9 +14,9 @@ from lra.core.hashing import value_hash
 from tasks.contract import Task
 from tasks.sources.data_hash import readers_hash, source_content, source_kind, source_level
 from tasks.sources.draft import writing
-from tasks.sources.facts import Facts, Origin, read_facts, whole_set
+from tasks.sources.facts import Facts, Origin, read_facts, split_file, whole_set
 from tasks.sources.files import readable
-from tasks.sources.prepared import buffers_hash, file_sha256, open_prepared, split_file
+from tasks.sources.prepared import buffers_hash, file_sha256, open_prepared
 from tasks.sources.preparing import QUIET, Watch, make_set, read_pieces
 
 

@@ -185,7 +185,7 @@ def changed(**values):
 def test_a_damaged_set_says_so_and_what_to_do(tmp_path, file, damage, says):
     open_or_prepare(pairs(), spec(), None, tmp_path)
     damage(tmp_path / "1f3c" / file)
-    with pytest.raises(DataError, match=rf"1f3c': {says}; delete this folder and run again"):
+    with pytest.raises(DataError, match=rf"1f3c': {says}; delete this folder and repeat "):
         open_or_prepare(pairs(), spec(), None, tmp_path)
 
 

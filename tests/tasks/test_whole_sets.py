@@ -408,3 +408,19 @@ def test_a_level_that_is_named_itself_is_known_by_what_it_is(tmp_path, form):
     data_hash(file, "pathfinder", parameters={"contour_length": 6}, **setting)
     with pytest.raises(DataError, match=r"set' holds paths of 6 paddles, not of 14; set contour_"):
         data_hash(file, "pathfinder", parameters={"contour_length": None}, **setting)
+
+
+def test_a_set_of_which_one_bit_changed_is_used_by_no_run(reviews, tmp_path):
+    folder = tmp_path / "set"
+    prepare(reviews, folder)
+    asked = {"length": 20, "rows": ALL, "rules": "fixed", "parameters": {}, "source": str(folder)}
+    assert data_hash(FILE, "text", **asked) == data_hash(FILE, "text", **asked)
+    file = folder / "train.arrow"
+    content = bytearray(file.read_bytes())
+    content[content.index(document_tokens(b"Film 7").tobytes())] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=r"set': train.arrow does not hold what was written; del"):
+        data_hash(FILE, "text", **asked)
+    file.unlink()
+    with pytest.raises(DataError, match=r"train.arrow is missing or unreadable"):
+        data_hash(FILE, "text", **asked)
