@@ -120,8 +120,8 @@ class Task(ABC):
         none; what is wrong with a row goes to `OnDefect` when a part is read. The default refuses.
         """
         raise DataError(
-            f"{self.name} reads no real data (asked for '{source}'); "
-            f"leave out --data to use its generator"
+            f"{self.name} reads no real data (asked for '{source}'); where none is named its "
+            f"generator is used"
         )
 
     def wanted(self, part: Part, rows: Rows, have: Mapping[SplitName, int]) -> Iterator[Example]:

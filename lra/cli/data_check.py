@@ -79,13 +79,14 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
     if not source.startswith(HUB):
         existing(source)
     watch = shown(target.name)
-    defects = 0
+    told: set[str] = set()
 
     def on_defect(defect: DataError) -> None:
-        nonlocal defects
-        defects += 1
-        if defects <= LISTED:
-            watch.say(visible(str(defect)))
+        # A file that several splits are read from says the same of each.
+        line = visible(str(defect))
+        if line not in told and len(told) < LISTED:
+            watch.say(line)
+        told.add(line)
 
     try:
         facts = whole_set(source)
@@ -99,8 +100,8 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
             found = check_source(task, source, on_defect, watch)
     finally:
         watch.close()
-    _summary(target.name, found, defects)
-    return not defects
+    _summary(target.name, found, len(told))
+    return not told
 
 
 def _summary(task: str, found: dict[SplitName, Tally], defects: int) -> None:

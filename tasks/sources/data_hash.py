@@ -149,8 +149,8 @@ def refuse_unread(source: str, task: str) -> None:
     read = _READ.get(task, (kind,))
     if not read:
         raise DataError(
-            f"{task} reads no real data yet (asked for '{source}'); "
-            f"leave out --data to use its generator"
+            f"{task} reads no real data yet (asked for '{source}'); where none is named its "
+            f"generator is used"
         )
     if kind not in read:
         raise DataError(f"{task} is not read from the hub ('{source}'); give a file or a folder")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
@@ -47,6 +48,15 @@ def lines_of(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
         )
     yield first
     yield from stream
+
+
+def has_last_line_end(path: Path) -> bool:
+    """Whether a file's last line has an end; an archive that is cut says so itself."""
+    if path.name.lower().endswith(".gz"):
+        return True
+    with path.open("rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        return stream.read() == b"\n"
 
 
 def tab_records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:

@@ -103,8 +103,7 @@ def refuse_unfit(
     """Raise `DataError` where a prepared real set is not for a task, its rules, length or level."""
     if facts.task != task:
         raise DataError(
-            f"'{source}' is a prepared set of {facts.task}, not of {task}; "
-            f"say --data {facts.task}={source}"
+            f"'{source}' is a prepared set of {facts.task}, not of {task}; give it to {facts.task}"
         )
     origin = facts.origin
     if origin is None:

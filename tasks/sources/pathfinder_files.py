@@ -34,10 +34,10 @@ _METADATA = re.compile(r"(\d+)\.npy")
 def pathfinder_parts(source: str, side: int, contour_length: int | None) -> Sequence[Part]:
     """Return a part for each metadata file, in the order of their numbers.
 
-    `source` is a folder `pathfinderR`, a level in it, a zip of either, or the release's folder with
-    a `pathfinderR` for each R. What is itself a level is taken, unless `contour_length` says
-    another. Tokens are grey values as stored, uint8, row by row. Raises `DataError` where there is
-    no set.
+    `source` is a folder `pathfinderR`, a level in it, a zip of either, also alone in a folder, or
+    the release's folder with a `pathfinderR` for each R. What is itself a level is taken, unless
+    `contour_length` says another. Tokens are grey values as stored, uint8, row by row. Raises
+    `DataError` where there is no set.
     """
     tree, level = _found(source, side, contour_length or HARDEST)
     paddles = _paddles(tree, level)
@@ -108,6 +108,9 @@ def _found(source: str, side: int, contour_length: int) -> tuple[FileTree, str]:
             reached=False,
         )
     tree = file_tree(source)
+    alone = None if tree.packed or len(tree.names()) != 1 else next(iter(tree.names()))
+    if alone is not None and alone.lower().endswith(".zip"):
+        tree = file_tree(str(tree.root / alone))
     return tree, _level(tree, side, contour_length)
 
 

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from lra.core.errors import DataError
 from tasks.contract import OnDefect, refuse
-from tasks.sources.delimited import csv_records, damage, lines_of, opened, tab_records
+from tasks.sources.delimited import (
+    csv_records,
+    damage,
+    has_last_line_end,
+    lines_of,
+    opened,
+    tab_records,
+)
 from tasks.sources.files import unreadable
 
 if TYPE_CHECKING:
@@ -214,6 +221,10 @@ def _delimited(
                     continue
                 due = f"not {len(header)}" if bared else f"the header has {len(header)}"
                 on_defect(bad_row(path, row, f"{len(record)} fields, {due}; correct it"))
+            if bared and not has_last_line_end(path):
+                # Its last field is a text, which shows no cut.
+                what = "the line has no end; copy the file again, or add one if it is whole"
+                on_defect(bad_row(path, row, what))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
             f"'{path}' {damage(path, error)} (after row {row}); copy or download it again"
@@ -222,5 +233,8 @@ def _delimited(
         raise unreadable(path, error) from error
     except csv.Error as error:
         raise bad_row(
-            path, row + 1, f"{error}; correct quotes and line ends (LF or CRLF), or use Parquet"
+            path,
+            row + 1,
+            f"{error}; correct quotes and line ends (LF or CRLF), or use Parquet (what follows was "
+            f"not read)",
         ) from error

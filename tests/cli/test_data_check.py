@@ -147,7 +147,7 @@ def test_facts_that_are_those_of_another_set(lra_here, prepared, change, code, s
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["text", "--from", "set"], "is a prepared set of listops, not of text; say --data"),
+        (["text", "--from", "set"], "is a prepared set of listops, not of text; give"),
         (["listops", "--from", "set", "--rules", "lra2021"], "under the rules fixed, not lra2021"),
         (["text", "--from", "nowhere"], "no file or folder 'nowhere'"),
         (["recall", "--from", "listops-1000"], "recall reads no real data yet"),
@@ -210,3 +210,17 @@ def test_a_set_of_a_release_that_cannot_be_checked_stops_no_other(lra_here, list
     small, other = [line for line in ran.stderr.splitlines() if line.startswith("lra: ")]
     assert small.startswith("lra: pathfinder: 'release/pathfinder32': real Pathfinder images have")
     assert other.startswith("lra: pathfinder64: ") and "every image has 4096 pixels" in other
+
+
+def test_what_is_wrong_with_a_file_of_all_splits_is_one_defect(lra_here, tmp_path):
+    (tmp_path / "mine.txt").write_text("")
+    ran = lra_here("data", "check", "bytes", "--from", "mine.txt")
+    assert ran.returncode == 1
+    assert "mine.txt' is empty" in ran.stdout and "bytes: 0 sound rows, 1 defect" in ran.stdout
+
+
+def test_it_is_said_where_the_rest_of_a_file_could_not_be_read(lra_here, tmp_path):
+    (tmp_path / "a.csv").write_text('text,label\nfine,0\n"fi"ne,1\nfine,1\n')
+    ran = lra_here("data", "check", "text", "--from", "a.csv")
+    assert ran.returncode == 1 and "row 2: " in ran.stdout
+    assert "(what follows was not read)" in ran.stdout

@@ -184,9 +184,9 @@ def test_a_hub_source_is_hashed_by_content(monkeypatch):
         (
             "recall",
             "hub:X",
-            r"^recall reads no real data yet \(asked for 'hub:X'\); leave out --data",
+            r"^recall reads no real data yet \(asked for 'hub:X'\); where none is named",
         ),
-        ("recall", "FOLDER", r"^recall reads no real data yet .*; leave out --data"),
+        ("recall", "FOLDER", r"^recall reads no real data yet .*; where none is named"),
     ],
 )
 def test_what_a_task_does_not_read_is_refused_before_it_is_hashed(

@@ -329,3 +329,18 @@ def test_a_broken_table_of_papers_is_told_once(tmp_path):
         assert not list(part.examples(noted.append))
     (told,) = map(str, noted)
     assert told == f"'{path}' is no complete Parquet file; copy or download it again"
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_a_release_file_that_ends_within_a_line_is_told(tmp_path, texts):
+    """Its last field is a text, or an id: half of one is one too."""
+    release(tmp_path, texts=texts)
+    if not texts:
+        papers(tmp_path)
+    path = tmp_path / "new_aan_pairs.train.tsv"
+    path.write_bytes(path.read_bytes()[:-1])
+    noted = []
+    for part in task().parts(str(tmp_path)):
+        assert list(part.examples(noted.append))
+    (told,) = map(str, noted)
+    assert "new_aan_pairs.train.tsv', row 3: the line has no end; copy the file again" in told

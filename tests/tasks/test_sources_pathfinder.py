@@ -79,7 +79,12 @@ def write(form, tmp_path):
         "zipped levels": set_files(),
         "zipped level": below(HARD, level_files(HARD)),
         "zipped inside of a level": level_files(HARD),
+        "zip alone in a folder": set_files(),
     }[form]
+    if form == "zip alone in a folder":
+        (tmp_path / "in").mkdir()
+        write_zip(tmp_path / "in" / "set.ZIP", files)
+        return tmp_path / "in"
     return write_zip(tmp_path / "set.zip", files)
 
 
@@ -95,6 +100,7 @@ def write(form, tmp_path):
         "zipped levels",
         "zipped level",
         "zipped inside of a level",
+        "zip alone in a folder",
     ],
 )
 def test_every_form_gives_the_same_images_in_the_same_splits_and_order(tmp_path, form):

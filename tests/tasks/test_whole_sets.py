@@ -149,7 +149,7 @@ def test_its_hash_is_that_of_its_facts_wherever_it_lies(reviews, tmp_path, monke
     [
         (
             ListOps(ListOpsConfig(), length=64),
-            r"^'.*set' is a prepared set of text, not of listops; say --data text=.*set$",
+            r"^'.*set' is a prepared set of text, not of listops; give it to text$",
         ),
         (
             text(rules="lra2021"),
