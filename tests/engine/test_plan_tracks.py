@@ -82,6 +82,32 @@ def test_a_block_of_shuffled_input_is_for_whom_it_names(tmp_path: Path) -> None:
     assert len({cell.data.hash for cell in cells}) == 1 and len({cell.id for cell in cells}) == 3
 
 
+def test_the_certificate_puts_exact_attention_on_shuffled_input_beside_all_in_order(
+    tmp_path: Path,
+) -> None:
+    """As its report reads it: exact attention is `sdpa` there, and only what stands in both orders,
+    and is otherwise the same, has a line."""
+    suite = load_suite("certificate")
+    asked = ("sdpa", "sliding_window", "identity")
+    spec = RunSpec(
+        suite=suite, mechanisms=asked, device="cpu", cache=str(tmp_path.parent / "described")
+    )
+    cells = [job.cell for job in plan(spec) if isinstance(job.cell, QualityCell)]
+    found = {order: [c for c in cells if c.data.order == order] for order in ("given", "shuffled")}
+    tasks = ["listops", "text", "retrieval", "image", "pathfinder", "recall"]
+    assert [(c.mechanism.name, c.data.task) for c in found["given"]] == [
+        (name, task) for name in asked for task in tasks
+    ]
+    # The answers of Recall stand at its tokens, which cannot be moved.
+    in_order = [
+        msgspec.structs.replace(c, data=msgspec.structs.replace(c.data, order="given"))
+        for c in found["shuffled"]
+    ]
+    assert in_order == [
+        c for c in found["given"] if c.mechanism.name == "sdpa" and c.data.task != "recall"
+    ]
+
+
 def test_simple_baselines_are_of_the_given_order_alone(tmp_path: Path) -> None:
     suite = tmp_path / "suite.toml"
     planned(tmp_path, TEXT + TEXT + 'order = "shuffled"\n')

@@ -17,6 +17,15 @@ SIDE = 4
 AS_IS = {"rules": "fixed", "pad_to_length": False, "pictures": True}
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """These models are far too small for more."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def model(mechanism="full", pooling="mean", length=SIDE**2, **config):
     kind = load(find("mechanism", mechanism))
     spec = ModelSpec(layers=2, width=16, qkv_width=16, heads=2, mlp_width=16, pooling=pooling)
@@ -55,6 +64,13 @@ def test_attention_that_reads_all_alike_looks_a_third_of_the_way():
 def test_no_mixing_looks_nowhere_and_a_window_no_further_than_it_reaches():
     assert looked(model("identity")).distance == 0.0
     assert 0.0 < looked(model("sliding_window", left=2, right=1)).distance < 2.0
+
+
+@pytest.mark.parametrize(("left", "right"), [(2, 0), (0, 2)])
+def test_what_stands_before_is_as_far_as_what_stands_after(left, right):
+    found, n = looked(alike(mechanism="sliding_window", left=left, right=right)), SIDE**2
+    # Places 0, 1 and 2 away, but at one end of the sequence.
+    assert found.distance == pytest.approx(((n - 2) * 1.0 + 0.5 + 0.0) / n)
 
 
 def test_when_time_is_up_no_further_sequence_is_begun(monkeypatch):
@@ -121,6 +137,15 @@ def test_what_the_original_masks_is_masked():
     assert found.distance == pytest.approx(2 * (4 * 4 - 1) / (3 * 4))
 
 
+def test_under_the_originals_rules_every_model_was_trained_on_padding():
+    data, net = ragged(4), model("nystromformer", landmarks=4, convolution=1)
+    apart = [
+        measure_attended(net, data, CPU, **{**AS_IS, "rules": "lra2021", "pad_to_length": padded})
+        for padded in (False, True)
+    ]
+    assert apart[0] == apart[1]
+
+
 def test_a_sequence_without_tokens_looks_nowhere():
     found = measure_attended(alike(), ragged(0, 4), CPU, **{**AS_IS, "pictures": False})
     assert found.distance == pytest.approx((0 + (4 * 4 - 1) / (3 * 4)) / 2)
@@ -132,8 +157,26 @@ def test_what_has_no_weights_is_not_looked_at(mechanism):
 
 
 def test_an_input_that_is_too_long_is_not_looked_at(monkeypatch):
-    monkeypatch.setattr("lra.measure.attended.MOST_WEIGHTS", 100)
+    # Of both heads, and with room for a class token.
+    weights = 2 * (SIDE**2 + 1) ** 2
+    monkeypatch.setattr("lra.measure.attended.MOST_WEIGHTS", weights)
+    assert looked(model()) is not None
+    monkeypatch.setattr("lra.measure.attended.MOST_WEIGHTS", weights - 1)
     assert looked(model()) is None
+
+
+@pytest.mark.parametrize(("room", "examples"), [(10, 10), (10.9, 10), (1, 4), (1000, 20)])
+def test_of_long_inputs_so_few_are_looked_at_that_their_weights_fit(monkeypatch, room, examples):
+    """Four at least, and no more than the twenty that there are."""
+    layers, heads = 2, 2
+    most = int(room * layers * heads * (SIDE**2 + 1) ** 2)
+    monkeypatch.setattr("lra.measure.attended.ALL_WEIGHTS", most)
+    assert looked(model()).examples == examples
+
+
+def test_however_many_there_are_sixty_four_are_looked_at():
+    data = pictures(70)
+    assert measure_attended(model("identity"), data, CPU, **AS_IS).examples == 64
 
 
 def test_a_rollout_is_the_product_of_the_layers_each_half_residual():

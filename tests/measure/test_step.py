@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from cells import toy_cell
 
 from attention_impls.baseline.identity import Identity
@@ -16,6 +17,8 @@ from lra.core.errors import UnsupportedError
 from lra.core.protocol import ModelSpec
 from lra.measure.efficiency import Around, measure_efficiency
 from lra.measure.step import build, prepare_step
+from tasks.contract import Task
+from tasks.recall import Recall
 from tasks.retrieval import Retrieval
 from tasks.text import Text
 
@@ -49,6 +52,31 @@ def test_a_forward_pass_has_no_gradients_and_pairs_have_two_sequences() -> None:
     assert isinstance(logits, torch.Tensor)
     assert tuple(logits.shape) == (3, 2) and not logits.requires_grad
     assert not model.training
+
+
+@pytest.mark.parametrize("task", [Text, Retrieval, Recall])
+def test_an_example_has_one_label_and_where_tokens_are_asked_each_has_its_own(
+    monkeypatch: pytest.MonkeyPatch, task: type[Task]
+) -> None:
+    asked: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        asked.append((logits, labels))
+        return cross_entropy(logits, labels)
+
+    cross_entropy = F.cross_entropy
+    monkeypatch.setattr(F, "cross_entropy", loss)
+    by_token = task is Recall
+    wanted = cell(model=MODEL.by_token() if by_token else MODEL)
+    model = build(wanted, Sdpa, Sdpa.Config(), Sinusoidal, task.card)
+    prepare_step(wanted, model, task.card, CPU)[0]()
+    ((logits, labels),) = asked
+    answers = wanted.batch * (wanted.length if by_token else 1)
+    assert tuple(logits.shape) == (answers, task.card.classes)
+    assert tuple(labels.shape) == (answers,)
+    assert labels.min() >= 0 and labels.max() < task.card.classes
+    # Among so many answers most classes are found.
+    assert not by_token or len(labels.unique()) > task.card.classes / 2
 
 
 def test_the_cell_counts_the_whole_model() -> None:

@@ -43,13 +43,15 @@ def dataset() -> Dataset:
     return Dataset(*parts, classes=CLASSES, vocabulary=9, length=LENGTH)
 
 
-def model(mechanism: str = "full", **changes):
+def model(mechanism: str = "full", dropout: float = 0.0):
     spec = ModelSpec(
         layers=2,
         width=16,
         qkv_width=16,
         heads=2,
         mlp_width=32,
+        dropout=dropout,
+        attention_dropout=dropout,
         position="learned",
         pooling="none",
         causal=True,
@@ -61,7 +63,6 @@ def model(mechanism: str = "full", **changes):
         vocabulary=9,
         classes=CLASSES,
         length=LENGTH,
-        **changes,
     )
 
 
@@ -97,9 +98,9 @@ def test_evaluation_counts_each_asked_token_once() -> None:
     assert found.loss == pytest.approx(float(torch.cat(losses).mean()), rel=1e-5)
 
 
-def trained(**changes):
-    spec = msgspec.structs.replace(SPEC, **changes)
-    return train(model(), dataset(), spec, seed=0, metric="bits_per_byte", device=CPU)
+def trained(dropout: float = 0.0, **changes):
+    net, spec = model(dropout=dropout), msgspec.structs.replace(SPEC, **changes)
+    return train(net, dataset(), spec, seed=0, metric="bits_per_byte", device=CPU)
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
@@ -115,12 +116,22 @@ def test_the_loss_that_is_trained_on_is_the_mean_over_asked_tokens(pieces: int) 
     assert point.train_loss == pytest.approx(before.loss, rel=1e-5)
 
 
-@pytest.mark.parametrize("changes", [{"micro_batches": 3}, {"recompute": True}])
-def test_pieces_and_recomputing_train_the_same(changes: dict) -> None:
-    wanted, found = trained(), trained(**changes)
+def test_pieces_train_the_same() -> None:
+    wanted, found = trained(), trained(micro_batches=3)
     assert found.test.loss == pytest.approx(wanted.test.loss, rel=1e-4)
     for mine, theirs in zip(found.curve, wanted.curve, strict=True):
         assert mine.train_loss == pytest.approx(theirs.train_loss, rel=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_recomputing_trains_the_same_bit_for_bit(precision: str) -> None:
+    wanted, found = (
+        trained(dropout=0.1, precision=precision, recompute=again) for again in (False, True)
+    )
+    assert found.test == wanted.test
+    for mine, theirs in zip(found.curve, wanted.curve, strict=True):
+        assert mine.train_loss == theirs.train_loss
+        assert mine.validation_loss == theirs.validation_loss
 
 
 def test_where_bits_are_counted_the_lowest_loss_is_chosen() -> None:

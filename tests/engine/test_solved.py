@@ -1,0 +1,43 @@
+"""How many answers a task's own rule tells."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from lra.core.dataset import UNASKED, Split
+from lra.engine.work.baseline import SOLVED_ROWS, _solved
+from tasks.recall import Recall, RecallConfig
+
+
+class Guesses(Recall):
+    """Knows the answer to every other question, and of every token whether it is one."""
+
+    def solve(self, split: Split) -> npt.NDArray[np.integer]:
+        answers = super().solve(split)
+        wrong = np.flatnonzero(answers != UNASKED)[::2]
+        answers[wrong] += 1
+        return answers
+
+
+def test_tokens_that_nothing_is_asked_of_are_no_answers() -> None:
+    split = Recall(RecallConfig(pairs=4), length=24).generate("test", 8)
+    unasked = (split.labels == UNASKED).mean()
+    assert unasked > 0.5
+    assert _solved(Recall(RecallConfig(pairs=4), length=24), split) == {"exact_solver": 1.0}
+    assert _solved(Guesses(RecallConfig(pairs=4), length=24), split) == {"exact_solver": 0.5}
+
+
+def test_the_first_rows_are_tried() -> None:
+    task = Guesses(RecallConfig(pairs=1), length=8)
+    split = task.generate("test", SOLVED_ROWS + 100)
+    tried: list[int] = []
+
+    class Counts(Guesses):
+        def solve(self, split: Split) -> npt.NDArray[np.integer]:
+            tried.append(len(split))
+            return super().solve(split)
+
+    share = _solved(Counts(RecallConfig(pairs=1), length=8), split)["exact_solver"]
+    assert tried == [SOLVED_ROWS] and share == pytest.approx(0.5, abs=0.01)
