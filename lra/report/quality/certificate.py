@@ -12,6 +12,7 @@ from lra.core.cells import QualityCell
 from lra.report.entries import Entry, protocol_hash
 from lra.report.quality.baselines import SOLVER, fitting
 from lra.report.quality.columns import Column, columns_of
+from lra.report.quality.group import Group, group_of
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
@@ -37,9 +38,10 @@ def certificate_section(selection: Selection) -> Section | None:
         return None
     given = [e for e in selection.entries if e.metric == "test_accuracy" and e.order == "given"]
     simple = [e for e in selection.entries if e.kind == "baseline"]
-    groups = sorted_groups(given, lambda e: (e.scale, e.rules, e.track, e.source, e.dtype))
+    groups = sorted_groups(given, lambda e: group_of(cells[e.record][0]).whole)
     tables, told = [], []
     for number, (_, group) in enumerate(groups, start=1):
+        under = group_of(cells[group[0].record][0]).whole
         columns = columns_of(cells[e.record] for e in group)
         windows = {
             e.record: _window(cells[e.record][0], e) for e in group if e.mechanism == _WINDOW
@@ -47,8 +49,8 @@ def certificate_section(selection: Selection) -> Section | None:
         rows = [_Task(c, group, windows, shuffled.get(c.protocol, []), simple) for c in columns]
         known = [row for row in rows if row.exact is not None and row.shortcuts]
         if any(_SHUFFLED in row.without for row in known):
-            tables.append(_table(f"certificate-{number}", group[0], known))
-            told += [row.sentence() for row in known]
+            tables.append(_table(f"certificate-{number}", under, known))
+            told += [row.sentence(under) for row in known]
     return Section("certificate", "What the tasks test", tuple(told), tuple(tables))
 
 
@@ -82,7 +84,7 @@ class _Task:
         shuffled: Iterable[Entry],
         simple: Sequence[Entry],
     ) -> None:
-        self.title, self.scale = column.title, column.cell.scale
+        self.title = column.title
         own = [e for e in group if e.protocol == column.protocol]
         baselines = fitting(simple, column)
         self.solver = _mean(e for e in baselines if e.metric == SOLVER)
@@ -123,12 +125,12 @@ class _Task:
         """Of exact attention over that."""
         return (self.exact or 0.0) - self.without[self.best]
 
-    def sentence(self) -> str:
+    def sentence(self, under: Group) -> str:
         """Return it in words."""
         apart = f"{100 * abs(self.margin):.1f} points {'above' if self.margin >= 0 else 'below'}"
         rule = "" if self.solver is None else f" and its own rule {percent(self.solver)} %"
         return (
-            f"{self.title}, scale {self.scale}: exact attention reaches "
+            f"{self.title}, scale {under.words}: exact attention reaches "
             f"{percent(self.exact or 0.0)} % ({count(self.seeds, 'seed')}){rule}, the best "
             f"shortcut ({self.best}) {percent(self.without[self.best])} %: {apart}."
         )
@@ -146,7 +148,7 @@ def _of_origin(found: Iterable[Entry]) -> list[Entry]:
     return [entry for entry in entries if entry.origin == "run"] or entries
 
 
-def _table(id: str, first: Entry, tasks: Sequence[_Task]) -> Table:
+def _table(id: str, under: Group, tasks: Sequence[_Task]) -> Table:
     names = list(dict.fromkeys(name for task in tasks for name in task.without))
     rows = [
         Row(
@@ -162,9 +164,9 @@ def _table(id: str, first: Entry, tasks: Sequence[_Task]) -> Table:
     ]
     return Table(
         id=id,
-        title=f"What exact attention has over shortcuts, scale {first.scale}",
+        title=f"What exact attention has over shortcuts at scale {under.words}",
         caption="Percent of test rows (of tokens asked for, where each is), means over seeds; "
-        f"{first.rules} rules, data {first.source}.",
+        f"{under.rules} rules, data {under.source}.",
         corner="task",
         columns=("its own rule", f"exact ({EXACT})", *names, "margin"),
         rows=tuple(rows),

@@ -14,6 +14,7 @@ from lra.report.entries import Entry
 from lra.report.mechanisms.settings import Differences, in_words, trained_and_timed
 from lra.report.quality.baselines import BITS_BASELINES, bits_rows, no_mixing_rows, simple_rows
 from lra.report.quality.columns import Column, columns_of, mean_columns
+from lra.report.quality.group import Group, group_of
 from lra.report.quality.score import ACCURACY, BITS, Score
 from lra.report.rows import NO_MIXING, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
@@ -28,9 +29,17 @@ class QualityTable(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...]
     averaged: tuple[Column, ...]
     """Those that the last column averages; empty if there is no such column."""
-    by_token: bool = False
-    """Whether models answered at each token, strictly causal."""
     score: Score = ACCURACY
+
+    @property
+    def group(self) -> Group:
+        """What all of it was trained under."""
+        return group_of(self.columns[0].cell)
+
+    @property
+    def where(self) -> str:
+        """What the titles of all that belongs to it end with: `at scale mini, tuned track`."""
+        return _where(self.group, self.score)
 
     @property
     def number(self) -> str:
@@ -44,12 +53,10 @@ class QualityTable(msgspec.Struct, frozen=True):
 
 
 _SOURCES = {"generated": "Generated data", "file": "Data from files", "hub": "Data from a hub"}
-_REAL = {"file": ", data from files", "hub": ", data from a hub"}
-"""What a title adds where the data is not generated."""
 
 
 def quality_tables(selection: Selection) -> list[QualityTable]:
-    """Return accuracies: a table per scale, rules, track, data source, precision and direction."""
+    """Return accuracies, a table for each group of trainings."""
     return _tables(selection, ACCURACY, "quality")
 
 
@@ -66,9 +73,7 @@ def _tables(selection: Selection, score: Score, id: str) -> list[QualityTable]:
     }
     found = [e for e in selection.entries if e.metric == score.metric and e.order == "given"]
     simple = [e for e in selection.entries if e.kind == "baseline"]
-    groups = sorted_groups(
-        found, lambda e: (e.scale, e.rules, e.track, e.source, e.dtype, e.direction)
-    )
+    groups = sorted_groups(found, lambda e: group_of(cells[e.record][0]))
     return [
         _table(
             f"{id}-{number}",
@@ -104,16 +109,14 @@ def _table(
         ]
         made = row(own, [*cells, *([_mean(own, averaged)] if averaged else [])])
         (floor if made.mechanism == NO_MIXING else mechanisms).append(made)
-    first, trained = group[0], {(entry.scale, entry.label) for entry in group}
-    by_token = first.direction == "causal"
-    title, caption = _heading(score, by_token)
+    under, trained = group_of(columns[0].cell), {(entry.scale, entry.label) for entry in group}
+    title, caption = _heading(score, under.by_token)
     bits = score == BITS
     table = Table(
         id=id,
-        title=f"{title} at scale {first.scale}{_REAL.get(first.source, '')}"
-        + (", token by token" if by_token and not bits else ""),
-        caption=f"{caption} {_SOURCES[first.source]}, {first.rules} rules, {first.track} track, "
-        f"trained in {first.dtype}.",
+        title=f"{title} {_where(under, score)}",
+        caption=f"{caption} {_SOURCES[under.source]}, {under.rules} rules, {under.track} track, "
+        f"trained in {under.precision}.",
         corner="mechanism",
         columns=(
             *(column.title for column in columns),
@@ -125,13 +128,25 @@ def _table(
             *(bits_rows(simple, columns) if bits else simple_rows(simple, columns, averaged)),
         ),
         notes=(
-            *_notes(columns, averaged, several, score, bold=any(best.values()), by_token=by_token),
+            *_notes(
+                columns,
+                averaged,
+                several,
+                score,
+                bold=any(best.values()),
+                by_token=under.by_token,
+            ),
             *_machines(rows),
             *reference_notes(rows),
             *in_words(differences, trained),
         ),
     )
-    return QualityTable(table, tuple(columns), tuple(averaged), by_token, score)
+    return QualityTable(table, tuple(columns), tuple(averaged), score)
+
+
+def _where(under: Group, score: Score) -> str:
+    # Bits are of tasks that ask for each token anyway.
+    return f"at scale {(under.whole if score == BITS else under).words}"
 
 
 def _heading(score: Score, by_token: bool) -> tuple[str, str]:

@@ -47,10 +47,27 @@ def test_answers_at_tokens_have_a_table_of_their_own():
         sample.baseline("recall"),
     ]
     first, second = quality_tables(join(records, []))
-    assert [column.task for column in first.columns] == ["text"] and not first.by_token
-    assert [column.task for column in second.columns] == ["recall"] and second.by_token
+    assert [column.task for column in first.columns] == ["text"] and not first.group.by_token
+    assert [column.task for column in second.columns] == ["recall"] and second.group.by_token
     assert second.table.title == "Test accuracy at scale mini, token by token"
     assert "tokens asked for" in second.table.caption
+
+
+def test_answers_at_tokens_stand_against_no_cost_of_a_layer():
+    timed = [
+        sample.efficiency(name, 512, "train", seconds)
+        for name, seconds in (("sdpa", 0.02), ("linear", 0.01), ("identity", 0.005))
+    ]
+
+    def sections(task, model):
+        trained = [
+            sample.quality(name, task, a, model=model)
+            for name, a in (("sdpa", 0.9), ("linear", 0.8))
+        ]
+        return {s.id for s in assemble(join([*trained, *timed], []), "a report")[0].sections}
+
+    assert {"tradeoff", "front"} <= sections("text", sample.MODEL)
+    assert not {"tradeoff", "front"} & sections("recall", CAUSAL)
 
 
 def test_bits_are_means_over_seeds_beside_what_is_simple():

@@ -143,3 +143,32 @@ def test_what_asks_for_each_token_reads_to_the_left_and_is_never_shuffled():
     # To both sides it would read 125 tokens, more than the 64 that there are.
     assert found["window of 31 left, 31 right"] == ("70.0", "")
     assert found["shuffled input"] == ("none", "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"source": "file"}, "data from files"),
+        ({"rules": "lra2021"}, "lra2021 rules"),
+        ({"track": "tuned"}, "tuned track"),
+    ],
+)
+def test_rules_tracks_and_sources_have_a_certificate_each(changes, words):
+    def other(record):
+        cell = record.cell
+        own = {key: value for key, value in changes.items() if key != "track"}
+        cell = msgspec.structs.replace(cell, data=msgspec.structs.replace(cell.data, **own))
+        if "track" in changes:
+            cell = msgspec.structs.replace(cell, track=changes["track"])
+        return msgspec.structs.replace(record, id=cell.id, cell=cell)
+
+    given, control = records()[:-1], shuffled(0.53)
+    there = [*records(sdpa=0.7)[:-1], shuffled(0.4)]
+    section = certificate_section(join([*given, control, *map(other, there)], []))
+    exact = {t.title: [(line.label, line.cells[1].text) for line in t.rows] for t in section.tables}
+    start = "What exact attention has over shortcuts at scale mini"
+    assert exact == {start: [("text", "90.0")], f"{start}, {words}": [("text", "70.0")]}
+    assert {sentence.partition(":")[0] for sentence in section.text} == {
+        "text, scale mini",
+        f"text, scale mini, {words}",
+    }
