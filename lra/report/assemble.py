@@ -29,7 +29,7 @@ from lra.report.pictures.style import Looks, looks
 from lra.report.pictures.tradeoff import tradeoff_figure
 from lra.report.protocol import parameter_table, protocol_table
 from lra.report.provenance import footer, measuring, provenance_table, subtitle
-from lra.report.quality.by_token import decode_table
+from lra.report.quality.by_token import decode_tables
 from lra.report.quality.certificate import certificate_section
 from lra.report.quality.intervals import interval_table
 from lra.report.quality.standing import Standing, standing
@@ -163,7 +163,7 @@ def _bits(bits: Sequence[QualityTable], selection: Selection, *, first: bool) ->
 
 
 def _decoded(selection: Selection) -> list[Section]:
-    section = Section("by-token", "Token by token").with_tables([decode_table(selection)])
+    section = Section("by-token", "Token by token").with_tables(decode_tables(selection))
     return [section] if section.tables else []
 
 

@@ -3,15 +3,16 @@ answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lra.core.cells import QualityCell
 from lra.report.entries import Entry
 from lra.report.quality.columns import Column, columns_of
+from lra.report.quality.group import group_of
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import NO_MIXING, row, shown
 from lra.report.select import Selection
-from lra.report.table import Cell, Table
+from lra.report.table import Cell, Table, sorted_groups
 from lra.report.words import NO_VALUE, listing, percent
 
 _TOLD = 5
@@ -38,35 +39,37 @@ def bits_sentences(tables: Iterable[QualityTable]) -> list[str]:
     return sentences
 
 
-def decode_table(selection: Selection) -> Table | None:
-    """Return how often a trained model answers alike in one pass and step by step."""
+def decode_tables(selection: Selection) -> list[Table]:
+    """Return how often trained models answer alike in one pass and step by step, a table for each
+    group of trainings."""
+    cells = {
+        kept.record.id: (kept.cell, kept.record.rows)
+        for kept in selection.kept
+        if isinstance(kept.cell, QualityCell)
+    }
     found = [e for e in selection.entries if e.metric == _AGREEMENT]
-    if not found:
-        return None
-    columns = _columns(found, selection)
-    scales = len({column.cell.scale for column in columns}) > 1
+    groups = sorted_groups(found, lambda e: group_of(cells[e.record][0]).whole)
+    return [
+        _decode_table(
+            f"decoding-by-use-{number}", group, columns_of(cells[e.record] for e in group)
+        )
+        for number, (_, group) in enumerate(groups, start=1)
+    ]
+
+
+def _decode_table(id: str, group: Sequence[Entry], columns: Sequence[Column]) -> Table:
     return Table(
-        id="decoding-by-use",
-        title="Decoding by use",
+        id=id,
+        # Only what answers token by token is decoded.
+        title=f"Decoding by use at scale {group_of(columns[0].cell).whole.words}",
         caption="Percent of the tokens asked for that a trained model tells alike in one pass and "
         "step by step, after half of each text was taken in at once; over seeds, the least.",
         corner="mechanism",
-        columns=tuple(
-            f"{column.title}, {column.cell.scale}" if scales else column.title for column in columns
-        ),
+        columns=tuple(column.title for column in columns),
         rows=tuple(
             row(own, [_least(own, column.protocol) for column in columns])
-            for own in shown(found).values()
+            for own in shown(group).values()
         ),
-    )
-
-
-def _columns(group: Iterable[Entry], selection: Selection) -> list[Column]:
-    records = {entry.record for entry in group}
-    return columns_of(
-        (kept.cell, kept.record.rows)
-        for kept in selection.kept
-        if isinstance(kept.cell, QualityCell) and kept.record.id in records
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from lra.core.records import Metric
 from lra.report.assemble import assemble, spoken
-from lra.report.quality.by_token import bits_sentences, decode_table
+from lra.report.quality.by_token import bits_sentences, decode_tables
 from lra.report.quality.intervals import interval_table
 from lra.report.quality.tables import bits_tables, quality_tables
 from lra.report.select import join
@@ -176,7 +176,8 @@ def test_a_state_that_forgets_shows_in_the_least_of_the_seeds():
         told("linear", bits=1.9, decoded=0.75, seed=1),
         told("linear", "recall", accuracy=0.2, decoded=1.0),
     ]
-    table = decode_table(join(records, []))
+    (table,) = decode_tables(join(records, []))
+    assert table.title == "Decoding by use at scale mini"
     assert table.columns == ("bytes", "recall")
     assert texts(table) == {
         "linear": [("75.0", ""), ("100.0", "")],
@@ -184,9 +185,35 @@ def test_a_state_that_forgets_shows_in_the_least_of_the_seeds():
     }
 
 
+def test_decoding_has_a_table_for_each_scale_source_rules_and_track():
+    def elsewhere(record, **changes):
+        cell = msgspec.structs.replace(record.cell, **changes)
+        return msgspec.structs.replace(record, id=cell.id, cell=cell)
+
+    def of(**changes):
+        one = told("sdpa", bits=1.9, decoded=0.5)
+        return elsewhere(one, data=msgspec.structs.replace(one.cell.data, **changes))
+
+    here = told("sdpa", bits=1.9, decoded=1.0)
+    others = [
+        elsewhere(told("sdpa", bits=1.9, decoded=0.9), scale="small"),
+        elsewhere(told("sdpa", bits=1.9, decoded=0.8), track="tuned"),
+        of(source="file"),
+        of(rules="lra2021"),
+    ]
+    tables = decode_tables(join([here, *others], []))
+    assert [(t.title.partition("scale ")[2], t.columns, texts(t)["sdpa"]) for t in tables] == [
+        ("mini, data from files", ("bytes",), [("50.0", "")]),
+        ("mini", ("bytes",), [("100.0", "")]),
+        ("mini, tuned track", ("bytes",), [("80.0", "")]),
+        ("mini, lra2021 rules", ("bytes",), [("50.0", "")]),
+        ("small", ("bytes",), [("90.0", "")]),
+    ]
+
+
 def test_without_any_there_is_no_table():
     selection = join([sample.quality("sdpa", "text", 0.9)], [])
-    assert bits_tables(selection) == [] and decode_table(selection) is None
+    assert bits_tables(selection) == [] and decode_tables(selection) == []
 
 
 @pytest.mark.parametrize("metric", ["majority", "current_token"])

@@ -127,3 +127,18 @@ def test_of_equals_the_lowest_rate_is_taken_in_any_order(rate):
     records = [tried(r, test=r, validation=0.7) for r in (rate, 1e-2)]
     assert texts(records) == texts(records[::-1])
     assert texts(records)["performer"][1] == f"rate {rate:g}, the lowest of 2"
+
+
+def test_a_tuned_column_bears_no_rate_for_its_rows_have_each_their_own():
+    def longer(record):
+        training = msgspec.structs.replace(record.cell.training, steps=900)
+        cell = msgspec.structs.replace(record.cell, training=training)
+        return msgspec.structs.replace(record, id=cell.id, cell=cell)
+
+    records = [
+        tried(1e-3, test=0.7, validation=0.8),
+        longer(tried(3e-3, test=0.7, validation=0.8)),
+        longer(tried(1e-2, test=0.7, validation=0.8, name="linear")),
+    ]
+    (table,) = quality_tables(join(records, []))
+    assert [column.title for column in table.columns] == ["text (steps=300)", "text (steps=900)"]
