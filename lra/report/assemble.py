@@ -31,6 +31,7 @@ from lra.report.protocol import parameter_table, protocol_table
 from lra.report.provenance import footer, measuring, provenance_table, subtitle
 from lra.report.quality.by_token import decode_tables
 from lra.report.quality.certificate import certificate_section
+from lra.report.quality.doubts import doubt_sentences, doubts
 from lra.report.quality.intervals import interval_table
 from lra.report.quality.standing import Standing, standing
 from lra.report.quality.tables import QualityTable, bits_tables, quality_tables
@@ -203,10 +204,10 @@ def _shown(selection: Selection) -> list[Section]:
 
 
 def _not_ok(selection: Selection) -> list[Section]:
-    table = not_ok_table(selection)
-    if table is None:
-        return [Section("not-ok", "Cells that are not ok", ("None: every cell ended well.",))]
-    return [Section("not-ok", "Cells that are not ok", tables=(table,))]
+    table, doubted = not_ok_table(selection), doubt_sentences(doubts(selection))
+    told = () if table else ("None: every cell ended well.",)
+    section = Section("not-ok", "Cells that are not ok", (*told, *doubted))
+    return [section.with_tables([table])]
 
 
 def _protocol(

@@ -12,9 +12,10 @@ from lra.core.published import Spans, spans
 from lra.report.entries import Entry, Kept, Origin
 from lra.report.pictures.rollout import rollout_figure
 from lra.report.quality.columns import Column, columns_of
+from lra.report.quality.doubts import FAILED, FAILED_NOTE, UNSEEN
 from lra.report.quality.group import Group, group_of
 from lra.report.quality.score import SCORES
-from lra.report.rows import reference_notes, row, shown
+from lra.report.rows import Rows, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Figure, Row, Section, Table, sorted_groups
 from lra.report.words import NO_VALUE, figures, percent
@@ -24,18 +25,19 @@ _MOST = 6
 _ALIKE = 2.0
 """A published distance stands below lengths that are within this factor of its own."""
 
-_Looked = Mapping[tuple[Origin, str], Attended]
-"""What was seen of a training, by its origin and record."""
+_Looked = Mapping[tuple[Origin, str], Attended | None]
+"""What was seen of a training, by its origin and record; None where looking failed."""
 
 
 def attended_section(selection: Selection) -> Section | None:
     """Return the section, a table for each group of trainings; None where none was looked at."""
-    looked: dict[tuple[Origin, str], Attended] = {}
+    looked: dict[tuple[Origin, str], Attended | None] = {}
     trained: list[tuple[Kept, QualityCell]] = []
     for kept in selection.kept:
         cell, attended = kept.cell, kept.record.attended
+        known = attended is not None or UNSEEN in kept.record.method
         # Of tokens in an order of no meaning a distance says nothing.
-        if isinstance(cell, QualityCell) and attended is not None and cell.data.order == "given":
+        if isinstance(cell, QualityCell) and known and cell.data.order == "given":
             looked[kept.origin, kept.record.id] = attended
             trained.append((kept, cell))
     if not trained:
@@ -97,6 +99,7 @@ def _table(
             "causal.",
             "n is 64 at most: fewer, down to four, where the weights of all layers and heads are "
             "more than 2^28 numbers, and no more than half a minute allows.",
+            *([FAILED_NOTE] if _failed(rows, looked) else []),
             *_notes(published, beside),
             *reference_notes(rows),
         ),
@@ -104,12 +107,19 @@ def _table(
 
 
 def _cell(own: Iterable[Entry], column: Column, looked: _Looked) -> Cell:
-    found = [looked[e.origin, e.record] for e in own if e.protocol == column.protocol]
+    tried = [looked[e.origin, e.record] for e in own if e.protocol == column.protocol]
+    found = [one for one in tried if one is not None]
     if not found:
-        return Cell(NO_VALUE)
+        return Cell(FAILED if tried else NO_VALUE)
     distance = fmean(one.distance for one in found)
     share = percent(distance / column.cell.data.length)
-    return Cell(figures(distance), f"{share} %, n {_examples(found)}", distance)
+    lost = len(tried) - len(found)
+    note = f"{share} %, n {_examples(found)}{f', {lost} {FAILED}' if lost else ''}"
+    return Cell(figures(distance), note, distance)
+
+
+def _failed(rows: Rows, looked: _Looked) -> bool:
+    return any(looked[e.origin, e.record] is None for own in rows.values() for e in own)
 
 
 def _examples(found: Iterable[Attended]) -> str:

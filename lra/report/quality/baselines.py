@@ -8,6 +8,8 @@ from statistics import mean
 
 import msgspec
 
+from lra.core.cells import QualityCell
+from lra.core.hashing import value_hash
 from lra.report.entries import Entry
 from lra.report.quality.columns import Column
 from lra.report.rows import NO_MIXING
@@ -19,6 +21,8 @@ _SIMPLE = {"bag_of_tokens": "bag of tokens", "majority": "majority"}
 _RULE = "rule of thumb"
 SOLVER = "exact_solver"
 """The task's own rule, which is no baseline: what can be known."""
+FLOOR = "its grammar"
+"""What a generated text costs at the least, in bits per byte: no model can do with fewer."""
 
 
 def no_mixing_rows(
@@ -42,7 +46,7 @@ def simple_rows(
     """
     rows = []
     for metric in (*_SIMPLE, _RULE):
-        found = [_cell(metric, fitting(simple, column)) for column in columns]
+        found = [_cell(metric, fitting(simple, column.cell)) for column in columns]
         cells = [cell for cell, _ in found]
         if metric == _RULE and all(cell.value is None for cell in cells):
             continue
@@ -55,9 +59,10 @@ def simple_rows(
     return rows
 
 
-def fitting(simple: Sequence[Entry], column: Column) -> list[Entry]:
-    """Return the simple baselines of a column's data: the run's, else the reference's."""
-    found = [e for e in simple if (e.protocol, e.scale) == (column.data, column.cell.scale)]
+def fitting(simple: Sequence[Entry], cell: QualityCell) -> list[Entry]:
+    """Return the simple baselines of a training's data: the run's, else the reference's."""
+    data = value_hash(cell.data)
+    found = [e for e in simple if (e.protocol, e.scale) == (data, cell.scale)]
     return [entry for entry in found if entry.origin == "run"] or found
 
 
@@ -88,7 +93,7 @@ def _mean(cells: Sequence[Cell]) -> Cell:
 
 BITS_BASELINES = (
     "majority: frequencies of bytes; current token: of bytes after each byte, what can be told "
-    "without mixing; xz: the whole split, compressed, not window by window; its grammar: what a "
+    f"without mixing; xz: the whole split, compressed, not window by window; {FLOOR}: what a "
     "ledger's own draws cost, the least there is."
 )
 """What stands beside bits per byte, in words."""
@@ -96,7 +101,7 @@ BITS_BASELINES = (
 
 def bits_rows(simple: Sequence[Entry], columns: Sequence[Column]) -> list[Row]:
     """Return what bytes cost without a model of ours, the dearest first."""
-    found = [[e for e in fitting(simple, column) if e.unit == "bit"] for column in columns]
+    found = [[e for e in fitting(simple, column.cell) if e.unit == "bit"] for column in columns]
     rows = []
     for label in dict.fromkeys(entry.label for own in found for entry in own):
         entries = [next((e for e in own if e.label == label), None) for own in found]

@@ -86,7 +86,7 @@ class _Task:
     ) -> None:
         self.title = column.title
         own = [e for e in group if e.protocol == column.protocol]
-        baselines = fitting(simple, column)
+        baselines = fitting(simple, column.cell)
         self.solver = _mean(e for e in baselines if e.metric == SOLVER)
         exact = _of_origin(e for e in own if e.mechanism == EXACT)
         self.exact, self.seeds = _mean(exact), len(exact)

@@ -12,8 +12,15 @@ import msgspec
 from lra.core.cells import QualityCell
 from lra.report.entries import Entry
 from lra.report.mechanisms.settings import Differences, in_words, trained_and_timed
-from lra.report.quality.baselines import BITS_BASELINES, bits_rows, no_mixing_rows, simple_rows
+from lra.report.quality.baselines import (
+    BITS_BASELINES,
+    FLOOR,
+    bits_rows,
+    no_mixing_rows,
+    simple_rows,
+)
 from lra.report.quality.columns import Column, columns_of, mean_columns
+from lra.report.quality.doubts import Leaked, doubts, impossible
 from lra.report.quality.group import Group, group_of
 from lra.report.quality.score import ACCURACY, BITS, Score
 from lra.report.rows import NO_MIXING, RowKey, Rows, reference_notes, row, shown
@@ -74,6 +81,7 @@ def _tables(selection: Selection, score: Score, id: str) -> list[QualityTable]:
     found = [e for e in selection.entries if e.metric == score.metric and e.order == "given"]
     simple = [e for e in selection.entries if e.kind == "baseline"]
     groups = sorted_groups(found, lambda e: group_of(cells[e.record][0]))
+    differences, leaked = trained_and_timed(selection.entries), impossible(doubts(selection))
     return [
         _table(
             f"{id}-{number}",
@@ -81,7 +89,8 @@ def _tables(selection: Selection, score: Score, id: str) -> list[QualityTable]:
             group,
             simple,
             columns_of(cells[e.record] for e in group),
-            trained_and_timed(selection.entries),
+            differences,
+            leaked,
         )
         for number, (_, group) in enumerate(groups, start=1)
     ]
@@ -94,17 +103,24 @@ def _table(
     simple: list[Entry],
     columns: list[Column],
     differences: Differences,
+    leaked: Leaked,
 ) -> QualityTable:
     measured = {(e.protocol, e.origin, e.label) for e in group if e.value is not None}
     averaged = mean_columns(columns, Counter(protocol for protocol, _, _ in measured))
     several = max(Counter((e.origin, e.label, e.protocol) for e in group).values()) > 1
     rows = shown(group)
-    best = {column.protocol: _winner(rows, column, score) for column in columns}
+    best = {column.protocol: _winner(rows, column, score, leaked) for column in columns}
     mechanisms: list[Row] = []
     floor: list[Row] = []
     for key, own in rows.items():
         cells = [
-            _score(_of(own, column), score, several, strong=best[column.protocol] == key)
+            _score(
+                _of(own, column),
+                score,
+                several,
+                strong=best[column.protocol] == key,
+                leaked=(*key, column.protocol) in leaked,
+            )
             for column in columns
         ]
         made = row(own, [*cells, *([_mean(own, averaged)] if averaged else [])])
@@ -176,7 +192,9 @@ def _values(found: Iterable[Entry]) -> list[float]:
     return [entry.value for entry in found if entry.value is not None]
 
 
-def _score(found: Sequence[Entry], score: Score, several: bool, strong: bool) -> Cell:
+def _score(
+    found: Sequence[Entry], score: Score, several: bool, *, strong: bool, leaked: bool
+) -> Cell:
     """Mean over the seeds that ended well, the others counted beside it in words."""
     values = _values(found)
     words = Counter(entry.word for entry in found if entry.word)
@@ -191,6 +209,7 @@ def _score(found: Sequence[Entry], score: Score, several: bool, strong: bool) ->
     notes += [f"n {len(values)}"] if several else []
     notes += [f"{number} {word}" for word, number in sorted(words.items())]
     notes += [_rate(found[0])] if found[0].track == "tuned" else []
+    notes += [f"below {FLOOR}"] if leaked else []
     text = score.text(mean(values), spread)
     return Cell(text, ", ".join(notes), mean(values), spread, strong=strong)
 
@@ -216,12 +235,12 @@ def _mean(own: Sequence[Entry], columns: Sequence[Column]) -> Cell:
     return Cell(percent(mean(means)), value=mean(means))
 
 
-def _winner(rows: Rows, column: Column, score: Score) -> RowKey | None:
+def _winner(rows: Rows, column: Column, score: Score, leaked: Leaked) -> RowKey | None:
     """The best mechanism, if its 95 % interval over seeds lies clear of the next one's."""
     bounds = []
     for key, own in rows.items():
         values = _values(_of(own, column))
-        if not values or own[0].mechanism == NO_MIXING:
+        if not values or own[0].mechanism == NO_MIXING or (*key, column.protocol) in leaked:
             continue
         found = score.interval(values, column.rows.test)
         if found is None:

@@ -68,6 +68,23 @@ def test_a_cell_says_how_many_sequences_were_looked_at():
     assert "half a minute" in notes and "2^28" in notes
 
 
+def test_a_look_that_failed_is_told_from_a_mechanism_that_has_no_weights():
+    def failed(name, seed=0):
+        one = looked(name, ((9.0,),), seed=seed)
+        return msgspec.structs.replace(one, attended=None, method={"look_failed": "MemoryError"})
+
+    partly = [looked("sdpa", ((9.0,),)), failed("sdpa", seed=1)]
+    section = attended_section(
+        join([*partly, failed("linear"), sample.quality("lstm", "text")], [])
+    )
+    assert lines(section) == {
+        "linear": [("failed", "")],
+        "sdpa": [("9.00", "9.0 %, n 64, 1 failed")],
+    }
+    assert "failed: the error stands below the answer." in section.tables[0].notes
+    assert lines(attended_section(join([failed("sdpa")], []))) == {"sdpa": [("failed", "")]}
+
+
 def test_scales_sources_rules_and_tracks_have_a_table_each():
     kinds = [{}, {"scale": "small"}, {"source": "file"}, {"rules": "lra2021"}, {"track": "tuned"}]
     records = [looked("sdpa", ((9.0 + n,),), **kind) for n, kind in enumerate(kinds)]

@@ -15,8 +15,10 @@ from tests.report.answer.said import answered
 CAUSAL = sample.MODEL.by_token()
 
 
-def told(name, task="bytes", *, bits=None, accuracy=None, decoded=None, seed=0, status="ok"):
-    """A training on a task that asks for each token."""
+def told(
+    name, task="bytes", *, bits=None, accuracy=None, decoded=None, seed=0, status="ok", **method
+):
+    """A training on a task that asks for each token; `method` is what its record says of it."""
     record = sample.quality(name, task, accuracy, model=CAUSAL, seed=seed, status=status)
     metric = "bits_per_byte" if bits is not None or accuracy is None else "accuracy"
     cell = msgspec.structs.replace(record.cell, metric=metric)
@@ -25,7 +27,7 @@ def told(name, task="bytes", *, bits=None, accuracy=None, decoded=None, seed=0, 
         metrics["bits_per_byte"] = Metric(value=bits, unit="bit")
     if decoded is not None:
         metrics["decode_agreement"] = Metric.share(decoded)
-    return msgspec.structs.replace(record, id=cell.id, cell=cell, metrics=metrics)
+    return msgspec.structs.replace(record, id=cell.id, cell=cell, metrics=metrics, method=method)
 
 
 def costs(**bits):
@@ -209,6 +211,27 @@ def test_decoding_has_a_table_for_each_scale_source_rules_and_track():
         ("mini, lra2021 rules", ("bytes",), [("50.0", "")]),
         ("small", ("bytes",), [("90.0", "")]),
     ]
+
+
+def test_a_decoding_that_failed_is_told_from_one_that_is_not_claimed():
+    crashed = {"decode_failed": "RuntimeError: no | state"}
+    records = [
+        told("performer", bits=2.1, **crashed),
+        told("linear", bits=2.2, decoded=1.0),
+        told("linear", bits=2.2, seed=1, **crashed),
+        told("sinkhorn", bits=2.3),
+    ]
+    (table,) = decode_tables(join(records, []))
+    assert texts(table) == {
+        "linear": [("100.0", "1 of 2 failed")],
+        "performer": [("failed", "")],
+    }
+    assert "failed: the error stands below the answer." in table.notes
+
+
+def test_hardly_all_is_not_all():
+    (table,) = decode_tables(join([told("linear", bits=2.0, decoded=0.9999)], []))
+    assert texts(table) == {"linear": [("99.9", "")]}
 
 
 def test_without_any_there_is_no_table():
