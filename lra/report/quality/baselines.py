@@ -17,7 +17,8 @@ from lra.report.table import Cell, Row
 from lra.report.words import NO_VALUE, NOT_RUN, figures, percent
 
 GROUP = "Baselines"
-_SIMPLE = {"bag_of_tokens": "bag of tokens", "majority": "majority"}
+SIMPLE = {"bag_of_tokens": "bag of tokens", "majority": "majority"}
+"""What every task has, by metric: what it is called."""
 _RULE = "rule of thumb"
 SOLVER = "exact_solver"
 """The task's own rule, which is no baseline: what can be known."""
@@ -45,7 +46,7 @@ def simple_rows(
     A reference stands in where the run has no baseline of that data.
     """
     rows = []
-    for metric in (*_SIMPLE, _RULE):
+    for metric in (*SIMPLE, _RULE):
         found = [_cell(metric, fitting(simple, column.cell)) for column in columns]
         cells = [cell for cell, _ in found]
         if metric == _RULE and all(cell.value is None for cell in cells):
@@ -55,7 +56,7 @@ def simple_rows(
             cells.append(_mean(own))
         marks = {origin for _, origin in found if origin}
         note = "reference" if marks == {"reference"} else ""
-        rows.append(Row(_SIMPLE.get(metric, _RULE), tuple(cells), note, GROUP))
+        rows.append(Row(SIMPLE.get(metric, _RULE), tuple(cells), note, GROUP))
     return rows
 
 
@@ -69,7 +70,7 @@ def fitting(simple: Sequence[Entry], cell: QualityCell) -> list[Entry]:
 def _cell(metric: str, own: Sequence[Entry]) -> tuple[Cell, str]:
     """The cell and where it comes from."""
     if metric == _RULE:
-        rules = [(e.value, e.label, e) for e in own if e.metric not in (*_SIMPLE, SOLVER)]
+        rules = [(e.value, e.label, e) for e in own if e.metric not in (*SIMPLE, SOLVER)]
         known = [(value, label, e) for value, label, e in rules if value is not None]
         if not known:
             return Cell("none" if own else NOT_RUN), ""
@@ -93,8 +94,8 @@ def _mean(cells: Sequence[Cell]) -> Cell:
 
 BITS_BASELINES = (
     "majority: frequencies of bytes; current token: of bytes after each byte, what can be told "
-    f"without mixing; xz: the whole split, compressed, not window by window; {FLOOR}: what a "
-    "ledger's own draws cost, the least there is."
+    "without mixing, positions aside; xz: the whole split, compressed, not window by window; "
+    f"{FLOOR}: what a ledger's own draws cost, the least there is."
 )
 """What stands beside bits per byte, in words."""
 

@@ -115,6 +115,12 @@ def test_bold_are_the_fewest_bits_where_they_lie_clear_of_the_next(rival, best):
     assert any("lies below the next" in note for note in found.table.notes) == bool(best)
 
 
+def test_no_mixing_may_know_positions_which_the_current_token_does_not():
+    (found,) = bits_tables(join([told("sdpa", bits=1.9)], []))
+    (note,) = (note for note in found.table.notes if "current token" in note)
+    assert "what can be told without mixing, positions aside" in note
+
+
 def test_no_mixing_is_a_baseline_and_no_answer():
     (found,) = bits_tables(join([told("sdpa", bits=1.9), told("identity", bits=3.1)], []))
     assert [line.group for line in found.table.rows] == ["This run", "Baselines"]

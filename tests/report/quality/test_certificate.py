@@ -21,12 +21,13 @@ def records(**changes):
     simple = sample.baseline("text", majority=0.5, bag=0.52, area=0.51)
     solved = {**simple.metrics, SOLVER: Metric.share(1.0)}
     window = sample.mechanism("sliding_window", left=8, right=4)
+    method = {"exact solver": "the task's own rule, on at most 500 test rows"}
     return [
         *(
             sample.quality(window if name == window.name else name, "text", accuracy)
             for name, accuracy in given.items()
         ),
-        msgspec.structs.replace(simple, metrics=solved),
+        msgspec.structs.replace(simple, metrics=solved, method=method),
     ]
 
 
@@ -53,6 +54,17 @@ def test_all_that_does_without_stands_beside_exact_attention():
         "text, scale mini: exact attention reaches 90.0 % (1 seed) and its own rule 100.0 %, the "
         "best shortcut (window of 8 left, 4 right) 60.0 %: 30.0 points above.",
     )
+
+
+def test_the_rows_that_its_own_rule_is_tried_on_are_told():
+    (table,) = certificate_section(join([*records(), shuffled(0.53)], [])).tables
+    (note,) = (note for note in table.notes if note.startswith("Its own rule"))
+    assert note.endswith("what can be known. Tried: the task's own rule, on at most 500 test rows.")
+    assert "its own rule is of no more rows than stand below" in table.caption
+    silent = [msgspec.structs.replace(record, method={}) for record in records()]
+    (table,) = certificate_section(join([*silent, shuffled(0.53)], [])).tables
+    assert any(note.endswith("what can be known.") for note in table.notes)
+    assert "own rule is of no more" not in table.caption
 
 
 def test_shuffled_input_is_that_of_exact_attention_alone():
