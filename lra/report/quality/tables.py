@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import mean, stdev
@@ -13,7 +12,6 @@ from lra.core.cells import QualityCell
 from lra.report.entries import Entry
 from lra.report.mechanisms.settings import Differences, in_words, trained_and_timed
 from lra.report.quality.baselines import (
-    BITS_BASELINES,
     FLOOR,
     bits_rows,
     no_mixing_rows,
@@ -22,6 +20,7 @@ from lra.report.quality.baselines import (
 from lra.report.quality.columns import Column, columns_of, mean_columns
 from lra.report.quality.doubts import Leaked, doubts, impossible
 from lra.report.quality.group import Group, group_of
+from lra.report.quality.notes import machine_notes, table_notes
 from lra.report.quality.score import ACCURACY, BITS, Score
 from lra.report.rows import NO_MIXING, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
@@ -144,7 +143,7 @@ def _table(
             *(bits_rows(simple, columns) if bits else simple_rows(simple, columns, averaged)),
         ),
         notes=(
-            *_notes(
+            *table_notes(
                 columns,
                 averaged,
                 several,
@@ -152,7 +151,7 @@ def _table(
                 bold=any(best.values()),
                 by_token=under.by_token,
             ),
-            *_machines(rows),
+            *machine_notes(rows),
             *reference_notes(rows),
             *in_words(differences, trained),
         ),
@@ -173,14 +172,6 @@ def _heading(score: Score, by_token: bool) -> tuple[str, str]:
             "stand before it in its window."
         )
     return "Test accuracy", f"Percent of {'tokens asked for' if by_token else 'test rows'}."
-
-
-def _machines(rows: Rows) -> list[str]:
-    """Where the seeds of a row come from several classes of machine: which these are."""
-    by_row = [{entry.machine for entry in own} for own in rows.values()]
-    found = {name for machines in by_row if len(machines) > 1 for name in machines}
-    told = f"Seeds of several classes of machine stand in one row: {'; '.join(sorted(found))}."
-    return [told] if found else []
 
 
 def _of(own: Iterable[Entry], column: Column) -> list[Entry]:
@@ -252,39 +243,3 @@ def _winner(rows: Rows, column: Column, score: Score, leaked: Leaked) -> RowKey 
         return None
     (_, low, _, key), (_, _, high, _) = bounds[:2]
     return key if low > high else None
-
-
-def _notes(
-    columns: Sequence[Column],
-    averaged: Sequence[Column],
-    several: bool,
-    score: Score,
-    *,
-    bold: bool,
-    by_token: bool,
-) -> list[str]:
-    notes = []
-    if averaged:
-        tasks = ", ".join(column.title for column in averaged)
-        notes.append(f"Mean of {len(averaged)}: {tasks}; only for rows that have them all.")
-    if several:
-        notes.append("± is one standard deviation over n seeds.")
-    else:
-        little = "a few hundredths" if score == BITS else "a few points"
-        notes.append(f"One seed: differences of {little} may be chance.")
-    if by_token:
-        notes.append(
-            "Told from the tokens up to each alone, by mechanisms that are strictly causal."
-        )
-    else:
-        rows = min(column.rows.test for column in columns)
-        error = percent(math.sqrt(0.25 / rows))
-        notes.append(
-            f"With {rows:,} test rows, sampling alone has a standard error of up to {error} points."
-        )
-    if bold:
-        clear = "below" if score.lower else "above"
-        notes.append(f"Bold: best, with a 95 % interval over seeds that lies {clear} the next.")
-    if score == BITS:
-        notes.append(BITS_BASELINES)
-    return notes
