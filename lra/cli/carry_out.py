@@ -122,11 +122,15 @@ def _foretell(
             click.echo(f"{cell['id']}  {cell['state']:<4}  {cell['label']}")
     alone = {job.cell.id for job in missing if job.alone}
     words = f"{count(len(missing), 'cell')} due"
-    if expected:
+    unknown = len(missing) - len(expected)
+    # What few of them take is read as what all of them take.
+    telling = len(expected) > unknown
+    if telling:
         whole = sum(s if id in alone else s / slots for id, s in expected.items())
         words += f", about {duration(whole)} by earlier records"
-    if len(expected) < len(missing):
-        words += f"; {len(missing) - len(expected)} of them unlike any earlier record"
+    if unknown:
+        words += f"; {unknown} of them unlike any earlier record"
+        words += " and not counted" if telling else ""
     click.echo(words, err=True)
 
 

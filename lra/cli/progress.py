@@ -181,6 +181,8 @@ def _figure(record: Record) -> str:
     metrics = record.metrics
     if "test_accuracy" in metrics and metrics["test_accuracy"].value is not None:
         return f"test accuracy {metrics['test_accuracy'].value:.1%}"
+    if "bits_per_byte" in metrics and metrics["bits_per_byte"].value is not None:
+        return f"{metrics['bits_per_byte'].value:.3f} bits per byte"
     if "latency" in metrics and metrics["latency"].value is not None:
         return f"{metrics['latency'].value * 1e3:.2f} ms"
     if record.findings:

@@ -160,6 +160,13 @@ class Spans(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     note: str
     tasks: dict[str, Positive]
     """In tokens, by task."""
+    lengths: dict[str, Positive]
+    """Of the inputs that they were measured on, by task."""
+
+    def __post_init__(self) -> None:
+        """Refuse a distance on inputs of no length."""
+        if unknown := sorted(self.tasks.keys() ^ self.lengths.keys()):
+            raise ValueError(f"there is a distance or a length of '{unknown[0]}', not both")
 
 
 def spans(name: str) -> Spans:

@@ -11,6 +11,7 @@ from lra.report.costs.sections import cost_sections, decoding_sections, referenc
 from lra.report.costs.tables import EfficiencyTables, efficiency_tables
 from lra.report.endings import not_ok_table
 from lra.report.error.tables import ErrorTables, error_tables
+from lra.report.headings import distinct
 from lra.report.mechanisms.attended import attended_section
 from lra.report.mechanisms.capabilities import capabilities
 from lra.report.mechanisms.gallery import gallery
@@ -28,14 +29,16 @@ from lra.report.pictures.style import Looks, looks
 from lra.report.pictures.tradeoff import tradeoff_figure
 from lra.report.protocol import parameter_table, protocol_table
 from lra.report.provenance import footer, measuring, provenance_table, subtitle
-from lra.report.quality.by_token import decode_table
+from lra.report.quality.by_token import decode_tables
 from lra.report.quality.certificate import certificate_section
+from lra.report.quality.doubts import doubt_sentences, doubts
 from lra.report.quality.intervals import interval_table
 from lra.report.quality.standing import Standing, standing
 from lra.report.quality.tables import QualityTable, bits_tables, quality_tables
 from lra.report.select import Selection
 from lra.report.table import Figure, Report, Section, Table
 from lra.report.tradeoff.front import front_table, fronts
+from lra.report.words import lowered
 
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
 
@@ -102,7 +105,7 @@ def assemble(
         subtitle=subtitle(selection),
         answer=answer(selection, quality, costs, errors, standings),
         caveats=caveats(selection, trained),
-        sections=tuple(sections),
+        sections=tuple(distinct(sections)),
         footer=footer(selection),
         looks=known,
     )
@@ -119,7 +122,7 @@ def _tradeoff(
     figures: list[Figure | None] = []
     tables = []
     # A layer's costs are of both directions at once, and no measure of causal models.
-    for one in (table for table in quality if not table.by_token):
+    for one in (table for table in quality if not table.group.by_token):
         instead = stand_ins(selection.entries, one.columns[0].cell.scale)
         found = fronts(one, costs, instead)
         figures.append(tradeoff_figure(one, costs, differences, instead, known))
@@ -139,7 +142,7 @@ def _quality(
     return [
         Section(
             "quality" if number == 1 else f"quality-{number}",
-            "Quality" if number == 1 else f"Quality: {one.table.title.lower()}",
+            "Quality" if number == 1 else f"Quality: {lowered(one.table.title)}",
         )
         .with_tables([one.table, interval_table(one, selection), stands.table if stands else None])
         .with_figures([quality_figure(one, known), ranks_figure(stands, known) if stands else None])
@@ -153,15 +156,15 @@ def _bits(bits: Sequence[QualityTable], selection: Selection, *, first: bool) ->
     if first and not bits:
         return [Section("quality", "Quality", ("No model was trained in this run.",))]
     return [
-        Section(
-            f"quality-{one.number}", f"Quality: {one.table.title[0].lower()}{one.table.title[1:]}"
-        ).with_tables([one.table, interval_table(one, selection)])
+        Section(f"quality-{one.number}", f"Quality: {lowered(one.table.title)}").with_tables(
+            [one.table, interval_table(one, selection)]
+        )
         for one in bits
     ]
 
 
 def _decoded(selection: Selection) -> list[Section]:
-    section = Section("by-token", "Token by token").with_tables([decode_table(selection)])
+    section = Section("by-token", "Token by token").with_tables(decode_tables(selection))
     return [section] if section.tables else []
 
 
@@ -201,10 +204,10 @@ def _shown(selection: Selection) -> list[Section]:
 
 
 def _not_ok(selection: Selection) -> list[Section]:
-    table = not_ok_table(selection)
-    if table is None:
-        return [Section("not-ok", "Cells that are not ok", ("None: every cell ended well.",))]
-    return [Section("not-ok", "Cells that are not ok", tables=(table,))]
+    table, doubted = not_ok_table(selection), doubt_sentences(doubts(selection))
+    told = () if table else ("None: every cell ended well.",)
+    section = Section("not-ok", "Cells that are not ok", (*told, *doubted))
+    return [section.with_tables([table])]
 
 
 def _protocol(

@@ -12,7 +12,7 @@ from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table
-from lra.report.words import NO_VALUE, NOT_RUN, flat, plain, visible
+from lra.report.words import NO_VALUE, NOT_RUN, flat, lowered, plain, visible
 
 _UNEQUAL = 0.1
 """Parameter counts further than this share from exact attention's are marked."""
@@ -32,7 +32,7 @@ def protocol_table(quality: QualityTable, selection: Selection) -> Table:
     ]
     return Table(
         id=f"protocol-{quality.number}",
-        title=f"Tasks: {quality.table.title[0].lower()}{quality.table.title[1:]}",
+        title=f"Tasks: {lowered(quality.table.title)}",
         caption=quality.table.caption,
         corner="task",
         columns=(
@@ -115,7 +115,7 @@ def parameter_table(quality: QualityTable, selection: Selection) -> Table:
         rows.append(row(own, cells))
     return Table(
         id=f"parameters-{quality.number}",
-        title="Trainable parameters",
+        title=f"Trainable parameters: {lowered(quality.table.title)}",
         caption=f"Of the whole model, used or not: {NO_MIXING} has projections to queries and "
         f"keys too. With its distance from {EXACT} where that is above {_UNEQUAL:.0%}.",
         corner="mechanism",

@@ -112,6 +112,11 @@ def apart(settings: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
+def lowered(title: str) -> str:
+    """Return a title as it stands behind a colon: `test accuracy at scale mini`."""
+    return f"{title[:1].lower()}{title[1:]}"
+
+
 def listing(parts: Sequence[str]) -> str:
     """Return `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

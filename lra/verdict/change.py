@@ -31,9 +31,13 @@ POINTS = 0.005
 """A difference of accuracies, as a share of 1, that is too small to matter."""
 CLOSE = 0.02
 """Accuracies whose difference surely lies within this are the same."""
+BITS = 0.01
+"""A difference of bits per byte, as a share, that is too small to matter."""
+NEAR = 0.03
+"""Bits per byte whose ratio surely lies within this share of one are the same."""
 GRAIN = 0.001
 """Accuracies come in steps of a test row: seeds that agree closer than one in a thousand know no
-less than that."""
+less than that, be it of accuracies or of bits."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -57,6 +61,24 @@ def of_times(before: Mapping[int, float], after: Mapping[int, float]) -> Change 
     cells 5 % would be called worse without the margin. The same to the last digit in every pair is
     the same, whatever their number.
     """
+    return _of_ratios(before, after, MARGIN, ALIKE)
+
+
+def of_bits(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
+    """Judge bits per byte by seed as times are by replicate; None where no seed is on both sides.
+
+    Machines do not change them, so that a smaller difference matters.
+    """
+    return _of_ratios(before, after, BITS, NEAR, GRAIN)
+
+
+def _of_ratios(
+    before: Mapping[int, float],
+    after: Mapping[int, float],
+    margin: float,
+    alike: float,
+    grain: float = 0.0,
+) -> Change | None:
     shared = sorted(before.keys() & after.keys())
     if not shared:
         return None
@@ -70,10 +92,10 @@ def of_times(before: Mapping[int, float], after: Mapping[int, float]) -> Change 
     middle = fmean(logs)
     if len(logs) < 2:
         return Change("ambiguous", ratio=math.exp(middle), pairs=1)
-    reach = _reach(logs)
+    reach = _reach(logs, grain)
     low, high = middle - reach, middle + reach
     return Change(
-        _verdict(low, high, math.log1p(MARGIN), math.log1p(ALIKE)),
+        _verdict(low, high, math.log1p(margin), math.log1p(alike)),
         ratio=math.exp(middle),
         low=math.exp(low),
         high=math.exp(high),

@@ -113,3 +113,19 @@ def test_a_figure_is_told_in_its_unit(record: Record, capsys: pytest.CaptureFixt
     with closing(watcher([job], quiet=False)) as watch:
         watch.finished(job, found)
     assert "product rate 1.91e+11 1/s, output error 8.7%" in capsys.readouterr().err
+
+
+def test_a_training_in_bits_is_told_by_them_alone(
+    record: Record, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics = {
+        "bits_per_byte": Metric(value=1.9137, unit="bit"),
+        "test_loss": Metric(value=1.3265, unit="nat"),
+        "training_seconds": Metric(value=11.2, unit="s"),
+        "decode_agreement": Metric.share(1.0),
+    }
+    found = msgspec.structs.replace(record, status="ok", metrics=metrics, findings=())
+    with closing(watcher([Job(cell=record.cell, cache="")], quiet=False)) as watch:
+        watch.finished(Job(cell=record.cell, cache=""), found)
+    told = capsys.readouterr().err
+    assert ": 1.914 bits per byte  [" in told and "nat" not in told

@@ -96,6 +96,31 @@ def test_the_estimate_is_of_as_many_cells_side_by_side(
 
 
 @pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        (0, "5 cells due; 5 of them unlike any earlier record\n"),
+        (2, "5 cells due; 3 of them unlike any earlier record\n"),
+        (
+            3,
+            "5 cells due, about 30 min by earlier records; 2 of them unlike any earlier record and "
+            "not counted\n",
+        ),
+        (5, "5 cells due, about 50 min by earlier records\n"),
+    ],
+)
+def test_there_is_no_estimate_where_most_cells_are_unlike_any_record(
+    known: int, told: str, lra_here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        carry_out,
+        "_expected",
+        lambda missing, store: {job.cell.id: 600.0 for job in missing[:known]},
+    )
+    ran = lra_here("run", "--impl", "linear", *TINY, "--dry-run", "--jobs", "1")
+    assert ran.stderr.endswith(told)
+
+
+@pytest.mark.parametrize(
     "flags",
     [
         ("--task", "listops"),

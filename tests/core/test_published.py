@@ -123,3 +123,14 @@ def test_a_mistake_in_accuracies_names_the_file(
     with pytest.raises(LraError, match=f"nystromformer.toml: .*{told}") as caught:
         published.qualities()
     assert "\n" not in str(caught.value)
+
+
+def test_distances_of_attention_have_the_lengths_of_the_released_configurations() -> None:
+    found = published.spans("lra_spans")
+    (lra,) = (paper for paper in published.qualities() if paper.name == "LRA")
+    assert found.lengths == {task: lra.settings(task).length for task in found.tasks}
+
+
+def test_a_distance_without_a_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="'text', not both"):
+        published.Spans(source="", note="", tasks={"text": 350}, lengths={})

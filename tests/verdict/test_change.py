@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from lra.verdict.change import of_accuracies, of_counts, of_times
+from lra.verdict.change import of_accuracies, of_bits, of_counts, of_times
 
 from .simulated import NOISY, SHARED, Machine, sweeps
 
@@ -133,6 +133,29 @@ def test_accuracies_are_paired_by_seed_and_more_is_better() -> None:
     noisy = of_accuracies(before, by_number(0.6, 0.9, 0.7))
     assert noisy is not None and noisy.verdict == "ambiguous"
     assert of_accuracies({0: 0.5}, {1: 0.5}) is None
+
+
+def test_bits_are_judged_by_their_ratio_over_seeds_and_less_is_better() -> None:
+    before = by_number(2.00, 2.02, 1.98)
+    worse = of_bits(before, by_number(2.10, 2.12, 2.08))
+    assert worse is not None and (worse.verdict, worse.pairs) == ("worse", 3)
+    assert worse.ratio == pytest.approx(1.05, abs=1e-3) and worse.low is not None
+    better = of_bits(by_number(2.10, 2.12, 2.08), before)
+    assert better is not None and better.verdict == "better"
+    one = by_number(*[2.0] * 9)
+    for ratio, verdict in ((1.008, "same"), (1.012, "worse"), (0.985, "better")):
+        near = of_bits(one, by_number(*[2.0 * ratio * (1 + 1e-6 * n) for n in range(9)]))
+        assert near is not None and near.verdict == verdict
+    noisy = of_bits(before, by_number(1.9, 2.3, 2.0))
+    assert noisy is not None and noisy.verdict == "ambiguous"
+    single = of_bits(by_number(2.0), by_number(2.1))
+    assert single is not None and single.verdict == "ambiguous"
+    assert of_bits({0: 2.0}, {1: 2.0}) is None
+
+
+def test_bits_that_agree_by_chance_are_no_certainty() -> None:
+    found = of_bits(by_number(2.0, 2.0), by_number(2.021, 2.021))
+    assert found is not None and found.verdict != "worse" and found.low != found.high
 
 
 def test_the_same_to_the_last_digit_is_the_same_with_one_seed_too() -> None:

@@ -16,6 +16,7 @@ from lra.report.error.tables import ErrorTables, error_sentences, told_scale
 from lra.report.mechanisms.settings import in_words, trained_and_timed
 from lra.report.mechanisms.versions import other_versions
 from lra.report.quality.by_token import bits_sentences
+from lra.report.quality.doubts import doubt_sentences, doubts, impossible
 from lra.report.quality.standing import Standing
 from lra.report.quality.tables import QualityTable, bits_tables
 from lra.report.rows import EXACT, NO_MIXING
@@ -49,7 +50,7 @@ def answer(
     # Where accuracies have headings, the rest has, too.
     headed = len(quality) > 1
     modelled = bits_tables(selection)
-    bits = bits_sentences(modelled)
+    bits = bits_sentences(modelled, impossible(doubts(selection)))
     bits += [words for one in modelled for words in _no_reference(one, selection)]
     sentences += ["Language modelling:"] if headed and bits else []
     sentences += bits
@@ -96,9 +97,10 @@ def _costs(own: Sequence[EfficiencyTables], selection: Selection) -> list[str]:
 
 
 def caveats(selection: Selection, quality: Sequence[QualityTable]) -> tuple[str, ...]:
-    """Return what to know before the answer is quoted: settings and versions that differ, cells
-    that are not ok, and timings of a busy machine."""
+    """Return what to know before the answer is quoted: figures that are in doubt, settings and
+    versions that differ, cells that are not ok, and timings of a busy machine."""
     return (
+        *doubt_sentences(doubts(selection)),
         *_settings(selection, quality),
         *other_versions(selection.entries),
         *_not_ok(selection),

@@ -23,7 +23,7 @@ from lra.report.words import (
     quantity,
     visible,
 )
-from lra.verdict.change import Change, Verdict, of_accuracies, of_counts, of_times
+from lra.verdict.change import Change, Verdict, of_accuracies, of_bits, of_counts, of_times
 from lra.verdict.repeat import Process
 
 Judge = Callable[[Mapping[int, float], Mapping[int, float]], Change | None]
@@ -42,21 +42,27 @@ class Quantity(msgspec.Struct, frozen=True):
     judge: Judge
     worse: str
     better: str
+    controlled: bool = False
+    """Whether a figure is taken over the control of its process: a time, which a slow spell of the
+    machine and a busy one change."""
+    by_seed: bool = False
+    """Whether it is of trainings, of which seeds are paired."""
 
 
 QUANTITIES: dict[str, Quantity] = {
-    "latency": Quantity("time", of_times, "slower", "faster"),
-    "prefill": Quantity("prefill", of_times, "slower", "faster"),
+    "latency": Quantity("time", of_times, "slower", "faster", controlled=True),
+    "prefill": Quantity("prefill", of_times, "slower", "faster", controlled=True),
     "peak_tensor_bytes": Quantity("bytes of tensors", of_counts, "larger", "smaller"),
     "peak_allocated_bytes": Quantity("allocated bytes", of_counts, "larger", "smaller"),
     "state_bytes": Quantity("state", of_counts, "larger", "smaller"),
     "operations": Quantity("operations", of_counts, "more", "fewer"),
-    "test_accuracy": Quantity("accuracy", of_accuracies, "less accurate", "more accurate"),
-    "bits_per_byte": Quantity("bits per byte", of_times, "worse", "better"),
+    "test_accuracy": Quantity(
+        "accuracy", of_accuracies, "less accurate", "more accurate", by_seed=True
+    ),
+    "bits_per_byte": Quantity("bits per byte", of_bits, "worse", "better", by_seed=True),
     "output_error": Quantity("error", of_times, "further off", "nearer"),
 }
 """By metric. Resident size is left out: it is not the same twice."""
-_TIMES = ("time", "prefill")
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -183,7 +189,7 @@ def _side(entries: Sequence[Entry], busy: Busy) -> _Side:
         if e.metric in ("control_before", "control_after") and e.value:
             controls[e.record][e.metric] = e.value
         if e.metric in QUANTITIES:
-            if (e.origin, e.record) in busy and QUANTITIES[e.metric].judge is of_times:
+            if (e.origin, e.record) in busy and QUANTITIES[e.metric].controlled:
                 left_out.add(e.record)
             else:
                 found.append(e)
@@ -258,7 +264,7 @@ def _judged(
         why = listing(list(dict.fromkeys(words)))
         return Change("same" if alike else "incomparable"), why
     one, other = ({r: value for r, (value, _) in side.items()} for side in sides)
-    if asked.name in _TIMES:
+    if asked.controlled:
         framed = [
             {r: Process(value, *own[id]).ratio for r, (value, id) in side.items() if id in own}
             for side, own in zip(sides, controls, strict=True)

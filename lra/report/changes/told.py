@@ -9,7 +9,7 @@ from itertools import groupby
 from lra.report.changes.between import Changes, Line
 from lra.report.table import Cell, Row, Section, Table, escape, markdown
 from lra.report.words import count, listing
-from lra.verdict.change import ALIKE, CLOSE, COUNTED, MARGIN, POINTS, Verdict
+from lra.verdict.change import ALIKE, BITS, CLOSE, COUNTED, MARGIN, NEAR, POINTS, Verdict
 
 _COLUMNS = ("figure", "before", "after", "change", "verdict")
 _CALLED: dict[Verdict, str] = {
@@ -26,7 +26,8 @@ _RULES = (
     "--replicates tell.",
     f"Bytes and operations are counted: a change of more than {100 * COUNTED:g} % counts. "
     f"Accuracies are paired by seed, with a margin of {100 * POINTS:g} points, and the same where "
-    f"they surely lie within {100 * CLOSE:g}.",
+    f"they surely lie within {100 * CLOSE:g}; bits per byte by their ratio, with a margin of "
+    f"{100 * BITS:g} %, and the same within {100 * NEAR:g} %.",
     "Incomparable is what another version of the measuring code, another machine, configuration or "
     "data answered. A changed mechanism is what is compared.",
 )

@@ -22,7 +22,6 @@ from lra.report.entries import Entry
 from lra.report.select import join
 from lra.report.words import is_failure, visible
 from lra.store import Store, StoreWarning
-from lra.verdict.change import of_accuracies, of_times
 from lra.verdict.repeat import Process
 
 FOLLOWED = tuple(name for name in QUANTITIES if name != "output_error")
@@ -49,10 +48,10 @@ class Point(msgspec.Struct, frozen=True):
     """To sort by."""
     unit: str
     value: float | None
-    """A time over its control, the middle of the replicates; a count, the largest; an accuracy, the
-    mean over seeds."""
+    """A time over its control, the middle of the replicates; a count, the largest; an accuracy or
+    bits per byte, the mean over seeds."""
     seeds: dict[int, float]
-    """Accuracies by seed; empty for others."""
+    """Accuracies and bits per byte by seed; empty for others."""
     word: str
     """Why there is no value: how the cell ended, or that the machine was busy."""
     mechanism: str
@@ -166,14 +165,14 @@ def _figure(
     own: Sequence[Entry], controls: dict[str, dict[str, float]], busy: set[str]
 ) -> tuple[float | None, str]:
     """The figure of a night; else why there is none, empty where there never is one."""
-    judge = QUANTITIES[own[0].metric].judge
+    quantity = QUANTITIES[own[0].metric]
     there = [(e, e.value) for e in own if e.value is not None]
     if not there:
         failed = [e.word for e in own if is_failure(e.word)]
         return None, failed[0] if failed else ""
-    if judge is of_accuracies:
+    if quantity.by_seed:
         return fmean(value for _, value in there), ""
-    if judge is not of_times:
+    if not quantity.controlled:
         return max(value for _, value in there), ""
     quiet = [(e, value) for e, value in there if e.record not in busy]
     if not quiet:
@@ -187,7 +186,7 @@ def _figure(
 
 
 def _seeds(own: Sequence[Entry]) -> dict[int, float]:
-    if QUANTITIES[own[0].metric].judge is not of_accuracies:
+    if not QUANTITIES[own[0].metric].by_seed:
         return {}
     return {e.seed or 0: e.value for e in own if e.value is not None and math.isfinite(e.value)}
 

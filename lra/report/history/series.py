@@ -15,13 +15,12 @@ from lra.report.changes.between import QUANTITIES, Quantity
 from lra.report.changes.counterparts import CONDITIONS, Key
 from lra.report.history.nights import Night, Point
 from lra.report.words import TIMES, Unit, figures, listing, percent, quantity
-from lra.verdict.change import COUNTED, MARGIN, POINTS, Verdict, of_accuracies, of_times
+from lra.verdict.change import BITS, COUNTED, MARGIN, POINTS, Verdict, of_accuracies, of_counts
 from lra.verdict.steps import GRAIN, LEAST, Course, Step, course, new
 
 RECENT = 7
 """Nights within which what was first told is news."""
-_COUNTED_GRAIN = 1e-3
-_SHARES_GRAIN = 1e-3
+_SAME_GRAIN = 1e-3
 """Counts and trainings of one seed repeat to the last digit, and by rounding to nearly so."""
 
 
@@ -65,7 +64,7 @@ class Series(msgspec.Struct, frozen=True):
         """Return a level in its unit, times over the control: `3.1 ×`."""
         if self.quantity.judge is of_accuracies:
             return f"{percent(level)} %"
-        if self.quantity.judge is of_times:
+        if self.quantity.controlled:
             return f"{figures(math.exp(level))} {TIMES} control"
         value, unit = math.exp(level), self.last.unit
         return quantity(value, cast(Unit, unit)) if unit == "B" else figures(value)
@@ -86,14 +85,14 @@ class Series(msgspec.Struct, frozen=True):
     def verdict(self, step: Step) -> Verdict:
         """Return whether a step is for the worse.
 
-        Accuracies are the same every night, as their seeds are: nights tell where they changed, and
+        Trainings are the same every night, as their seeds are: nights tell where they changed, and
         seeds, paired, whether by more than luck. One seed is ambiguous.
         """
-        if self.quantity.judge is not of_accuracies:
+        if not self.quantity.by_seed:
             return "worse" if step.difference > 0 else "better"
         n = next(n for n, other in enumerate(self.course.steps) if other == step)
         before, after = (self._by_seed(n + side) for side in (0, 1))
-        found = of_accuracies(before, after)
+        found = self.quantity.judge(before, after)
         return found.verdict if found else "ambiguous"
 
     def _by_seed(self, level: int) -> dict[int, float]:
@@ -136,12 +135,11 @@ def series_of(nights: Sequence[Night]) -> tuple[list[Series], list[str]]:
 def _one(points: list[Point | None]) -> Series:
     metric = next(str(point.series[-3]) for point in points if point is not None)
     quantity = QUANTITIES[metric]
-    if quantity.judge is of_accuracies:
-        margin, grain = POINTS, _SHARES_GRAIN
-    elif quantity.judge is of_times:
+    margin, grain = math.log1p(COUNTED), _SAME_GRAIN
+    if quantity.controlled:
         margin, grain = math.log1p(MARGIN), GRAIN
-    else:
-        margin, grain = math.log1p(COUNTED), _COUNTED_GRAIN
+    elif quantity.by_seed:
+        margin = POINTS if quantity.judge is of_accuracies else math.log1p(BITS)
     values = [_scaled(point, quantity) for point in points]
     told = course(values, margin, grain)
     return Series(tuple(points), quantity, told, new(values, told, RECENT, margin, grain))
@@ -153,7 +151,7 @@ def _scaled(point: Point | None, quantity: Quantity) -> float | None:
     if quantity.judge is of_accuracies:
         return point.value
     # A count of nothing, as of the state of what has none, is taken as one.
-    return math.log(point.value if quantity.judge is of_times else max(point.value, 1.0))
+    return math.log(max(point.value, 1.0) if quantity.judge is of_counts else point.value)
 
 
 def _differing(eras: list[Key]) -> str:

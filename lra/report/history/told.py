@@ -18,7 +18,7 @@ from lra.report.history.series import RECENT, Series, series_of
 from lra.report.table import Cell, Row, Section, Table
 from lra.report.words import count, is_failure, listing
 from lra.verdict.baseline import Held, Outcome
-from lra.verdict.change import COUNTED, MARGIN, POINTS, of_times
+from lra.verdict.change import BITS, COUNTED, MARGIN, POINTS
 from lra.verdict.steps import LEAST, Step
 
 _SHOWN = 5
@@ -32,11 +32,12 @@ _RULES = (
     "Times are over their control, the median of a night's replicates; the course over the nights "
     "is piecewise constant, with medians as levels, a penalty for every step and levels of "
     f"{LEAST} nights or more.",
-    f"Steps of up to {100 * MARGIN:g} % of a time, {100 * COUNTED:g} % of a count and "
-    f"{100 * POINTS:g} points of an accuracy are too small to matter.",
+    f"Steps of up to {100 * MARGIN:g} % of a time, {100 * COUNTED:g} % of a count, "
+    f"{100 * POINTS:g} points of an accuracy and {100 * BITS:g} % of bits per byte are too small "
+    "to matter.",
     "When is the night from which on the new level holds, with the nights that are as likely. "
     "Commits are those of the last night surely before and the first surely after; sources changed "
-    "says whether the mechanism's own did. An accuracy of one seed is ambiguous.",
+    "says whether the mechanism's own did. A training of one seed is ambiguous.",
     "Another machine class, version of torch, configuration, data or measuring code begins another "
     "series.",
 )
@@ -194,7 +195,7 @@ def _why(series: Series, step: Step) -> str:
 
 def _in_common(history: History) -> list[str]:
     """Many cells that change at once have the machine in common, or their control."""
-    timed = [one for one in history.series if one.quantity.judge is of_times]
+    timed = [one for one in history.series if one.quantity.controlled]
     steps = [one for one in history.told if one.step and one.recent and one.series in timed]
     told = []
     nights = Counter((one.changed.at, one.verdict) for one in steps)

@@ -13,7 +13,7 @@ from lra.report.entries import PEAK_MEMORY, Entry
 from lra.report.others.pairs import Busy, Pair, Rounds, pairs_of, rounds_of, why_not
 from lra.report.rows import APART, EXACT, NO_MIXING
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
-from lra.report.words import NO_VALUE, TIMES, between, count, figures, listing, scale_of
+from lra.report.words import NO_VALUE, TIMES, apart, between, count, figures, listing, scale_of
 from lra.verdict.beside import (
     BAR,
     CLOSE,
@@ -41,16 +41,18 @@ def beside_sections(tables: Iterable[EfficiencyTables], busy: Busy) -> list[Sect
         if made:
             found.append((one, made))
     sections = []
-    for number, (one, made) in enumerate(found, start=1):
-        which = "" if len(found) == 1 else f" {number}"
+    names = apart([one.parts for one, _ in found])
+    for number, ((one, made), name) in enumerate(zip(found, names, strict=True), start=1):
         tables_here = tuple(
             _table(f"beside-{mode}-{number}", str(mode), pairs, entries, busy)
             for mode, pairs, entries in made
         )
         sections.append(
             Section(
-                f"beside{which.replace(' ', '-')}",
-                f"Ours beside public implementations{which}",
+                f"beside-{number}" if name else "beside",
+                f"Ours beside public implementations: {name}"
+                if name
+                else "Ours beside public implementations",
                 (one.setting, *_summary(tables_here)),
                 tables_here,
             )

@@ -57,11 +57,12 @@ def published_sections(quality: Sequence[QualityTable], selection: Selection) ->
         table, shown = _accuracies(one, papers, number)
         if table is None:
             continue
-        scale = one.columns[0].cell.scale
         sections.append(
             Section(
                 "published" if number == 1 else f"published-{number}",
-                "Published numbers" if len(quality) == 1 else f"Published numbers: scale {scale}",
+                "Published numbers"
+                if len(quality) == 1
+                else f"Published numbers: scale {one.group.words}",
                 (
                     "What papers print of the same mechanisms on tasks of the same name. The "
                     "protocols are others, setting by setting in the second table, so that the "
@@ -105,7 +106,7 @@ def _accuracies(
     others = [line.model for paper in papers for line in paper.rows if not line.mechanism]
     table = Table(
         id=f"published-{number}",
-        title=f"Published accuracies beside those at scale {one.columns[0].cell.scale}",
+        title=f"Published accuracies beside those {one.where}",
         caption="Percent of test rows; of each mechanism first what was measured here.",
         corner="mechanism, publication",
         columns=(
@@ -171,7 +172,7 @@ def _distances(
             rows.append(Row(paper.name, (share, *cells), group=task))
     return Table(
         id=f"protocol-distance-{number}",
-        title=f"What differs from the protocols at scale {one.columns[0].cell.scale}",
+        title=f"What differs from the protocols {one.where}",
         caption=f"By task: the settings here, then where a publication's differ. {_EQUAL}: the "
         f"same; {_UNSTATED}: not stated there, or not known of the data here. The first column "
         "counts what differs of what is stated and known.",

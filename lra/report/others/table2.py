@@ -23,7 +23,17 @@ from lra.report.rows import (
     torn,
 )
 from lra.report.table import Cell, Section, Table
-from lra.report.words import NO_VALUE, NOT_RUN, TIMES, between, count, figures, listing, scale_of
+from lra.report.words import (
+    NO_VALUE,
+    NOT_RUN,
+    TIMES,
+    apart,
+    between,
+    count,
+    figures,
+    listing,
+    scale_of,
+)
 from lra.verdict.ratio import Ratio, ratio
 
 _TASK, _SCALE = "text", "paper"
@@ -55,12 +65,12 @@ def table2_sections(
         if any(e.origin == "run" for e in own):
             found.append((one, own))
     sections = []
-    for number, (one, own) in enumerate(found, start=1):
-        which = "" if len(found) == 1 else f" {number}"
+    names = apart([one.parts for one, _ in found])
+    for number, ((one, own), name) in enumerate(zip(found, names, strict=True), start=1):
         sections.append(
             Section(
-                f"table-2{which.replace(' ', '-')}",
-                f"LRA's Table 2{which}",
+                f"table-2-{number}" if name else "table-2",
+                f"LRA's Table 2: {name}" if name else "LRA's Table 2",
                 (
                     f"Here: {one.setting} Scale {own[0].scale}.",
                     f"There: {paper.source}: {paper.protocol}.",
@@ -96,12 +106,12 @@ def _speed(
         gone = torn(here, [e for e in base.get(key[0], []) if e.length == length])
         pairs = {r: cost for r, cost in beside.items() if r not in gone}
         found, lost = ratio(pairs, mine), len(gone & mine.keys() & beside.keys())
-        apart = f"{count(lost, 'round')} taken apart left out" if lost else ""
+        left_out = f"{count(lost, 'round')} taken apart left out" if lost else ""
         cost, other = known.at(key, length), known.exact(key[0], length)
         said = _published(paper, own[0].mechanism, length, "steps")
         if own[0].mechanism == paper.exact:
             return _exact_cell(cost, said)
-        return _speed_cell(cost, other, found, _joined(apart, said))
+        return _speed_cell(cost, other, found, _joined(left_out, said))
 
     several = any(len(own) > 1 for one in exact.values() for own in one.values())
     lines = [row(own, [cell(key, own, n) for n in lengths]) for key, own in rows.items()]

@@ -62,7 +62,7 @@ def quality_figure(quality: QualityTable, looks: Looks) -> Figure | None:
 
     return Figure(
         id=table.id,
-        title="Accuracy by task",
+        title=f"Accuracy by task {quality.where}",
         alt=f"Dot plot of the test accuracy of {listing(names(mechanisms))} on "
         f"{listing([column.title for column in columns])}; the table above has the figures.",
         caption="Hollow: reference. Bars: one standard deviation over seeds, where there are "

@@ -60,7 +60,7 @@ def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) ->
     named = [circle.row for circle in drawn[0].placed.circles]
     return Figure(
         id=quality.table.id.replace("quality", "front"),
-        title=f"The front at scale {quality.columns[0].cell.scale}, by length",
+        title=f"The front by length {quality.where}",
         alt=f"Panels of {over} against the time of a training step, one for each length, with a "
         f"line through the mechanisms that none beats in both. On it, the fastest first: {told}.",
         caption=f"{over[0].upper()}{over[1:]}; left is faster, up is better, small is lean (area "

@@ -55,7 +55,7 @@ def learning_figure(quality: QualityTable, selection: Selection, looks: Looks) -
     bands = ", bands of one standard deviation" if len(rows) <= _ROOMY else ""
     return Figure(
         id=quality.table.id.replace("quality", "learning"),
-        title="Learning curves",
+        title=f"Learning curves {quality.where}",
         alt="Line plots of validation accuracy against training steps on "
         f"{listing([c.title for c in columns])} for {listing(names(rows))}.",
         caption=(_THICK if len(rows) <= _ROOMY else _THIN)

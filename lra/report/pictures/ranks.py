@@ -61,7 +61,7 @@ def ranks_figure(standing: Standing, looks: Looks) -> Figure | None:
     apart = "All are told apart." if every else "Bars join ranks that are not told apart."
     return Figure(
         id=standing.table.id.replace("standing", "ranks"),
-        title="Average ranks over tasks",
+        title=f"Average ranks over tasks {standing.where}",
         alt=f"Critical-difference diagram of {listing(names(rows))}; the table above has their "
         "ranks.",
         caption=f"1 is the most accurate; over {count(found.tasks, 'task')}. {apart} CD: the "

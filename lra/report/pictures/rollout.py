@@ -14,8 +14,13 @@ _SIDE = 0.98
 """Of a picture, in inches."""
 
 
-def rollout_figure(label: str, cell: QualityCell, attended: Attended, number: int) -> Figure:
-    """Return each picture above how much of the answer comes from each pixel."""
+def rollout_figure(
+    label: str, cell: QualityCell, scale: str, attended: Attended, number: int
+) -> Figure:
+    """Return each picture above how much of the answer comes from each pixel.
+
+    `scale` says in words what the model was trained under.
+    """
     shown = attended.rollouts
     right = sum(one.answer == one.label for one in shown)
 
@@ -34,7 +39,8 @@ def rollout_figure(label: str, cell: QualityCell, attended: Attended, number: in
     side = shown[0].side
     return Figure(
         id=f"rollout-{number}",
-        title=f"Attention rollout: {label} on {cell.data.task}, {side} x {side}, seed {cell.seed}",
+        title=f"Attention rollout: {label} on {cell.data.task} at scale {scale}, "
+        f"{side} x {side}, seed {cell.seed}",
         alt=f"{len(shown)} pictures of {side} x {side} pixels and, below each, the share of the "
         f"answer that attention takes from each pixel; {right} of {len(shown)} answers are right.",
         caption=f"Share of the class token's output that comes from each pixel, the brighter the "

@@ -50,12 +50,11 @@ def tradeoff_figure(
         what = "attention" if found.level == "attention" else found.level
         axes.set_xlabel(f"training speed of the {what} at length {found.length}, examples/s")
 
-    scale = quality.columns[0].cell.scale
     over = f"mean accuracy over {listing(quality.mean_of)}" if quality.mean_of else "accuracy"
     shown = listing([circle.row.title for circle in found.circles])
     return Figure(
         id=quality.table.id.replace("quality", "tradeoff"),
-        title=f"Accuracy at scale {scale} against speed and memory",
+        title=f"Accuracy against speed and memory {quality.where}",
         alt=f"Scatter plot of {over} against training speed at length {found.length}; the area of "
         f"a circle is peak memory. Shown: {shown}.",
         caption=" ".join(

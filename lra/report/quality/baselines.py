@@ -8,6 +8,8 @@ from statistics import mean
 
 import msgspec
 
+from lra.core.cells import QualityCell
+from lra.core.hashing import value_hash
 from lra.report.entries import Entry
 from lra.report.quality.columns import Column
 from lra.report.rows import NO_MIXING
@@ -15,10 +17,13 @@ from lra.report.table import Cell, Row
 from lra.report.words import NO_VALUE, NOT_RUN, figures, percent
 
 GROUP = "Baselines"
-_SIMPLE = {"bag_of_tokens": "bag of tokens", "majority": "majority"}
+SIMPLE = {"bag_of_tokens": "bag of tokens", "majority": "majority"}
+"""What every task has, by metric: what it is called."""
 _RULE = "rule of thumb"
 SOLVER = "exact_solver"
 """The task's own rule, which is no baseline: what can be known."""
+FLOOR = "its grammar"
+"""What a generated text costs at the least, in bits per byte: no model can do with fewer."""
 
 
 def no_mixing_rows(
@@ -41,8 +46,8 @@ def simple_rows(
     A reference stands in where the run has no baseline of that data.
     """
     rows = []
-    for metric in (*_SIMPLE, _RULE):
-        found = [_cell(metric, fitting(simple, column)) for column in columns]
+    for metric in (*SIMPLE, _RULE):
+        found = [_cell(metric, fitting(simple, column.cell)) for column in columns]
         cells = [cell for cell, _ in found]
         if metric == _RULE and all(cell.value is None for cell in cells):
             continue
@@ -51,20 +56,21 @@ def simple_rows(
             cells.append(_mean(own))
         marks = {origin for _, origin in found if origin}
         note = "reference" if marks == {"reference"} else ""
-        rows.append(Row(_SIMPLE.get(metric, _RULE), tuple(cells), note, GROUP))
+        rows.append(Row(SIMPLE.get(metric, _RULE), tuple(cells), note, GROUP))
     return rows
 
 
-def fitting(simple: Sequence[Entry], column: Column) -> list[Entry]:
-    """Return the simple baselines of a column's data: the run's, else the reference's."""
-    found = [e for e in simple if (e.protocol, e.scale) == (column.data, column.cell.scale)]
+def fitting(simple: Sequence[Entry], cell: QualityCell) -> list[Entry]:
+    """Return the simple baselines of a training's data: the run's, else the reference's."""
+    data = value_hash(cell.data)
+    found = [e for e in simple if (e.protocol, e.scale) == (data, cell.scale)]
     return [entry for entry in found if entry.origin == "run"] or found
 
 
 def _cell(metric: str, own: Sequence[Entry]) -> tuple[Cell, str]:
     """The cell and where it comes from."""
     if metric == _RULE:
-        rules = [(e.value, e.label, e) for e in own if e.metric not in (*_SIMPLE, SOLVER)]
+        rules = [(e.value, e.label, e) for e in own if e.metric not in (*SIMPLE, SOLVER)]
         known = [(value, label, e) for value, label, e in rules if value is not None]
         if not known:
             return Cell("none" if own else NOT_RUN), ""
@@ -88,15 +94,15 @@ def _mean(cells: Sequence[Cell]) -> Cell:
 
 BITS_BASELINES = (
     "majority: frequencies of bytes; current token: of bytes after each byte, what can be told "
-    "without mixing; xz: the whole split, compressed, not window by window; its grammar: what a "
-    "ledger's own draws cost, the least there is."
+    "without mixing, positions aside; xz: the whole split, compressed, not window by window; "
+    f"{FLOOR}: what a ledger's own draws cost, the least there is."
 )
 """What stands beside bits per byte, in words."""
 
 
 def bits_rows(simple: Sequence[Entry], columns: Sequence[Column]) -> list[Row]:
     """Return what bytes cost without a model of ours, the dearest first."""
-    found = [[e for e in fitting(simple, column) if e.unit == "bit"] for column in columns]
+    found = [[e for e in fitting(simple, column.cell) if e.unit == "bit"] for column in columns]
     rows = []
     for label in dict.fromkeys(entry.label for own in found for entry in own):
         entries = [next((e for e in own if e.label == label), None) for own in found]

@@ -3,28 +3,46 @@ answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from lra.core.cells import QualityCell
-from lra.report.entries import Entry
+from lra.report.entries import Entry, Origin
 from lra.report.quality.columns import Column, columns_of
+from lra.report.quality.doubts import (
+    AGREEMENT,
+    FAILED,
+    FAILED_NOTE,
+    UNDECODED,
+    Leaked,
+    agreement_text,
+)
+from lra.report.quality.group import group_of
+from lra.report.quality.score import SCORES
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import NO_MIXING, row, shown
 from lra.report.select import Selection
-from lra.report.table import Cell, Table
-from lra.report.words import NO_VALUE, listing, percent
+from lra.report.table import Cell, Table, sorted_groups
+from lra.report.words import NO_VALUE, listing
 
 _TOLD = 5
 """Mechanisms that a sentence names."""
-_AGREEMENT = "decode_agreement"
+
+_Decoded = Mapping[tuple[Origin, str], float | None]
+"""Share of equal answers by origin and record; None where decoding failed."""
 
 
-def bits_sentences(tables: Iterable[QualityTable]) -> list[str]:
+def bits_sentences(tables: Iterable[QualityTable], leaked: Leaked = ()) -> list[str]:
     """Return, of each task, the mechanisms that need the fewest bits, and what stands beside."""
     sentences = []
-    for table in (one.table for one in tables):
-        for place, column in enumerate(table.columns):
-            known = [line for line in table.rows if line.cells[place].value is not None]
+    for quality in tables:
+        table = quality.table
+        for place, column in enumerate(quality.columns):
+            known = [
+                line
+                for line in table.rows
+                if line.cells[place].value is not None
+                and (line.origin, line.variant, column.protocol) not in leaked
+            ]
             known.sort(key=lambda line: line.cells[place].value or 0.0)
             mixing = [line for line in known if line.mechanism not in ("", NO_MIXING)]
             mixing = mixing or [line for line in known if line.mechanism]
@@ -34,42 +52,61 @@ def bits_sentences(tables: Iterable[QualityTable]) -> list[str]:
             ]
             if told:
                 more = f" ({', '.join(beside)})" if beside else ""
-                sentences.append(f"{table.title}, on {column} the fewest: {listing(told)}{more}.")
+                start = f"{table.title}, on {column.title} the fewest"
+                sentences.append(f"{start}: {listing(told)}{more}.")
     return sentences
 
 
-def decode_table(selection: Selection) -> Table | None:
-    """Return how often a trained model answers alike in one pass and step by step."""
-    found = [e for e in selection.entries if e.metric == _AGREEMENT]
-    if not found:
-        return None
-    columns = _columns(found, selection)
-    scales = len({column.cell.scale for column in columns}) > 1
+def decode_tables(selection: Selection) -> list[Table]:
+    """Return how often trained models answer alike in one pass and step by step, a table for each
+    group of trainings."""
+    decoded: dict[tuple[Origin, str], float | None] = {}
+    cells = {}
+    for kept in selection.kept:
+        record = kept.record
+        if isinstance(kept.cell, QualityCell):
+            cells[record.id] = (kept.cell, record.rows)
+            if UNDECODED in record.method or AGREEMENT in record.metrics:
+                metric = record.metrics.get(AGREEMENT)
+                decoded[kept.origin, record.id] = metric.value if metric else None
+    entries = [
+        e for e in selection.entries if e.metric in SCORES and (e.origin, e.record) in decoded
+    ]
+    groups = sorted_groups(entries, lambda e: group_of(cells[e.record][0]).whole)
+    return [
+        _decode_table(
+            f"decoding-by-use-{number}", own, columns_of(cells[e.record] for e in own), decoded
+        )
+        for number, (_, own) in enumerate(groups, start=1)
+    ]
+
+
+def _decode_table(
+    id: str, group: Sequence[Entry], columns: Sequence[Column], decoded: _Decoded
+) -> Table:
+    rows = tuple(
+        row(own, [_least(own, column.protocol, decoded) for column in columns])
+        for own in shown(group).values()
+    )
+    failed = any(decoded[e.origin, e.record] is None for e in group)
     return Table(
-        id="decoding-by-use",
-        title="Decoding by use",
+        id=id,
+        # Only what answers token by token is decoded.
+        title=f"Decoding by use at scale {group_of(columns[0].cell).whole.words}",
         caption="Percent of the tokens asked for that a trained model tells alike in one pass and "
         "step by step, after half of each text was taken in at once; over seeds, the least.",
         corner="mechanism",
-        columns=tuple(
-            f"{column.title}, {column.cell.scale}" if scales else column.title for column in columns
-        ),
-        rows=tuple(
-            row(own, [_least(own, column.protocol) for column in columns])
-            for own in shown(found).values()
-        ),
+        columns=tuple(column.title for column in columns),
+        rows=rows,
+        notes=(FAILED_NOTE,) if failed else (),
     )
 
 
-def _columns(group: Iterable[Entry], selection: Selection) -> list[Column]:
-    records = {entry.record for entry in group}
-    return columns_of(
-        (kept.cell, kept.record.rows)
-        for kept in selection.kept
-        if isinstance(kept.cell, QualityCell) and kept.record.id in records
-    )
-
-
-def _least(own: Iterable[Entry], protocol: str) -> Cell:
-    values = [e.value for e in own if e.protocol == protocol and e.value is not None]
-    return Cell(percent(min(values)), value=min(values)) if values else Cell(NO_VALUE)
+def _least(own: Iterable[Entry], protocol: str, decoded: _Decoded) -> Cell:
+    found = [decoded[e.origin, e.record] for e in own if e.protocol == protocol]
+    values = [value for value in found if value is not None]
+    if not values:
+        return Cell(FAILED if found else NO_VALUE)
+    failed = len(found) - len(values)
+    note = f"{failed} of {len(found)} {FAILED}" if failed else ""
+    return Cell(agreement_text(min(values)), note, min(values))

@@ -10,16 +10,18 @@ import msgspec
 
 from lra.core.cells import QualityCell
 from lra.report.entries import Entry, protocol_hash
-from lra.report.quality.baselines import SOLVER, fitting
+from lra.report.quality.baselines import SIMPLE, SOLVER, fitting
 from lra.report.quality.columns import Column, columns_of
+from lra.report.quality.group import Group, group_of
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
-from lra.report.words import NOT_RUN, count, listing, percent
+from lra.report.words import NOT_RUN, count, listing, percent, visible
 
 _WINDOW = "sliding_window"
 _SHUFFLED = "shuffled input"
-_SIMPLE = {"majority": "majority", "bag_of_tokens": "bag of tokens"}
+_SOLVED = "exact solver"
+"""Where a baseline's method says how the task's own rule was tried."""
 
 
 def certificate_section(selection: Selection) -> Section | None:
@@ -37,9 +39,15 @@ def certificate_section(selection: Selection) -> Section | None:
         return None
     given = [e for e in selection.entries if e.metric == "test_accuracy" and e.order == "given"]
     simple = [e for e in selection.entries if e.kind == "baseline"]
-    groups = sorted_groups(given, lambda e: (e.scale, e.rules, e.track, e.source, e.dtype))
+    solved = {
+        kept.record.id: visible(str(kept.record.method[_SOLVED]))
+        for kept in selection.kept
+        if _SOLVED in kept.record.method
+    }
+    groups = sorted_groups(given, lambda e: group_of(cells[e.record][0]).whole)
     tables, told = [], []
     for number, (_, group) in enumerate(groups, start=1):
+        under = group_of(cells[group[0].record][0]).whole
         columns = columns_of(cells[e.record] for e in group)
         windows = {
             e.record: _window(cells[e.record][0], e) for e in group if e.mechanism == _WINDOW
@@ -47,8 +55,9 @@ def certificate_section(selection: Selection) -> Section | None:
         rows = [_Task(c, group, windows, shuffled.get(c.protocol, []), simple) for c in columns]
         known = [row for row in rows if row.exact is not None and row.shortcuts]
         if any(_SHUFFLED in row.without for row in known):
-            tables.append(_table(f"certificate-{number}", group[0], known))
-            told += [row.sentence() for row in known]
+            rules = dict.fromkeys(solved[id] for row in known for id in row.solvers if id in solved)
+            tables.append(_table(f"certificate-{number}", under, known, list(rules)))
+            told += [row.sentence(under) for row in known]
     return Section("certificate", "What the tasks test", tuple(told), tuple(tables))
 
 
@@ -82,10 +91,11 @@ class _Task:
         shuffled: Iterable[Entry],
         simple: Sequence[Entry],
     ) -> None:
-        self.title, self.scale = column.title, column.cell.scale
+        self.title = column.title
         own = [e for e in group if e.protocol == column.protocol]
-        baselines = fitting(simple, column)
-        self.solver = _mean(e for e in baselines if e.metric == SOLVER)
+        baselines = fitting(simple, column.cell)
+        solvers = [e for e in baselines if e.metric == SOLVER]
+        self.solver, self.solvers = _mean(solvers), [e.record for e in solvers]
         exact = _of_origin(e for e in own if e.mechanism == EXACT)
         self.exact, self.seeds = _mean(exact), len(exact)
         self.by_token = any(e.direction == "causal" for e in own)
@@ -98,12 +108,12 @@ class _Task:
             for e in own
             if e.record in windows and windows[e.record].reads_all
         }
-        rules = {e.metric: e for e in baselines if e.metric not in (*_SIMPLE, SOLVER)}
+        rules = {e.metric: e for e in baselines if e.metric not in (*SIMPLE, SOLVER)}
         found: dict[str, float | None] = {
             **{name: _mean(entries) for name, entries in sorted(through.items())},
             f"no mixing ({NO_MIXING})": _mean(e for e in own if e.mechanism == NO_MIXING),
             _SHUFFLED: _mean(e for e in shuffled if e.mechanism == EXACT),
-            **{name: _mean(e for e in baselines if e.metric == m) for m, name in _SIMPLE.items()},
+            **{name: _mean(e for e in baselines if e.metric == m) for m, name in SIMPLE.items()},
             **{entry.label: entry.value for _, entry in sorted(rules.items())},
         }
         self.without = {name: value for name, value in found.items() if value is not None}
@@ -123,12 +133,12 @@ class _Task:
         """Of exact attention over that."""
         return (self.exact or 0.0) - self.without[self.best]
 
-    def sentence(self) -> str:
+    def sentence(self, under: Group) -> str:
         """Return it in words."""
         apart = f"{100 * abs(self.margin):.1f} points {'above' if self.margin >= 0 else 'below'}"
         rule = "" if self.solver is None else f" and its own rule {percent(self.solver)} %"
         return (
-            f"{self.title}, scale {self.scale}: exact attention reaches "
+            f"{self.title}, scale {under.words}: exact attention reaches "
             f"{percent(self.exact or 0.0)} % ({count(self.seeds, 'seed')}){rule}, the best "
             f"shortcut ({self.best}) {percent(self.without[self.best])} %: {apart}."
         )
@@ -146,7 +156,7 @@ def _of_origin(found: Iterable[Entry]) -> list[Entry]:
     return [entry for entry in entries if entry.origin == "run"] or entries
 
 
-def _table(id: str, first: Entry, tasks: Sequence[_Task]) -> Table:
+def _table(id: str, under: Group, tasks: Sequence[_Task], rules: Sequence[str]) -> Table:
     names = list(dict.fromkeys(name for task in tasks for name in task.without))
     rows = [
         Row(
@@ -162,9 +172,10 @@ def _table(id: str, first: Entry, tasks: Sequence[_Task]) -> Table:
     ]
     return Table(
         id=id,
-        title=f"What exact attention has over shortcuts, scale {first.scale}",
-        caption="Percent of test rows (of tokens asked for, where each is), means over seeds; "
-        f"{first.rules} rules, data {first.source}.",
+        title=f"What exact attention has over shortcuts at scale {under.words}",
+        caption="Percent of test rows (of tokens asked for, where each is), means over seeds"
+        f"{', its own rule is of no more rows than stand below' if rules else ''}; "
+        f"{under.rules} rules, data {under.source}.",
         corner="task",
         columns=("its own rule", f"exact ({EXACT})", *names, "margin"),
         rows=tuple(rows),
@@ -173,7 +184,8 @@ def _table(id: str, first: Entry, tasks: Sequence[_Task]) -> Table:
             "window a layer sees so many tokens on each side; reads all: its layers together reach "
             "over the longest input, and it counts as no shortcut. Shuffled input: exact "
             "attention trained and tested on sequences whose tokens stand in a random order.",
-            "Its own rule reads the tokens alone and works out the label: what can be known.",
+            "Its own rule reads the tokens alone and works out the label: what can be known."
+            f"{f' Tried: {listing(rules)}.' if rules else ''}",
         ),
     )
 

@@ -87,6 +87,10 @@ def _titled(cells: list[QualityCell], rows: Mapping[str, Rows]) -> list[Column]:
         }
         for cell in cells
     ]
+    for one, cell in zip(settings, cells, strict=True):
+        if cell.track == "tuned":
+            # Each row has a rate of its own; that of the cell at hand is any of them.
+            del one["training.learning_rate"]
     differences = differing(settings)
     if len(set(differences)) < len(cells):
         hashes = [f"data {cell.data.hash[:8]}" for cell in cells]

@@ -33,7 +33,7 @@ def interval_table(quality: QualityTable, selection: Selection) -> Table | None:
     bits = score == BITS
     return Table(
         id=f"interval-{quality.number}",
-        title="Intervals of the bits per byte" if bits else "Intervals of the accuracies",
+        title=f"Intervals of the {'bits per byte' if bits else 'accuracies'} {quality.where}",
         caption=f"{'Bits per byte' if bits else 'Percent of test rows'}: the 95 % interval of the "
         "mean over seeds.",
         corner="mechanism",

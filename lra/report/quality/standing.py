@@ -28,6 +28,8 @@ class Standing(msgspec.Struct, frozen=True):
     """How the mechanisms of an accuracy table stand to each other."""
 
     table: Table
+    where: str
+    """What the titles of all that belongs to it end with."""
     ranks: Ranks | None
     """By the rows' labels; of rows that have all tasks."""
     rows: tuple[Row, ...]
@@ -78,7 +80,7 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
     number = quality.table.id.rpartition("-")[2]
     table = Table(
         id=f"standing-{number}",
-        title="How sure the differences are",
+        title=f"How sure the differences are {quality.where}",
         caption=f"Over {_over(columns)}; differences in points of accuracy, with their interval "
         "of 95 % where every task has several seeds.",
         corner="mechanism",
@@ -95,7 +97,7 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
     best = ranked.average if ranked else {}
     by_name = {_name(key): line for key, line in zip(order, lines, strict=False)}
     ranking = tuple(by_name[name] for name in best)
-    return Standing(table, ranked, ranking, _leading(order, known, tests))
+    return Standing(table, quality.where, ranked, ranking, _leading(order, known, tests))
 
 
 def _name(key: RowKey) -> str:

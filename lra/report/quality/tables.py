@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import mean, stdev
@@ -12,8 +11,16 @@ import msgspec
 from lra.core.cells import QualityCell
 from lra.report.entries import Entry
 from lra.report.mechanisms.settings import Differences, in_words, trained_and_timed
-from lra.report.quality.baselines import BITS_BASELINES, bits_rows, no_mixing_rows, simple_rows
+from lra.report.quality.baselines import (
+    FLOOR,
+    bits_rows,
+    no_mixing_rows,
+    simple_rows,
+)
 from lra.report.quality.columns import Column, columns_of, mean_columns
+from lra.report.quality.doubts import Leaked, doubts, impossible
+from lra.report.quality.group import Group, group_of
+from lra.report.quality.notes import machine_notes, table_notes
 from lra.report.quality.score import ACCURACY, BITS, Score
 from lra.report.rows import NO_MIXING, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
@@ -28,9 +35,17 @@ class QualityTable(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...]
     averaged: tuple[Column, ...]
     """Those that the last column averages; empty if there is no such column."""
-    by_token: bool = False
-    """Whether models answered at each token, strictly causal."""
     score: Score = ACCURACY
+
+    @property
+    def group(self) -> Group:
+        """What all of it was trained under."""
+        return group_of(self.columns[0].cell)
+
+    @property
+    def where(self) -> str:
+        """What the titles of all that belongs to it end with: `at scale mini, tuned track`."""
+        return _where(self.group, self.score)
 
     @property
     def number(self) -> str:
@@ -44,12 +59,10 @@ class QualityTable(msgspec.Struct, frozen=True):
 
 
 _SOURCES = {"generated": "Generated data", "file": "Data from files", "hub": "Data from a hub"}
-_REAL = {"file": ", data from files", "hub": ", data from a hub"}
-"""What a title adds where the data is not generated."""
 
 
 def quality_tables(selection: Selection) -> list[QualityTable]:
-    """Return accuracies: a table per scale, rules, track, data source, precision and direction."""
+    """Return accuracies, a table for each group of trainings."""
     return _tables(selection, ACCURACY, "quality")
 
 
@@ -66,9 +79,8 @@ def _tables(selection: Selection, score: Score, id: str) -> list[QualityTable]:
     }
     found = [e for e in selection.entries if e.metric == score.metric and e.order == "given"]
     simple = [e for e in selection.entries if e.kind == "baseline"]
-    groups = sorted_groups(
-        found, lambda e: (e.scale, e.rules, e.track, e.source, e.dtype, e.direction)
-    )
+    groups = sorted_groups(found, lambda e: group_of(cells[e.record][0]))
+    differences, leaked = trained_and_timed(selection.entries), impossible(doubts(selection))
     return [
         _table(
             f"{id}-{number}",
@@ -76,7 +88,8 @@ def _tables(selection: Selection, score: Score, id: str) -> list[QualityTable]:
             group,
             simple,
             columns_of(cells[e.record] for e in group),
-            trained_and_timed(selection.entries),
+            differences,
+            leaked,
         )
         for number, (_, group) in enumerate(groups, start=1)
     ]
@@ -89,31 +102,36 @@ def _table(
     simple: list[Entry],
     columns: list[Column],
     differences: Differences,
+    leaked: Leaked,
 ) -> QualityTable:
     measured = {(e.protocol, e.origin, e.label) for e in group if e.value is not None}
     averaged = mean_columns(columns, Counter(protocol for protocol, _, _ in measured))
     several = max(Counter((e.origin, e.label, e.protocol) for e in group).values()) > 1
     rows = shown(group)
-    best = {column.protocol: _winner(rows, column, score) for column in columns}
+    best = {column.protocol: _winner(rows, column, score, leaked) for column in columns}
     mechanisms: list[Row] = []
     floor: list[Row] = []
     for key, own in rows.items():
         cells = [
-            _score(_of(own, column), score, several, strong=best[column.protocol] == key)
+            _score(
+                _of(own, column),
+                score,
+                several,
+                strong=best[column.protocol] == key,
+                leaked=(*key, column.protocol) in leaked,
+            )
             for column in columns
         ]
         made = row(own, [*cells, *([_mean(own, averaged)] if averaged else [])])
         (floor if made.mechanism == NO_MIXING else mechanisms).append(made)
-    first, trained = group[0], {(entry.scale, entry.label) for entry in group}
-    by_token = first.direction == "causal"
-    title, caption = _heading(score, by_token)
+    under, trained = group_of(columns[0].cell), {(entry.scale, entry.label) for entry in group}
+    title, caption = _heading(score, under.by_token)
     bits = score == BITS
     table = Table(
         id=id,
-        title=f"{title} at scale {first.scale}{_REAL.get(first.source, '')}"
-        + (", token by token" if by_token and not bits else ""),
-        caption=f"{caption} {_SOURCES[first.source]}, {first.rules} rules, {first.track} track, "
-        f"trained in {first.dtype}.",
+        title=f"{title} {_where(under, score)}",
+        caption=f"{caption} {_SOURCES[under.source]}, {under.rules} rules, {under.track} track, "
+        f"trained in {under.precision}.",
         corner="mechanism",
         columns=(
             *(column.title for column in columns),
@@ -125,13 +143,25 @@ def _table(
             *(bits_rows(simple, columns) if bits else simple_rows(simple, columns, averaged)),
         ),
         notes=(
-            *_notes(columns, averaged, several, score, bold=any(best.values()), by_token=by_token),
-            *_machines(rows),
+            *table_notes(
+                columns,
+                averaged,
+                several,
+                score,
+                bold=any(best.values()),
+                by_token=under.by_token,
+            ),
+            *machine_notes(rows),
             *reference_notes(rows),
             *in_words(differences, trained),
         ),
     )
-    return QualityTable(table, tuple(columns), tuple(averaged), by_token, score)
+    return QualityTable(table, tuple(columns), tuple(averaged), score)
+
+
+def _where(under: Group, score: Score) -> str:
+    # Bits are of tasks that ask for each token anyway.
+    return f"at scale {(under.whole if score == BITS else under).words}"
 
 
 def _heading(score: Score, by_token: bool) -> tuple[str, str]:
@@ -144,14 +174,6 @@ def _heading(score: Score, by_token: bool) -> tuple[str, str]:
     return "Test accuracy", f"Percent of {'tokens asked for' if by_token else 'test rows'}."
 
 
-def _machines(rows: Rows) -> list[str]:
-    """Where the seeds of a row come from several classes of machine: which these are."""
-    by_row = [{entry.machine for entry in own} for own in rows.values()]
-    found = {name for machines in by_row if len(machines) > 1 for name in machines}
-    told = f"Seeds of several classes of machine stand in one row: {'; '.join(sorted(found))}."
-    return [told] if found else []
-
-
 def _of(own: Iterable[Entry], column: Column) -> list[Entry]:
     protocol = column.protocol
     return [entry for entry in own if entry.protocol == protocol]
@@ -161,7 +183,9 @@ def _values(found: Iterable[Entry]) -> list[float]:
     return [entry.value for entry in found if entry.value is not None]
 
 
-def _score(found: Sequence[Entry], score: Score, several: bool, strong: bool) -> Cell:
+def _score(
+    found: Sequence[Entry], score: Score, several: bool, *, strong: bool, leaked: bool
+) -> Cell:
     """Mean over the seeds that ended well, the others counted beside it in words."""
     values = _values(found)
     words = Counter(entry.word for entry in found if entry.word)
@@ -176,6 +200,7 @@ def _score(found: Sequence[Entry], score: Score, several: bool, strong: bool) ->
     notes += [f"n {len(values)}"] if several else []
     notes += [f"{number} {word}" for word, number in sorted(words.items())]
     notes += [_rate(found[0])] if found[0].track == "tuned" else []
+    notes += [f"below {FLOOR}"] if leaked else []
     text = score.text(mean(values), spread)
     return Cell(text, ", ".join(notes), mean(values), spread, strong=strong)
 
@@ -201,12 +226,12 @@ def _mean(own: Sequence[Entry], columns: Sequence[Column]) -> Cell:
     return Cell(percent(mean(means)), value=mean(means))
 
 
-def _winner(rows: Rows, column: Column, score: Score) -> RowKey | None:
+def _winner(rows: Rows, column: Column, score: Score, leaked: Leaked) -> RowKey | None:
     """The best mechanism, if its 95 % interval over seeds lies clear of the next one's."""
     bounds = []
     for key, own in rows.items():
         values = _values(_of(own, column))
-        if not values or own[0].mechanism == NO_MIXING:
+        if not values or own[0].mechanism == NO_MIXING or (*key, column.protocol) in leaked:
             continue
         found = score.interval(values, column.rows.test)
         if found is None:
@@ -218,39 +243,3 @@ def _winner(rows: Rows, column: Column, score: Score) -> RowKey | None:
         return None
     (_, low, _, key), (_, _, high, _) = bounds[:2]
     return key if low > high else None
-
-
-def _notes(
-    columns: Sequence[Column],
-    averaged: Sequence[Column],
-    several: bool,
-    score: Score,
-    *,
-    bold: bool,
-    by_token: bool,
-) -> list[str]:
-    notes = []
-    if averaged:
-        tasks = ", ".join(column.title for column in averaged)
-        notes.append(f"Mean of {len(averaged)}: {tasks}; only for rows that have them all.")
-    if several:
-        notes.append("± is one standard deviation over n seeds.")
-    else:
-        little = "a few hundredths" if score == BITS else "a few points"
-        notes.append(f"One seed: differences of {little} may be chance.")
-    if by_token:
-        notes.append(
-            "Told from the tokens up to each alone, by mechanisms that are strictly causal."
-        )
-    else:
-        rows = min(column.rows.test for column in columns)
-        error = percent(math.sqrt(0.25 / rows))
-        notes.append(
-            f"With {rows:,} test rows, sampling alone has a standard error of up to {error} points."
-        )
-    if bold:
-        clear = "below" if score.lower else "above"
-        notes.append(f"Bold: best, with a 95 % interval over seeds that lies {clear} the next.")
-    if score == BITS:
-        notes.append(BITS_BASELINES)
-    return notes

@@ -13,8 +13,8 @@ from lra.report.mechanisms.configs import in_force
 
 
 def chosen(records: Iterable[Record]) -> list[Record]:
-    """Return the records without tuned trainings at other rates than the best of each mechanism,
-    task and version of the sources: by the mean over seeds of the best validation.
+    """Return the records without tuned trainings at other rates than the best of each mechanism and
+    task: by the mean over seeds of the best validation. All are of one version of the sources.
 
     A rate counts with as many seeds as the rate that has most; one that diverged is the worst.
     The test split has no say.
@@ -53,13 +53,7 @@ def _tried(records: Iterable[Record]) -> dict[Hashable, dict[float, list[Record]
 
 def _search(cell: QualityCell) -> Hashable:
     config = config_text(in_force(cell.mechanism.config))
-    return (
-        protocol_hash(cell),
-        cell.mechanism.name,
-        config,
-        cell.mechanism.hash,
-        cell.measure_hash,
-    )
+    return (protocol_hash(cell), cell.mechanism.name, config)
 
 
 def _best(rates: dict[float, list[Record]]) -> float:

@@ -81,7 +81,7 @@ def front_table(quality: QualityTable, found: Sequence[Front]) -> Table:
     what = "attention" if one.level == "attention" else one.level
     return Table(
         id=quality.table.id.replace("quality", "front"),
-        title=f"Accuracy at scale {quality.columns[0].cell.scale} against time, by length",
+        title=f"Accuracy against time by length {quality.where}",
         caption=f"Time of a training step of the {what} over that of {EXACT}, by sequence length, "
         "and its peak memory.",
         corner="mechanism",

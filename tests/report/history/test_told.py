@@ -223,6 +223,47 @@ def test_accuracies_are_judged_over_seeds_and_tasks_apart(
     assert any(words in sentence for sentence in sentences(found))
 
 
+@pytest.mark.parametrize(("seeds", "verdict"), [(3, "worse"), (1, "ambiguous")])
+def test_bits_per_byte_need_no_control_and_are_judged_over_seeds(
+    tmp_path: Path, seeds: int, verdict: str
+) -> None:
+    def cells(n: int) -> list[Record]:
+        times = 1.5 if n >= 7 else 1.0
+        bits = [2.0 + 0.01 * s for s in range(seeds)]
+        trained = [dated(quality("linear", "bytes", None, seed=s), n) for s in range(seeds)]
+        return [
+            with_metrics(r, bits_per_byte=times * b) for r, b in zip(trained, bits, strict=True)
+        ]
+
+    found = history(tmp_path, cells, range(12))
+    assert not any("left out" in note for note in found.notes)
+    (told,) = found.told
+    assert told.changed.at == 7 and told.verdict == verdict
+    assert told.series.last.value == pytest.approx(1.5 * (2.0 + 0.005 * (seeds - 1)))
+    assert bool(found.worse) == (verdict == "worse")
+    if verdict == "worse":
+        first = "1 step: linear bytes, scale mini: bits per byte 50 % worse since 2026-10-08"
+        assert sentences(found)[0].startswith(first)
+        assert "3.02" in markdown(section(found).tables[0])
+
+
+def test_bits_per_byte_are_no_times_that_a_night_has_in_common(tmp_path: Path) -> None:
+    def cells(n: int) -> list[Record]:
+        times = 1.5 if n >= 15 else 1.0
+        return [
+            dated(
+                with_metrics(quality(name, "bytes", None, seed=s), bits_per_byte=2.0 * times + s),
+                n,
+            )
+            for name in ("linear", "performer", "linformer", "sdpa")
+            for s in range(3)
+        ]
+
+    found = history(tmp_path, cells)
+    assert len(found.worse) == 4
+    assert not any("control" in sentence for sentence in sentences(found))
+
+
 def test_a_cell_that_fails_is_told_by_how_it_ended(tmp_path: Path) -> None:
     def cells(n: int, bad: int = 16) -> list[Record]:
         status = {"status": "oom"} if n >= bad else {}

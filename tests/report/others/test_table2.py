@@ -163,7 +163,10 @@ def test_other_cells_make_no_section(other: dict[str, Any]) -> None:
 def test_each_setting_has_its_own_section_and_a_reference_alone_none() -> None:
     cpu, gpu = step("linear", 1000), step("linear", 1000, machine=GPU, batch=32)
     found = sections(cpu, gpu)
-    assert [one.title for one in found] == ["LRA's Table 2 1", "LRA's Table 2 2"]
+    assert [one.title for one in found] == [
+        "LRA's Table 2: batch 2, Example CPU 9000, 2 cores",
+        "LRA's Table 2: batch 32, Example GPU 80GB, 16 cores, driver 580",
+    ]
     assert len({one.id for one in found}) == 2
     assert all("batch 32 over 16 chips" in one.text[1] for one in found)
     other = efficiency("linear", 512)

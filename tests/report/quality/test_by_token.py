@@ -5,7 +5,7 @@ import pytest
 
 from lra.core.records import Metric
 from lra.report.assemble import assemble, spoken
-from lra.report.quality.by_token import bits_sentences, decode_table
+from lra.report.quality.by_token import bits_sentences, decode_tables
 from lra.report.quality.intervals import interval_table
 from lra.report.quality.tables import bits_tables, quality_tables
 from lra.report.select import join
@@ -15,8 +15,10 @@ from tests.report.answer.said import answered
 CAUSAL = sample.MODEL.by_token()
 
 
-def told(name, task="bytes", *, bits=None, accuracy=None, decoded=None, seed=0, status="ok"):
-    """A training on a task that asks for each token."""
+def told(
+    name, task="bytes", *, bits=None, accuracy=None, decoded=None, seed=0, status="ok", **method
+):
+    """A training on a task that asks for each token; `method` is what its record says of it."""
     record = sample.quality(name, task, accuracy, model=CAUSAL, seed=seed, status=status)
     metric = "bits_per_byte" if bits is not None or accuracy is None else "accuracy"
     cell = msgspec.structs.replace(record.cell, metric=metric)
@@ -25,7 +27,7 @@ def told(name, task="bytes", *, bits=None, accuracy=None, decoded=None, seed=0, 
         metrics["bits_per_byte"] = Metric(value=bits, unit="bit")
     if decoded is not None:
         metrics["decode_agreement"] = Metric.share(decoded)
-    return msgspec.structs.replace(record, id=cell.id, cell=cell, metrics=metrics)
+    return msgspec.structs.replace(record, id=cell.id, cell=cell, metrics=metrics, method=method)
 
 
 def costs(**bits):
@@ -47,10 +49,27 @@ def test_answers_at_tokens_have_a_table_of_their_own():
         sample.baseline("recall"),
     ]
     first, second = quality_tables(join(records, []))
-    assert [column.task for column in first.columns] == ["text"] and not first.by_token
-    assert [column.task for column in second.columns] == ["recall"] and second.by_token
+    assert [column.task for column in first.columns] == ["text"] and not first.group.by_token
+    assert [column.task for column in second.columns] == ["recall"] and second.group.by_token
     assert second.table.title == "Test accuracy at scale mini, token by token"
     assert "tokens asked for" in second.table.caption
+
+
+def test_answers_at_tokens_stand_against_no_cost_of_a_layer():
+    timed = [
+        sample.efficiency(name, 512, "train", seconds)
+        for name, seconds in (("sdpa", 0.02), ("linear", 0.01), ("identity", 0.005))
+    ]
+
+    def sections(task, model):
+        trained = [
+            sample.quality(name, task, a, model=model)
+            for name, a in (("sdpa", 0.9), ("linear", 0.8))
+        ]
+        return {s.id for s in assemble(join([*trained, *timed], []), "a report")[0].sections}
+
+    assert {"tradeoff", "front"} <= sections("text", sample.MODEL)
+    assert not {"tradeoff", "front"} & sections("recall", CAUSAL)
 
 
 def test_bits_are_means_over_seeds_beside_what_is_simple():
@@ -94,6 +113,12 @@ def test_bold_are_the_fewest_bits_where_they_lie_clear_of_the_next(rival, best):
     (found,) = bits_tables(join([*several("sdpa", 1.90, 1.91, 1.92), *rival], []))
     assert [line.label for line in found.table.rows if line.cells[0].strong] == best
     assert any("lies below the next" in note for note in found.table.notes) == bool(best)
+
+
+def test_no_mixing_may_know_positions_which_the_current_token_does_not():
+    (found,) = bits_tables(join([told("sdpa", bits=1.9)], []))
+    (note,) = (note for note in found.table.notes if "current token" in note)
+    assert "what can be told without mixing, positions aside" in note
 
 
 def test_no_mixing_is_a_baseline_and_no_answer():
@@ -159,7 +184,8 @@ def test_a_state_that_forgets_shows_in_the_least_of_the_seeds():
         told("linear", bits=1.9, decoded=0.75, seed=1),
         told("linear", "recall", accuracy=0.2, decoded=1.0),
     ]
-    table = decode_table(join(records, []))
+    (table,) = decode_tables(join(records, []))
+    assert table.title == "Decoding by use at scale mini"
     assert table.columns == ("bytes", "recall")
     assert texts(table) == {
         "linear": [("75.0", ""), ("100.0", "")],
@@ -167,9 +193,56 @@ def test_a_state_that_forgets_shows_in_the_least_of_the_seeds():
     }
 
 
+def test_decoding_has_a_table_for_each_scale_source_rules_and_track():
+    def elsewhere(record, **changes):
+        cell = msgspec.structs.replace(record.cell, **changes)
+        return msgspec.structs.replace(record, id=cell.id, cell=cell)
+
+    def of(**changes):
+        one = told("sdpa", bits=1.9, decoded=0.5)
+        return elsewhere(one, data=msgspec.structs.replace(one.cell.data, **changes))
+
+    here = told("sdpa", bits=1.9, decoded=1.0)
+    others = [
+        elsewhere(told("sdpa", bits=1.9, decoded=0.9), scale="small"),
+        elsewhere(told("sdpa", bits=1.9, decoded=0.8), track="tuned"),
+        of(source="file"),
+        of(rules="lra2021"),
+    ]
+    tables = decode_tables(join([here, *others], []))
+    assert [(t.title.partition("scale ")[2], t.columns, texts(t)["sdpa"]) for t in tables] == [
+        ("mini, data from files", ("bytes",), [("50.0", "")]),
+        ("mini", ("bytes",), [("100.0", "")]),
+        ("mini, tuned track", ("bytes",), [("80.0", "")]),
+        ("mini, lra2021 rules", ("bytes",), [("50.0", "")]),
+        ("small", ("bytes",), [("90.0", "")]),
+    ]
+
+
+def test_a_decoding_that_failed_is_told_from_one_that_is_not_claimed():
+    crashed = {"decode_failed": "RuntimeError: no | state"}
+    records = [
+        told("performer", bits=2.1, **crashed),
+        told("linear", bits=2.2, decoded=1.0),
+        told("linear", bits=2.2, seed=1, **crashed),
+        told("sinkhorn", bits=2.3),
+    ]
+    (table,) = decode_tables(join(records, []))
+    assert texts(table) == {
+        "linear": [("100.0", "1 of 2 failed")],
+        "performer": [("failed", "")],
+    }
+    assert "failed: the error stands below the answer." in table.notes
+
+
+def test_hardly_all_is_not_all():
+    (table,) = decode_tables(join([told("linear", bits=2.0, decoded=0.9999)], []))
+    assert texts(table) == {"linear": [("99.9", "")]}
+
+
 def test_without_any_there_is_no_table():
     selection = join([sample.quality("sdpa", "text", 0.9)], [])
-    assert bits_tables(selection) == [] and decode_table(selection) is None
+    assert bits_tables(selection) == [] and decode_tables(selection) == []
 
 
 @pytest.mark.parametrize("metric", ["majority", "current_token"])

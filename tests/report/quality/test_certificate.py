@@ -21,12 +21,13 @@ def records(**changes):
     simple = sample.baseline("text", majority=0.5, bag=0.52, area=0.51)
     solved = {**simple.metrics, SOLVER: Metric.share(1.0)}
     window = sample.mechanism("sliding_window", left=8, right=4)
+    method = {"exact solver": "the task's own rule, on at most 500 test rows"}
     return [
         *(
             sample.quality(window if name == window.name else name, "text", accuracy)
             for name, accuracy in given.items()
         ),
-        msgspec.structs.replace(simple, metrics=solved),
+        msgspec.structs.replace(simple, metrics=solved, method=method),
     ]
 
 
@@ -53,6 +54,17 @@ def test_all_that_does_without_stands_beside_exact_attention():
         "text, scale mini: exact attention reaches 90.0 % (1 seed) and its own rule 100.0 %, the "
         "best shortcut (window of 8 left, 4 right) 60.0 %: 30.0 points above.",
     )
+
+
+def test_the_rows_that_its_own_rule_is_tried_on_are_told():
+    (table,) = certificate_section(join([*records(), shuffled(0.53)], [])).tables
+    (note,) = (note for note in table.notes if note.startswith("Its own rule"))
+    assert note.endswith("what can be known. Tried: the task's own rule, on at most 500 test rows.")
+    assert "its own rule is of no more rows than stand below" in table.caption
+    silent = [msgspec.structs.replace(record, method={}) for record in records()]
+    (table,) = certificate_section(join([*silent, shuffled(0.53)], [])).tables
+    assert any(note.endswith("what can be known.") for note in table.notes)
+    assert "own rule is of no more" not in table.caption
 
 
 def test_shuffled_input_is_that_of_exact_attention_alone():
@@ -143,3 +155,32 @@ def test_what_asks_for_each_token_reads_to_the_left_and_is_never_shuffled():
     # To both sides it would read 125 tokens, more than the 64 that there are.
     assert found["window of 31 left, 31 right"] == ("70.0", "")
     assert found["shuffled input"] == ("none", "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"source": "file"}, "data from files"),
+        ({"rules": "lra2021"}, "lra2021 rules"),
+        ({"track": "tuned"}, "tuned track"),
+    ],
+)
+def test_rules_tracks_and_sources_have_a_certificate_each(changes, words):
+    def other(record):
+        cell = record.cell
+        own = {key: value for key, value in changes.items() if key != "track"}
+        cell = msgspec.structs.replace(cell, data=msgspec.structs.replace(cell.data, **own))
+        if "track" in changes:
+            cell = msgspec.structs.replace(cell, track=changes["track"])
+        return msgspec.structs.replace(record, id=cell.id, cell=cell)
+
+    given, control = records()[:-1], shuffled(0.53)
+    there = [*records(sdpa=0.7)[:-1], shuffled(0.4)]
+    section = certificate_section(join([*given, control, *map(other, there)], []))
+    exact = {t.title: [(line.label, line.cells[1].text) for line in t.rows] for t in section.tables}
+    start = "What exact attention has over shortcuts at scale mini"
+    assert exact == {start: [("text", "90.0")], f"{start}, {words}": [("text", "70.0")]}
+    assert {sentence.partition(":")[0] for sentence in section.text} == {
+        "text, scale mini",
+        f"text, scale mini, {words}",
+    }

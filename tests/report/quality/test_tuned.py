@@ -127,3 +127,77 @@ def test_of_equals_the_lowest_rate_is_taken_in_any_order(rate):
     records = [tried(r, test=r, validation=0.7) for r in (rate, 1e-2)]
     assert texts(records) == texts(records[::-1])
     assert texts(records)["performer"][1] == f"rate {rate:g}, the lowest of 2"
+
+
+def test_a_tuned_column_bears_no_rate_for_its_rows_have_each_their_own():
+    def longer(record):
+        training = msgspec.structs.replace(record.cell.training, steps=900)
+        cell = msgspec.structs.replace(record.cell, training=training)
+        return msgspec.structs.replace(record, id=cell.id, cell=cell)
+
+    records = [
+        tried(1e-3, test=0.7, validation=0.8),
+        longer(tried(3e-3, test=0.7, validation=0.8)),
+        longer(tried(1e-2, test=0.7, validation=0.8, name="linear")),
+    ]
+    (table,) = quality_tables(join(records, []))
+    assert [column.title for column in table.columns] == ["text (steps=300)", "text (steps=900)"]
+
+
+def test_the_best_validation_of_a_training_counts_and_not_its_last():
+    def validated(record, *accuracies):
+        curve = tuple(
+            msgspec.structs.replace(point, validation_accuracy=one)
+            for point, one in zip(record.curve, accuracies, strict=True)
+        )
+        return msgspec.structs.replace(record, curve=curve)
+
+    records = [
+        validated(tried(1e-3, test=0.7, validation=0.0), 0.5, 0.9, 0.4),
+        validated(tried(3e-3, test=0.6, validation=0.0), 0.6, 0.7, 0.8),
+    ]
+    assert texts(records) == {"performer": ("70.0", "rate 0.001, the lowest of 2")}
+
+
+def test_settings_of_a_mechanism_have_a_search_each():
+    few, many = (sample.mechanism("performer", features=n) for n in (32, 64))
+    records = [
+        tried(1e-3, test=0.7, validation=0.9, name=few),
+        tried(3e-3, test=0.6, validation=0.8, name=few),
+        tried(1e-3, test=0.5, validation=0.6, name=many),
+        tried(3e-3, test=0.4, validation=0.7, name=many),
+    ]
+    assert texts(records) == {
+        "performer (features=32)": ("70.0", "rate 0.001, the lowest of 2"),
+        "performer (features=64)": ("40.0", "rate 0.003, the highest of 2"),
+    }
+
+
+def test_a_reference_is_searched_by_itself_and_says_its_rates():
+    reference = [
+        tried(1e-3, test=0.7, validation=0.8, name="sdpa"),
+        tried(3e-3, test=0.9, validation=0.6, name="sdpa"),
+        tried(1e-2, test=0.5, validation=0.7, name="sdpa"),
+    ]
+    selection = join([tried(1e-2, test=0.6, validation=0.7)], reference)
+    rates = [
+        (kept.origin, kept.record.cell.training.learning_rate, kept.rates_tried)
+        for kept in selection.kept
+    ]
+    assert rates == [("run", 1e-2, (1e-2,)), ("reference", 1e-3, (1e-3, 3e-3, 1e-2))]
+    assert texts([tried(1e-2, test=0.6, validation=0.7)], reference) == {
+        "performer": ("60.0", "rate 0.01"),
+        "sdpa": ("70.0", "rate 0.001, the lowest of 3"),
+    }
+
+
+def test_rates_of_older_sources_are_not_among_those_tried():
+    def older(record):
+        cell = msgspec.structs.replace(record.cell, measure_hash="m0")
+        return msgspec.structs.replace(record, id=cell.id, cell=cell, started_at="2026-01-01")
+
+    records = [
+        older(tried(1e-2, test=0.9, validation=0.99)),
+        tried(1e-3, test=0.7, validation=0.8),
+    ]
+    assert texts(records) == {"performer": ("70.0", "rate 0.001")}

@@ -1,0 +1,57 @@
+"""What stands below a quality table: how far its figures can be trusted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from lra.report.quality.baselines import BITS_BASELINES
+from lra.report.quality.columns import Column
+from lra.report.quality.score import BITS, Score
+from lra.report.rows import Rows
+from lra.report.words import percent
+
+
+def table_notes(
+    columns: Sequence[Column],
+    averaged: Sequence[Column],
+    several: bool,
+    score: Score,
+    *,
+    bold: bool,
+    by_token: bool,
+) -> list[str]:
+    """Return what to know of all figures: means, seeds, sampling, what is bold or stands beside."""
+    notes = []
+    if averaged:
+        tasks = ", ".join(column.title for column in averaged)
+        notes.append(f"Mean of {len(averaged)}: {tasks}; only for rows that have them all.")
+    if several:
+        notes.append("± is one standard deviation over n seeds.")
+    else:
+        little = "a few hundredths" if score == BITS else "a few points"
+        notes.append(f"One seed: differences of {little} may be chance.")
+    if by_token:
+        notes.append(
+            "Told from the tokens up to each alone, by mechanisms that are strictly causal."
+        )
+    else:
+        rows = min(column.rows.test for column in columns)
+        error = percent(math.sqrt(0.25 / rows))
+        notes.append(
+            f"With {rows:,} test rows, sampling alone has a standard error of up to {error} points."
+        )
+    if bold:
+        clear = "below" if score.lower else "above"
+        notes.append(f"Bold: best, with a 95 % interval over seeds that lies {clear} the next.")
+    if score == BITS:
+        notes.append(BITS_BASELINES)
+    return notes
+
+
+def machine_notes(rows: Rows) -> list[str]:
+    """Return, where the seeds of a row come from several classes of machine, which these are."""
+    by_row = [{entry.machine for entry in own} for own in rows.values()]
+    found = {name for machines in by_row if len(machines) > 1 for name in machines}
+    told = f"Seeds of several classes of machine stand in one row: {'; '.join(sorted(found))}."
+    return [told] if found else []
