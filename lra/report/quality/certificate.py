@@ -3,23 +3,26 @@ far, without mixing, and without order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean
+from collections.abc import Sequence
 
 import msgspec
 
 from lra.core.cells import QualityCell
-from lra.report.entries import Entry, protocol_hash
-from lra.report.quality.baselines import SIMPLE, SOLVER, fitting
-from lra.report.quality.columns import Column, columns_of
+from lra.report.entries import Entry
+from lra.report.quality.baselines import FLOOR
+from lra.report.quality.certified import SHUFFLED, Certified, as_given, window
+from lra.report.quality.columns import columns_of
 from lra.report.quality.group import Group, group_of
-from lra.report.rows import EXACT, NO_MIXING
+from lra.report.quality.score import ACCURACY, BITS, SCORES
+from lra.report.rows import EXACT
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
-from lra.report.words import NOT_RUN, count, listing, percent, visible
+from lra.report.words import NOT_RUN, figures, listing, percent, visible
 
+_SCORES = {score.metric: score for score in (ACCURACY, BITS)}
+_CONTROL = (EXACT, ACCURACY.metric)
+"""What is trained on shuffled input."""
 _WINDOW = "sliding_window"
-_SHUFFLED = "shuffled input"
 _SOLVED = "exact solver"
 """Where a baseline's method says how the task's own rule was tried."""
 
@@ -33,130 +36,44 @@ def certificate_section(selection: Selection) -> Section | None:
     }
     shuffled: dict[str, list[Entry]] = {}
     for entry in selection.entries:
-        if entry.order == "shuffled" and entry.metric == "test_accuracy":
-            shuffled.setdefault(_as_given(cells[entry.record][0]), []).append(entry)
+        if entry.order == "shuffled" and (entry.mechanism, entry.metric) == _CONTROL:
+            shuffled.setdefault(as_given(cells[entry.record][0]), []).append(entry)
     if not shuffled:
         return None
-    given = [e for e in selection.entries if e.metric == "test_accuracy" and e.order == "given"]
+    given = [e for e in selection.entries if e.metric in _SCORES and e.order == "given"]
     simple = [e for e in selection.entries if e.kind == "baseline"]
     solved = {
         kept.record.id: visible(str(kept.record.method[_SOLVED]))
         for kept in selection.kept
         if _SOLVED in kept.record.method
     }
-    groups = sorted_groups(given, lambda e: group_of(cells[e.record][0]).whole)
+    certified = {group_of(cells[e.record][0]).whole for e in given if e.protocol in shuffled}
+    groups = sorted_groups(
+        [e for e in given if group_of(cells[e.record][0]).whole in certified],
+        lambda e: (group_of(cells[e.record][0]).whole, SCORES.index(e.metric)),
+    )
     tables, told = [], []
     for number, (_, group) in enumerate(groups, start=1):
-        under = group_of(cells[group[0].record][0]).whole
+        under, score = group_of(cells[group[0].record][0]).whole, _SCORES[group[0].metric]
         columns = columns_of(cells[e.record] for e in group)
-        windows = {
-            e.record: _window(cells[e.record][0], e) for e in group if e.mechanism == _WINDOW
-        }
-        rows = [_Task(c, group, windows, shuffled.get(c.protocol, []), simple) for c in columns]
+        windows = {e.record: window(cells[e.record][0], e) for e in group if e.mechanism == _WINDOW}
+        rows = [
+            Certified(score, c, group, windows, shuffled.get(c.protocol, []), simple)
+            for c in columns
+        ]
         known = [row for row in rows if row.exact is not None and row.shortcuts]
-        if any(_SHUFFLED in row.without for row in known):
-            rules = dict.fromkeys(solved[id] for row in known for id in row.solvers if id in solved)
+        if not known:
+            continue
+        told += [row.sentence(under) for row in known]
+        rules = dict.fromkeys(solved[id] for row in known for id in row.solvers if id in solved)
+        if score == ACCURACY:
             tables.append(_table(f"certificate-{number}", under, known, list(rules)))
-            told += [row.sentence(under) for row in known]
+        else:
+            tables.append(_bits_table(f"certificate-{number}", under, known))
     return Section("certificate", "What the tasks test", tuple(told), tuple(tables))
 
 
-class _Window(msgspec.Struct, frozen=True):
-    name: str
-    reads_all: bool
-    """Whether some token reads the longest input whole, each layer reaching a window further."""
-
-
-def _window(cell: QualityCell, entry: Entry) -> _Window:
-    left, right = (int(cell.mechanism.config[side]) for side in ("left", "right"))
-    a_layer = left if entry.direction == "causal" else left + right
-    reads_all = cell.model.layers * a_layer + 1 >= cell.data.length
-    return _Window(f"window of {left} left, {right} right", reads_all)
-
-
-def _as_given(cell: QualityCell) -> str:
-    """The protocol of the same training on input in its own order."""
-    replace = msgspec.structs.replace
-    return protocol_hash(replace(cell, data=replace(cell.data, order="given")))
-
-
-class _Task:
-    """What was reached on one task, in shares of 1: with attention, and without this or that."""
-
-    def __init__(
-        self,
-        column: Column,
-        group: Iterable[Entry],
-        windows: Mapping[str, _Window],
-        shuffled: Iterable[Entry],
-        simple: Sequence[Entry],
-    ) -> None:
-        self.title = column.title
-        own = [e for e in group if e.protocol == column.protocol]
-        baselines = fitting(simple, column.cell)
-        solvers = [e for e in baselines if e.metric == SOLVER]
-        self.solver, self.solvers = _mean(solvers), [e.record for e in solvers]
-        exact = _of_origin(e for e in own if e.mechanism == EXACT)
-        self.exact, self.seeds = _mean(exact), len(exact)
-        self.by_token = any(e.direction == "causal" for e in own)
-        through: dict[str, list[Entry]] = {}
-        for entry in own:
-            if entry.record in windows:
-                through.setdefault(windows[entry.record].name, []).append(entry)
-        self.reads_all = {
-            windows[e.record].name
-            for e in own
-            if e.record in windows and windows[e.record].reads_all
-        }
-        rules = {e.metric: e for e in baselines if e.metric not in (*SIMPLE, SOLVER)}
-        found: dict[str, float | None] = {
-            **{name: _mean(entries) for name, entries in sorted(through.items())},
-            f"no mixing ({NO_MIXING})": _mean(e for e in own if e.mechanism == NO_MIXING),
-            _SHUFFLED: _mean(e for e in shuffled if e.mechanism == EXACT),
-            **{name: _mean(e for e in baselines if e.metric == m) for m, name in SIMPLE.items()},
-            **{entry.label: entry.value for _, entry in sorted(rules.items())},
-        }
-        self.without = {name: value for name, value in found.items() if value is not None}
-
-    @property
-    def shortcuts(self) -> list[str]:
-        """What does without attention over all of an input in its order."""
-        return [name for name in self.without if name not in self.reads_all]
-
-    @property
-    def best(self) -> str:
-        """Which of these comes nearest."""
-        return max(self.shortcuts, key=self.without.__getitem__)
-
-    @property
-    def margin(self) -> float:
-        """Of exact attention over that."""
-        return (self.exact or 0.0) - self.without[self.best]
-
-    def sentence(self, under: Group) -> str:
-        """Return it in words."""
-        apart = f"{100 * abs(self.margin):.1f} points {'above' if self.margin >= 0 else 'below'}"
-        rule = "" if self.solver is None else f" and its own rule {percent(self.solver)} %"
-        return (
-            f"{self.title}, scale {under.words}: exact attention reaches "
-            f"{percent(self.exact or 0.0)} % ({count(self.seeds, 'seed')}){rule}, the best "
-            f"shortcut ({self.best}) {percent(self.without[self.best])} %: {apart}."
-        )
-
-
-def _mean(found: Iterable[Entry]) -> float | None:
-    """Over seeds."""
-    values = [entry.value for entry in _of_origin(found) if entry.value is not None]
-    return fmean(values) if values else None
-
-
-def _of_origin(found: Iterable[Entry]) -> list[Entry]:
-    """Those with a value: the run's own where it has any, else the reference's."""
-    entries = [entry for entry in found if entry.value is not None]
-    return [entry for entry in entries if entry.origin == "run"] or entries
-
-
-def _table(id: str, under: Group, tasks: Sequence[_Task], rules: Sequence[str]) -> Table:
+def _table(id: str, under: Group, tasks: Sequence[Certified], rules: Sequence[str]) -> Table:
     names = list(dict.fromkeys(name for task in tasks for name in task.without))
     rows = [
         Row(
@@ -190,10 +107,40 @@ def _table(id: str, under: Group, tasks: Sequence[_Task], rules: Sequence[str]) 
     )
 
 
-def _shortcut(task: _Task, name: str) -> Cell:
+def _bits_table(id: str, under: Group, tasks: Sequence[Certified]) -> Table:
+    names = list(dict.fromkeys(name for task in tasks for name in task.without))
+    rows = [
+        Row(
+            task.title,
+            (
+                _bits(task.solver, missing="none"),
+                _bits(task.exact),
+                *(_bits(task.without.get(name)) for name in names),
+                Cell(f"{task.margin:+.2f}", f"fewer than {task.best}", task.margin),
+            ),
+        )
+        for task in tasks
+    ]
+    return Table(
+        id=id,
+        title=f"What exact attention has over shortcuts at scale {under.words}, in bits per byte",
+        caption=f"Bits per byte of the test split, means over seeds; {under.rules} rules, data "
+        f"{under.source}.",
+        corner="task",
+        columns=(FLOOR, f"exact ({EXACT})", *names, "margin"),
+        rows=tuple(rows),
+        notes=(f"{FLOOR.capitalize()}: what it costs at the least, so what can be known.",),
+    )
+
+
+def _bits(value: float | None, missing: str = NOT_RUN) -> Cell:
+    return Cell(missing) if value is None else Cell(figures(value), value=value)
+
+
+def _shortcut(task: Certified, name: str) -> Cell:
     """What a shortcut reaches; where nothing stands, what is trained could have been."""
     # A task that asks for each token has no answers apart from its tokens: nothing to shuffle.
-    shuffles = name == _SHUFFLED and not task.by_token
+    shuffles = name == SHUFFLED and not task.by_token
     trained = name.startswith(("window", "no mixing")) or shuffles
     found = _cell(task.without.get(name), NOT_RUN if trained else "none")
     return msgspec.structs.replace(found, note="reads all") if name in task.reads_all else found

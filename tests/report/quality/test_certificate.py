@@ -184,3 +184,49 @@ def test_rules_tracks_and_sources_have_a_certificate_each(changes, words):
         "text, scale mini",
         f"text, scale mini, {words}",
     }
+
+
+def bytes_told(name, bits):
+    record = sample.quality(name, "bytes", None, model=sample.MODEL.by_token())
+    cell = msgspec.structs.replace(record.cell, metric="bits_per_byte")
+    metrics = {"bits_per_byte": Metric(value=bits, unit="bit")}
+    return msgspec.structs.replace(record, id=cell.id, cell=cell, metrics=metrics)
+
+
+@pytest.mark.parametrize(
+    ("identity", "margin", "told"),
+    [
+        (3.1, "+1.00", "(xz) 3.00 bits per byte: 1.00 fewer."),
+        (1.5, "-0.50", "(no mixing (identity)) 1.50 bits per byte: 0.500 more."),
+    ],
+)
+def test_of_bits_the_fewest_are_the_best(identity, margin, told):
+    simple = sample.baseline("bytes")
+    costs = {"xz": 3.0, "current_token": 3.2, "its grammar": 1.6, "majority": 4.9}
+    metrics = {name: Metric(value=value, unit="bit") for name, value in costs.items()}
+    window = sample.mechanism("sliding_window", left=8, right=8)
+    trained = [
+        bytes_told(name, bits)
+        for name, bits in (("sdpa", 2.0), (window, 3.05), ("identity", identity))
+    ]
+    trained.append(msgspec.structs.replace(simple, metrics=metrics))
+    assert certificate_section(join(trained, [])) is None
+    section = certificate_section(join([*records(), shuffled(0.53), *trained], []))
+    accuracies, bits = section.tables
+    assert [line.label for line in accuracies.rows] == ["text"]
+    (line,) = bits.rows
+    found = dict(zip(bits.columns, (cell.text for cell in line.cells), strict=True))
+    assert found == {
+        "its grammar": "1.60",
+        "exact (sdpa)": "2.00",
+        "window of 8 left, 8 right": "3.05",
+        "no mixing (identity)": f"{identity:.2f}",
+        "majority": "4.90",
+        "current token": "3.20",
+        "xz": "3.00",
+        "margin": margin,
+    }
+    assert section.text[-1] == (
+        "bytes, scale mini: exact attention reaches 2.00 bits per byte (1 seed) and its grammar "
+        f"1.60 bits per byte, the best shortcut {told}"
+    )
