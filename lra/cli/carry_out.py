@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lra.core.records import Record
     from lra.engine.due import Rerun
     from lra.engine.jobs import Job
-    from lra.engine.plan import RunSpec
+    from lra.engine.planning import RunSpec
     from lra.store import Store
 
 

@@ -73,8 +73,8 @@ def command(
     from lra.core.errors import UsageError
     from lra.core.scales import load_suite
     from lra.engine.host import cache_folder, default_device
-    from lra.engine.plan import RunSpec
     from lra.engine.plan_data import check_sources
+    from lra.engine.planning import RunSpec
 
     if not impls:
         raise UsageError(

@@ -8,8 +8,9 @@ from typing import Literal
 from lra.core.cells import BaselineCell
 from lra.core.scales import load_suite
 from lra.engine.jobs import Job
-from lra.engine.plan import RunSpec, plan
+from lra.engine.plan import plan
 from lra.engine.plan_verify import VerifySpec, plan_verify
+from lra.engine.planning import RunSpec
 
 COUNTS, QUALITY, TIMES = "check", "check_quality", "check_time"
 """Suites."""

@@ -10,7 +10,8 @@ import pytest
 from lra.cli.labels import labelled
 from lra.core import scales
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite, load_suite
-from lra.engine.plan import RunSpec, plan
+from lra.engine.plan import plan
+from lra.engine.planning import RunSpec
 
 SUITES = sorted((Path(scales.__file__).parents[1] / "suites").glob("*.toml"))
 ONE = EfficiencyBlock(

@@ -9,7 +9,7 @@ import pytest
 
 from lra.core.cells import Cell, EfficiencyCell, QualityCell, VerifyCell
 from lra.core.protocol import Machine
-from lra.engine import plan, plan_verify
+from lra.engine import plan_verify, planning
 from lra.engine.plan_check import plan_check
 
 NAMES = ("linear", "performer")
@@ -21,7 +21,7 @@ LONG = [("mini", "image", seed) for seed in range(3)]
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with a GPU."""
     found = Machine(processor="Example GPU", cores=2, driver="580")
-    for planner in (plan, plan_verify):
+    for planner in (planning, plan_verify):
         monkeypatch.setattr(planner, "machine", lambda device: found)
 
 

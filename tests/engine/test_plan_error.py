@@ -11,7 +11,8 @@ import pytest
 from lra.core.cells import EfficiencyCell, ErrorCell
 from lra.core.errors import UsageError
 from lra.core.scales import EfficiencyBlock, ErrorBlock, Suite
-from lra.engine.plan import RunSpec, plan
+from lra.engine.plan import plan
+from lra.engine.planning import RunSpec
 
 BLOCK = ErrorBlock(
     scale="mini",

@@ -15,8 +15,9 @@ from lra.core.errors import UsageError
 from lra.core.scales import EfficiencyBlock, Pair, Suite, load_suite
 from lra.engine.describe import Describer
 from lra.engine.jobs import Job
-from lra.engine.plan import RunSpec, plan
+from lra.engine.plan import plan
 from lra.engine.plan_pairs import paired
+from lra.engine.planning import RunSpec
 
 BLOCK = EfficiencyBlock(
     scale="mini",

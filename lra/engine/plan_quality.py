@@ -1,0 +1,131 @@
+"""What a [[quality]] block consists of: simple baselines of each task, then trainings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from lra.core import catalogue
+from lra.core.cards import TaskCard, TaskMetric
+from lra.core.catalogue import Target
+from lra.core.cells import BaselineCell, QualityCell
+from lra.core.errors import UsageError
+from lra.core.protocol import DataSpec, Rules
+from lra.core.scales import QualityBlock, Scale, load_scale
+from lra.engine.host import machine
+from lra.engine.jobs import Job
+from lra.engine.plan_data import data_spec
+from lra.engine.planning import Planning
+from lra.engine.sources import measure_hash
+
+NO_MIXING = "identity"
+EXACT = "sdpa"
+_TRAINED = (
+    "training/loop.py",
+    "training/decoding.py",
+    "models/build.py",
+    "measure/attended.py",
+)
+_SCORED = ("measure/baselines.py", "measure/baselines_by_token.py")
+
+
+def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
+    """Yield the jobs of a block; in another order than the given, baselines are of that still."""
+    scale = _load_scale(run.spec.scale or block.scale)
+    tasks = run.tasks_of(block)
+    data = {
+        task.name: data_spec(task, scale, run.describer, run.sources.get(task.name), run.spec.rules)
+        for task in tasks
+    }
+    for task in tasks:
+        cell = BaselineCell(
+            scale=scale.name,
+            machine=machine("cpu"),
+            torch=run.torch,
+            threads=block.threads,
+            measure_hash=measure_hash("baseline", *_SCORED),
+            data=data[task.name],
+        )
+        yield run.job(cell, task=task)
+    if block.order != "given":
+        data = {name: msgspec.structs.replace(s, order=block.order) for name, s in data.items()}
+    for target in run.beside(run.spec.baselines, (EXACT, NO_MIXING)):
+        if block.only and target.name not in block.only:
+            continue
+        for task in tasks:
+            for seed in range(run.spec.seeds or block.seeds):
+                for rate in _rates(run, scale, data[task.name].rules):
+                    place = (target, task, data[task.name])
+                    yield _quality_job(run, scale, block.threads, *place, seed, rate)
+
+
+def _quality_job(
+    run: Planning,
+    scale: Scale,
+    threads: int,
+    target: Target,
+    task: Target,
+    data: DataSpec,
+    seed: int,
+    rate: float,
+) -> Job:
+    model = run.model_of(task, scale)
+    training = scale.train_spec(task.name)
+    if data.rules == "lra2021":
+        # As the original's; and the best by validation would be chosen by test, on Text.
+        training = msgspec.structs.replace(training, tested="last")
+    training = run.settings.override("training", training)
+    if rate != 1.0:
+        tried = rate * training.learning_rate
+        training = msgspec.structs.replace(training, learning_rate=tried)
+    position = catalogue.find("position", model.position)
+    cell = QualityCell(
+        scale=scale.name,
+        machine=run.machine,
+        torch=run.torch,
+        threads=threads,
+        measure_hash=measure_hash("quality", *_TRAINED, outside=(position.file,)),
+        mechanism=run.configured(
+            "quality", target, scale.settings(target.name, data.rules, task.name)
+        ),
+        data=data,
+        model=model,
+        training=training,
+        metric=_metric(run, task),
+        track=run.spec.track,
+        seed=seed,
+        device=run.spec.device,
+    )
+    return run.job(cell, mechanism=target, task=task)
+
+
+def _rates(run: Planning, scale: Scale, rules: Rules) -> tuple[float, ...]:
+    """Multiples of a task's learning rate that are tried."""
+    if run.spec.track == "matched":
+        return (1.0,)
+    if rules == "lra2021":
+        raise UsageError(
+            "the tuned track chooses by validation, which under the rules lra2021 is the test "
+            "split of text; say --rules fixed, or leave --track tuned out"
+        )
+    if not scale.rates:
+        raise UsageError(
+            f"scale '{scale.name}' has no learning rates to try; add e.g. "
+            "rates = [0.3, 1.0, 3.0], or leave --track tuned out"
+        )
+    return scale.rates
+
+
+def _metric(run: Planning, task: Target) -> TaskMetric:
+    card = run.describer.describe(task).card
+    return card.metric if isinstance(card, TaskCard) else "accuracy"
+
+
+def _load_scale(reference: str) -> Scale:
+    """Read a scale and refuse settings of a mechanism that does not exist."""
+    scale = load_scale(reference)
+    by_task = [name for task in scale.tasks.values() for name in task.lra2021]
+    for name in (*scale.mechanisms, *scale.lra2021, *by_task):
+        catalogue.find("mechanism", name)
+    return scale

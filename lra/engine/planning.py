@@ -1,0 +1,120 @@
+"""What the blocks of one run share when their cells are planned. Never imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from lra.core import catalogue
+from lra.core.cards import TaskCard
+from lra.core.catalogue import Target
+from lra.core.cells import Cell
+from lra.core.errors import UsageError
+from lra.core.protocol import Frozen, Mechanism, ModelSpec, Rules, Track
+from lra.core.scales import QualityBlock, Scale, Suite
+from lra.engine.describe import Describer
+from lra.engine.host import machine
+from lra.engine.jobs import Job
+from lra.engine.plan_data import by_task
+from lra.engine.provenance import library
+from lra.engine.settings import Settings
+from lra.engine.sources import mechanism_hash
+
+
+class RunSpec(Frozen, frozen=True, kw_only=True):
+    """What a person asked for."""
+
+    suite: Suite
+    mechanisms: tuple[str, ...]
+    """References that `lra.core.catalogue.expand` understands."""
+    tasks: tuple[str, ...] = ()
+    """In place of the suite's; () keeps them."""
+    scale: str | None = None
+    """In place of the suite's, for quality."""
+    rules: Rules | None = None
+    track: Track = "matched"
+    seeds: int | None = None
+    settings: dict[str, str] = {}
+    """`--set`: see `lra.engine.settings`."""
+    sources: dict[str, str] = {}
+    """Real data by task: a path or `hub:NAME`."""
+    device: Literal["cpu", "cuda"]
+    baselines: bool = False
+    """Plan exact attention and no mixing too, on every task."""
+    cache: str
+
+
+class Planning:
+    """What the blocks of one run have in common."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.spec = spec
+        self.torch = library("torch")
+        self.machine = machine(spec.device)
+        self.describer = Describer(Path(spec.cache))
+        self.settings = Settings(spec.settings)
+        self.mechanisms = catalogue.expand("mechanism", spec.mechanisms)
+        self.unavailable = unavailable(self.mechanisms, self.describer)
+        self.tasks = catalogue.expand("task", spec.tasks)
+
+        quality = [task for block in spec.suite.quality for task in self.tasks_of(block)]
+        self.sources = by_task(spec.sources, quality)
+
+    def tasks_of(self, block: QualityBlock) -> list[Target]:
+        """Return the tasks of a block: those asked for, else its own."""
+        return self.tasks or catalogue.expand("task", block.tasks)
+
+    def model_of(self, task: Target, scale: Scale) -> ModelSpec:
+        """The network for a task: causal, and answering at each token, where the task asks so."""
+        model = self.settings.override("model", scale.model_spec(task.name))
+        card = self.describer.describe(task).card
+        if isinstance(card, TaskCard) and card.asks == "token":
+            return model.by_token()
+        return model
+
+    def beside(self, wanted: bool, beside: Iterable[str]) -> list[Target]:
+        """Return the asked-for mechanisms, preceded by those measured beside them."""
+        extra = [catalogue.find("mechanism", name) for name in beside] if wanted else []
+        return list({target.name: target for target in (*extra, *self.mechanisms)}.values())
+
+    def configured(self, kind: str, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
+        """Return a mechanism for a kind of cell, with what the run's files choose; what a person
+        sets comes before that."""
+        description = self.describer.describe(target)
+        config = self.settings.configure(
+            target, description, asked_for=target in self.mechanisms, scale=chosen
+        )
+        found = mechanism_hash(target, description, kind)
+        return Mechanism(name=target.name, config=config, hash=found)
+
+    def job(
+        self,
+        cell: Cell,
+        *,
+        mechanism: Target | None = None,
+        task: Target | None = None,
+    ) -> Job:
+        """Return the job of a cell: where its worker finds what the cell names."""
+        return Job(
+            cell=cell,
+            mechanism="" if mechanism is None else mechanism.reference,
+            unavailable=self.unavailable.get(mechanism.name, "") if mechanism else "",
+            task="" if task is None else task.reference,
+            source=None if task is None else self.sources.get(task.name),
+            cache=self.spec.cache,
+        )
+
+
+def unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str, str]:
+    """Return why mechanisms cannot be imported, by name; each is a row that says so.
+
+    Raises `UsageError` where that would be all there is.
+    """
+    found = {target.name: describer.describe(target).unavailable for target in mechanisms}
+    missing = {name: words for name, words in found.items() if words is not None}
+    if missing and len(missing) == len(found):
+        name, words = next(iter(missing.items()))
+        named = words.startswith(f"mechanism '{name}'")
+        raise UsageError(words if named else f"mechanism '{name}' is unavailable: {words}")
+    return missing
