@@ -17,7 +17,7 @@ from lra.report.quality.score import ACCURACY, BITS, SCORES
 from lra.report.rows import EXACT
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
-from lra.report.words import NOT_RUN, figures, listing, percent, visible
+from lra.report.words import NOT_RUN, listing, visible
 
 _SCORES = {score.metric: score for score in (ACCURACY, BITS)}
 _CONTROL = (EXACT, ACCURACY.metric)
@@ -79,8 +79,8 @@ def _table(id: str, under: Group, tasks: Sequence[Certified], rules: Sequence[st
         Row(
             task.title,
             (
-                _cell(task.solver, missing="none"),
-                _cell(task.exact),
+                _cell(task, task.solver, missing="none"),
+                _cell(task, task.exact),
                 *(_shortcut(task, name) for name in names),
                 Cell(f"{100 * task.margin:+.1f}", f"over {task.best}", task.margin),
             ),
@@ -113,9 +113,9 @@ def _bits_table(id: str, under: Group, tasks: Sequence[Certified]) -> Table:
         Row(
             task.title,
             (
-                _bits(task.solver, missing="none"),
-                _bits(task.exact),
-                *(_bits(task.without.get(name)) for name in names),
+                _cell(task, task.solver, missing="none"),
+                _cell(task, task.exact),
+                *(_shortcut(task, name) for name in names),
                 Cell(f"{task.margin:+.2f}", f"fewer than {task.best}", task.margin),
             ),
         )
@@ -133,20 +133,14 @@ def _bits_table(id: str, under: Group, tasks: Sequence[Certified]) -> Table:
     )
 
 
-def _bits(value: float | None, missing: str = NOT_RUN) -> Cell:
-    return Cell(missing) if value is None else Cell(figures(value), value=value)
-
-
 def _shortcut(task: Certified, name: str) -> Cell:
     """What a shortcut reaches; where nothing stands, what is trained could have been."""
     # A task that asks for each token has no answers apart from its tokens: nothing to shuffle.
     shuffles = name == SHUFFLED and not task.by_token
     trained = name.startswith(("window", "no mixing")) or shuffles
-    found = _cell(task.without.get(name), NOT_RUN if trained else "none")
+    found = _cell(task, task.without.get(name), NOT_RUN if trained else "none")
     return msgspec.structs.replace(found, note="reads all") if name in task.reads_all else found
 
 
-def _cell(value: float | None, missing: str = NOT_RUN) -> Cell:
-    if value is None:
-        return Cell(missing)
-    return Cell(percent(value), value=value)
+def _cell(task: Certified, value: float | None, missing: str = NOT_RUN) -> Cell:
+    return Cell(missing) if value is None else Cell(task.score.text(value), value=value)
