@@ -245,6 +245,9 @@ def test_baselines_become_a_record(server: ForkServer, store: Store, cache: Path
     assert record.status == "ok"
     assert {"majority", "bag_of_tokens"} <= set(record.metrics)
     assert record.metrics["exact_solver"].value == 1.0
+    majority = record.metrics["majority"].value
+    assert majority is not None
+    assert majority <= record.method["largest class of the test split"] < 0.5
     for metric in record.metrics.values():
         assert (metric.unit, metric.better) == ("share", "higher")
         assert metric.value is not None and 0.0 <= metric.value <= 1.0

@@ -1,4 +1,4 @@
-"""How many answers a task's own rule tells."""
+"""How many answers a task's own rule tells, and how many one answer to all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from lra.core.dataset import UNASKED, Split
-from lra.engine.work.baseline import SOLVED_ROWS, _solved
+from lra.engine.work.baseline import SOLVED_ROWS, _largest, _solved
 from tasks.recall import Recall, RecallConfig
 
 
@@ -27,6 +27,14 @@ def test_tokens_that_nothing_is_asked_of_are_no_answers() -> None:
     assert unasked > 0.5
     assert _solved(Recall(RecallConfig(pairs=4), length=24), split) == {"exact_solver": 1.0}
     assert _solved(Guesses(RecallConfig(pairs=4), length=24), split) == {"exact_solver": 0.5}
+
+
+def test_the_largest_class_is_of_what_is_asked() -> None:
+    tokens = np.ones((3, 4), dtype=np.uint8)
+    labels = [[UNASKED, 2, UNASKED, 1], [UNASKED] * 4, [2, UNASKED, UNASKED, UNASKED]]
+    by_token = Split.of(list(tokens), np.array(labels).ravel(), by_token=True)
+    assert _largest(by_token) == pytest.approx(2 / 3)
+    assert _largest(Split.of(list(tokens), np.array([0, 5, 5]))) == pytest.approx(2 / 3)
 
 
 def test_the_first_rows_are_tried() -> None:

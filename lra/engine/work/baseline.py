@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from lra.core.cards import TaskMetric
 from lra.core.cells import BaselineCell
 from lra.core.dataset import UNASKED, Split
@@ -22,7 +24,7 @@ def run(cell: BaselineCell, job: Job, report: Report) -> Outcome:
     report(Progress(phase="baselines"))
     if dataset.test.by_token:
         found = baselines_by_token(dataset, task.card.metric)
-        method = {}
+        method: dict[str, object] = {}
     else:
         # scikit-learn takes a second to import, and other cells do without.
         from lra.measure.baselines import FITTED_ROWS, STEPS, baselines
@@ -31,6 +33,8 @@ def run(cell: BaselineCell, job: Job, report: Report) -> Outcome:
         rows = min(FITTED_ROWS, len(dataset.train))
         fitted = f"logistic regression, at most {STEPS} steps of L-BFGS, on the first {rows:,} "
         method = {"bag of tokens": f"{fitted}training rows"}
+    if task.card.metric == "accuracy":
+        method["largest class of the test split"] = _largest(dataset.test)
     found |= task.rules_of_thumb(dataset)
     if cell.data.source == "generated":
         found |= _solved(task, dataset.test)
@@ -42,6 +46,12 @@ def run(cell: BaselineCell, job: Job, report: Report) -> Outcome:
         # What the fork server's environment leaves to libraries other than torch.
         method={"threads": 1, **method},
     )
+
+
+def _largest(split: Split) -> float:
+    """The share of the most frequent of the labels asked for."""
+    asked = split.labels[split.labels != UNASKED]
+    return float(np.unique(asked, return_counts=True)[1].max() / len(asked))
 
 
 def _solved(task: Task, split: Split) -> dict[str, float]:

@@ -28,7 +28,8 @@ _SOLVED = "exact solver"
 
 
 def certificate_section(selection: Selection) -> Section | None:
-    """Return the section; None where nothing was trained on shuffled input."""
+    """Return the section: tasks on whose shuffled input exact attention was trained, and with them
+    those that ask for each token; None where there are none."""
     cells = {
         kept.record.id: (kept.cell, kept.record.rows)
         for kept in selection.kept
@@ -61,7 +62,7 @@ def certificate_section(selection: Selection) -> Section | None:
             Certified(score, c, group, windows, shuffled.get(c.protocol, []), simple)
             for c in columns
         ]
-        known = [row for row in rows if row.exact is not None and row.shortcuts]
+        known = [row for row in rows if row.told]
         if not known:
             continue
         told += [row.sentence(under) for row in known]
@@ -90,8 +91,7 @@ def _table(id: str, under: Group, tasks: Sequence[Certified], rules: Sequence[st
     return Table(
         id=id,
         title=f"What exact attention has over shortcuts at scale {under.words}",
-        caption="Percent of test rows (of tokens asked for, where each is), means over seeds"
-        f"{', its own rule is of no more rows than stand below' if rules else ''}; "
+        caption="Percent of test rows (of tokens asked for, where each is), means over seeds; "
         f"{under.rules} rules, data {under.source}.",
         corner="task",
         columns=("its own rule", f"exact ({EXACT})", *names, "margin"),
@@ -102,7 +102,7 @@ def _table(id: str, under: Group, tasks: Sequence[Certified], rules: Sequence[st
             "over the longest input, and it counts as no shortcut. Shuffled input: exact "
             "attention trained and tested on sequences whose tokens stand in a random order.",
             "Its own rule reads the tokens alone and works out the label: what can be known."
-            f"{f' Tried: {listing(rules)}.' if rules else ''}",
+            f"{f' That is {listing(rules)}.' if rules else ''}",
         ),
     )
 

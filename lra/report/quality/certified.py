@@ -90,6 +90,13 @@ class Certified:
         return [name for name in self.without if name not in self.reads_all]
 
     @property
+    def told(self) -> bool:
+        """Whether there is something to tell: of a task whose own order could matter, not without
+        exact attention on shuffled input, since the best shortcut is the best of those tried."""
+        controlled = self.by_token or SHUFFLED in self.without
+        return controlled and self.exact is not None and bool(self.shortcuts)
+
+    @property
     def best(self) -> str:
         """Which of these comes nearest."""
         return max(self.shortcuts, key=lambda name: self.score.gain(self.without[name]))

@@ -20,6 +20,9 @@ from lra.report.words import NO_VALUE, count, listing, percent
 from lra.verdict.accuracy import Accuracies, Difference, Ranks, escapes, holm, paired, ranks
 
 _LEVEL = 0.05
+_LARGEST = "largest class of the test split"
+"""Where a baseline's method says its share: what no guess can do better than but by luck. What is
+the largest class in training, which `majority` answers, may be a smaller one there."""
 _TWICE: RowKey = ("run", noise.TWICE)
 """Its place among the rows of a column."""
 
@@ -238,8 +241,9 @@ def _untested(one: Accuracies, best: Accuracies) -> list[str]:
 
 def _escaped(own: Sequence[Entry], columns: Sequence[Column], selection: Selection) -> Cell:
     """How many of a row's trainings did better than guessing does by luck."""
+    largest = {kept.record.id: kept.record.method.get(_LARGEST) for kept in selection.kept}
     guesses = {
-        (e.protocol, e.scale): e.value
+        (e.protocol, e.scale): largest[e.record] or e.value
         for e in selection.entries
         if e.kind == "baseline" and e.metric == "majority" and e.value is not None
     }
@@ -283,8 +287,8 @@ def _notes(tested: int, ranked: Ranks | None, seeds: bool, versions: int) -> lis
             f"p {ranked.p:.2g}): few tasks say little of others."
         )
     notes.append(
-        "Beyond luck: trainings with an accuracy above that of 99 % of guesses, at the share that "
-        "the class has which is the largest in training."
+        "Beyond luck: trainings with an accuracy above that of 99 % of guesses, at the share of "
+        "the test's largest class."
     )
     if seeds:
         notes += noise.NOTES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from lra.core.records import Record
@@ -212,6 +213,18 @@ def test_luck_is_counted_by_training() -> None:
     ]
     rows = cells(found(*records))
     assert rows["sdpa"]["beyond luck"].text == "6 of 6"
+    assert rows["linear"]["beyond luck"].text == "3 of 6"
+
+
+def test_luck_is_that_of_the_class_that_is_the_largest_where_it_is_tested() -> None:
+    # Half of training and a little more is of one class, which is 40 % of the test.
+    simple = baseline("text", majority=0.4)
+    text = msgspec.structs.replace(simple, method={"largest class of the test split": 0.6})
+    listops = baseline("listops", majority=0.4)
+    guessing = [
+        quality("linear", task, 0.6, seed=seed) for task in TASKS for seed in range(3)
+    ]  # fmt: skip
+    rows = cells(found(*trained("sdpa", 0.8), *guessing, listops, text))
     assert rows["linear"]["beyond luck"].text == "3 of 6"
 
 
