@@ -33,7 +33,12 @@ _SCORED = ("measure/baselines.py", "measure/baselines_by_token.py")
 def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
     """Yield the jobs of a block; in another order than the given, baselines are of that still."""
     scale = _load_scale(run.spec.scale or block.scale)
+    for name in block.only:
+        catalogue.find("mechanism", name)
     tasks = run.tasks_of(block)
+    if block.order != "given":
+        for task in tasks:
+            _refuse_answers_at_tokens(run, task, block.order)
     data = {
         task.name: data_spec(task, scale, run.describer, run.sources.get(task.name), run.spec.rules)
         for task in tasks
@@ -120,6 +125,15 @@ def _rates(run: Planning, scale: Scale, rules: Rules) -> tuple[float, ...]:
 def _metric(run: Planning, task: Target) -> TaskMetric:
     card = run.describer.describe(task).card
     return card.metric if isinstance(card, TaskCard) else "accuracy"
+
+
+def _refuse_answers_at_tokens(run: Planning, task: Target, order: str) -> None:
+    card = run.describer.describe(task).card
+    if isinstance(card, TaskCard) and card.asks == "token":
+        raise UsageError(
+            f"task '{task.name}' asks for each token, and answers are lost in the order {order}; "
+            "leave it out of that block"
+        )
 
 
 def _load_scale(reference: str) -> Scale:

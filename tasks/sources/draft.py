@@ -25,6 +25,7 @@ from lra.core.errors import DataError
 _BUFFERS = ("tokens", "lengths", "labels")
 _FILES = tuple(f"{split}.{buffer}" for split in SPLITS for buffer in _BUFFERS)
 _LOCK = "lock"
+_JOURNAL = "journal.json"
 
 
 class _Journal(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +88,7 @@ class Draft:
             )
             fresh = self.place / "journal.new"
             fresh.write_bytes(msgspec.json.encode(self._journal))
-            fresh.replace(self.place / "journal.json")
+            fresh.replace(self.place / _JOURNAL)
 
     def drop(self) -> None:
         """Count nothing as whole, so that nothing is kept."""
@@ -114,7 +115,7 @@ class Draft:
     def _kept(self, key: str) -> _Journal:
         """The journal of a draft with this key whose files are there; else an empty one."""
         try:
-            found = msgspec.json.decode((self.place / "journal.json").read_bytes(), type=_Journal)
+            found = msgspec.json.decode((self.place / _JOURNAL).read_bytes(), type=_Journal)
             whole = all((self.place / n).stat().st_size >= found.sizes[n] for n in _FILES)
         except (OSError, KeyError, UnicodeDecodeError, msgspec.DecodeError):
             return _Journal(key=key)
@@ -158,7 +159,9 @@ def drafting(
         finally:
             if draft is not None:
                 draft.close()
-            if draft is None or folder.is_dir() or not draft.parts:
+            # A draft that could not be opened is what it was, for whoever opens it next.
+            kept = draft.parts if draft is not None else (place / _JOURNAL).exists()
+            if folder.is_dir() or not kept:
                 _remove(place)
 
 

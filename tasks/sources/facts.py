@@ -121,7 +121,8 @@ def refuse_unfit(
     if origin.level != level:
         raise DataError(
             f"'{source}' holds paths of {origin.level} paddles, not of {level}; "
-            f"set contour_length={origin.level}, or prepare the other level"
+            f"write parameters = {{ contour_length = {origin.level} }} under [tasks.{task}] of a "
+            "scale file, or prepare the other level"
         )
 
 

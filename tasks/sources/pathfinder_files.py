@@ -44,7 +44,8 @@ def pathfinder_parts(source: str, side: int, contour_length: int | None) -> Sequ
     if None not in (paddles, contour_length) and paddles != contour_length:
         raise DataError(
             f"'{tree.called(level)}' holds paths of {paddles} paddles, contour_length is "
-            f"{contour_length}; name the other level, or set contour_length={paddles}",
+            f"{contour_length}; name the other level, or write parameters = "
+            f"{{ contour_length = {paddles} }} in the task's table of a scale file",
             reached=False,
         )
     described = {_number(tree, level, name) for name in tree.names(level, "metadata")}

@@ -185,11 +185,16 @@ def make_set(
 def _sound(
     rows: Iterable[tuple[SplitName, Split]], draft: Draft
 ) -> Iterator[tuple[SplitName, Split]]:
-    """What is read of a source. Of one that is wrong nothing is kept: mended, it is another one."""
+    """What is read of a source. Of one that is wrong nothing is kept: mended, it is another one.
+
+    One that the system did not let be read may be sound, and the same the next time.
+    """
     try:
         yield from rows
-    except DataError:
-        draft.drop()
+    except DataError as error:
+        cause = error.__cause__
+        if not (isinstance(cause, OSError) and cause.errno):
+            draft.drop()
         raise
 
 

@@ -14,7 +14,14 @@ from lra.core.hashing import value_hash
 from tasks.contract import Task
 from tasks.sources.data_hash import readers_hash, source_content, source_kind, source_level
 from tasks.sources.draft import writing
-from tasks.sources.facts import Facts, Origin, read_facts, split_file, whole_set
+from tasks.sources.facts import (
+    Facts,
+    Origin,
+    read_facts,
+    refuse_changed,
+    split_file,
+    whole_set,
+)
 from tasks.sources.files import readable
 from tasks.sources.prepared import buffers_hash, file_sha256, open_prepared
 from tasks.sources.preparing import QUIET, Watch, make_set, read_pieces
@@ -43,6 +50,7 @@ def prepare_whole(
     if is_folder:
         _refuse_other(folder, named, made_of, readers)
         open_prepared(folder)
+        refuse_changed(read_facts(folder), str(folder))
         return False
     if is_there:
         raise DataError(f"'{folder}' is a file; give --out a folder that is not there yet")

@@ -83,6 +83,18 @@ def test_a_block_of_shuffled_input_is_for_whom_it_names(tmp_path: Path) -> None:
     assert len({cell.data.hash for cell in cells}) == 1 and len({cell.id for cell in cells}) == 3
 
 
+@pytest.mark.parametrize(
+    ("block", "says"),
+    [
+        ('tasks = ["text"]\nonly = ["sdpaa"]', "unknown mechanism 'sdpaa'; did"),
+        ('tasks = ["text", "recall"]\norder = "shuffled"', "task 'recall' asks for each token"),
+    ],
+)
+def test_a_block_that_could_train_nothing_is_refused(tmp_path: Path, block: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        planned(tmp_path, f"[[quality]]\nSCALE\n{block}\n")
+
+
 def test_the_certificate_puts_exact_attention_on_shuffled_input_beside_all_in_order(
     tmp_path: Path,
 ) -> None:

@@ -37,6 +37,15 @@ def test_the_largest_class_is_of_what_is_asked() -> None:
     assert _largest(Split.of(list(tokens), np.array([0, 5, 5]))) == pytest.approx(2 / 3)
 
 
+def test_a_task_without_a_rule_has_no_share() -> None:
+    class Unruled(Recall):
+        def solve(self, split: Split) -> None:
+            return None
+
+    task = Unruled(RecallConfig(pairs=1), length=8)
+    assert _solved(task, task.generate("test", 8)) == {}
+
+
 def test_the_first_rows_are_tried() -> None:
     task = Guesses(RecallConfig(pairs=1), length=8)
     split = task.generate("test", SOLVED_ROWS + 100)

@@ -62,10 +62,10 @@ class Names(Watch):
         self.made.append(name)
 
 
-def made(folder, spy=lambda part, place: None, key="a"):
+def made(folder, spy=lambda part, place: None, key="a", real=False):
     watch, task = Names(), Counted(spy)
     pieces = read_pieces(task, "", None)
-    make_set(task, "counted", folder, key, lambda: pieces, what="'x'", watch=watch)
+    make_set(task, "counted", folder, key, lambda: pieces, what="'x'", real=real, watch=watch)
     return watch
 
 
@@ -192,6 +192,36 @@ def test_an_interruption_keeps_whole_parts(tmp_path, undisturbed, raised):
     with pytest.raises((KeyboardInterrupt, DataError)):
         made(tmp_path / "set", stop)
     assert made(tmp_path / "set").made == ["part 2", "part 3", "part 4"]
+    assert content(tmp_path / "set") == undisturbed
+
+
+@pytest.mark.parametrize(("cause", "kept"), [(errno.EIO, 2), (None, 0)])
+def test_a_source_that_could_not_be_read_is_not_a_wrong_one(tmp_path, undisturbed, cause, kept):
+    def broken(part, place):
+        if (part, place) == (2, 5):
+            reason = OSError(cause, os.strerror(cause)) if cause else OSError("cut short")
+            raise DataError("'x' cannot be read") from reason
+
+    with pytest.raises(DataError, match="cannot be read"):
+        made(tmp_path / "set", broken, real=True)
+    assert made(tmp_path / "set", real=True).done == kept
+    assert content(tmp_path / "set") == undisturbed
+
+
+def test_a_draft_that_cannot_be_opened_is_kept(tmp_path, monkeypatch, undisturbed):
+    stopped(tmp_path / "set", 3)
+
+    def none_left(*_):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tasks.sources.draft.FileIO", none_left)
+        with pytest.raises(DataError, match="Too many open files; mend that and run again to go"):
+            made(tmp_path / "set")
+        with pytest.raises(DataError, match="Too many open files"):
+            made(tmp_path / "other")
+    assert [path.name for path in tmp_path.iterdir()] == [".set.draft"]
+    assert made(tmp_path / "set").done == 3
     assert content(tmp_path / "set") == undisturbed
 
 

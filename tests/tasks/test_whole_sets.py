@@ -300,7 +300,9 @@ def test_another_level_of_pathfinder_is_refused(tmp_path):
     prepare_whole(asked, "pathfinder", file, str(tmp_path / "images"), tmp_path / "set")
     setting = {"length": 1024, "rows": ALL, "rules": "fixed", "source": str(tmp_path / "set")}
     data_hash(file, "pathfinder", parameters={"contour_length": None}, **setting)
-    with pytest.raises(DataError, match=r"set' holds paths of 14 paddles, not of 6; set contour_"):
+    with pytest.raises(
+        DataError, match=r"set' holds paths of 14 paddles, not of 6; write parameters = { con"
+    ):
         data_hash(file, "pathfinder", parameters={"contour_length": 6}, **setting)
 
 
@@ -320,6 +322,17 @@ def test_what_another_process_put_there_meanwhile_is_looked_at(reviews, tmp_path
     monkeypatch.setattr("tasks.sources.whole_sets.make_set", theirs)
     with pytest.raises(DataError, match=r"holds a set of another source or other rules; remove"):
         prepare(reviews, tmp_path / "set")
+
+
+def test_what_was_prepared_and_damaged_since_is_not_called_prepared(reviews, tmp_path):
+    folder = tmp_path / "set"
+    prepare(reviews, folder)
+    path = folder / "test.arrow"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"test.arrow does not hold what was written; delete"):
+        prepare(reviews, folder)
 
 
 def test_settings_of_a_generator_do_not_count(reviews, tmp_path):
@@ -406,7 +419,9 @@ def test_a_level_that_is_named_itself_is_known_by_what_it_is(tmp_path, form):
     assert read_facts(tmp_path / "set").origin.level == 6
     setting = {"length": 1024, "rows": ALL, "rules": "fixed", "source": str(tmp_path / "set")}
     data_hash(file, "pathfinder", parameters={"contour_length": 6}, **setting)
-    with pytest.raises(DataError, match=r"set' holds paths of 6 paddles, not of 14; set contour_"):
+    with pytest.raises(
+        DataError, match=r"set' holds paths of 6 paddles, not of 14; write parameters = { c"
+    ):
         data_hash(file, "pathfinder", parameters={"contour_length": None}, **setting)
 
 
