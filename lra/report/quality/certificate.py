@@ -75,27 +75,15 @@ def certificate_section(selection: Selection) -> Section | None:
 
 
 def _table(id: str, under: Group, tasks: Sequence[Certified], rules: Sequence[str]) -> Table:
-    names = list(dict.fromkeys(name for task in tasks for name in task.without))
-    rows = [
-        Row(
-            task.title,
-            (
-                _cell(task, task.solver, missing="none"),
-                _cell(task, task.exact),
-                *(_shortcut(task, name) for name in names),
-                Cell(f"{100 * task.margin:+.1f}", f"over {task.best}", task.margin),
-            ),
-        )
-        for task in tasks
-    ]
+    names = _names(tasks)
     return Table(
         id=id,
         title=f"What exact attention has over shortcuts at scale {under.words}",
         caption="Percent of test rows (of tokens asked for, where each is), means over seeds; "
-        f"{under.rules} rules, data {under.source}.",
+        f"{under.rules} rules, {under.data}.",
         corner="task",
         columns=("its own rule", f"exact ({EXACT})", *names, "margin"),
-        rows=tuple(rows),
+        rows=tuple(_row(task, names) for task in tasks),
         notes=(
             f"{listing(names)} do without attention over all of an input in its order. Through a "
             "window a layer sees so many tokens on each side; reads all: its layers together reach "
@@ -108,29 +96,34 @@ def _table(id: str, under: Group, tasks: Sequence[Certified], rules: Sequence[st
 
 
 def _bits_table(id: str, under: Group, tasks: Sequence[Certified]) -> Table:
-    names = list(dict.fromkeys(name for task in tasks for name in task.without))
-    rows = [
-        Row(
-            task.title,
-            (
-                _cell(task, task.solver, missing="none"),
-                _cell(task, task.exact),
-                *(_shortcut(task, name) for name in names),
-                Cell(f"{task.margin:+.2f}", f"fewer than {task.best}", task.margin),
-            ),
-        )
-        for task in tasks
-    ]
+    names = _names(tasks)
     return Table(
         id=id,
         title=f"What exact attention has over shortcuts at scale {under.words}, in bits per byte",
-        caption=f"Bits per byte of the test split, means over seeds; {under.rules} rules, data "
-        f"{under.source}.",
+        caption=f"Bits per byte of the test split, means over seeds; {under.rules} rules, "
+        f"{under.data}.",
         corner="task",
         columns=(FLOOR, f"exact ({EXACT})", *names, "margin"),
-        rows=tuple(rows),
+        rows=tuple(_row(task, names) for task in tasks),
         notes=(f"{FLOOR.capitalize()}: what it costs at the least, so what can be known.",),
     )
+
+
+def _names(tasks: Sequence[Certified]) -> list[str]:
+    return list(dict.fromkeys(name for task in tasks for name in task.without))
+
+
+def _row(task: Certified, names: Sequence[str]) -> Row:
+    apart = (f"{100 * task.margin:+.1f}", "over")
+    if task.score == BITS:
+        apart = (f"{task.margin:+.2f}", "fewer than")
+    cells = (
+        _cell(task, task.solver, missing="none"),
+        _cell(task, task.exact),
+        *(_shortcut(task, name) for name in names),
+        Cell(apart[0], f"{apart[1]} {task.best}", task.margin),
+    )
+    return Row(task.title, cells)
 
 
 def _shortcut(task: Certified, name: str) -> Cell:

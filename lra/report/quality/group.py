@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lra.core.cells import QualityCell
 
-_REAL = {"file": "data from files", "hub": "data from a hub"}
+_SOURCES = {"generated": "generated data", "file": "data from files", "hub": "data from a hub"}
 
 
 class Group(NamedTuple):
@@ -28,13 +28,18 @@ class Group(NamedTuple):
         """
         parts = [
             self.scale,
-            _REAL.get(self.source, ""),
+            self.data if self.source != "generated" else "",
             f"{self.rules} rules" if self.rules != "fixed" else "",
             f"{self.track} track" if self.track != "matched" else "",
             self.precision if self.precision != "float32" else "",
             "token by token" if self.by_token else "",
         ]
         return ", ".join(part for part in parts if part)
+
+    @property
+    def data(self) -> str:
+        """Where the data is from."""
+        return _SOURCES[self.source]
 
     @property
     def whole(self) -> Group:

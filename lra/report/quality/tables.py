@@ -58,9 +58,6 @@ class QualityTable(msgspec.Struct, frozen=True):
         return tuple(column.task for column in self.averaged)
 
 
-_SOURCES = {"generated": "Generated data", "file": "Data from files", "hub": "Data from a hub"}
-
-
 def quality_tables(selection: Selection) -> list[QualityTable]:
     """Return accuracies, a table for each group of trainings."""
     return _tables(selection, ACCURACY, "quality")
@@ -130,7 +127,7 @@ def _table(
     table = Table(
         id=id,
         title=f"{title} {_where(under, score)}",
-        caption=f"{caption} {_SOURCES[under.source]}, {under.rules} rules, {under.track} track, "
+        caption=f"{caption} {under.data.capitalize()}, {under.rules} rules, {under.track} track, "
         f"trained in {under.precision}.",
         corner="mechanism",
         columns=(
