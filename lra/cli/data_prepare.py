@@ -127,6 +127,8 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
 
     cache = cache_folder()
     spec = data_spec(target, scale, Describer(cache), None, rules)
+    told = f"makes the rows of scale {scale.name}; --from PATH prepares real ones"
+    click.echo(f"{target.name}: {told}", err=True)
     watch = shown(target.name)
     try:
         made = generate(target.reference, spec, cache, jobs or cores_allowed(), watch)
@@ -144,7 +146,7 @@ def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, fol
 
     task = build(target, scale, rules)
     source = resolved(source, target.name, task.hub)
-    folder = expanded(folder).absolute()
+    folder = expanded(folder).resolve()
     click.echo(f"{target.name}: looks at what '{source}' holds", err=True)
     watch = shown(target.name)
     try:

@@ -101,6 +101,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
             raise
         # click has found that nobody reads on, as behind `| head`, and puts a dummy there.
         return CLOSED_PIPE
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
     except click.ClickException as error:
         # A missing choice is told by click in a line each.
         told = " ".join(error.format_message().split())

@@ -87,6 +87,10 @@ def whole_set(source: str) -> Facts | None:
     folder = expanded(source)
     with readable(folder):
         there = not source.startswith(HUB) and (folder / _FILE).is_file()
+        # Of a set that lost its facts the rest says nothing, nor is it anybody's own.
+        lost = not there and all(split_file(folder, name).is_file() for name in SPLITS)
+    if lost:
+        raise damaged(folder, f"{_FILE} is missing")
     if not there:
         return None
     facts = read_facts(folder)

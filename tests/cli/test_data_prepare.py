@@ -128,7 +128,9 @@ def test_a_generated_set_lies_where_a_run_looks_for_it(lra_here, monkeypatch):
     assert ran.returncode == 0, ran.stderr
     place = Path(ran.stdout.split()[-1])
     assert ran.stdout.startswith("listops: generated, ") and (place / "facts.json").is_file()
-    assert "listops: was generated already, " in lra_here(*asked).stdout
+    again = lra_here(*asked)
+    assert "listops: was generated already, " in again.stdout
+    assert "listops: makes the rows of scale " in again.stderr
 
     def generate(*_: object) -> None:
         raise AssertionError("made again")

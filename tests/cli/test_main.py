@@ -46,6 +46,15 @@ def test_a_reader_that_has_seen_enough_ends_it_without_a_word(
     assert ran.returncode == 128 + signal.SIGPIPE
 
 
+@pytest.mark.parametrize("verb", ["data", "baseline"])
+def test_a_verb_of_several_alone_shows_what_there_is(lra, verb: str) -> None:
+    ran = lra(verb)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    lines = ran.stderr.splitlines()
+    assert lines[0].startswith(f"Usage: python -m lra {verb} [OPTIONS] COMMAND")
+    assert "Commands:" in lines
+
+
 def test_a_name_with_a_line_break_does_not_break_the_line(lra, tmp_path: Path) -> None:
     ran = lra("report", "--store", "no\nwhere")
     assert ran.stderr.startswith(r"lra: no store at 'no\nwhere'; ")

@@ -335,6 +335,13 @@ def test_what_was_prepared_and_damaged_since_is_not_called_prepared(reviews, tmp
         prepare(reviews, folder)
 
 
+def test_a_set_without_its_facts_is_called_one(reviews, tmp_path):
+    prepare(reviews, tmp_path / "set")
+    (tmp_path / "set" / "facts.json").unlink()
+    with pytest.raises(DataError, match=r"^prepared set '.*set': facts.json is missing; delete"):
+        hashed(tmp_path / "set")
+
+
 def test_settings_of_a_generator_do_not_count(reviews, tmp_path):
     prepare(reviews, tmp_path / "set")
     other = Text(TextConfig(astray_percent=3), length=77)

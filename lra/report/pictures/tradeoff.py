@@ -83,7 +83,10 @@ def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
             f"{EXACT} there."
         )
     if any(circle.elsewhere for circle in found.circles):
-        marks.append("Dashed outline: that run was on another machine class or build.")
+        marks.append(
+            "Dashed outline: that run was on another machine class, or of "
+            "another build or version of the code."
+        )
     if len(found.circles) > _CROWDED:
         marks.append(
             "Named are those that no other beats in accuracy and speed at once, exact attention "

@@ -28,7 +28,7 @@ class Circle(msgspec.Struct, frozen=True):
     moved: bool = False
     """Timed in another run, brought here by its ratios to exact attention there."""
     elsewhere: bool = False
-    """And that on another machine class or build."""
+    """And that on another machine class, or of another build or version of the code."""
     disturbed: bool = False
     """Its time, or a time of its ratio, was taken, wholly or in part, on a busy machine."""
 
