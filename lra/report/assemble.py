@@ -44,7 +44,7 @@ EMPTY = "There is no record to report: run python -m lra run --impl performer, t
 
 
 def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
-    """Return what to print: the answer, and the small table beside it."""
+    """Return what to print: the answer, what tasks test where this run asked, the small table."""
     if not any(kept.origin == "run" for kept in selection.kept):
         return (EMPTY,), None
     quality, costs = quality_tables(selection), efficiency_tables(selection)
@@ -52,7 +52,10 @@ def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
     errors = error_tables(selection)
     standings = [standing(one, selection) for one in quality]
     first = answer(selection, quality, costs, errors, standings)
-    return (*first, *caveats(selection, trained)), summary(trained, costs, errors)
+    shuffled = any((e.order, e.origin) == ("shuffled", "run") for e in selection.entries)
+    certificate = certificate_section(selection) if shuffled else None
+    tested = certificate.text if certificate is not None else ()
+    return (*first, *tested, *caveats(selection, trained)), summary(trained, costs, errors)
 
 
 def assemble(

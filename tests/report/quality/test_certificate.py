@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from lra.core.records import Metric
+from lra.report.assemble import spoken
 from lra.report.quality.baselines import SOLVER
 from lra.report.quality.certificate import certificate_section
 from lra.report.quality.tables import quality_tables
@@ -54,6 +55,16 @@ def test_all_that_does_without_stands_beside_exact_attention():
         "text, scale mini: exact attention reaches 90.0 % (1 seed) and its own rule 100.0 %, the "
         "best shortcut (window of 8 left, 4 right) 60.0 %: 30.0 points above.",
     )
+
+
+def test_a_run_of_controls_says_what_came_of_them():
+    theirs = {"machine": sample.THERE, "seed": 7}
+    says = "text, scale mini: exact attention reaches 90.0 % (1 seed)"
+    told, _ = spoken(join([*records(), shuffled(0.53)], []))
+    assert sum(line.startswith(says) for line in told) == 1
+    # Reference controls are no question of this run.
+    told, _ = spoken(join(records(), [shuffled(0.53, **theirs)]))
+    assert not any(line.startswith(says) for line in told)
 
 
 def test_the_rows_that_its_own_rule_is_tried_on_are_told():
