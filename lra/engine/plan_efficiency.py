@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from lra.core import catalogue
-from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
 from lra.core.cells import CeilingCell, EfficiencyCell
 from lra.core.scales import EfficiencyBlock, Scale, load_scale
@@ -78,13 +77,13 @@ def _whole(run: Planning, task: Target, scale: Scale, *, causal: bool) -> dict[s
     """What a cell of level `model` says beside its place on the axes; sizes are the scale's."""
     model = run.model_of(task, scale)
     model = msgspec.structs.replace(model, causal=causal or model.causal)
-    card = run.describer.describe(task).card
+    card = run.card_of(task)
     found = measure_hash(
         "efficiency",
         _TIMED,
         outside=(catalogue.find("position", model.position).file,),
         # No more of its task is timed than the sizes of embedding and head.
-        values=(card.vocabulary, card.classes, card.inputs) if isinstance(card, TaskCard) else (),
+        values=(card.vocabulary, card.classes, card.inputs) if card is not None else (),
     )
     sizes = {"heads": model.heads, "head_width": model.qkv_width // model.heads}
     return {"task": task.name, "model": model, "measure_hash": found, **sizes}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from lra.core import catalogue
-from lra.core.cards import TaskCard, TaskMetric
+from lra.core.cards import TaskMetric
 from lra.core.catalogue import Target
 from lra.core.cells import BaselineCell, QualityCell
 from lra.core.errors import UsageError
@@ -37,8 +37,7 @@ def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
         catalogue.find("mechanism", name)
     tasks = run.tasks_of(block)
     if block.order != "given":
-        for task in tasks:
-            _refuse_answers_at_tokens(run, task, block.order)
+        _refuse_answers_at_tokens(run, tasks, block.order)
     data = {
         task.name: data_spec(task, scale, run.describer, run.sources.get(task.name), run.spec.rules)
         for task in tasks
@@ -123,17 +122,18 @@ def _rates(run: Planning, scale: Scale, rules: Rules) -> tuple[float, ...]:
 
 
 def _metric(run: Planning, task: Target) -> TaskMetric:
-    card = run.describer.describe(task).card
-    return card.metric if isinstance(card, TaskCard) else "accuracy"
+    card = run.card_of(task)
+    return card.metric if card is not None else "accuracy"
 
 
-def _refuse_answers_at_tokens(run: Planning, task: Target, order: str) -> None:
-    card = run.describer.describe(task).card
-    if isinstance(card, TaskCard) and card.asks == "token":
-        raise UsageError(
-            f"task '{task.name}' asks for each token, and answers are lost in the order {order}; "
-            "leave it out of that block"
-        )
+def _refuse_answers_at_tokens(run: Planning, tasks: Iterable[Target], order: str) -> None:
+    for task in tasks:
+        card = run.card_of(task)
+        if card is not None and card.asks == "token":
+            raise UsageError(
+                f"task '{task.name}' asks for each token, and answers are lost in the order "
+                f"{order}; leave it out of that block"
+            )
 
 
 def _load_scale(reference: str) -> Scale:

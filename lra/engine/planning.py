@@ -68,10 +68,13 @@ class Planning:
     def model_of(self, task: Target, scale: Scale) -> ModelSpec:
         """The network for a task: causal, and answering at each token, where the task asks so."""
         model = self.settings.override("model", scale.model_spec(task.name))
+        card = self.card_of(task)
+        return model.by_token() if card is not None and card.asks == "token" else model
+
+    def card_of(self, task: Target) -> TaskCard | None:
+        """Return what a task declares; None of one whose card cannot be read."""
         card = self.describer.describe(task).card
-        if isinstance(card, TaskCard) and card.asks == "token":
-            return model.by_token()
-        return model
+        return card if isinstance(card, TaskCard) else None
 
     def beside(self, wanted: bool, beside: Iterable[str]) -> list[Target]:
         """Return the asked-for mechanisms, preceded by those measured beside them."""

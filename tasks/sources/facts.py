@@ -87,11 +87,11 @@ def whole_set(source: str) -> Facts | None:
     folder = expanded(source)
     with readable(folder):
         there = not source.startswith(HUB) and (folder / _FILE).is_file()
-        # Of a set that lost its facts the rest says nothing, nor is it anybody's own.
-        lost = not there and all(split_file(folder, name).is_file() for name in SPLITS)
-    if lost:
-        raise damaged(folder, f"{_FILE} is missing")
+        # No other form has files of these names.
+        split_files = all(split_file(folder, name).is_file() for name in SPLITS)
     if not there:
+        if split_files:
+            raise damaged(folder, f"{_FILE} is missing")
         return None
     facts = read_facts(folder)
     if facts.origin is None:

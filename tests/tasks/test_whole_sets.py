@@ -1,12 +1,11 @@
 """A real source prepared once, used at any length, known by its facts, and refused elsewhere."""
 
-import csv
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-from pathfinder_forms import EASY, HARD, below, level_files, write_folder, write_zip
+from pathfinder_forms import HARD, level_files, write_folder
+from review_sets import ALL, FILE, hashed, opened, prepare, review, text, write_reviews
 from set_reader import read_set
 
 import lra.core.hashing
@@ -30,28 +29,10 @@ from tasks.sources.prepared import buffers_hash
 from tasks.sources.whole_sets import prepare_whole
 from tasks.text import Text, TextConfig
 
-ALL = Rows(train=10_000, validation=10_000, test=10_000)
-FILE = Path(tasks.text.__file__)
-
-
-def review(index):
-    return f"Film {index}: " + "very " * (index % 7) + "fine"
-
 
 @pytest.fixture
 def reviews(tmp_path):
-    for word, rows in (("train", range(300)), ("test", range(300, 360))):
-        with (tmp_path / f"r_{word}.csv").open("w", newline="", encoding="utf-8") as stream:
-            csv.writer(stream).writerows([("text", "label"), *((review(i), i % 2) for i in rows)])
-    return tmp_path / "r_train.csv"
-
-
-def text(length=1000, rules="fixed"):
-    return Text(TextConfig(), length=length, rules=rules)
-
-
-def prepare(source, folder, task=None):
-    return prepare_whole(task or text(), "text", FILE, str(source), folder)
+    return write_reviews(tmp_path)
 
 
 def same(one, other):
@@ -61,17 +42,6 @@ def same(one, other):
         and np.array_equal(split.labels, other.split(name).labels)
         for name, split in one
     )
-
-
-def hashed(source, **changes):
-    setting = {"length": 1000, "rows": ALL, "rules": "fixed", "parameters": {}, **changes}
-    return data_hash(FILE, "text", source=str(source), **setting)
-
-
-def opened(source, cache, task, rows=ALL):
-    name = hashed(source, length=task.length, rows=rows)
-    spec = DataSpec(task="text", hash=name, length=task.length, rows=rows)
-    return open_or_prepare(task, spec, str(source), cache)
 
 
 def test_it_is_used_at_two_lengths_and_gives_what_the_source_gives(reviews, tmp_path):
@@ -293,26 +263,6 @@ def test_what_is_prepared_is_not_prepared_again(reviews, tmp_path):
         prepare(tmp_path / "set", tmp_path / "again")
 
 
-def test_another_level_of_pathfinder_is_refused(tmp_path):
-    write_folder(tmp_path / "images", level_files(HARD))
-    asked = Pathfinder(PathfinderConfig(), length=1024)
-    file = Path(tasks.pathfinder.__file__)
-    prepare_whole(asked, "pathfinder", file, str(tmp_path / "images"), tmp_path / "set")
-    setting = {"length": 1024, "rows": ALL, "rules": "fixed", "source": str(tmp_path / "set")}
-    data_hash(file, "pathfinder", parameters={"contour_length": None}, **setting)
-    with pytest.raises(
-        DataError, match=r"set' holds paths of 14 paddles, not of 6; write parameters = { con"
-    ):
-        data_hash(file, "pathfinder", parameters={"contour_length": 6}, **setting)
-
-
-def test_a_torn_set_is_not_taken_for_whole(reviews, tmp_path):
-    prepare(reviews, tmp_path / "set")
-    (tmp_path / "set" / "train.arrow").unlink()
-    with pytest.raises(DataError, match=r"train.arrow is missing or unreadable; delete this"):
-        prepare(reviews, tmp_path / "set")
-
-
 def test_what_another_process_put_there_meanwhile_is_looked_at(reviews, tmp_path, monkeypatch):
     prepare(reviews, tmp_path / "theirs", text(rules="lra2021"))
 
@@ -322,24 +272,6 @@ def test_what_another_process_put_there_meanwhile_is_looked_at(reviews, tmp_path
     monkeypatch.setattr("tasks.sources.whole_sets.make_set", theirs)
     with pytest.raises(DataError, match=r"holds a set of another source or other rules; remove"):
         prepare(reviews, tmp_path / "set")
-
-
-def test_what_was_prepared_and_damaged_since_is_not_called_prepared(reviews, tmp_path):
-    folder = tmp_path / "set"
-    prepare(reviews, folder)
-    path = folder / "test.arrow"
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"test.arrow does not hold what was written; delete"):
-        prepare(reviews, folder)
-
-
-def test_a_set_without_its_facts_is_called_one(reviews, tmp_path):
-    prepare(reviews, tmp_path / "set")
-    (tmp_path / "set" / "facts.json").unlink()
-    with pytest.raises(DataError, match=r"^prepared set '.*set': facts.json is missing; delete"):
-        hashed(tmp_path / "set")
 
 
 def test_settings_of_a_generator_do_not_count(reviews, tmp_path):
@@ -382,67 +314,3 @@ def test_the_share_of_a_run_is_no_source(reviews, tmp_path):
     share = next((tmp_path / "cache").iterdir())
     with pytest.raises(DataError, match=r"holds what one run used of a set; name a set that 'lra"):
         hashed(share)
-
-
-def test_damage_is_found_where_a_size_is_wrong(reviews, tmp_path):
-    prepare(reviews, tmp_path / "set")
-    file = tmp_path / "set" / "test.arrow"
-    file.write_bytes(file.read_bytes()[:-8])
-    with pytest.raises(DataError, match=r"set': test.arrow has \d+ of \d+ bytes; delete"):
-        opened(tmp_path / "set", tmp_path / "cache", text())
-    (tmp_path / "set" / "facts.json").write_text("{")
-    with pytest.raises(DataError, match=r"set' is no whole prepared set: facts.json is missing"):
-        hashed(tmp_path / "set")
-
-
-def test_facts_that_are_no_text(reviews, tmp_path):
-    prepare(reviews, tmp_path / "set")
-    path = tmp_path / "set" / "facts.json"
-    path.write_bytes(path.read_bytes().replace(b"fixed", b"fi\xffed"))
-    for ask in (lambda: hashed(tmp_path / "set"), lambda: prepare(reviews, tmp_path / "set")):
-        with pytest.raises(DataError, match=r"facts.json is missing or unreadable; delete the fol"):
-            ask()
-
-
-@pytest.mark.parametrize("form", ["folder", "zip", "another name", "array"])
-def test_a_level_that_is_named_itself_is_known_by_what_it_is(tmp_path, form):
-    files = level_files(EASY)
-    if form in ("another name", "array"):
-        for name in files:
-            if name.startswith("metadata/"):
-                files[name] = files[name].replace(b" 14 ", b" 6 ")
-        if form == "array":
-            rows = [line.split() for line in files["metadata/0.npy"].decode().splitlines()]
-            np.save(tmp_path / "0.npy", np.array(rows))
-            files["metadata/0.npy"] = (tmp_path / "0.npy").read_bytes()
-        source = write_folder(tmp_path / "images", files)
-    elif form == "zip":
-        source = write_zip(tmp_path / "set.zip", below(EASY, files))
-    else:
-        source = write_folder(tmp_path / EASY, files)
-    asked = Pathfinder(PathfinderConfig(), length=1024)
-    file = Path(tasks.pathfinder.__file__)
-    prepare_whole(asked, "pathfinder", file, str(source), tmp_path / "set")
-    assert read_facts(tmp_path / "set").origin.level == 6
-    setting = {"length": 1024, "rows": ALL, "rules": "fixed", "source": str(tmp_path / "set")}
-    data_hash(file, "pathfinder", parameters={"contour_length": 6}, **setting)
-    with pytest.raises(
-        DataError, match=r"set' holds paths of 6 paddles, not of 14; write parameters = { c"
-    ):
-        data_hash(file, "pathfinder", parameters={"contour_length": None}, **setting)
-
-
-def test_a_set_of_which_one_bit_changed_is_used_by_no_run(reviews, tmp_path):
-    folder = tmp_path / "set"
-    prepare(reviews, folder)
-    asked = {"length": 20, "rows": ALL, "rules": "fixed", "parameters": {}, "source": str(folder)}
-    assert data_hash(FILE, "text", **asked) == data_hash(FILE, "text", **asked)
-    file = folder / "train.arrow"
-    content = bytearray(file.read_bytes())
-    content[content.index(document_tokens(b"Film 7").tobytes())] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(DataError, match=r"set': train.arrow does not hold what was written; del"):
-        data_hash(FILE, "text", **asked)
-    file.unlink()
-    with pytest.raises(DataError, match=r"train.arrow is missing or unreadable"):
-        data_hash(FILE, "text", **asked)

@@ -1,0 +1,48 @@
+"""Small reviews as a source, prepared, hashed and opened as a run does."""
+
+import csv
+from pathlib import Path
+
+import tasks.listops
+import tasks.pathfinder
+import tasks.sources.data_hash
+import tasks.text
+from lra.core.protocol import DataSpec, Rows
+from tasks.sources.data_hash import data_hash
+from tasks.sources.opening import open_or_prepare
+from tasks.sources.whole_sets import prepare_whole
+from tasks.text import Text, TextConfig
+
+ALL = Rows(train=10_000, validation=10_000, test=10_000)
+FILE = Path(tasks.text.__file__)
+
+
+def review(index):
+    return f"Film {index}: " + "very " * (index % 7) + "fine"
+
+
+def write_reviews(folder):
+    """Write 300 reviews to learn from and 60 to test on, and return the path of the first."""
+    for word, rows in (("train", range(300)), ("test", range(300, 360))):
+        with (folder / f"r_{word}.csv").open("w", newline="", encoding="utf-8") as stream:
+            csv.writer(stream).writerows([("text", "label"), *((review(i), i % 2) for i in rows)])
+    return folder / "r_train.csv"
+
+
+def text(length=1000, rules="fixed"):
+    return Text(TextConfig(), length=length, rules=rules)
+
+
+def prepare(source, folder, task=None):
+    return prepare_whole(task or text(), "text", FILE, str(source), folder)
+
+
+def hashed(source, **changes):
+    setting = {"length": 1000, "rows": ALL, "rules": "fixed", "parameters": {}, **changes}
+    return data_hash(FILE, "text", source=str(source), **setting)
+
+
+def opened(source, cache, task, rows=ALL):
+    name = hashed(source, length=task.length, rows=rows)
+    spec = DataSpec(task="text", hash=name, length=task.length, rows=rows)
+    return open_or_prepare(task, spec, str(source), cache)
