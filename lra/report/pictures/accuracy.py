@@ -65,10 +65,20 @@ def quality_figure(quality: QualityTable, looks: Looks) -> Figure | None:
         title=f"Accuracy by task {quality.where}",
         alt=f"Dot plot of the test accuracy of {listing(names(mechanisms))} on "
         f"{listing([column.title for column in columns])}; the table above has the figures.",
-        caption="Hollow: reference. Bars: one standard deviation over seeds, where there are "
-        f"several. What has no figure has no dot.{cut_note(mechanisms)}",
+        caption=" ".join(_reading(mechanisms)) + cut_note(mechanisms),
         svg=draw(paint, _WIDTH, 1.35 + down * (0.55 + 0.25 * len(mechanisms))),
     )
+
+
+def _reading(rows: Sequence[Row]) -> list[str]:
+    """What is drawn there, of what a dot can be."""
+    cells = [cell for row in rows for cell in row.cells]
+    told = []
+    if any(row.origin == "reference" for row in rows):
+        told.append("Hollow: reference.")
+    if any(cell.spread is not None for cell in cells):
+        told.append("Bars: one standard deviation over seeds, where there are several.")
+    return [*told, "What has no figure has no dot."]
 
 
 def _dots(axes: Axes, rows: Sequence[Row], place: int, looks: Looks, letters: int) -> None:

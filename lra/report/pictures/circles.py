@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from lra.report.pictures.labels import Box, beside_circles
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _LETTER, _LINE = 5.6, 12.0
 """Points that a letter of a name is wide, and a line high."""
+_CLEAR = 2.0
+"""Points that a name keeps off a line."""
 
 
 def paint_circles(
@@ -48,20 +51,26 @@ def name_circles(
     texts: Sequence[str],
     size: tuple[float, float],
     looks: Looks,
+    steps: Sequence[tuple[float, float]] = (),
 ) -> None:
     """Write each text beside its circle where it covers least; an empty one stays away.
 
-    `size` has width and height of the panel in points; its limits and scales are set.
+    `size` has width and height of the panel in points; its limits and scales are set. `steps` are
+    the corners of a line of steps, which names stay off too.
     """
     wide, high = size
     fraction = axes.transAxes.inverted()
-    centres = [
-        (float(u) * wide, float(v) * high)
-        for u, v in (fraction.transform(axes.transData.transform(point)) for point in points)
-    ]
+
+    def place(point: tuple[float, float]) -> tuple[float, float]:
+        u, v = fraction.transform(axes.transData.transform(point))
+        return float(u) * wide, float(v) * high
+
+    centres = [place(point) for point in points]
+    corners = [place(point) for point in steps]
     radii = [(area / math.pi) ** 0.5 for area in areas]
     sizes = [(_LETTER * len(text), _LINE if text else 0.0) for text in texts]
-    placed = beside_circles(centres, radii, sizes, Box(0.0, 0.0, wide, high))
+    lines = [_around(a, b) for a, b in pairwise(corners)]
+    placed = beside_circles(centres, radii, sizes, Box(0.0, 0.0, wide, high), lines)
     for point, text, label, circle, radius in zip(
         points, texts, placed, circles, radii, strict=True
     ):
@@ -83,6 +92,12 @@ def name_circles(
                 "shrinkB": radius,
             },
         )
+
+
+def _around(start: tuple[float, float], end: tuple[float, float]) -> Box:
+    """A straight or upright line with a little room about it."""
+    (left, right), (bottom, top) = (sorted(pair) for pair in zip(start, end, strict=True))
+    return Box(left - _CLEAR, bottom - _CLEAR, right + _CLEAR, top + _CLEAR)
 
 
 def plain_ticks(axis: Any, *, logarithmic: bool) -> None:

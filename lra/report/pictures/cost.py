@@ -94,14 +94,17 @@ def length_figure(
             labels = _panel(axes, *drawn[name], looks)
             write_names(side, axes.get_ylim(), labels, height, margin)
 
-    busy = any(cell.text.startswith("!") for row in rows for cell in row.cells)
+    cells = [cell for row in rows for cell in row.cells]
+    busy = any(cell.text.startswith("!") for cell in cells)
+    failed = any(is_failure(cell.text) for cell in cells)
     return Figure(
         id=id,
         title=title,
         alt=f"Log-log plot of {listing([*drawn])} against {axis} for "
         f"{listing([*dict.fromkeys(names(rows))])}; the tables have the figures.",
-        caption="Behind each name: the exponent of length in a straight-line fit to its points. "
-        "Hollow: reference. A cross at the top: a failure, such as OOM."
+        caption="Behind each name: the exponent of length in a straight-line fit to its points."
+        + (" Hollow: reference." if any(row.origin == "reference" for row in rows) else "")
+        + (" A cross at the top: a failure, such as OOM." if failed else "")
         + (" Figures of a busy machine (! in the table) are drawn as measured." if busy else "")
         + cut_note(rows, LETTERS),
         svg=draw(paint, WIDTH, height),

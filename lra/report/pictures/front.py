@@ -103,14 +103,11 @@ def _paint(axes: Axes, front: Front, size: tuple[float, float], looks: Looks) ->
     axes.set_xlabel(f"time of a training step, {unit}{_missing(front)}")
     # What is slower than a member has its accuracy at best, up to the next member.
     corners = [(front.reach(c), 100 * c.accuracy) for c in members]
-    axes.step(
-        [x for x, _ in corners] + [right],
-        [y for _, y in corners] + [corners[-1][1]],
-        where="post",
-        color=MUTED,
-        linewidth=1.0,
-        zorder=2,
-    )
+    steps = corners[:1]
+    for x, y in corners[1:]:
+        steps += [(x, steps[-1][1]), (x, y)]
+    steps.append((right, steps[-1][1]))
+    axes.plot(*zip(*steps, strict=True), color=MUTED, linewidth=1.0, zorder=2)
     named = {id(circle) for circle in members}
     texts = [
         name if id(circle) in named or circle.row.mechanism in (EXACT, NO_MIXING) else ""
@@ -120,7 +117,7 @@ def _paint(axes: Axes, front: Front, size: tuple[float, float], looks: Looks) ->
     ]
     paint_circles(axes, circles, points, areas, looks)
     room = ((size[0] - 0.8) * 72, (size[1] - 1.2) * 72)
-    name_circles(axes, circles, points, areas, texts, room, looks)
+    name_circles(axes, circles, points, areas, texts, room, looks, steps)
 
 
 def _missing(front: Front) -> str:

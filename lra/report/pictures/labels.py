@@ -60,13 +60,15 @@ def beside_circles(
     radii: Sequence[float],
     sizes: Sequence[tuple[float, float]],
     frame: Box,
+    drawn: Sequence[Box] = (),
 ) -> list[Placed]:
     """Return a place for the label of each circle: the side where it covers least.
 
     All in points; `sizes` are widths and heights of the labels, of which one without a width takes
-    no place; `frame` is the panel.
+    no place; `frame` is the panel, and `drawn` what else stands in it.
     """
     taken = [Box(x - r, y - r, x + r, y + r) for (x, y), r in zip(centres, radii, strict=True)]
+    taken.extend(drawn)
     found = []
     for (x, y), radius, (width, height) in zip(centres, radii, sizes, strict=True):
         if width == 0:

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 _WIDTH = 9.6
 _ACROSS = 3
+_PLAIN = 1.6
+"""Points that a line is wide, but for the thick and the thin ones."""
 _ROOMY = 12
 """With more lines than this none is thick and none has a band, or dashes and markers drown."""
-_THICK, _THIN = "Thickest: the mechanisms asked for; thinnest: reference.", "Thinnest: reference."
 _LETTERS = 84
 """Letters that stand side by side in titles or in the legend."""
 
@@ -58,11 +59,21 @@ def learning_figure(quality: QualityTable, selection: Selection, looks: Looks) -
         title=f"Learning curves {quality.where}",
         alt="Line plots of validation accuracy against training steps on "
         f"{listing([c.title for c in columns])} for {listing(names(rows))}.",
-        caption=(_THICK if len(rows) <= _ROOMY else _THIN)
-        + (f" Means over seeds{bands}." if several else "")
-        + cut_note(rows),
+        caption=_reading(rows, f"Means over seeds{bands}." if several else "") + cut_note(rows),
         svg=draw(paint, _WIDTH, 0.8 + 2.3 * down + 0.24 * -(-len(rows) // ncols)),
     )
+
+
+def _reading(rows: Sequence[Row], seeds: str) -> str:
+    """What the widths of the lines mean, of those that are drawn, and over what they are means."""
+    thick = max(_width(row, rows) for row in rows) > _PLAIN
+    thin = min(_width(row, rows) for row in rows) < _PLAIN
+    told = [
+        "Thick: the mechanisms asked for." if thick else "",
+        "Thin: reference." if thin else "",
+        seeds,
+    ]
+    return " ".join(filter(None, told)) or "A point for each validation."
 
 
 def _points(quality: QualityTable, selection: Selection) -> pd.DataFrame:
@@ -123,7 +134,7 @@ def _width(row: Row, rows: Sequence[Row]) -> float:
     if row.origin == "reference":
         return 1.0
     asked = row.mechanism not in (EXACT, NO_MIXING)
-    return 2.4 if asked and len(rows) <= _ROOMY else 1.6
+    return 2.4 if asked and len(rows) <= _ROOMY else _PLAIN
 
 
 def _marker(row: Row, rows: Sequence[Row]) -> float:

@@ -68,15 +68,15 @@ def tradeoff_figure(
     )
 
 
-_READING = (
-    "right is faster, up is better, small is lean. Area is peak memory. Faint: accuracy of a "
-    "reference row."
-)
+_READING = "right is faster, up is better, small is lean. Area is peak memory."
 
 
 def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
     placed = {(scale, circle.row.variant) for circle in found.circles}
-    marks = in_words(differences, placed, briefly=True)
+    marks = []
+    if any(circle.row.origin == "reference" for circle in found.circles):
+        marks.append("Faint: accuracy of a reference row.")
+    marks += in_words(differences, placed, briefly=True)
     if any(circle.moved for circle in found.circles):
         marks.append(
             "What was timed in another run is placed by its ratios of time and memory to "

@@ -82,7 +82,7 @@ def _table(id: str, under: Group, tasks: Sequence[Certified], rules: Sequence[st
         caption="Percent of test rows (of tokens asked for, where each is), means over seeds; "
         f"{under.rules} rules, {under.data}.",
         corner="task",
-        columns=("its own rule", f"exact ({EXACT})", *names, "margin"),
+        columns=("its own rule", f"exact ({EXACT})", "margin", *names),
         rows=tuple(_row(task, names) for task in tasks),
         notes=(
             f"{listing(names)} do without attention over all of an input in its order. Through a "
@@ -103,7 +103,7 @@ def _bits_table(id: str, under: Group, tasks: Sequence[Certified]) -> Table:
         caption=f"Bits per byte of the test split, means over seeds; {under.rules} rules, "
         f"{under.data}.",
         corner="task",
-        columns=(FLOOR, f"exact ({EXACT})", *names, "margin"),
+        columns=(FLOOR, f"exact ({EXACT})", "margin", *names),
         rows=tuple(_row(task, names) for task in tasks),
         notes=(f"{FLOOR.capitalize()}: what it costs at the least, so what can be known.",),
     )
@@ -120,8 +120,8 @@ def _row(task: Certified, names: Sequence[str]) -> Row:
     cells = (
         _cell(task, task.solver, missing="none"),
         _cell(task, task.exact),
-        *(_shortcut(task, name) for name in names),
         Cell(apart[0], f"{apart[1]} {task.best}", task.margin),
+        *(_shortcut(task, name) for name in names),
     )
     return Row(task.title, cells)
 

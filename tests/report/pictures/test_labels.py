@@ -42,3 +42,11 @@ def test_names_of_circles_side_by_side_do_not_cover_each_other() -> None:
 def test_a_name_at_the_right_edge_goes_left() -> None:
     (placed,) = beside_circles([(390.0, 100.0)], [5.0], [(80.0, 12.0)], Box(0, 0, 400, 300))
     assert placed.align == "right"
+
+
+def test_a_name_stays_off_a_line() -> None:
+    centre, size, frame = (200.0, 100.0), (60.0, 12.0), Box(0, 0, 400, 300)
+    (free,) = beside_circles([centre], [10.0], [size], frame)
+    line = Box(200, 98, 400, 102)
+    (placed,) = beside_circles([centre], [10.0], [size], frame, [line])
+    assert (free.align, placed.align) == ("left", "right")

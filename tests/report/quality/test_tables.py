@@ -274,8 +274,21 @@ def test_lines_of_many_mechanisms_are_thin_and_each_is_in_the_legend() -> None:
         assert figure is not None
         widths = set(re.findall(r"stroke-width: ([12]\.[46])\b", figure.svg))
         assert widths == {thickest}
-        assert ("Thickest: the mechanisms asked for" in figure.caption) is (thickest == "2.4")
+        assert ("Thick: the mechanisms asked for" in figure.caption) is (thickest == "2.4")
         assert all(f">{name}</text>" in figure.svg for name in some)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_captions_speak_of_what_is_drawn(beside: bool) -> None:
+    reference = [quality("linear", "text", 0.6)] if beside else []
+    selection = join([quality("performer", "text", 0.7)], reference)
+    known = looks((name, name) for name in ("performer", "linear"))
+    table = quality_tables(selection)[0]
+    dots, curves = quality_figure(table, known), learning_figure(table, selection, known)
+    assert dots is not None and curves is not None
+    assert ("Hollow: reference." in dots.caption) is beside
+    assert ("Thin: reference." in curves.caption) is beside
+    assert "standard deviation" not in dots.caption + curves.caption
 
 
 def test_many_endings_at_once_do_not_crowd_the_panels_out_of_the_plot() -> None:
