@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from statistics import quantiles
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -41,7 +41,7 @@ def two_threads() -> Iterator[None]:
 
 
 def layer(name: str, config: dict[str, int], length: int) -> Layer:
-    mechanism: type[Layer] = load(find("mechanism", name))
+    mechanism = cast(type[Layer], load(find("mechanism", name)))
     dims = Dims(width=256, qkv_width=256, heads=4, max_length=length)
     torch.manual_seed(0)
     return mechanism(dims, mechanism.Config(**config))

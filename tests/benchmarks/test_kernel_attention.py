@@ -14,12 +14,12 @@ import sys
 from collections.abc import Callable, Iterator
 from statistics import quantiles
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
 
-from attention_impls.contract import Context, Dims
+from attention_impls.contract import Context, Dims, Layer
 from lra.core.catalogue import find, load
 
 LENGTH, WIDTH, HEADS, THREADS = 4096, 256, 4, 2
@@ -41,7 +41,7 @@ LAYERS: dict[str, tuple[str, dict[str, Any], bool]] = {
 def training_pass(name: str, length: int = LENGTH) -> Callable[[], None]:
     """Return a function that runs one forward and backward pass of the layer."""
     mechanism_name, config, causal = LAYERS[name]
-    mechanism = load(find("mechanism", mechanism_name))
+    mechanism = cast(type[Layer], load(find("mechanism", mechanism_name)))
     torch.manual_seed(0)
     layer = mechanism(Dims(WIDTH, WIDTH, HEADS, max_length=length), mechanism.Config(**config))
     x = torch.randn(1, length, WIDTH, requires_grad=True)

@@ -4,13 +4,14 @@ The goal is 10 s for all 1200 courses, which is 8.3 ms each.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
 from lra.verdict.steps import course
 
 
-def test_courses_of_a_year(benchmark):
+def test_courses_of_a_year(benchmark: Any) -> None:
     rng = np.random.default_rng(0)
     nights = 0.03 * rng.normal(size=(20, 365))
     nights[:, 100:] += math.log(1.1)
