@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from lra.core.cells import EfficiencyCell
@@ -54,6 +56,14 @@ def test_the_front_is_what_no_other_beats_in_both_and_never_the_floor() -> None:
     assert cells["linear"][1].text == f"0.500 {TIMES}"
     told = f"linear (0.500 {TIMES} sdpa) and sdpa (1.00 {TIMES} sdpa)"
     assert f"at length 512 {told}; at length 1024 {told}." in figure.alt
+
+
+def test_names_stay_off_the_line_which_goes_on_to_the_right() -> None:
+    """There, where nothing else is, they would stand first of all."""
+    _, _, figure = _found(_records(512))
+    for name in ("linear", "sdpa"):
+        (anchor,) = re.findall(rf"text-anchor: (\w+)[^>]*>{name}<", figure.svg)
+        assert anchor != "start"
 
 
 def test_of_two_alike_both_are_on_it() -> None:

@@ -73,6 +73,7 @@ def test_a_run_that_is_slowed_down_does_not_make_reference_rows_fast() -> None:
     assert full.moved and not full.elsewhere and not full.disturbed
     assert (full.seconds, full.memory) == pytest.approx((0.4, 300e6))
     told = _caption(run, reference)
+    assert "Faint: accuracy of a reference row." in told
     assert "placed by its ratios of time and memory to sdpa there. Timed, wholly" in told
     assert (
         "sdpa was timed on a busy machine: the scale above, and how those of another run lie to "
@@ -136,7 +137,7 @@ def test_the_caption_names_what_a_busy_machine_placed() -> None:
         return _caption([quality(n, "text") for n in ("a", "b", "sdpa")] + list(timed))
 
     quiet = [_timed(name, 0.01, 1e6) for name in ("a", "b", "sdpa")]
-    assert "busy" not in caption(*quiet)
+    assert "busy" not in caption(*quiet) and "Faint" not in caption(*quiet)
     told = caption(_busy(quiet[0]), *quiet[1:])
     assert (
         " Timed, wholly or in part, on a busy machine (! in the table), so the speed is not to be "
