@@ -127,6 +127,16 @@ def test_decoding_at_one_length_has_no_figure_and_other_modes_keep_theirs() -> N
     assert cost_figure(tables, "latency", known) is not None
 
 
+def test_the_caption_of_a_cost_speaks_of_crosses_only_where_one_is() -> None:
+    timed = swept("a", lambda n: n)
+    failed = efficiency("b", LENGTHS[-1], timed[0].cell.mode, status="oom")
+    for records, crosses in ((timed, False), ([*timed, failed], True)):
+        tables, known = _of(records)
+        figure = cost_figure(tables, "latency", known)
+        assert figure is not None
+        assert ("A cross at the top" in figure.caption) is crosses
+
+
 def test_the_figures_stand_in_their_sections() -> None:
     causal = {"direction": "causal"}
     records = [*swept("a", lambda n: 1900.0 * n, **causal), *exact(**causal), *decoding(LENGTHS)]
