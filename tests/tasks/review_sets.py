@@ -3,9 +3,6 @@
 import csv
 from pathlib import Path
 
-import tasks.listops
-import tasks.pathfinder
-import tasks.sources.data_hash
 import tasks.text
 from lra.core.protocol import DataSpec, Rows
 from tasks.sources.data_hash import data_hash

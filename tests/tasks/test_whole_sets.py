@@ -9,10 +9,7 @@ from review_sets import ALL, FILE, hashed, opened, prepare, review, text, write_
 from set_reader import read_set
 
 import lra.core.hashing
-import tasks.listops
-import tasks.pathfinder
 import tasks.sources.data_hash
-import tasks.text
 from lra.core.cards import TaskCard
 from lra.core.dataset import SPLITS, Dataset, Split
 from lra.core.errors import DataError

@@ -7,10 +7,7 @@ import pytest
 from pathfinder_forms import EASY, HARD, below, level_files, write_folder, write_zip
 from review_sets import ALL
 
-import tasks.listops
 import tasks.pathfinder
-import tasks.sources.data_hash
-import tasks.text
 from lra.core.errors import DataError
 from tasks.pathfinder import Pathfinder, PathfinderConfig
 from tasks.sources.data_hash import data_hash

@@ -1,5 +1,5 @@
-"""Timings taken while the machine was busy, told by the control that frames each of them or by its
-own calls, or while heat or a fault held the clocks of a GPU down, told by its driver."""
+"""Timings taken while the machine was busy, told by the control that frames each of them, or while
+heat or a fault held the clocks of a GPU down, told by its driver."""
 
 from __future__ import annotations
 
@@ -13,13 +13,10 @@ from lra.report.words import TIMES
 BUSY = 1.5
 """A control this many times slower than usual, or than on the other side of the timing, makes it a
 disturbed one."""
-UNSTEADY = 2.0
-"""A median this many times the fastest call: more than half of the calls were held up between two
-calm controls."""
 
 SIGNS = (
-    f"a control more than {BUSY:g} {TIMES} as slow as usual, half of the calls more than "
-    f"{UNSTEADY:g} {TIMES} as slow as the fastest, or a GPU's clocks held down by heat or a fault"
+    f"a control more than {BUSY:g} {TIMES} as slow as usual, or a GPU's clocks held down by heat "
+    "or a fault"
 )
 """What tells a disturbed timing, in words."""
 USUAL = "power cap"
@@ -27,8 +24,8 @@ USUAL = "power cap"
 
 
 def disturbed(records: Iterable[Record]) -> set[str]:
-    """Return the ids of timing cells whose control, before or after, was that slow, or most of
-    their own calls, and of those that the GPU was throttled in.
+    """Return the ids of timing cells whose control, before or after, was that slow, and of those
+    that the GPU was throttled in.
 
     Usual is the lower quartile, over all controls with the same machine class, threads and torch,
     of the fastest sample of each: a few busy minutes leave it where it is, and even a machine that
@@ -36,22 +33,18 @@ def disturbed(records: Iterable[Record]) -> set[str]:
     """
     controls: dict[object, dict[str, list[float]]] = defaultdict(dict)
     fastest: dict[object, list[float]] = defaultdict(list)
-    held_up: set[str] = set()
+    throttled: set[str] = set()
     for record in records:
         cell = record.cell
-        if not isinstance(cell, EfficiencyCell):
-            continue
-        time = record.metrics.get("latency")
-        unsteady = time and time.value and time.value > UNSTEADY * (time.minimum or time.value)
-        if unsteady or {*record.method.get("throttled_by", ())} - {USUAL}:
-            held_up.add(record.id)
+        if isinstance(cell, EfficiencyCell) and {*record.method.get("throttled_by", ())} - {USUAL}:
+            throttled.add(record.id)
         found = [record.metrics.get(name) for name in ("control_before", "control_after")]
         values = [metric.value for metric in found if metric is not None and metric.value]
-        if values:
+        if isinstance(cell, EfficiencyCell) and values:
             place = (cell.machine, cell.threads, cell.torch, cell.device)
             controls[place][record.id] = values
             fastest[place] += [m.minimum or m.value for m in found if m is not None and m.value]
-    return held_up | {
+    return throttled | {
         id
         for place, cells in controls.items()
         for usual in [_lower_quartile(fastest[place])]

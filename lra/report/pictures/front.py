@@ -37,6 +37,8 @@ def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) ->
     drawn = _spread(found)
     if not drawn:
         return None
+    heights = [100 * c.accuracy for front in drawn for c in front.placed.circles]
+    tall = widened(min(heights), max(heights), logarithmic=False)
     across = min(2, len(drawn))
     down = -(-len(drawn) // across)
 
@@ -44,7 +46,7 @@ def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) ->
         grid = figure.subplots(down, across, squeeze=False, sharey=True)
         places = [axes for line in grid for axes in line]
         for axes, front in zip(places, drawn, strict=False):
-            _paint(axes, front, (_WIDTH / across, _ROW), looks)
+            _paint(axes, front, (_WIDTH / across, _ROW), tall, looks)
         for axes in places[len(drawn) :]:
             axes.set_visible(False)
         for line in grid:
@@ -58,6 +60,8 @@ def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) ->
     )
     fewer = f" Drawn are {len(drawn)} of {len(found)} lengths." if len(drawn) < len(found) else ""
     named = [circle.row for circle in drawn[0].placed.circles]
+    beside = any(c.row.origin == "reference" for front in drawn for c in front.placed.circles)
+    faint = " Faint: accuracy of a reference row." if beside else ""
     return Figure(
         id=quality.table.id.replace("quality", "front"),
         title=f"The front by length {quality.where}",
@@ -65,7 +69,7 @@ def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) ->
         f"line through the mechanisms that none beats in both. On it, the fastest first: {told}.",
         caption=f"{over[0].upper()}{over[1:]}; left is faster, up is better, small is lean (area "
         "is peak memory). The line joins what no other beats in both; what lies below it is named "
-        f"in the table.{fewer}{cut_note(named, _LETTERS)}",
+        f"in the table.{fewer}{faint}{cut_note(named, _LETTERS)}",
         svg=draw(paint, _WIDTH, _ROW * down),
     )
 
@@ -84,7 +88,10 @@ def _reach(front: Front, circle: Circle) -> str:
     return f"{figures(reach)} {TIMES} {EXACT}"
 
 
-def _paint(axes: Axes, front: Front, size: tuple[float, float], looks: Looks) -> None:
+def _paint(
+    axes: Axes, front: Front, size: tuple[float, float], tall: tuple[float, float], looks: Looks
+) -> None:
+    """Draw one panel; `tall` are the limits of accuracy, in percent, that all panels share."""
     circles, members = front.placed.circles, front.members
     times = [front.reach(circle) for circle in circles]
     points = [(time, 100 * c.accuracy) for time, c in zip(times, circles, strict=True)]
@@ -95,8 +102,7 @@ def _paint(axes: Axes, front: Front, size: tuple[float, float], looks: Looks) ->
         axes.set_xscale("log")
     left, right = widened(min(times), max(times), logarithmic=logarithmic)
     axes.set_xlim(left, right)
-    heights = [height for _, height in points]
-    axes.set_ylim(*widened(min(heights), max(heights), logarithmic=False))
+    axes.set_ylim(*tall)
     plain_ticks(axes.xaxis, logarithmic=logarithmic)
     axes.set_title(f"length {front.placed.length}")
     unit = "s" if front.placed.exact_seconds is None else f"{TIMES} {EXACT}"

@@ -53,17 +53,6 @@ def test_half_of_the_cells_disturbed_leaves_the_usual_control_where_it_is() -> N
     assert disturbed([*many, *QUIET[3:]]) == {record.id for record in many}
 
 
-def test_calls_that_were_mostly_held_up_between_two_calm_controls_tell() -> None:
-    def took(record: Record, median: float, fastest: float) -> Record:
-        time = Metric(value=median, unit="s", minimum=fastest)
-        return msgspec.structs.replace(record, metrics={**record.metrics, "latency": time})
-
-    assert disturbed([took(QUIET[0], 0.202, 0.031), *QUIET[1:]]) == {QUIET[0].id}
-    assert disturbed([took(QUIET[0], 0.061, 0.031), *QUIET[1:]]) == set()
-    failed = msgspec.structs.replace(QUIET[0], status="oom", metrics={})
-    assert disturbed([failed, *QUIET[1:]]) == set()
-
-
 def test_a_disturbed_time_is_marked_and_never_bold_and_its_memory_counts() -> None:
     selection = join([*QUIET, BUSY], [])
     tables = efficiency_tables(selection)[0]

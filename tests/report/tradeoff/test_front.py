@@ -91,6 +91,21 @@ def test_what_failed_stands_there_in_words_and_without_exact_attention_times_are
     assert "In seconds: lengths at which sdpa has no time." in table.notes
     assert "OOM: sdpa" in figure.svg and "timeout: no mixing (identity)" in figure.svg
     assert "time of a training step, s" in figure.svg
+    # Both panels have room for exact attention's 90 %, which only one of them shows.
+    assert ">80<" in figure.svg and "Faint" not in figure.caption
+
+
+def test_the_accuracy_of_a_reference_row_is_faint_and_the_caption_says_so() -> None:
+    run = [quality("sdpa", "text", 0.9)]
+    run += [efficiency(n, 512, "train", s, 50e6) for n, s in SECONDS.items()]
+    selection = join(run, [quality("linear", "text", 0.7)])
+    table, costs = quality_tables(selection)[0], efficiency_tables(selection)
+    found = fronts(table, costs, stand_ins(selection.entries, "mini"))
+    known = looks((e.mechanism, e.label) for e in selection.entries if e.mechanism)
+    figure = front_figure(table, found, known)
+    assert figure is not None
+    assert "fill-opacity: 0.08" in figure.svg
+    assert "Faint: accuracy of a reference row." in figure.caption
 
 
 def test_a_length_that_few_were_tried_at_has_no_front() -> None:
