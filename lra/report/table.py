@@ -161,6 +161,11 @@ def cut_note(rows: Sequence[Row], most: int = 28) -> str:
     return " Long names are cut short; the table has them in full." if cut else ""
 
 
+def hollow_note(rows: Iterable[Row]) -> str:
+    """Return what a caption adds where reference rows are drawn hollow; empty where none is."""
+    return " Hollow: reference." if any(row.origin == "reference" for row in rows) else ""
+
+
 def one_line(cell: Cell) -> str:
     """Return a cell's text with its note in brackets."""
     return f"{cell.text} ({cell.note})" if cell.note else cell.text

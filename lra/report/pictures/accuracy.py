@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lra.report.pictures.style import INK, MUTED, Looks, draw, look
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import NO_MIXING
-from lra.report.table import Figure, Row, cut_note, names, short_names
+from lra.report.table import Figure, Row, cut_note, hollow_note, names, short_names
 from lra.report.words import listing, shortened
 
 if TYPE_CHECKING:
@@ -60,25 +60,18 @@ def quality_figure(quality: QualityTable, looks: Looks) -> Figure | None:
             axes.set_xlabel("test accuracy, %")
         _legend(figure, lines)
 
+    bars = ""
+    if any(cell.spread is not None for row in mechanisms for cell in row.cells):
+        bars = " Bars: one standard deviation over seeds, where there are several."
     return Figure(
         id=table.id,
         title=f"Accuracy by task {quality.where}",
         alt=f"Dot plot of the test accuracy of {listing(names(mechanisms))} on "
         f"{listing([column.title for column in columns])}; the table above has the figures.",
-        caption=" ".join(_reading(mechanisms)) + cut_note(mechanisms),
+        caption=f"What has no figure has no dot.{hollow_note(mechanisms)}{bars}"
+        f"{cut_note(mechanisms)}",
         svg=draw(paint, _WIDTH, 1.35 + down * (0.55 + 0.25 * len(mechanisms))),
     )
-
-
-def _reading(rows: Sequence[Row]) -> list[str]:
-    """What is drawn there, of what a dot can be."""
-    cells = [cell for row in rows for cell in row.cells]
-    told = []
-    if any(row.origin == "reference" for row in rows):
-        told.append("Hollow: reference.")
-    if any(cell.spread is not None for cell in cells):
-        told.append("Bars: one standard deviation over seeds, where there are several.")
-    return [*told, "What has no figure has no dot."]
 
 
 def _dots(axes: Axes, rows: Sequence[Row], place: int, looks: Looks, letters: int) -> None:

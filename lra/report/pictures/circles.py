@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,12 @@ def paint_circles(
         linestyle=[(0, (2, 1.5)) if circle.elsewhere else "-" for circle in circles],
         zorder=3,
     )
+
+
+def faint_note(circles: Iterable[Circle]) -> str:
+    """Return what a caption adds where one is faint; empty where none is."""
+    beside = any(circle.row.origin == "reference" for circle in circles)
+    return " Faint: accuracy of a reference row." if beside else ""
 
 
 def name_circles(

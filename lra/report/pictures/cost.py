@@ -22,7 +22,7 @@ from lra.report.pictures.lines import (
     write_names,
 )
 from lra.report.pictures.style import Looks, draw
-from lra.report.table import Figure, Table, cut_note, names, short_names
+from lra.report.table import Figure, Table, cut_note, hollow_note, names, short_names
 from lra.report.words import Unit, is_failure, listing
 from lra.verdict.growth import LEAST, slope
 
@@ -103,7 +103,7 @@ def length_figure(
         alt=f"Log-log plot of {listing([*drawn])} against {axis} for "
         f"{listing([*dict.fromkeys(names(rows))])}; the tables have the figures.",
         caption="Behind each name: the exponent of length in a straight-line fit to its points."
-        + (" Hollow: reference." if any(row.origin == "reference" for row in rows) else "")
+        + hollow_note(rows)
         + (" A cross at the top: a failure, such as OOM." if failed else "")
         + (" Figures of a busy machine (! in the table) are drawn as measured." if busy else "")
         + cut_note(rows, LETTERS),

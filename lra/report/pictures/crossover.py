@@ -19,7 +19,7 @@ from lra.report.pictures.lines import (
 )
 from lra.report.pictures.style import FAINT, INK, MUTED, Looks, draw
 from lra.report.rows import EXACT
-from lra.report.table import Cell, Figure, Row, Table, cut_note, names, short_names
+from lra.report.table import Cell, Figure, Row, Table, cut_note, hollow_note, names, short_names
 from lra.report.words import STATUS, TIMES, listing
 
 if TYPE_CHECKING:
@@ -113,9 +113,7 @@ def _caption(panels: Sequence[_Panel]) -> str:
         )
     if any(line.crossing.text.startswith("!") for panel in panels for line in panel.named):
         told += " !: the machine was busy during some of the timings."
-    if any(line.row.origin == "reference" for panel in panels for line in panel.lines):
-        told += " Hollow: reference."
-    return told
+    return told + hollow_note(line.row for panel in panels for line in panel.lines)
 
 
 def _panel(costs: EfficiencyTables, crossings: Table, place: int, title: str) -> _Panel:

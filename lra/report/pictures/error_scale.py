@@ -16,7 +16,7 @@ from lra.report.pictures.lines import (
     write_names,
 )
 from lra.report.pictures.style import INK, MUTED, Looks, draw
-from lra.report.table import Figure, cut_note, names, short_names
+from lra.report.table import Figure, cut_note, hollow_note, names, short_names
 from lra.report.words import listing
 
 _LETTERS = 34
@@ -55,8 +55,7 @@ def error_scale_figure(errors: ErrorTables, looks: Looks) -> Figure | None:
             " Thin and dashed: what theory predicts of these inputs to first order, as the "
             "mechanism declares it, drawn where that is below 1."
         )
-    if any(row.origin == "reference" for row in rows):
-        told += " Hollow: reference."
+    told += hollow_note(rows)
     told += "".join(
         f" {one}" for one in beside_own(errors.own_keys, {row.mechanism for row in rows})
     )

@@ -6,7 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lra.report.pictures.circles import name_circles, paint_circles, plain_ticks, widened
+from lra.report.pictures.circles import (
+    faint_note,
+    name_circles,
+    paint_circles,
+    plain_ticks,
+    widened,
+)
 from lra.report.pictures.style import MUTED, Looks, draw
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
@@ -37,7 +43,8 @@ def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) ->
     drawn = _spread(found)
     if not drawn:
         return None
-    heights = [100 * c.accuracy for front in drawn for c in front.placed.circles]
+    circles = [circle for front in drawn for circle in front.placed.circles]
+    heights = [100 * circle.accuracy for circle in circles]
     tall = widened(min(heights), max(heights), logarithmic=False)
     across = min(2, len(drawn))
     down = -(-len(drawn) // across)
@@ -60,8 +67,6 @@ def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) ->
     )
     fewer = f" Drawn are {len(drawn)} of {len(found)} lengths." if len(drawn) < len(found) else ""
     named = [circle.row for circle in drawn[0].placed.circles]
-    beside = any(c.row.origin == "reference" for front in drawn for c in front.placed.circles)
-    faint = " Faint: accuracy of a reference row." if beside else ""
     return Figure(
         id=quality.table.id.replace("quality", "front"),
         title=f"The front by length {quality.where}",
@@ -69,7 +74,7 @@ def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) ->
         f"line through the mechanisms that none beats in both. On it, the fastest first: {told}.",
         caption=f"{over[0].upper()}{over[1:]}; left is faster, up is better, small is lean (area "
         "is peak memory). The line joins what no other beats in both; what lies below it is named "
-        f"in the table.{fewer}{faint}{cut_note(named, _LETTERS)}",
+        f"in the table.{fewer}{faint_note(circles)}{cut_note(named, _LETTERS)}",
         svg=draw(paint, _WIDTH, _ROW * down),
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lra.report.pictures.lines import LETTERS, LINE, WIDTH
 from lra.report.pictures.style import MUTED, Looks, draw
-from lra.report.table import Figure, Row, Table, cut_note, names, short_names
+from lra.report.table import Figure, Row, Table, cut_note, hollow_note, names, short_names
 from lra.report.words import figures, listing
 
 
@@ -58,7 +58,7 @@ def limit_figure(tables: Sequence[Table], looks: Looks) -> Figure | None:
         alt=f"Dot plot of the share of the machine's limit at length {longest} for "
         f"{listing(names(rows))}. Highest: {listing(best)}.",
         caption="The line: the limit. Best first; what has no figure at this length has no dot."
-        + (" Hollow: reference." if any(row.origin == "reference" for row in rows) else "")
+        + hollow_note(rows)
         + cut_note(rows, LETTERS),
         svg=draw(paint, WIDTH, height),
     )

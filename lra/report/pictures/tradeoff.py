@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from lra.report.costs.tables import EfficiencyTables
 from lra.report.mechanisms.settings import Differences, StandIns, in_words
-from lra.report.pictures.circles import name_circles, paint_circles, plain_ticks, widened
+from lra.report.pictures.circles import (
+    faint_note,
+    name_circles,
+    paint_circles,
+    plain_ticks,
+    widened,
+)
 from lra.report.pictures.style import MUTED, Looks, draw
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
@@ -59,7 +65,7 @@ def tradeoff_figure(
         f"a circle is peak memory. Shown: {shown}.",
         caption=" ".join(
             [
-                f"{over[0].upper()}{over[1:]}; {_READING}",
+                f"{over[0].upper()}{over[1:]}; {_READING}{faint_note(found.circles)}",
                 *_marks(found, differences, quality.columns[0].cell.scale),
             ]
         )
@@ -73,10 +79,7 @@ _READING = "right is faster, up is better, small is lean. Area is peak memory."
 
 def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
     placed = {(scale, circle.row.variant) for circle in found.circles}
-    marks = []
-    if any(circle.row.origin == "reference" for circle in found.circles):
-        marks.append("Faint: accuracy of a reference row.")
-    marks += in_words(differences, placed, briefly=True)
+    marks = in_words(differences, placed, briefly=True)
     if any(circle.moved for circle in found.circles):
         marks.append(
             "What was timed in another run is placed by its ratios of time and memory to "

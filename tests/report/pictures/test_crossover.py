@@ -135,6 +135,10 @@ def test_the_caption_of_a_cost_speaks_of_crosses_only_where_one_is() -> None:
         figure = cost_figure(tables, "latency", known)
         assert figure is not None
         assert ("A cross at the top" in figure.caption) is crosses
+        assert "Hollow" not in figure.caption
+    (tables,) = efficiency_tables(join(timed, swept("c", lambda n: n)))
+    figure = cost_figure(tables, "latency", looks([("a", "a"), ("c", "c")]))
+    assert figure is not None and "Hollow: reference." in figure.caption
 
 
 def test_the_figures_stand_in_their_sections() -> None:

@@ -291,6 +291,16 @@ def test_captions_speak_of_what_is_drawn(beside: bool) -> None:
     assert "standard deviation" not in dots.caption + curves.caption
 
 
+def test_captions_say_what_bars_and_bands_are_where_there_are_seeds() -> None:
+    records = [quality("performer", "text", 0.7 + seed / 10, seed=seed) for seed in range(2)]
+    selection = join(records, [])
+    table, known = quality_tables(selection)[0], looks([("performer", "performer")])
+    dots, curves = quality_figure(table, known), learning_figure(table, selection, known)
+    assert dots is not None and curves is not None
+    assert "Bars: one standard deviation over seeds" in dots.caption
+    assert "Means over seeds, bands of one standard deviation." in curves.caption
+
+
 def test_many_endings_at_once_do_not_crowd_the_panels_out_of_the_plot() -> None:
     """matplotlib warns, and warnings are errors here."""
     endings = ("oom", "timeout", "crash", "diverged", "error")
