@@ -19,9 +19,10 @@ FAILED: frozenset[Status] = frozenset({"oom", "timeout", "crash", "diverged", "e
 """Endings that make a run exit with 4; unsupported and skipped do not."""
 
 
-class _Value(msgspec.Struct, frozen=True, omit_defaults=True):
+class _Value(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Part of a record. Unknown fields are allowed, so that records of a later version of the same
-    schema still load."""
+    schema still load. Nothing in a record leads back to it, so that the collector need not look: it
+    would walk all records again and again while a store is read."""
 
 
 class Metric(_Value, frozen=True, kw_only=True):
