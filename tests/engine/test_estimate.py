@@ -43,6 +43,15 @@ def test_the_nearest_is_that_which_differs_by_the_least_factor() -> None:
     assert estimate.seconds(msgspec.structs.replace(CELL, length=4096)) == pytest.approx(12.0)
 
 
+def test_of_several_records_that_are_as_near_the_oldest_tells() -> None:
+    of_one_size = [record(1024, 5.0, started_at="2"), record(1024, 3.0, started_at="1")]
+    assert Estimate(of_one_size).seconds(CELL) == pytest.approx(3.0)
+    around = [record(2048, 5.0, started_at="2"), record(512, 3.0, started_at="1")]
+    assert Estimate(around).seconds(CELL) == pytest.approx(12.0)
+    around = [record(2048, 5.0, started_at="1"), record(512, 3.0, started_at="2")]
+    assert Estimate(around).seconds(CELL) == pytest.approx(5.0)
+
+
 def test_nothing_is_said_of_what_no_record_is_like() -> None:
     estimate = Estimate([record(1024, 3.0)])
     for changes in ({"mode": "forward"}, {"level": "attention"}, {"device": "cuda"}):
