@@ -37,6 +37,7 @@ def carry_out(
     """
     from lra.cli.labels import labelled
     from lra.cli.progress import watcher
+    from lra.cli.report import reference
     from lra.core.records import FAILED
     from lra.engine.budget import Budget
     from lra.engine.due import Due
@@ -54,7 +55,7 @@ def carry_out(
         # Once, in one line, and not for each cell.
         place.present()
         place.refuse_newer(job.cell.id for job in jobs)
-        busy = disturbed(place.records()) if rerun == "disturbed" else set()
+        busy = disturbed(place.records(), reference()) if rerun == "disturbed" else set()
         due = Due(
             place,
             rerun=rerun,

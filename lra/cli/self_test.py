@@ -109,6 +109,7 @@ def measure(device: Literal["cpu", "cuda"], rounds: int) -> list[Record]:
 
 def judge(records: Sequence[Record]) -> SelfTest:
     """Put the rounds of each cell together again: A, B, B, A, A, B, B, ..."""
+    from lra.cli.report import reference
     from lra.core.cells import EfficiencyCell
     from lra.report.costs.disturbed import disturbed
 
@@ -127,7 +128,7 @@ def judge(records: Sequence[Record]) -> SelfTest:
     return SelfTest(
         replicates=max(len(first) for first, _ in sweeps.values()),
         timings=len(records),
-        busy=len(disturbed(records)),
+        busy=len(disturbed(records, reference())),
         found=repeatability([pair.repeat for pair in pairs], MOST),
         pairs=pairs,
     )
