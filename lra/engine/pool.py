@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,7 +17,6 @@ from multiprocessing.connection import wait
 
 import msgspec
 
-from lra.core.cells import EfficiencyCell
 from lra.core.errors import LraError
 from lra.core.records import Record
 from lra.engine import host
@@ -83,9 +82,10 @@ class _Running:
 class Pool:
     """Runs jobs on worker slots; the caller holds the store open for writing.
 
-    `timeout` is for each cell, in seconds. Jobs start in the order given; a timing cell waits until
-    nothing of ours runs beside it. With `prune` a cell is skipped where its shorter twin ran out of
-    memory or time, in this run or, by the store, in an earlier one that gave it as much time.
+    `timeout` is for each cell, in seconds. Jobs start in the order given; what `admits` refuses
+    when its turn comes is left, and a timing cell waits until nothing of ours runs beside it. With
+    `prune` a cell is skipped where its shorter twin ran out of memory or time, in this run or, by
+    the store, in an earlier one that gave it as much time.
     """
 
     def __init__(
@@ -96,11 +96,13 @@ class Pool:
         slots: int,
         timeout: float | None = None,
         budget: Budget | None = None,
+        admits: Callable[[Job], bool] = lambda job: True,
         watcher: Watcher | None = None,
         prune: bool = True,
     ) -> None:
         self.store, self.server, self.slots = store, server, slots
         self.timeout, self.budget, self.prune = timeout, budget, prune
+        self._admits = admits
         self.watcher = watcher or Watcher()
         self.left: list[Job] = []
         """Jobs without a record when `run` ends: out of budget, or stopped."""
@@ -156,7 +158,7 @@ class Pool:
                 waiting.popleft()
                 yield self._save(job, why, started_at=_utc(), seconds=0.0)
                 continue
-            if self.budget is not None and not self.budget.fits(_least_seconds(job)):
+            if not self._admits(job):
                 self.left.append(waiting.popleft())
                 continue
             if self._running and (job.alone or self._running[0].job.alone):
@@ -325,11 +327,6 @@ def side_by_side(jobs: Iterable[Job]) -> int:
     if any(getattr(cell, "device", "cpu") == "cuda" for cell in cells):
         return 1
     return max(1, min((cell.machine.cores // cell.threads for cell in cells), default=1))
-
-
-def _least_seconds(job: Job) -> float:
-    """What a cell that cannot be continued takes at least; no use in starting it for less."""
-    return 2 * job.cell.seconds if isinstance(job.cell, EfficiencyCell) else 0.0
 
 
 def _utc() -> str:
