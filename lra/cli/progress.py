@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from lra.core.records import FAILED, Record
 from lra.engine.jobs import Job, Progress
-from lra.engine.pool import Watcher
+from lra.engine.runner import Watcher
 from lra.report.words import duration
 
 _SHARES = ("share", "ratio")

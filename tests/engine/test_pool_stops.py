@@ -22,7 +22,8 @@ from lra.core.errors import StoreError
 from lra.core.records import Record
 from lra.engine.budget import Budget
 from lra.engine.jobs import Job, Progress
-from lra.engine.pool import Pool, RunStopped, Watcher
+from lra.engine.pool import Pool
+from lra.engine.runner import RunStopped, Watcher
 from lra.engine.server import ForkServer, Worker
 from lra.engine.timing_lock import TimingLock
 from lra.store import Store
@@ -160,7 +161,8 @@ import sys
 sys.path[:0] = sys.argv[2:]
 from pathlib import Path
 from engine_jobs import baselines, timing, training
-from lra.engine.pool import Pool, RunStopped
+from lra.engine.pool import Pool
+from lra.engine.runner import RunStopped
 from lra.engine.server import ForkServer
 from lra.store import Store
 
