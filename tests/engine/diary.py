@@ -33,3 +33,6 @@ class Diary(Watcher):
 
     def left(self, job: Job) -> None:
         self.lines.append(f"left {job.label}")
+
+    def noticed(self, words: str) -> None:
+        self.lines.append(f"noticed {words}")
