@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -32,14 +32,18 @@ def carry_out(
     quiet: bool,
     as_json: bool,
     prune: bool = True,
+    cluster: str | None = None,
+    device: Literal["cpu", "cuda"] | None = None,
 ) -> int:
     """Run the cells of a plan that are due and return the exit code.
 
     With a `budget`, in seconds, they run in the order of `lra.engine.value`. `prune` skips what is
-    longer than a cell that ran out of memory or time.
+    longer than a cell that ran out of memory or time. `cluster` is where they run, None for this
+    machine; there `device` is what was asked for, None for what workers have.
     """
     from lra.cli.budgets import reach
     from lra.cli.labels import labelled
+    from lra.cli.place import opened, say
     from lra.cli.progress import watcher
     from lra.cli.report import reference
     from lra.core.records import FAILED
@@ -47,15 +51,14 @@ def carry_out(
     from lra.engine.cuts import Cuts
     from lra.engine.due import Due
     from lra.engine.plan import plan
-    from lra.engine.pool import Pool, side_by_side
-    from lra.engine.server import ForkServer
     from lra.engine.stretch import Stretch
     from lra.report.costs.disturbed import disturbed
     from lra.report.words import count
     from lra.store import Store
 
     clock = Budget(math.inf if budget is None else budget)
-    with ForkServer() as server:
+    with opened(cluster, store, device=device, jobs=slots, dry_run=dry_run, told=say) as site:
+        spec = site.spec(spec)
         jobs = labelled(plan(spec))
         place = Store(store)
         # Once, in one line, and not for each cell.
@@ -64,7 +67,7 @@ def carry_out(
         busy = disturbed(place.records(), reference()) if rerun == "disturbed" else set()
         together = spec.suite.together
         due = Due(place, rerun=rerun, busy=busy, timeout=timeout, prune=prune, together=together)
-        slots = slots or side_by_side(jobs)
+        slots = site.slots(jobs)
         room = clock.left
         if dry_run:
             missing, listed = due.in_turn(due.among(jobs)), jobs
@@ -87,23 +90,22 @@ def carry_out(
             if not quiet:
                 click.echo(_headline(spec, jobs, missing), err=True)
             with closing(watcher(missing, quiet=quiet, expected=expected)) as watch:
-                pool = Pool(
+                runner = site.runner(
                     place,
-                    server,
-                    slots=slots,
+                    slots,
                     timeout=timeout,
                     budget=clock,
                     admits=stretch.admits,
                     watcher=Cuts(place, watch),
                     prune=prune,
                 )
-                for _ in pool.run(missing):
+                for _ in runner.run(missing):
                     pass
     found = [record for job in jobs if (record := place.load(job.cell.id)) is not None]
-    _show(found, place, left=pool.left, as_json=as_json)
+    _show(found, place, left=runner.left, as_json=as_json)
     if budget is not None:
-        _say_too_short(budget, room, pool.left, _expected(pool.left, place))
-    left = {job.cell.id for job in pool.left}
+        _say_too_short(budget, room, runner.left, _expected(runner.left, place))
+    left = {job.cell.id for job in runner.left}
     unread = sum(job.cell.id not in left and place.load(job.cell.id) is None for job in jobs)
     if unread:
         click.echo(f"{count(unread, 'cell')} ended without a record that can be read", err=True)
@@ -196,12 +198,11 @@ def _expected(missing: list[Job], store: Store) -> dict[str, float]:
 
 def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:
     from lra.core.scales import load_scale
-    from lra.engine.host import machine
     from lra.report.words import count
 
     # A block's own scale stands in the suite; one that was asked for stands nowhere else.
     scale = f", trainings at scale {load_scale(spec.scale).name}" if spec.scale else ""
-    kind = machine(spec.device)
+    kind = spec.machine(spec.device)
     done = len(jobs) - len(missing)
     return (
         f"device {spec.device}: {kind.processor}, {kind.cores} cores; "

@@ -242,6 +242,16 @@ def jobs(command: _Command) -> _Command:
     )(command)
 
 
+def cluster(command: _Command) -> _Command:
+    """Add `--cluster`."""
+    return click.option(
+        "--cluster",
+        metavar="WHERE",
+        help="Run cells on Dask workers: local:N on this machine, tcp://HOST:PORT of a scheduler, "
+        "or a TOML file for Slurm and its like.",
+    )(command)
+
+
 def as_json(command: _Command) -> _Command:
     """Add `--json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)

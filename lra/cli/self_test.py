@@ -84,7 +84,8 @@ def measure(device: Literal["cpu", "cuda"], rounds: int) -> list[Record]:
     from lra.engine.host import cache_folder
     from lra.engine.plan import plan
     from lra.engine.planning import RunSpec
-    from lra.engine.pool import Pool, RunStopped
+    from lra.engine.pool import Pool
+    from lra.engine.runner import RunStopped
     from lra.engine.server import ForkServer
     from lra.store import Store
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from lra.core.cells import QualityCell
 from lra.core.records import Record
 from lra.engine.jobs import Job, Progress
-from lra.engine.pool import Watcher
+from lra.engine.runner import Watcher
 from lra.store import Store
 
 MORE = 1.25
@@ -39,6 +39,10 @@ class Cuts(Watcher):
     def waiting(self, job: Job) -> None:
         """Pass on that it waits."""
         self._watcher.waiting(job)
+
+    def noticed(self, words: str) -> None:
+        """Pass on what became of a machine."""
+        self._watcher.noticed(words)
 
     def finished(self, job: Job, record: Record) -> None:
         """Its record tells more than a note."""

@@ -23,7 +23,8 @@ from lra.core.records import Record
 from lra.engine.budget import Budget
 from lra.engine.cuts import Cuts, wanted
 from lra.engine.jobs import Job, Progress
-from lra.engine.pool import Pool, RunStopped, Watcher
+from lra.engine.pool import Pool
+from lra.engine.runner import RunStopped, Watcher
 from lra.engine.server import ForkServer, Worker
 from lra.engine.stretch import Stretch
 from lra.engine.timing_lock import TimingLock
@@ -210,7 +211,8 @@ import sys
 sys.path[:0] = sys.argv[2:]
 from pathlib import Path
 from engine_jobs import baselines, timing, training
-from lra.engine.pool import Pool, RunStopped
+from lra.engine.pool import Pool
+from lra.engine.runner import RunStopped
 from lra.engine.server import ForkServer
 from lra.store import Store
 
