@@ -59,13 +59,13 @@ class Pace:
     ) -> None:
         usual = fmean(expected.values()) if expected else 1.0
         self._waiting = {id: expected.get(id, usual) for id in cells}
-        self._whole = sum(self._waiting.values())
+        self._whole = self._left = sum(self._waiting.values())
         self._clock, self._start = clock, clock()
         self.total, self.done, self.failed = len(cells), 0, 0
 
     def ended(self, record: Record) -> None:
         """Count a cell that ended."""
-        self._waiting.pop(record.id, None)
+        self._left -= self._waiting.pop(record.id, 0.0)
         self.done += 1
         self.failed += record.status in FAILED
 
@@ -74,10 +74,9 @@ class Pace:
         told = [f"{self.done:>{len(str(self.total))}}/{self.total}"]
         if self.failed:
             told.append(f"{self.failed} failed")
-        left = sum(self._waiting.values())
-        if left and left < self._whole:
+        if self._waiting and 0.0 < self._left < self._whole:
             spent = self._clock() - self._start
-            told.append(f"{duration(spent * left / (self._whole - left))} left")
+            told.append(f"{duration(spent * self._left / (self._whole - self._left))} left")
         return ", ".join(told)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect
+from collections import defaultdict
 from collections.abc import Iterable
 
 from lra.core.cells import Cell, EfficiencyCell, ErrorCell, QualityCell
@@ -16,10 +18,13 @@ class Estimate:
     """Looks cells up among records."""
 
     def __init__(self, records: Iterable[Record]) -> None:
-        self._by_kind: dict[object, list[Record]] = {}
+        oldest: dict[object, dict[float, Record]] = defaultdict(dict)
         for record in records:
             if record.status == "ok":
-                self._by_kind.setdefault(_kind(record.cell), []).append(record)
+                own, size = oldest[_kind(record.cell)], _size(record.cell)
+                own[size] = min(own.get(size, record), record, key=lambda r: r.started_at)
+        self._by_kind = {kind: sorted(own.items(), key=_first) for kind, own in oldest.items()}
+        """By kind the oldest record of each size, the smallest first."""
 
     def seconds(self, cell: Cell) -> float | None:
         """Return about how long a cell takes, by the record nearest to it; None where no record is
@@ -28,8 +33,11 @@ class Estimate:
         if not alike:
             return None
         size = _size(cell)
-        nearest = min(alike, key=lambda r: (_apart(_size(r.cell), size), r.started_at))
-        ratio = size / _size(nearest.cell)
+        # The next smaller, or as large, and the next larger.
+        place = bisect(alike, size, key=_first)
+        near = alike[max(0, place - 1) : place + 1]
+        known, nearest = min(near, key=lambda one: (_apart(one[0], size), one[1].started_at))
+        ratio = size / known
         if isinstance(cell, EfficiencyCell | ErrorCell):
             ratio = max(1.0, ratio) ** GROWTH
         return _seconds(nearest) * ratio
@@ -41,6 +49,10 @@ def _seconds(record: Record) -> float:
     training = record.metrics.get("training_seconds")
     whole = training.value if training is not None else None
     return record.seconds if whole is None else max(record.seconds, whole)
+
+
+def _first(one: tuple[float, Record]) -> float:
+    return one[0]
 
 
 def _apart(one: float, other: float) -> float:

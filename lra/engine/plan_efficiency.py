@@ -15,7 +15,7 @@ from lra.engine.jobs import Job
 from lra.engine.plan_pairs import Subject, paired
 from lra.engine.plan_places import places
 from lra.engine.planning import Planning
-from lra.engine.sources import measure_hash, mechanism_hash
+from lra.engine.sources import measure_hash
 
 _TIMED = "measure/efficiency.py"
 
@@ -68,7 +68,7 @@ def _subjects(run: Planning, block: EfficiencyBlock) -> list[Subject]:
     run.unavailable |= {
         target.name: words
         for target, _ in pairs
-        if (words := run.describer.describe(target).unavailable) is not None
+        if (words := run.described(target).unavailable) is not None
     }
     return [(catalogue.find("mechanism", name), {}) for name in block.beside] + pairs
 
@@ -93,4 +93,4 @@ def _declared_hash(run: Planning, target: Target, place: Mapping[str, Any]) -> s
     """The hash of what a cell's record repeats of the operations that a mechanism declares."""
     if (place["level"], place["mode"]) != ("layer", "forward"):
         return ""
-    return mechanism_hash(target, run.describer.describe(target), "operations")
+    return run.hash_of(target, "operations")

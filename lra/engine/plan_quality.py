@@ -57,33 +57,28 @@ def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
         if block.only and target.name not in block.only:
             continue
         for task in tasks:
+            rates = _rates(run, scale, data[task.name].rules)
+            first = _first(run, scale, block.threads, target, task, data[task.name])
+            peak = first.training.learning_rate
             for seed in range(run.spec.seeds or block.seeds):
-                for rate in _rates(run, scale, data[task.name].rules):
-                    place = (target, task, data[task.name])
-                    yield _quality_job(run, scale, block.threads, *place, seed, rate)
+                for rate in rates:
+                    training = msgspec.structs.replace(first.training, learning_rate=rate * peak)
+                    own = msgspec.structs.replace(first, training=training, seed=seed)
+                    yield run.job(own, mechanism=target, task=task)
 
 
-def _quality_job(
-    run: Planning,
-    scale: Scale,
-    threads: int,
-    target: Target,
-    task: Target,
-    data: DataSpec,
-    seed: int,
-    rate: float,
-) -> Job:
+def _first(
+    run: Planning, scale: Scale, threads: int, target: Target, task: Target, data: DataSpec
+) -> QualityCell:
+    """The first seed of a training, at the task's own rate."""
     model = run.model_of(task, scale)
     training = scale.train_spec(task.name)
     if data.rules == "lra2021":
         # As the original's; and the best by validation would be chosen by test, on Text.
         training = msgspec.structs.replace(training, tested="last")
     training = run.settings.override("training", training)
-    if rate != 1.0:
-        tried = rate * training.learning_rate
-        training = msgspec.structs.replace(training, learning_rate=tried)
     position = catalogue.find("position", model.position)
-    cell = QualityCell(
+    return QualityCell(
         scale=scale.name,
         machine=run.machine,
         torch=run.torch,
@@ -97,10 +92,8 @@ def _quality_job(
         training=training,
         metric=_metric(run, task),
         track=run.spec.track,
-        seed=seed,
         device=run.spec.device,
     )
-    return run.job(cell, mechanism=target, task=task)
 
 
 def _rates(run: Planning, scale: Scale, rules: Rules) -> tuple[float, ...]:

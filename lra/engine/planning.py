@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
+
+import msgspec
 
 from lra.core import catalogue
 from lra.core.cards import TaskCard
@@ -59,6 +62,10 @@ class Planning:
         self.torch = library("torch")
         self.machine = spec.machine(spec.device)
         self.describer = Describer(Path(spec.cache))
+        # Sources are read once for a run, however many cells it has.
+        self.described = described = cache(self.describer.describe)
+        self.hash_of = cache(lambda target, kind: mechanism_hash(target, described(target), kind))
+        self._configured: dict[tuple[str, Target, bytes], Mechanism] = {}
         self.settings = Settings(spec.settings)
         self.mechanisms = catalogue.expand("mechanism", spec.mechanisms)
         self.unavailable = unavailable(self.mechanisms, self.describer)
@@ -79,7 +86,7 @@ class Planning:
 
     def card_of(self, task: Target) -> TaskCard | None:
         """Return what a task declares; None of one whose card cannot be read."""
-        card = self.describer.describe(task).card
+        card = self.described(task).card
         return card if isinstance(card, TaskCard) else None
 
     def beside(self, wanted: bool, beside: Iterable[str]) -> list[Target]:
@@ -90,12 +97,18 @@ class Planning:
     def configured(self, kind: str, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
         """Return a mechanism for a kind of cell, with what the run's files choose; what a person
         sets comes before that."""
-        description = self.describer.describe(target)
-        config = self.settings.configure(
-            target, description, asked_for=target in self.mechanisms, scale=chosen
-        )
-        found = mechanism_hash(target, description, kind)
-        return Mechanism(name=target.name, config=config, hash=found)
+        asked = (kind, target, msgspec.json.encode(chosen, order="sorted"))
+        if asked not in self._configured:
+            config = self.settings.configure(
+                target,
+                self.described(target),
+                asked_for=target in self.mechanisms,
+                scale=chosen,
+            )
+            self._configured[asked] = Mechanism(
+                name=target.name, config=config, hash=self.hash_of(target, kind)
+            )
+        return self._configured[asked]
 
     def job(
         self,

@@ -37,6 +37,7 @@ _SPECIAL = {
     "\n": " ",
 }
 """A bracket at the beginning of a row would be read as an option of the line before."""
+_UNSAFE = re.compile("|".join(map(re.escape, _SPECIAL)))
 _PAIR = re.compile(r"([-',])(?=\1)")
 """Two of these together become a dash or a quotation mark."""
 _LAST = 0x17F
@@ -90,8 +91,7 @@ def _cell(cell: Cell) -> str:
 
 def line(text: str) -> str:
     """Return text that LaTeX sets as it is, on one line."""
-    pattern = "|".join(map(re.escape, _SPECIAL))
-    safe = re.sub(pattern, lambda match: _SPECIAL[match[0]], text)
+    safe = _UNSAFE.sub(lambda match: _SPECIAL[match[0]], text)
     safe = _PAIR.sub(r"\1{}", safe)
     return "".join(
         c if ord(c) <= _LAST and c not in _LACKING else f"{{[}}U+{ord(c):04X}]" for c in safe

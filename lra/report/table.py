@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import groupby
+from operator import itemgetter
 from typing import TypeVar
 
 import msgspec
@@ -52,7 +55,7 @@ class Row(msgspec.Struct, frozen=True):
         return f"{self.label} ({self.note})" if self.note else self.label
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(msgspec.Struct, frozen=True, dict=True):
     """Rows, columns and what they mean."""
 
     id: str
@@ -67,7 +70,12 @@ class Table(msgspec.Struct, frozen=True):
 
     def row(self, variant: str, origin: Origin) -> Row | None:
         """Return the row of a mechanism's variant, if there is one."""
-        return next((r for r in self.rows if (r.variant, r.origin) == (variant, origin)), None)
+        return self._by_variant.get((variant, origin))
+
+    @cached_property
+    def _by_variant(self) -> dict[tuple[str, Origin], Row]:
+        """The first row of each."""
+        return {(row.variant, row.origin): row for row in reversed(self.rows)}
 
     def groups(self) -> list[tuple[str, list[Row]]]:
         """Return the rows by group, in order."""
@@ -127,14 +135,15 @@ def sorted_groups(
     items: Sequence[_Item], key: Callable[[_Item], tuple[object, ...]]
 ) -> Iterator[tuple[tuple[object, ...], list[_Item]]]:
     """Yield the items with equal keys together, keys in order."""
-    for found, group in groupby(sorted(items, key=key), key):
-        yield found, list(group)
+    keyed = sorted(((key(item), item) for item in items), key=itemgetter(0))
+    for found, group in groupby(keyed, itemgetter(0)):
+        yield found, [item for _, item in group]
 
 
 def names(rows: Sequence[Row]) -> list[str]:
     """Return the labels for a plot, with their notes only where two rows share a label."""
-    labels = [row.label for row in rows]
-    return [row.title if labels.count(row.label) > 1 else row.label for row in rows]
+    labels = Counter(row.label for row in rows)
+    return [row.title if labels[row.label] > 1 else row.label for row in rows]
 
 
 def short_names(rows: Sequence[Row], most: int = 28) -> list[str]:

@@ -147,6 +147,9 @@ def _cut(text: str, most: int, head: int) -> str:
 
 def visible(text: str) -> str:
     """Return a name on one line: line breaks and other control characters as escapes."""
+    if text.isprintable():
+        # Nearly all are, and a report has hundreds of thousands.
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from statistics import median
 
 import msgspec
@@ -71,7 +72,7 @@ class Cost(msgspec.Struct, frozen=True):
         return high < (other.low if other.processes > 1 else its)
 
 
-class Costs(msgspec.Struct, frozen=True):
+class Costs(msgspec.Struct, frozen=True, dict=True):
     """All places of one table."""
 
     by_place: dict[tuple[RowKey, int], Cost]
@@ -83,8 +84,14 @@ class Costs(msgspec.Struct, frozen=True):
 
     def exact(self, origin: Origin, length: int) -> Cost:
         """Return the cost of exact attention in the same run."""
-        keys = [k for k, name in sorted(self.mechanism.items()) if (k[0], name) == (origin, EXACT)]
-        return self.at(keys[0], length) if keys else Cost(None)
+        key = self._anchors.get(origin)
+        return self.at(key, length) if key else Cost(None)
+
+    @cached_property
+    def _anchors(self) -> dict[Origin, RowKey]:
+        """The rows of exact attention: of several in one run the first by label."""
+        keys = sorted(key for key, name in self.mechanism.items() if name == EXACT)
+        return {key[0]: key for key in reversed(keys)}
 
     def known(self) -> list[float]:
         """Return all values, in no order that means anything."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -69,9 +70,12 @@ def told_apart(configs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def labelled(mechanisms: Sequence[Mechanism]) -> list[str]:
     """Return each one's name, with its settings where several of that name differ."""
-    labels = []
+    twins: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for one in mechanisms:
-        twins = [other.config for other in mechanisms if other.name == one.name]
-        own = told_apart(twins)[twins.index(one.config)]
-        labels.append(visible(f"{one.name} ({own})" if own else one.name))
-    return labels
+        twins[one.name].append(one.config)
+    # In the order of the twins, which is that of the mechanisms.
+    apart = {name: iter(told_apart(configs)) for name, configs in twins.items()}
+    return [
+        visible(f"{one.name} ({own})" if (own := next(apart[one.name])) else one.name)
+        for one in mechanisms
+    ]

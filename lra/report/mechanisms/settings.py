@@ -43,7 +43,7 @@ def trained_and_timed(entries: Iterable[Entry]) -> dict[tuple[str, str], Setting
             trained[entry.scale, entry.label] = entry
         elif entry.kind == "efficiency":
             timed[entry.origin][entry.mechanism][entry.label] = entry.config
-    instead = {scale: stand_ins(entries, scale) for scale, _ in trained}
+    instead = {scale: stand_ins(entries, scale) for scale in {scale for scale, _ in trained}}
     found = {}
     for (scale, label), entry in sorted(trained.items()):
         origin: Origin = "run" if timed["run"][entry.mechanism] else "reference"

@@ -84,12 +84,15 @@ def _points(quality: QualityTable, selection: Selection) -> pd.DataFrame:
     found = []
     for kept in selection.kept:
         cell, row = kept.cell, quality.table.row(kept.label, kept.origin)
-        if not isinstance(cell, QualityCell) or row is None or protocol_hash(cell) not in protocols:
+        if not isinstance(cell, QualityCell) or row is None:
+            continue
+        protocol = protocol_hash(cell)
+        if protocol not in protocols:
             continue
         found += [
             {
                 "row": row.title,
-                "protocol": protocol_hash(cell),
+                "protocol": protocol,
                 "seed": cell.seed,
                 "step": point.step,
                 "accuracy": 100 * point.validation_accuracy,

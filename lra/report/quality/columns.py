@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import msgspec
 
@@ -16,7 +17,7 @@ AVERAGED = ("listops", "text", "retrieval", "image", "pathfinder")
 """The tasks that a mean accuracy is over; a table that has fewer of them says which."""
 
 
-class Column(msgspec.Struct, frozen=True):
+class Column(msgspec.Struct, frozen=True, dict=True):
     """One protocol of one task."""
 
     title: str
@@ -30,12 +31,12 @@ class Column(msgspec.Struct, frozen=True):
         """The task's name."""
         return self.cell.data.task
 
-    @property
+    @cached_property
     def protocol(self) -> str:
         """Hash of all that."""
         return protocol_hash(self.cell)
 
-    @property
+    @cached_property
     def data(self) -> str:
         """Hash of the data alone, by which simple baselines are joined."""
         return value_hash(self.cell.data)

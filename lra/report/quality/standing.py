@@ -66,13 +66,14 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
     grain = 1 / min(column.rows.test for column in columns)
     against = {words: _against(known, key, order, grain) for words, key in anchors.items() if key}
     tests = _tests(known, grain)
+    above, guesses = _above(tests), _guesses(selection)
     lines = []
     for key in order:
         cells = [Cell(percent(_mean(known[key])), value=_mean(known[key]))]
         cells += [differences[key] for differences in against.values()]
-        cells += [_above(key, tests)] if tests else []
+        cells += [above.get(key, Cell(NO_VALUE))] if tests else []
         cells += [_rank(ranked.average[_name(key)])] if ranked else []
-        cells += [_escaped(rows[key], columns, selection)]
+        cells += [_escaped(rows[key], columns, guesses)]
         lines.append(row(rows[key], cells))
     another = noise.apart(known.values()) if against else None
     if another is not None:
@@ -192,12 +193,15 @@ def _tests(known: Mapping[RowKey, Accuracies], grain: float) -> list[_Test]:
     return [_Test(*pair, q < _LEVEL) for pair, q in zip(pairs, corrected, strict=True)]
 
 
-def _above(key: RowKey, tests: Sequence[_Test]) -> Cell:
-    """How many others a row is above and below, of those that it was tested against."""
-    number = sum(key in (test.above, test.below) for test in tests)
-    above = sum(key == test.above for test in tests if test.apart)
-    below = sum(key == test.below for test in tests if test.apart)
-    return Cell(f"{above}, {below}", f"of {number}", above) if number else Cell(NO_VALUE)
+def _above(tests: Sequence[_Test]) -> dict[RowKey, Cell]:
+    """How many others each row is above and below, of those that it was tested against."""
+    tested = Counter(key for test in tests for key in (test.above, test.below))
+    above = Counter(test.above for test in tests if test.apart)
+    below = Counter(test.below for test in tests if test.apart)
+    return {
+        key: Cell(f"{above[key]}, {below[key]}", f"of {number}", above[key])
+        for key, number in tested.items()
+    }
 
 
 def _rank(average: float) -> Cell:
@@ -239,14 +243,20 @@ def _untested(one: Accuracies, best: Accuracies) -> list[str]:
     return [*(["one seed"] if single else []), *versions] or ["fewer than two shared seeds"]
 
 
-def _escaped(own: Sequence[Entry], columns: Sequence[Column], selection: Selection) -> Cell:
-    """How many of a row's trainings did better than guessing does by luck."""
+def _guesses(selection: Selection) -> dict[tuple[str, str], float]:
+    """What the best of all constant answers has right, by data and scale."""
     largest = {kept.record.id: kept.record.method.get(_LARGEST) for kept in selection.kept}
-    guesses = {
+    return {
         (e.protocol, e.scale): largest[e.record] or e.value
         for e in selection.entries
         if e.kind == "baseline" and e.metric == "majority" and e.value is not None
     }
+
+
+def _escaped(
+    own: Sequence[Entry], columns: Sequence[Column], guesses: Mapping[tuple[str, str], float]
+) -> Cell:
+    """How many of a row's trainings did better than guessing does by luck."""
     judged, failed = [], Counter[str]()
     for column in columns:
         chance = guesses.get((column.data, column.cell.scale))
