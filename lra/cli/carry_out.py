@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -12,7 +14,7 @@ from lra.cli.exit_codes import FAILED_CELLS
 
 if TYPE_CHECKING:
     from lra.core.records import Record
-    from lra.engine.due import Rerun
+    from lra.engine.due import Due, Rerun
     from lra.engine.jobs import Job
     from lra.engine.planning import RunSpec
     from lra.store import Store
@@ -30,63 +32,80 @@ def carry_out(
     quiet: bool,
     as_json: bool,
     prune: bool = True,
+    cluster: str | None = None,
+    device: Literal["cpu", "cuda"] | None = None,
 ) -> int:
     """Run the cells of a plan that are due and return the exit code.
 
-    `prune` skips what is longer than a cell that ran out of memory or time.
+    With a `budget`, in seconds, they run in the order of `lra.engine.value`. `prune` skips what is
+    longer than a cell that ran out of memory or time. `cluster` is where they run, None for this
+    machine; there `device` is what was asked for, None for what workers have.
     """
+    from lra.cli.budgets import reach
     from lra.cli.labels import labelled
+    from lra.cli.place import opened, say
     from lra.cli.progress import watcher
+    from lra.cli.report import reference
     from lra.core.records import FAILED
     from lra.engine.budget import Budget
+    from lra.engine.cuts import Cuts
     from lra.engine.due import Due
     from lra.engine.plan import plan
-    from lra.engine.pool import Pool, side_by_side
-    from lra.engine.server import ForkServer
+    from lra.engine.stretch import Stretch
     from lra.report.costs.disturbed import disturbed
     from lra.report.words import count
     from lra.store import Store
 
-    clock = Budget(budget) if budget else None
-    with ForkServer() as server:
+    clock = Budget(math.inf if budget is None else budget)
+    with opened(cluster, store, device=device, jobs=slots, dry_run=dry_run, told=say) as site:
+        spec = site.spec(spec)
         jobs = labelled(plan(spec))
         place = Store(store)
         # Once, in one line, and not for each cell.
         place.present()
         place.refuse_newer(job.cell.id for job in jobs)
-        busy = disturbed(place.records()) if rerun == "disturbed" else set()
-        due = Due(
-            place,
-            rerun=rerun,
-            busy=busy,
-            timeout=timeout,
-            prune=prune,
-            together=spec.suite.together,
-        )
-        slots = slots or side_by_side(jobs)
+        busy = disturbed(place.records(), reference()) if rerun == "disturbed" else set()
+        together = spec.suite.together
+        due = Due(place, rerun=rerun, busy=busy, timeout=timeout, prune=prune, together=together)
+        slots = site.slots(jobs)
+        room = clock.left
         if dry_run:
-            _foretell(jobs, due.among(jobs), place, slots=slots, as_json=as_json)
+            missing, listed = due.in_turn(due.among(jobs)), jobs
+            expected = _expected(missing, place)
+            if budget is not None:
+                missing = _of_most_value(due, jobs, missing, expected, room)
+                listed = list({job.cell.id: job for job in (*missing, *jobs)}.values())
+            _foretell(listed, missing, expected, slots=slots, as_json=as_json)
+            if budget is not None and missing:
+                how = reach(budget, room, missing, expected, slots=slots, together=together)
+                click.echo(how, err=True)
+                _say_too_short(budget, room, missing, expected)
             return 0
         with place.writing():
             missing = due.in_turn(due.among(jobs))
+            expected = {} if quiet and budget is None else _expected(missing, place)
+            if budget is not None:
+                missing = _of_most_value(due, jobs, missing, expected, room)
+            stretch = Stretch(lambda: clock.left, missing, expected, together=together)
             if not quiet:
                 click.echo(_headline(spec, jobs, missing), err=True)
-            expected = {} if quiet else _expected(missing, place)
             with closing(watcher(missing, quiet=quiet, expected=expected)) as watch:
-                pool = Pool(
+                runner = site.runner(
                     place,
-                    server,
-                    slots=slots,
+                    slots,
                     timeout=timeout,
                     budget=clock,
-                    watcher=watch,
+                    admits=stretch.admits,
+                    watcher=Cuts(place, watch),
                     prune=prune,
                 )
-                for _ in pool.run(missing):
+                for _ in runner.run(missing):
                     pass
     found = [record for job in jobs if (record := place.load(job.cell.id)) is not None]
-    _show(found, place, left=pool.left, as_json=as_json)
-    left = {job.cell.id for job in pool.left}
+    _show(found, place, left=runner.left, as_json=as_json)
+    if budget is not None:
+        _say_too_short(budget, room, runner.left, _expected(runner.left, place))
+    left = {job.cell.id for job in runner.left}
     unread = sum(job.cell.id not in left and place.load(job.cell.id) is None for job in jobs)
     if unread:
         click.echo(f"{count(unread, 'cell')} ended without a record that can be read", err=True)
@@ -96,8 +115,39 @@ def carry_out(
     return FAILED_CELLS if failed or unread else 0
 
 
+def _of_most_value(
+    due: Due, jobs: list[Job], turn: list[Job], expected: Mapping[str, float], room: float
+) -> list[Job]:
+    """The jobs that are due, in the order in which a stretch of so many seconds runs them."""
+    from lra.engine.stretch import too_long
+    from lra.engine.value import by_value
+
+    unrecorded = {job.cell.id for job in turn if due.store.load(job.cell.id) is None}
+    return by_value(
+        turn,
+        missing=unrecorded - too_long(turn, expected, room).keys(),
+        begun=due.begun(jobs, turn),
+        expected=expected,
+    )
+
+
+def _say_too_short(
+    budget: float, room: float, jobs: list[Job], expected: Mapping[str, float]
+) -> None:
+    from lra.cli.budgets import too_short
+
+    words = too_short(budget, room, jobs, expected)
+    if words is not None:
+        click.echo(words, err=True)
+
+
 def _foretell(
-    jobs: list[Job], missing: list[Job], store: Store, *, slots: int, as_json: bool
+    jobs: list[Job],
+    missing: list[Job],
+    expected: Mapping[str, float],
+    *,
+    slots: int,
+    as_json: bool,
 ) -> None:
     """Print the cells, which of them are due, and how long these may take."""
     import msgspec
@@ -105,7 +155,6 @@ def _foretell(
     from lra.report.words import count, duration
 
     due = {job.cell.id for job in missing}
-    expected = _expected(missing, store)
     cells = [
         {
             "id": job.cell.id,
@@ -135,23 +184,25 @@ def _foretell(
 
 
 def _expected(missing: list[Job], store: Store) -> dict[str, float]:
-    """About how many seconds cells take, by earlier records, where there are any like them."""
+    """About how many seconds cells take, where there are records like them; no fewer than one that
+    was stopped is to have."""
     from lra.cli.report import reference
+    from lra.engine.cuts import wanted
     from lra.engine.estimate import Estimate
 
     estimate = Estimate([*store.records(), *reference()])
-    told = {job.cell.id: estimate.seconds(job.cell) for job in missing}
-    return {id: seconds for id, seconds in told.items() if seconds is not None}
+    told = {job.cell.id: (estimate.seconds(job.cell), wanted(store, job)) for job in missing}
+    known = {id: [one for one in both if one is not None] for id, both in told.items()}
+    return {id: max(seconds) for id, seconds in known.items() if seconds}
 
 
 def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:
     from lra.core.scales import load_scale
-    from lra.engine.host import machine
     from lra.report.words import count
 
     # A block's own scale stands in the suite; one that was asked for stands nowhere else.
     scale = f", trainings at scale {load_scale(spec.scale).name}" if spec.scale else ""
-    kind = machine(spec.device)
+    kind = spec.machine(spec.device)
     done = len(jobs) - len(missing)
     return (
         f"device {spec.device}: {kind.processor}, {kind.cores} cores; "

@@ -138,7 +138,9 @@ def carried_out(*, timeout: str | None = None) -> Callable[[_Command], _Command]
         click.option(
             "--budget",
             metavar="TIME",
-            help="Stop cleanly after e.g. 90s, 9m, 2h; a rerun continues.",
+            help="Stop cleanly after e.g. 90s, 9m, 2h; a rerun continues. Missing cells run in the "
+            "order of their value: what was begun; first seeds before second ones; baselines, then "
+            "sdpa and identity; the shortest. What cannot be continued starts only where it fits.",
         ),
         click.option(
             "--rerun",
@@ -237,6 +239,16 @@ def jobs(command: _Command) -> _Command:
         type=click.IntRange(min=1),
         metavar="N",
         help="Cells side by side; default: as many as the cores allow, on a GPU one.",
+    )(command)
+
+
+def cluster(command: _Command) -> _Command:
+    """Add `--cluster`."""
+    return click.option(
+        "--cluster",
+        metavar="WHERE",
+        help="Run cells on Dask workers: local:N on this machine, tcp://HOST:PORT of a scheduler, "
+        "or a TOML file for Slurm and its like.",
     )(command)
 
 

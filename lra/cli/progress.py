@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from lra.core.records import FAILED, Record
 from lra.engine.jobs import Job, Progress
-from lra.engine.pool import Watcher
+from lra.engine.runner import Watcher
 from lra.report.words import duration
 
 _SHARES = ("share", "ratio")
@@ -34,6 +34,10 @@ class Shown(Watcher):
 
 class Quiet(Shown):
     """Says nothing but what went wrong."""
+
+    def noticed(self, words: str) -> None:
+        """Say what became of a machine."""
+        click.echo(words, err=True)
 
     def finished(self, job: Job, record: Record) -> None:
         """Name a cell that is not ok."""
@@ -86,6 +90,10 @@ class Lines(Shown):
         """Say why nothing happens."""
         click.echo(f"{job.label}: waits for another run's timing on this machine", err=True)
 
+    def noticed(self, words: str) -> None:
+        """Print it."""
+        click.echo(words, err=True)
+
     def finished(self, job: Job, record: Record) -> None:
         """Print how a cell ended."""
         self.pace.ended(record)
@@ -130,6 +138,11 @@ class Bars(Lines):
         """Say why nothing happens, above the bars."""
         with self._all.external_write_mode(file=sys.stderr):
             super().waiting(job)
+
+    def noticed(self, words: str) -> None:
+        """Print it above the bars."""
+        with self._all.external_write_mode(file=sys.stderr):
+            super().noticed(words)
 
     def finished(self, job: Job, record: Record) -> None:
         """Close the cell's bar and print its line above the others."""

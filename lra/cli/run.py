@@ -40,6 +40,7 @@ from lra.cli import flags
 )
 @click.option("--offline", is_flag=True, help="Never ask a data hub.")
 @flags.jobs
+@flags.cluster
 @flags.carried_out()
 def command(
     impls: tuple[str, ...],
@@ -58,6 +59,7 @@ def command(
     budget: str | None,
     timeout: str | None,
     jobs: int | None,
+    cluster: str | None,
     dry_run: bool,
     offline: bool,
     quiet: bool,
@@ -112,6 +114,8 @@ def command(
         budget=flags.seconds(budget, "--budget"),
         timeout=flags.seconds(timeout, "--timeout"),
         slots=jobs,
+        cluster=cluster,
+        device=device,
         dry_run=dry_run,
         quiet=quiet,
         as_json=as_json,

@@ -84,7 +84,8 @@ def measure(device: Literal["cpu", "cuda"], rounds: int) -> list[Record]:
     from lra.engine.host import cache_folder
     from lra.engine.plan import plan
     from lra.engine.planning import RunSpec
-    from lra.engine.pool import Pool, RunStopped
+    from lra.engine.pool import Pool
+    from lra.engine.runner import RunStopped
     from lra.engine.server import ForkServer
     from lra.store import Store
 
@@ -109,6 +110,7 @@ def measure(device: Literal["cpu", "cuda"], rounds: int) -> list[Record]:
 
 def judge(records: Sequence[Record]) -> SelfTest:
     """Put the rounds of each cell together again: A, B, B, A, A, B, B, ..."""
+    from lra.cli.report import reference
     from lra.core.cells import EfficiencyCell
     from lra.report.costs.disturbed import disturbed
 
@@ -127,7 +129,7 @@ def judge(records: Sequence[Record]) -> SelfTest:
     return SelfTest(
         replicates=max(len(first) for first, _ in sweeps.values()),
         timings=len(records),
-        busy=len(disturbed(records)),
+        busy=len(disturbed(records, reference())),
         found=repeatability([pair.repeat for pair in pairs], MOST),
         pairs=pairs,
     )

@@ -28,6 +28,7 @@ from lra.cli import axes, flags
 @flags.device
 @flags.settings()
 @flags.store
+@flags.cluster
 @flags.carried_out(timeout="30m")
 def command(
     impls: tuple[str, ...],
@@ -37,6 +38,7 @@ def command(
     device: Literal["cpu", "cuda"] | None,
     settings: tuple[str, ...],
     store: Path,
+    cluster: str | None,
     rerun: Literal["missing", "failed", "disturbed", "all"],
     budget: str | None,
     timeout: str | None,
@@ -98,6 +100,8 @@ def command(
         budget=flags.seconds(budget, "--budget"),
         timeout=flags.seconds(timeout, "--timeout"),
         slots=None,
+        cluster=cluster,
+        device=device,
         dry_run=dry_run,
         quiet=quiet,
         as_json=as_json,

@@ -14,7 +14,7 @@ GRACE_MOST = 10.0
 
 
 class Budget:
-    """Seconds that a run may take, counted from its making."""
+    """Seconds that a run may take, counted from its making; `math.inf` for no end."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         if seconds <= 0:
@@ -27,7 +27,3 @@ class Budget:
     def left(self) -> float:
         """Seconds until running cells are asked to stop; 0 once they have to."""
         return max(0.0, self._end - self.grace - self._clock())
-
-    def fits(self, seconds: float) -> bool:
-        """Return whether something that takes at least so many seconds may still start."""
-        return self.left > seconds

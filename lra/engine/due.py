@@ -64,10 +64,28 @@ class Due:
         began = ["" if record is None else record.started_at for record in records]
         first = start = end = began.index(min(began))
         if self.together:
-            rounds = [_round(job) for job in due]
+            rounds = [round_of(job) for job in due]
             start = rounds.index(rounds[first])
             end = start + rounds.count(rounds[first])
         return [*due[first:end], *due[start:first], *due[end:], *due[:start]]
+
+    def begun(self, jobs: Iterable[Job], due: Iterable[Job]) -> set[str]:
+        """Return which of those due go on with what was paid for: trainings that have a checkpoint;
+        with `together` the rest of a round of which some was measured just now."""
+        waiting = {job.cell.id: job for job in due}
+        # An older figure of a round would be due with the rest of it.
+        measured = {
+            round_of(job)
+            for job in (jobs if self.together else ())
+            if job.cell.id not in waiting
+            and (record := self.store.load(job.cell.id)) is not None
+            and record.status == "ok"
+        }
+        return {
+            id
+            for id, job in waiting.items()
+            if self.store.checkpoint(id).is_file() or round_of(job) in measured
+        }
 
     def _is_due(self, job: Job) -> bool:
         record = self.store.load(job.cell.id)
@@ -89,7 +107,7 @@ class Due:
         that was broken by a pause."""
         rounds: dict[str, list[str]] = defaultdict(list)
         for job in jobs:
-            rounds[_round(job)].append(job.cell.id)
+            rounds[round_of(job)].append(job.cell.id)
         before, found = datetime.now(UTC) - _PAUSE, set[str]()
         for ids in rounds.values():
             records = [record for id in ids if (record := self.store.load(id)) is not None]
@@ -98,8 +116,8 @@ class Due:
         return found
 
 
-def _round(job: Job) -> str:
-    """What the timings of one round share, as a hash; any other cell is a round of its own."""
+def round_of(job: Job) -> str:
+    """Return what the timings of one round share, as a hash; any other cell is one by itself."""
     if not isinstance(job.cell, EfficiencyCell):
         return job.cell.id
     return replace(job.cell, mechanism=Mechanism(name="", hash=""), declared_hash="").id

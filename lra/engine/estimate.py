@@ -40,7 +40,15 @@ class Estimate:
         ratio = size / known
         if isinstance(cell, EfficiencyCell | ErrorCell):
             ratio = max(1.0, ratio) ** GROWTH
-        return nearest.seconds * ratio
+        return _seconds(nearest) * ratio
+
+
+def _seconds(record: Record) -> float:
+    """How long a cell took in all; of a training that was continued its record has the last part,
+    and what it measures the whole."""
+    training = record.metrics.get("training_seconds")
+    whole = training.value if training is not None else None
+    return record.seconds if whole is None else max(record.seconds, whole)
 
 
 def _first(one: tuple[float, Record]) -> float:

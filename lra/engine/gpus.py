@@ -34,6 +34,24 @@ def gpus() -> list[dict[str, Any]]:
         pynvml.nvmlShutdown()
 
 
+def gpu_ids() -> tuple[str, ...]:
+    """Return what CUDA_VISIBLE_DEVICES calls each visible GPU, or slice of one, whatever others
+    are visible: `GPU-...`, `MIG-...`. One whose driver does not tell is left out."""
+    try:
+        import pynvml
+    except ImportError:
+        return ()
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ()
+    nvml = _Driver(pynvml)
+    try:
+        return tuple(id for one in nvml.visible() if (id := nvml.ask("nvmlDeviceGetUUID", one)))
+    finally:
+        pynvml.nvmlShutdown()
+
+
 class _Driver:
     """NVML, which raises for whatever a board or a driver does not support."""
 

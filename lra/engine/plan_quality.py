@@ -13,7 +13,6 @@ from lra.core.cells import BaselineCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.protocol import DataSpec, Rules
 from lra.core.scales import QualityBlock, Scale, load_scale
-from lra.engine.host import machine
 from lra.engine.jobs import Job
 from lra.engine.plan_data import data_spec
 from lra.engine.planning import Planning
@@ -45,7 +44,7 @@ def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
     for task in tasks:
         cell = BaselineCell(
             scale=scale.name,
-            machine=machine("cpu"),
+            machine=run.spec.machine("cpu"),
             torch=run.torch,
             threads=block.threads,
             measure_hash=measure_hash("baseline", *_SCORED),

@@ -14,7 +14,7 @@ from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
 from lra.core.cells import Cell
 from lra.core.errors import UsageError
-from lra.core.protocol import Frozen, Mechanism, ModelSpec, Rules, Track
+from lra.core.protocol import Frozen, Machine, Mechanism, ModelSpec, Rules, Track
 from lra.core.scales import QualityBlock, Scale, Suite
 from lra.engine.describe import Describer
 from lra.engine.host import machine
@@ -45,7 +45,13 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
     device: Literal["cpu", "cuda"]
     baselines: bool = False
     """Plan exact attention and no mixing too, on every task."""
+    machines: dict[str, Machine] = {}
+    """Class of machine by device, where cells run elsewhere; {} is here."""
     cache: str
+
+    def machine(self, device: Literal["cpu", "cuda"]) -> Machine:
+        """Return the class of the machine that runs cells on a device."""
+        return self.machines[device] if self.machines else machine(device)
 
 
 class Planning:
@@ -54,7 +60,7 @@ class Planning:
     def __init__(self, spec: RunSpec) -> None:
         self.spec = spec
         self.torch = library("torch")
-        self.machine = machine(spec.device)
+        self.machine = spec.machine(spec.device)
         self.describer = Describer(Path(spec.cache))
         # Sources are read once for a run, however many cells it has.
         self.described = described = cache(self.describer.describe)

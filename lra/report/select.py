@@ -102,11 +102,11 @@ def join(
     errors = [r for r in (*run, *fitting) if isinstance(r.cell, ErrorCell)]
     others = [r for r in (*run, *fitting) if not isinstance(r.cell, ErrorCell)]
     labels = _labels(errors) | _labels(others)
-    judged: list[tuple[Origin, Iterable[Record]]] = [
-        ("run", records if store is None else store),
-        ("reference", reference),
+    judged: list[tuple[Origin, set[str]]] = [
+        ("run", disturbed(records if store is None else store, reference)),
+        ("reference", disturbed(reference)),
     ]
-    busy = frozenset((origin, id) for origin, part in judged for id in disturbed(part))
+    busy = frozenset((origin, id) for origin, ids in judged for id in ids)
     origins: list[tuple[Origin, list[Record], dict[str, tuple[float, ...]]]] = [
         ("run", run, rates_tried(newest)),
         ("reference", fitting, rates_tried(newest_other)),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lra.core.records import Record
 from lra.engine.jobs import Job, Progress
-from lra.engine.pool import Watcher
+from lra.engine.runner import Watcher
 
 
 class Diary(Watcher):
@@ -33,3 +33,6 @@ class Diary(Watcher):
 
     def left(self, job: Job) -> None:
         self.lines.append(f"left {job.label}")
+
+    def noticed(self, words: str) -> None:
+        self.lines.append(f"noticed {words}")

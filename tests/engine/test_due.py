@@ -135,3 +135,14 @@ def test_cells_without_a_length_are_rounds_of_their_own(store: Store) -> None:
     plan = [training("Toy", CACHE), training("Toy", CACHE, seed=1), baselines(CACHE)]
     _save(store, plan[0], ago=60)
     assert Due(store, together=True).among(plan) == plan[1:]
+
+
+def test_what_was_begun_has_a_checkpoint_or_a_fresh_part_of_its_round(store: Store) -> None:
+    plan = [*SHORT, *LONG, training("Toy", CACHE), training("Toy", CACHE, seed=1)]
+    store.checkpoint(plan[-1].cell.id).touch()
+    _finish(store, LONG[:2], ago=4)
+    _finish(store, SHORT[:1], ago=60)
+    due = Due(store, together=True)
+    assert due.begun(plan, due.among(plan)) == {job.cell.id for job in (*LONG[2:], plan[-1])}
+    alone = Due(store)
+    assert alone.begun(plan, alone.among(plan)) == {plan[-1].cell.id}

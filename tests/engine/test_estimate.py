@@ -7,7 +7,7 @@ import pytest
 
 from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Machine, Mechanism
-from lra.core.records import Record
+from lra.core.records import Metric, Record
 from lra.engine.estimate import Estimate
 
 CELL = EfficiencyCell(
@@ -56,3 +56,10 @@ def test_nothing_is_said_of_what_no_record_is_like() -> None:
     estimate = Estimate([record(1024, 3.0)])
     for changes in ({"mode": "forward"}, {"level": "attention"}, {"device": "cuda"}):
         assert estimate.seconds(msgspec.structs.replace(CELL, **changes)) is None
+
+
+def test_a_training_that_was_continued_took_all_of_its_stretches() -> None:
+    """Its record began with the last of them."""
+    whole = {"training_seconds": Metric(value=40.0, unit="s", better="lower")}
+    assert Estimate([record(1024, 3.0, metrics=whole)]).seconds(CELL) == pytest.approx(40.0)
+    assert Estimate([record(1024, 45.0, metrics=whole)]).seconds(CELL) == pytest.approx(45.0)

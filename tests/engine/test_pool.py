@@ -20,7 +20,8 @@ from processes import gone
 from lra.core.protocol import Machine
 from lra.core.records import Failure, Metric, Record
 from lra.engine.jobs import Job
-from lra.engine.pool import Pool, Watcher, side_by_side
+from lra.engine.pool import Pool, side_by_side
+from lra.engine.runner import Watcher
 from lra.engine.server import ForkServer
 from lra.engine.timing_lock import TimingLock
 from lra.store import Store

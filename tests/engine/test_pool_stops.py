@@ -15,15 +15,18 @@ from pathlib import Path
 
 import pytest
 from diary import Diary
-from engine_jobs import timing, training
+from engine_jobs import baselines, timing, training
 from processes import alive, gone, wait_until
 
 from lra.core.errors import StoreError
 from lra.core.records import Record
 from lra.engine.budget import Budget
+from lra.engine.cuts import Cuts, wanted
 from lra.engine.jobs import Job, Progress
-from lra.engine.pool import Pool, RunStopped, Watcher
+from lra.engine.pool import Pool
+from lra.engine.runner import RunStopped, Watcher
 from lra.engine.server import ForkServer, Worker
+from lra.engine.stretch import Stretch
 from lra.engine.timing_lock import TimingLock
 from lra.store import Store
 
@@ -56,15 +59,63 @@ def test_a_budget_stops_a_long_training_which_continues_next_time(
     assert [p.train_loss for p in continued.curve] == [p.train_loss for p in uninterrupted.curve]
 
 
-def test_a_timing_cell_that_does_not_fit_the_budget_is_not_started(
+def test_short_stretches_add_up_to_the_same_training_as_one_long_one(
     server: ForkServer, store: Store, cache: Path
 ) -> None:
-    diary = Diary()
-    pool = Pool(store, server, slots=1, budget=Budget(0.04), watcher=diary)
-    job = timing("Toy", cache)
-    assert list(pool.run([job])) == []
-    assert pool.left == [job]
-    assert diary.lines == []
+    job = training("Slow", cache, steps=60, evaluate_every=20)
+    reached: list[int] = []
+    stretches = 0
+    while store.load(job.cell.id) is None:
+        now = [0.0]
+        diary = Diary(at_training=lambda now=now: now.__setitem__(0, 99.0))
+        budget = Budget(100, lambda now=now: now[0])
+        list(Pool(store, server, slots=1, budget=budget, watcher=diary).run([job]))
+        # None where only the test was left to do.
+        reached += diary.steps.get(job.cell.id, [])
+        stretches += 1
+    assert stretches >= 3 and reached == sorted(reached), "it began again"
+
+    straight = training("Slow", cache, steps=60, evaluate_every=20, weight_decay=1e-30)
+    (uninterrupted,) = Pool(store, server, slots=1).run([straight])
+    added = store.load(job.cell.id)
+    assert added is not None and added.metrics["test_loss"] == uninterrupted.metrics["test_loss"]
+    assert [p.train_loss for p in added.curve] == [p.train_loss for p in uninterrupted.curve]
+
+
+def test_what_does_not_fit_and_cannot_be_continued_is_not_started(
+    server: ForkServer, store: Store, cache: Path
+) -> None:
+    """The training goes on another time; the others would be lost."""
+    jobs = [baselines(cache), timing("Toy", cache), training("Slow", cache, steps=400)]
+    diary = Diary(at_training=lambda: now.__setitem__(0, 99.0))
+    now = [0.0]
+    budget = Budget(100, lambda: now[0])
+    stretch = Stretch(lambda: budget.left, jobs, {job.cell.id: 95.0 for job in jobs})
+    pool = Pool(store, server, slots=1, budget=budget, admits=stretch.admits, watcher=diary)
+    assert list(pool.run(jobs)) == []
+    assert diary.lines == ["start Slow listops", "left Slow listops"]
+    assert pool.left == jobs[:2] + pool.left[2:] and len(pool.left) == 3
+
+
+def test_what_was_lost_is_not_tried_again_in_as_short_a_time(
+    server: ForkServer, store: Store, cache: Path
+) -> None:
+    job = timing("Sleeps", cache)
+    for lines in (["start Sleeps forward 32", "left Sleeps forward 32"], []):
+        budget, diary = Budget(3.0), Diary()
+        least = wanted(store, job)
+        known = {} if least is None else {job.cell.id: least}
+        stretch = Stretch(lambda budget=budget: budget.left, [job], known)
+        pool = Pool(
+            store,
+            server,
+            slots=1,
+            budget=budget,
+            admits=stretch.admits,
+            watcher=Cuts(store, diary),
+        )
+        assert list(pool.run([job])) == [] and pool.left[0].cell == job.cell
+        assert diary.lines == lines
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -160,7 +211,8 @@ import sys
 sys.path[:0] = sys.argv[2:]
 from pathlib import Path
 from engine_jobs import baselines, timing, training
-from lra.engine.pool import Pool, RunStopped
+from lra.engine.pool import Pool
+from lra.engine.runner import RunStopped
 from lra.engine.server import ForkServer
 from lra.store import Store
 

@@ -143,3 +143,13 @@ class Square(Toy):
     def mischief(self, v_BHMV: Tensor) -> None:
         batch, heads, length, _ = v_BHMV.shape
         torch.zeros(batch, heads, length, length).add_(1.0)
+
+
+class KillsWorker(Toy):
+    """Ends the process that looks after the one that runs it: on a cluster, the worker."""
+
+    def mischief(self, v_BHMV: Tensor) -> None:
+        server = os.getppid()
+        stat = Path(f"/proc/{server}/stat").read_text()
+        os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)
+        time.sleep(600)

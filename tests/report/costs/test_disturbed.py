@@ -115,13 +115,19 @@ def test_a_quiet_reference_twin_hides_nothing() -> None:
     assert "during 1 of 7 timings" in sentence
 
 
-def test_usual_is_judged_in_the_store_alone() -> None:
-    """A machine of the reference's class that is slower throughout is not a busy one; and what is
-    reported is what `--rerun disturbed` finds."""
-    slow = [slowed(record, 2.2e-3, 2.2e-3) for record in QUIET]
+def test_a_machine_of_the_reference_s_class_may_be_slower_throughout_but_not_far() -> None:
+    slow = [slowed(record, 3.9e-3, 3.9e-3) for record in QUIET]
     assert join(slow, QUIET).busy == frozenset()
+    held_up = [slowed(record, 4.1e-3, 4.1e-3) for record in QUIET]
+    assert join(held_up, QUIET).busy == {("run", record.id) for record in held_up}
+    there = [efficiency(name, 512, machine=THERE) for name in ("linear", "sdpa")]
+    assert join(held_up, there).busy == frozenset()
+
+
+def test_what_is_reported_is_what_rerun_disturbed_finds() -> None:
     part = [*QUIET, BUSY]
-    assert join([BUSY], QUIET, store=part).busy == {("run", id) for id in disturbed(part)}
+    found = {("run", id) for id in disturbed(part, QUIET)}
+    assert join([BUSY], QUIET, store=part).busy == found
 
 
 def test_a_disturbed_anchor_marks_every_ratio_to_it() -> None:

@@ -1,0 +1,129 @@
+"""Where the cells of a run are carried out: on this machine, or on the workers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import click
+
+if TYPE_CHECKING:
+    from lra.engine.cluster.cluster import Cluster
+    from lra.engine.jobs import Job
+    from lra.engine.planning import RunSpec
+    from lra.engine.runner import Runner
+    from lra.engine.server import ForkServer
+    from lra.store import Store
+
+Device = Literal["cpu", "cuda"]
+
+
+class Place(Protocol):
+    """Where cells run."""
+
+    def spec(self, spec: RunSpec) -> RunSpec:
+        """Return what a person asked for, with the machines of this place."""
+
+    def slots(self, jobs: list[Job]) -> int:
+        """Return how many cells of a plan run side by side."""
+
+    def runner(self, store: Store, slots: int, **more: Any) -> Runner:
+        """Return what carries out jobs here; `more` is `Runner`'s own."""
+
+
+class Here:
+    """This machine: worker processes of one fork server."""
+
+    def __init__(self, server: ForkServer, asked: int | None) -> None:
+        self._server, self._asked = server, asked
+
+    def spec(self, spec: RunSpec) -> RunSpec:
+        """Return it as it is."""
+        return spec
+
+    def slots(self, jobs: list[Job]) -> int:
+        """Return `--jobs`, or as many as the cores allow."""
+        from lra.engine.pool import side_by_side
+
+        return self._asked or side_by_side(jobs)
+
+    def runner(self, store: Store, slots: int, **more: Any) -> Runner:
+        """Return a pool."""
+        from lra.engine.pool import Pool
+
+        return Pool(store, self._server, slots=slots, **more)
+
+
+class There:
+    """The workers of a cluster; `device` is what was asked for."""
+
+    def __init__(self, cluster: Cluster, device: Device | None) -> None:
+        self._cluster, self._device = cluster, device
+
+    def spec(self, spec: RunSpec) -> RunSpec:
+        """Put the workers' class of machine, and their device unless one was asked for."""
+        from msgspec.structs import replace
+
+        from lra.core.errors import UsageError
+
+        device = self._device or self._cluster.device
+        if device not in self._cluster.machines:
+            raise UsageError(
+                f"--device {device}: no worker of {self._cluster.name} sees a GPU; leave it out"
+            )
+        return replace(spec, device=device, machines=self._cluster.machines)
+
+    def slots(self, jobs: list[Job]) -> int:
+        """Return the number of workers that are there now."""
+        return self._cluster.size
+
+    def runner(self, store: Store, slots: int, **more: Any) -> Runner:
+        """Return a grid."""
+        from lra.engine.cluster.grid import Grid
+
+        return Grid(store, self._cluster, **more)
+
+
+@contextmanager
+def opened(
+    cluster: str | None,
+    store: Path,
+    *,
+    device: Device | None,
+    jobs: int | None,
+    dry_run: bool,
+    told: Callable[[str], None],
+) -> Iterator[Place]:
+    """Open the place that `--cluster` names, this machine where it names none.
+
+    A dry run connects to nothing: its cells are of this machine's class. Raises `LraError` where a
+    cluster cannot be had.
+    """
+    from lra.core.errors import UsageError
+
+    if cluster is not None and jobs is not None:
+        raise UsageError("--jobs is for this machine; a cluster has as many slots as workers")
+    if cluster is None or dry_run:
+        from lra.engine.server import ForkServer
+
+        if cluster is not None:
+            told("cells are named as of this machine's class, which the workers' may not be")
+        with ForkServer() as server:
+            yield Here(server, jobs)
+        return
+    try:
+        from lra.engine.cluster.opening import open_cluster
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"--cluster needs the package '{error.name}'; "
+            'pip install -c constraints.txt ".[cluster]"'
+        ) from error
+    with open_cluster(cluster, store, device=device, told=told) as found:
+        yield There(found, device)
+
+
+def say(line: str) -> None:
+    """Print a line beside the progress of cells."""
+    click.echo(line, err=True)

@@ -1,0 +1,121 @@
+"""`--cluster FILE.toml`: workers as jobs of Slurm and its like, by dask-jobqueue."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from dask_jobqueue import JobQueueCluster
+
+from lra.core.errors import UsageError, nearest, readable
+from lra.core.protocol import Frozen, Positive
+from lra.engine.cluster.local import quiet
+from lra.engine.cluster.local_worker import CONFIG
+from lra.engine.cluster.shared import Shared
+from lra.engine.server import environment
+from lra.engine.tails import one_line
+
+System = Literal["slurm", "pbs", "sge", "lsf", "oar", "moab", "htcondor"]
+_CLASSES: dict[System, str] = {
+    "slurm": "SLURMCluster",
+    "pbs": "PBSCluster",
+    "sge": "SGECluster",
+    "lsf": "LSFCluster",
+    "oar": "OARCluster",
+    "moab": "MoabCluster",
+    "htcondor": "HTCondorCluster",
+}
+_OF_CLUSTER = ("scheduler_options", "security", "shared_temp_directory")
+"""Arguments that are no job's."""
+_UNKNOWN = re.compile(r"contains unknown field `(\w+)`|unexpected keyword argument '(\w+)'")
+
+
+class Batch(Frozen, frozen=True, kw_only=True):
+    """What a cluster's file says."""
+
+    system: System
+    jobs: Positive
+    """How many jobs are asked for, a worker each unless `job.processes` says more."""
+    job: dict[str, Any] = {}
+    """Arguments of dask-jobqueue's class for the system, passed on as they are."""
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are once all jobs run."""
+        return self.jobs * int(self.job.get("processes", 1))
+
+
+def read_batch(file: Path) -> Batch:
+    """Return what a cluster's file says; raises `UsageError` naming what does not fit."""
+    with readable(f"--cluster '{file}'"):
+        content = file.read_bytes()
+    try:
+        return msgspec.toml.decode(content, type=Batch)
+    except (msgspec.MsgspecError, ValueError) as error:
+        unknown = _UNKNOWN.search(str(error))
+        if unknown:
+            why = nearest("key", unknown[1], Batch.__struct_fields__)
+            raise UsageError(f"--cluster '{file}': {why}") from error
+        raise UsageError(
+            f"--cluster '{file}': {one_line(error)}; docs/cluster.md has an example"
+        ) from error
+
+
+def arguments(batch: Batch, shared: Shared) -> dict[str, Any]:
+    """Return the arguments of dask-jobqueue's class: the file's, and what it leaves to us."""
+    given = dict(batch.job)
+    exports = {
+        "PYTHONPATH": environment()["PYTHONPATH"],
+        "PYTHONSAFEPATH": "1",
+        **{_variable(name): str(value) for name, value in CONFIG.items()},
+    }
+    ours = [f"export {name}={shlex.quote(value)}" for name, value in exports.items()]
+    return {
+        "job_name": "lra",
+        "processes": 1,
+        "log_directory": str(shared.log("").parent),
+        **given,
+        "job_script_prologue": [*given.get("job_script_prologue", ()), *ours],
+        "worker_extra_args": [*given.get("worker_extra_args", ()), "--no-dashboard"],
+        "scheduler_options": {"dashboard_address": ":0", **given.get("scheduler_options", {})},
+    }
+
+
+def make(batch: Batch, shared: Shared, name: str) -> JobQueueCluster:
+    """Return the cluster of a file, its scheduler running here and no job asked for yet.
+
+    Raises `UsageError` for arguments that dask-jobqueue does not take.
+    """
+    import dask_jobqueue
+
+    kind = getattr(dask_jobqueue, _CLASSES[batch.system])
+    given = arguments(batch, shared)
+    try:
+        # One job alone: a cluster that cannot be made is never closed.
+        kind.job_cls("", name=name, **{k: v for k, v in given.items() if k not in _OF_CLUSTER})
+        return kind(**given, silence_logs=False)
+    except (TypeError, ValueError, KeyError, OSError) as error:
+        unknown = _UNKNOWN.search(str(error))
+        why = f"unknown argument '{unknown[2]}'" if unknown else one_line(error)
+        raise UsageError(
+            f"--cluster '{name}': [job] {why}; see the arguments of dask-jobqueue's {kind.__name__}"
+        ) from error
+
+
+@contextmanager
+def batch_jobs(batch: Batch, shared: Shared, name: str) -> Iterator[JobQueueCluster]:
+    """Keep as many jobs in the queue as a file asks for, while the context lasts; one that ends
+    at its time limit is asked for again."""
+    with quiet(shared), make(batch, shared, name) as cluster:
+        cluster.adapt(minimum_jobs=batch.jobs, maximum_jobs=batch.jobs)
+        yield cluster
+
+
+def _variable(name: str) -> str:
+    """The environment variable that sets a key of Dask's configuration."""
+    return "DASK_" + name.upper().replace(".", "__").replace("-", "_")

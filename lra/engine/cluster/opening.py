@@ -1,0 +1,103 @@
+"""Opening a cluster from what a person wrote after `--cluster`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import dask
+from distributed import Client
+
+from lra.core.errors import LraError, UsageError
+from lra.engine import host
+from lra.engine.cluster.batch import batch_jobs, read_batch
+from lra.engine.cluster.cluster import Cluster
+from lra.engine.cluster.local import PREFIX, local, quiet, size
+from lra.engine.cluster.shared import shared
+from lra.engine.tails import one_line
+
+_ANSWERS = 10.0
+"""Seconds that a scheduler has to answer."""
+_PATIENCE = 60.0
+"""Seconds without any worker before a run gives up, where no queue may be the reason."""
+_CONFIG = {
+    # A death is counted, and the job run again, by us.
+    "distributed.scheduler.allowed-failures": 0,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.scheduler.worker-ttl": "60s",
+    "distributed.comm.timeouts.connect": f"{_ANSWERS:g}s",
+}
+
+
+@contextmanager
+def open_cluster(
+    value: str,
+    store: Path,
+    *,
+    device: Literal["cpu", "cuda"] | None,
+    told: Callable[[str], None] = lambda line: None,
+) -> Iterator[Cluster]:
+    """Connect to `local:N`, the address of a scheduler, or what a TOML file describes.
+
+    `device` is what cells compute on, None for a GPU where workers have one; `told` hears what is
+    waited for. Raises `LraError` where a cluster does not answer, no worker comes, or one may not
+    run cells of this run.
+    """
+    file = Path(value)
+    pins = device != "cpu"
+    with ExitStack() as stack:
+        if value.startswith(PREFIX):
+            number = size(value, device or host.default_device())
+            stack.enter_context(dask.config.set(_CONFIG))
+            folder = stack.enter_context(shared(store))
+            scheduler, workers = stack.enter_context(local(number, folder))
+            client = stack.enter_context(_client(value, scheduler))
+            cluster = Cluster(
+                value, client, folder, pins=pins, patience=_PATIENCE, tend=workers.tend
+            )
+        elif file.suffix == ".toml":
+            batch = read_batch(file)
+            number = batch.workers
+            stack.enter_context(dask.config.set(_CONFIG))
+            folder = stack.enter_context(shared(store))
+            jobs = stack.enter_context(batch_jobs(batch, folder, value))
+            client = stack.enter_context(_client(value, jobs))
+            cluster = Cluster(value, client, folder, pins=pins, patience=math.inf)
+        else:
+            if "://" not in value and ":" not in value:
+                raise UsageError(
+                    f"--cluster '{value}' is neither local:N, nor an address such as "
+                    "tcp://host:8786, nor a TOML file"
+                )
+            number = 1
+            stack.enter_context(dask.config.set(_CONFIG))
+            folder = stack.enter_context(shared(store))
+            stack.enter_context(quiet(folder))
+            client = stack.enter_context(_client(value, value))
+            cluster = Cluster(value, client, folder, pins=pins, patience=_PATIENCE)
+            stack.callback(cluster.part)
+        cluster.gather(number, told)
+        yield cluster
+
+
+@contextmanager
+def _client(name: str, target: Any) -> Iterator[Client]:
+    """A connection to a scheduler; raises `LraError` where none answers."""
+    with warnings.catch_warnings():
+        # Versions are compared when workers join, in our words.
+        warnings.simplefilter("ignore")
+        try:
+            client = Client(target, timeout=_ANSWERS, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise LraError(
+                f"--cluster '{name}' does not answer: {one_line(error)}; see that its scheduler "
+                "runs and that this machine reaches it"
+            ) from error
+    try:
+        yield client
+    finally:
+        client.close(timeout=_ANSWERS)

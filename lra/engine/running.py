@@ -1,0 +1,118 @@
+"""One job in a worker process: what it says while it runs, and how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from multiprocessing.connection import wait
+
+import msgspec
+
+from lra.engine import host
+from lra.engine.endings import Ending
+from lra.engine.jobs import Job, Message, Outcome, Progress, Stopped
+from lra.engine.server import Worker
+
+TICK = 0.25
+"""Seconds between looks at clocks and signals while nothing else happens."""
+
+
+class Running:
+    """A job and the worker process of a fork server that runs it, from request to end.
+
+    `timeout` is in seconds from the fork; `told` hears where the worker stands.
+    """
+
+    def __init__(
+        self, job: Job, worker: Worker, *, timeout: float | None, told: Callable[[Progress], None]
+    ) -> None:
+        self.job, self.worker = job, worker
+        self.started_at = utc()
+        self.outcome: Outcome | None = None
+        self.stopped = False
+        """Whether it says that it has saved its checkpoint and ends for that."""
+        self.asked_to_stop = False
+        self._phase = "start"
+        self._timeout, self._told = timeout, told
+        self._timed_out = False
+        self._memory_kills = host.memory_kills()
+
+    @property
+    def sources(self) -> list[int]:
+        """Descriptors that are ready to read when there is news for `hear`."""
+        connection = self.worker.connection
+        own = [self.worker.fileno()]
+        return own if connection.closed else [*own, connection.fileno()]
+
+    def hear(self, source: int) -> None:
+        """Take in what came over one of the descriptors."""
+        if source == self.worker.fileno():
+            self.worker.poll()
+        else:
+            self._receive()
+
+    def look_at_clock(self) -> None:
+        """Kill the worker where its time is over."""
+        if self._timeout is None or self.worker.pid is None:
+            return
+        if time.monotonic() - self.worker.forked_at > self._timeout:
+            self._timed_out = True
+            self.worker.kill()
+
+    def drain(self) -> None:
+        """Take in what an ended worker had still sent."""
+        connection = self.worker.connection
+        with suppress(OSError):
+            while not connection.closed and connection.poll():
+                self._receive()
+
+    def ending(self) -> Ending:
+        """Return all that is known of a worker that was forked and has ended."""
+        return Ending(
+            outcome=self.outcome,
+            exit_code=self.worker.exit_code,
+            phase=self._phase,
+            timeout=self._timeout if self._timed_out else None,
+            out_of_memory=host.memory_kills() > self._memory_kills,
+            tail=self.worker.tail(),
+        )
+
+    @property
+    def seconds(self) -> float:
+        """How long it took from fork to end."""
+        return self.worker.ended_at - self.worker.forked_at
+
+    def _receive(self) -> None:
+        connection = self.worker.connection
+        try:
+            message = msgspec.msgpack.decode(connection.recv_bytes(), type=Message)
+        except (OSError, EOFError):
+            # It has closed its end; how it ended comes over the status pipe.
+            connection.close()
+            return
+        match message:
+            case Progress():
+                self._phase = message.phase
+                self._told(message)
+            case Stopped():
+                self.stopped = True
+            case Outcome():
+                self.outcome = message
+
+
+def listen(to: Sequence[Running], seconds: float = TICK) -> list[Running]:
+    """Wait so long for news at most, take them in, and return the workers that have ended."""
+    by_source = {source: running for running in to for source in running.sources}
+    for source in wait(list(by_source), timeout=seconds):
+        assert isinstance(source, int)
+        by_source[source].hear(source)
+    for running in to:
+        running.look_at_clock()
+    return [running for running in to if running.worker.ended]
+
+
+def utc() -> str:
+    """Return the time of day as records have it: UTC, ISO 8601, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,160 @@
+"""A budget on the command line: what is told of it, and that stretches add up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lra.cli import carry_out
+from lra.cli.budgets import reach, too_short
+from lra.core.cells import BaselineCell, QualityCell
+from lra.engine import pool
+from lra.engine.jobs import Job
+from lra.store import Store
+
+from .conftest import TINY
+
+ASKED = ("run", "--impl", "linear", *TINY, "--baselines", "--seeds", "2", "--store", "store")
+PLAN = [
+    "baselines listops",
+    *(f"{name} listops seed {n}" for name in ("sdpa", "identity", "linear") for n in (0, 1)),
+    *(f"{name} forward 32" for name in ("identity", "sdpa", "linear")),
+]
+SECONDS = {"baseline": 100.0, "quality": 50.0, "efficiency": 200.0}
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each kind of cell takes its time; `linear` trains a little faster."""
+
+    def expected(missing: list[Job], store: Store) -> dict[str, float]:
+        faster = {job.cell.id: "linear" in job.label for job in missing}
+        return {
+            job.cell.id: SECONDS[job.cell.__struct_config__.tag] - faster[job.cell.id]
+            for job in missing
+        }
+
+    monkeypatch.setattr(carry_out, "_expected", expected)
+
+
+def labels(printed: str) -> list[str]:
+    return [line.split(maxsplit=2)[2] for line in printed.splitlines()]
+
+
+def test_a_dry_run_lists_the_cells_as_a_budget_runs_them(
+    known: None, lra_here, tmp_path: Path
+) -> None:
+    assert labels(lra_here(*ASKED, "--dry-run").stdout) == PLAN
+    ran = lra_here(*ASKED, "--dry-run", "--budget", "8m", "--jobs", "1")
+    first = ["baselines listops", "sdpa listops seed 0", "identity listops seed 0"]
+    again = [f"{name} listops seed 1" for name in ("sdpa", "identity", "linear")]
+    turn = [*first, "linear listops seed 0", *PLAN[-3:], *again]
+    assert labels(ran.stdout) == turn
+    # 100 + 50 + 50 + 49, of 470; one timing; then one second seed is too many.
+    assert "a budget of 8 min is enough for about 5 of them, in this order\n" in ran.stderr
+    assert "cannot be continued" not in ran.stderr
+
+    cells = [line.split()[0] for line in ran.stdout.splitlines()]
+    checkpoint = Store(tmp_path / "store").checkpoint(cells[-1])
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.touch()
+    begun = lra_here(*ASKED, "--dry-run", "--budget", "8m")
+    assert labels(begun.stdout) == [turn[-1], *turn[:-1]]
+
+
+def test_what_is_done_is_listed_last(finished, lra_here) -> None:
+    store = ("--store", str(finished.store))
+    asked = ("run", "--impl", "linear", *TINY, "--seeds", "2", *store)
+    lines = lra_here(*asked, "--dry-run", "--budget", "9m").stdout.splitlines()
+    assert [line.split()[1] for line in lines] == ["due", *["done"] * 5]
+
+
+def test_it_runs_them_in_that_order(known: None, lra_here, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[list[str]] = []
+
+    def listed(self: pool.Pool, jobs: list[Job]) -> list[object]:
+        tried.append([job.label for job in jobs])
+        return []
+
+    monkeypatch.setattr(pool.Pool, "run", listed)
+    foretold = labels(lra_here(*ASKED, "--dry-run", "--budget", "8m").stdout)
+    lra_here(*ASKED, "--budget", "8m")
+    lra_here(*ASKED)
+    assert tried == [foretold, PLAN]
+
+
+def test_cells_that_fit_into_no_such_budget_are_named(known: None, lra_here) -> None:
+    """Before and after; they are not started, and no fault of the run."""
+    told = (
+        "4 cells cannot be continued and fit into no budget of 60 s: baselines listops (about 2 "
+        "min), identity forward 32 (about 3 min), sdpa forward 32 (about 3 min) and 1 more; give "
+        "--budget 4m\n"
+    )
+    asked = ("run", "--impl", "linear", *TINY, "--budget", "60s", "--json")
+    foretold = lra_here(*asked, "--dry-run")
+    assert told in foretold.stderr
+    ran = lra_here(*asked)
+    assert ran.returncode == 0, ran.stderr
+    assert told in ran.stderr and "4 cells left" in ran.stderr
+    trained = Store(Path("results/runs/default")).records()
+    assert [type(record.cell) for record in trained] == [QualityCell]
+
+
+def test_a_cell_too_long_for_the_budget_is_last(known: None, lra_here) -> None:
+    asked = ("run", "--impl", "linear", *TINY, "--dry-run", "--budget", "60s")
+    assert labels(lra_here(*asked).stdout)[0] == "linear listops"
+
+
+def test_what_was_lost_is_noted_and_is_to_have_longer(
+    lra_here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("run", "--impl", "linear", *TINY, "--store", "store", "--budget", "9m")
+
+    def lost(self: pool.Pool, jobs: list[Job]) -> list[object]:
+        job = next(job for job in jobs if job.label == "linear forward 32")
+        self.watcher.started(job)
+        self.watcher.left(job)
+        return []
+
+    monkeypatch.setattr(pool.Pool, "run", lost)
+    lra_here(*asked)
+    (note,) = (tmp_path / "store/checkpoints").iterdir()
+    note.write_text("800.0\n")
+    ran = lra_here(*asked, "--dry-run")
+    assert "into no budget of 9 min: linear forward 32 (about 17 min); give" in ran.stderr
+
+
+def test_a_budget_without_room_for_a_first_cell_says_so(lra_here) -> None:
+    ran = lra_here("run", "--impl", "linear", *TINY, "--budget", "0.1s")
+    assert "the budget was over before the first cell could start; give --budget more" in ran.stderr
+
+
+def test_nothing_is_said_where_nothing_is_known_or_left() -> None:
+    job = Job(cell=_baselines(), cache="")
+    assert too_short(60.0, 50.0, [], {}) is None
+    assert too_short(60.0, 50.0, [job], {}) is None
+    assert too_short(60.0, 0.0, [], {}) is None
+    words = reach(60.0, 50.0, [job], {}, slots=1, together=False)
+    assert words == "how far a budget of 60 s reaches is not known"
+
+
+def test_one_cell_is_told_as_one() -> None:
+    job = Job(cell=_baselines(), cache="")
+    assert too_short(540.0, 528.0, [job], {job.cell.id: 840.0}) == (
+        "1 cell cannot be continued and fits into no budget of 9 min: baselines listops (about "
+        "14 min); give --budget 15m"
+    )
+
+
+def _baselines() -> BaselineCell:
+    from lra.core.protocol import DataSpec, Machine, Rows
+
+    return BaselineCell(
+        machine=Machine(processor="toy", cores=1),
+        torch="0",
+        threads=1,
+        measure_hash="0",
+        scale="toy",
+        data=DataSpec(task="listops", hash="0", length=8, rows=Rows(train=1, validation=1, test=1)),
+    )

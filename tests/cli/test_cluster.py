@@ -1,0 +1,84 @@
+"""`--cluster`: the same records, wherever cells run, and one line for what cannot be had."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from lra.core.records import Record
+from lra.engine.host import cores_allowed
+from lra.store import Store
+
+from .conftest import TINY
+
+USAGE = 2
+
+
+def answers(store: Path) -> dict[str, Any]:
+    """What the trainings of a store say that must not depend on where they ran."""
+
+    def said(record: Record) -> Any:
+        metrics = {n: m for n, m in record.metrics.items() if "second" not in n}
+        return record.status, record.parameters, record.best_step, msgspec.to_builtins(metrics)
+
+    found = Store(store).records()
+    return {r.id: said(r) if r.curve else r.status for r in found}
+
+
+def test_a_run_on_a_cluster_stores_what_one_here_does(lra, finished, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="needs the extra cluster")
+    number = min(2, cores_allowed())
+    asked = ("run", "--impl", "linear", *TINY)
+    there = lra(*asked, "--store", "there", "--cluster", f"local:{number}")
+    assert there.returncode == 0, there.stderr
+    assert answers(tmp_path / "there") == answers(finished.store)
+    assert len(answers(tmp_path / "there")) == 5
+    cells = [line for line in there.stderr.splitlines() if line.startswith("[")]
+    assert len(cells) == 5 and cells[-1].startswith("[5/5]")
+    assert "Traceback" not in there.stderr and "distributed" not in there.stderr
+    left = {file.name for file in (tmp_path / "there").iterdir() if file.suffix != ".json"}
+    assert left == {".lock", "checkpoints", "logs"}
+    again = lra(*asked, "--store", "there", "--dry-run")
+    assert "0 cells due" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--cluster", "local:0"), "--cluster 'local:0' says not how many workers; write e.g. "),
+        (("--cluster", "local:999"), "cores, one for each worker; write local:"),
+        (("--cluster", "here"), "'here' is neither local:N, nor an address such as tcp://"),
+        (("--cluster", "no.toml"), "'no.toml' cannot be read: no such file or directory"),
+        (("--cluster", "local:1", "--jobs", "2"), "--jobs is for this machine"),
+    ],
+)
+def test_a_cluster_that_cannot_be_is_one_line(lra_here, flags: tuple[str, ...], words: str) -> None:
+    pytest.importorskip("distributed", reason="needs the extra cluster")
+    ran = lra_here("run", "--impl", "linear", "--device", "cpu", *TINY, *flags)
+    assert ran.returncode == USAGE
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("lra: ") and words in line
+
+
+def test_without_the_extra_a_line_says_what_to_install(
+    lra_here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("lra.engine.cluster")]:
+        monkeypatch.delitem(sys.modules, name)
+    for package in ("dask", "distributed"):
+        monkeypatch.setitem(sys.modules, package, None)
+    ran = lra_here("run", "--impl", "linear", *TINY, "--cluster", "local:1")
+    assert ran.returncode == USAGE
+    (line,) = ran.stderr.splitlines()
+    assert 'pip install -c constraints.txt ".[cluster]"' in line
+
+
+def test_a_dry_run_connects_to_nothing(lra_here, tmp_path: Path) -> None:
+    ran = lra_here("run", "--impl", "linear", *TINY, "--cluster", "tcp://h:1", "--dry-run")
+    assert ran.returncode == 0
+    assert "cells are named as of this machine's class" in ran.stderr
+    assert not (tmp_path / "results").exists()

@@ -1,0 +1,278 @@
+"""The grid, on workers of this machine: the same records as of the pool, whoever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from diary import Diary
+from engine_jobs import timing, training
+from processes import alive, gone, wait_until
+
+pytest.importorskip("distributed", reason="needs the extra cluster")
+
+from lra.core.errors import LraError
+from lra.core.records import Record
+from lra.engine.budget import Budget
+from lra.engine.cluster.cluster import Cluster, ClusterLost
+from lra.engine.cluster.grid import Grid
+from lra.engine.cluster.local import local
+from lra.engine.cluster.opening import open_cluster
+from lra.engine.cluster.shared import shared
+from lra.engine.jobs import Job, Progress
+from lra.engine.runner import RunStopped
+from lra.store import Store
+
+pytestmark = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="two workers need two cores"
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store that all tests of a cluster share: its folder is what workers know it by."""
+    with Store(tmp_path_factory.mktemp("cluster") / "store").writing() as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def cluster(whole: Store) -> Iterator[Cluster]:
+    with open_cluster("local:2", whole.path, device="cpu") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def two(cluster: Cluster) -> Cluster:
+    """The cluster with both its workers there."""
+    cluster.gather(2, lambda line: None)
+    return cluster
+
+
+def pids(cluster: Cluster) -> dict[str, int]:
+    return {one.name: one.greeting.pid for one in cluster.roster.members.values()}
+
+
+class Strikes(Diary):
+    """Calls with the job, once, when a training has come so far."""
+
+    def __init__(self, step: int, strike: Callable[[Job], None]) -> None:
+        super().__init__()
+        self._step, self._strike, self._struck = step, strike, False
+
+    def progress(self, job: Job, progress: Progress) -> None:
+        super().progress(job, progress)
+        if progress.phase == "train" and progress.step >= self._step and not self._struck:
+            self._struck = True
+            self._strike(job)
+
+
+def test_cells_end_on_a_cluster_as_they_do_in_the_pool(
+    two: Cluster, whole: Store, cache: Path
+) -> None:
+    jobs = [
+        training("Toy", cache, steps=10, evaluate_every=5),
+        *(timing(toy, cache) for toy in ("Killed", "Raises", "OutOfMemory", "Toy")),
+        *(timing("TooLarge", cache, length=length) for length in (64, 128)),
+        timing("Sleeps", cache),
+    ]
+    diary = Diary()
+    found = list(Grid(whole, two, timeout=8.0, watcher=diary).run(jobs))
+    status = {(record.cell.mechanism.name, record.cell.id): record.status for record in found}  # type: ignore[union-attr]
+    assert [status[job.cell.mechanism.name, job.cell.id] for job in jobs] == [  # type: ignore[union-attr]
+        "ok", "crash", "error", "oom", "ok", "oom", "skipped", "timeout"
+    ]  # fmt: skip
+    assert {record.id: record for record in whole.records()} == {r.id: r for r in found}
+    trained = next(record for record in found if record.id == jobs[0].cell.id)
+    assert [point.step for point in trained.curve] == [5, 10]
+    assert diary.losses and diary.steps[trained.id]
+    assert trained.provenance.libraries["torch"] and trained.provenance.host["cores_allowed"]
+    text = json.dumps([str(record.failure) for record in found])
+    assert "the last words" in text and str(cache) not in text and str(Path.home()) not in text
+    logs = {file.stem: file.read_text() for file in (whole.path / "logs").iterdir()}
+    assert {"local-0", "local-1", "scheduler"} <= set(logs)
+    assert "crash Killed forward 32" in logs["local-0"] + logs["local-1"]
+
+
+def test_a_timing_has_its_machine_for_itself(two: Cluster, whole: Store, cache: Path) -> None:
+    diary = Diary()
+    jobs = [
+        *(training("Toy", cache, seed=seed) for seed in (1, 2)),
+        timing("Toy", cache, length=16),
+        training("Toy", cache, seed=3),
+    ]
+    list(Grid(whole, two, watcher=diary).run(jobs))
+    events = [line.partition(" ")[0] for line in diary.lines]
+    assert events == ["start", "start", "ok", "ok", "start", "ok", "start", "ok"]
+    assert diary.lines[4:6] == ["start Toy forward 16", "ok Toy forward 16"]
+
+
+def test_workers_that_are_killed_lose_and_double_nothing(
+    two: Cluster, whole: Store, cache: Path
+) -> None:
+    jobs = [training("Slow", cache, seed=seed, steps=40, evaluate_every=20) for seed in range(6)]
+    victims = list(pids(two).values())
+    saved: list[Record] = []
+
+    def kill(job: Job) -> None:
+        os.kill(victims.pop(), signal.SIGKILL)
+
+    class Twice(Strikes):
+        def finished(self, job: Job, record: Record) -> None:
+            super().finished(job, record)
+            saved.append(record)
+            if len(saved) == 2:
+                kill(job)
+
+    diary = Twice(10, kill)
+    found = list(Grid(whole, two, watcher=diary).run(jobs))
+    assert not victims
+    assert Counter(record.id for record in found) == {job.cell.id: 1 for job in jobs}
+    assert {record.status for record in found} == {"ok"}
+    assert {job.cell.id for job in jobs} <= {record.id for record in whole.records()}
+    done = [line for line in diary.lines if line.startswith("ok ")]
+    again = [line for line in diary.lines if line.endswith("runs again")]
+    started = [line for line in diary.lines if line.startswith("start ")]
+    assert len(done) == 6 and 1 <= len(again) <= 2
+    assert len(started) == 6 + len(again), "what had ended is not run again"
+
+
+def test_a_cell_that_always_kills_its_worker_is_a_row_and_the_others_go_on(
+    two: Cluster, whole: Store, cache: Path
+) -> None:
+    # No timings, which would wait for those of other runs on this machine.
+    jobs = [training("KillsWorker", cache), training("Toy", cache, seed=8)]
+    diary = Diary()
+    found = {record.id: record for record in Grid(whole, two, watcher=diary).run(jobs)}
+    killer, other = (found[job.cell.id] for job in jobs)
+    assert killer.status == "crash" and killer.failure is not None
+    assert killer.failure.type == "KilledWorker"
+    assert "2 workers died while they ran it" in killer.failure.message
+    assert other.status == "ok"
+    assert sum(line == "start KillsWorker listops" for line in diary.lines) == 2
+
+
+def test_a_budget_stops_a_training_on_a_worker_and_it_continues(
+    two: Cluster, whole: Store, cache: Path
+) -> None:
+    now = [0.0]
+    job = training("Slow", cache, steps=120, evaluate_every=60)
+    never = timing("Toy", cache, length=24)
+    diary = Strikes(20, lambda job: now.__setitem__(0, 99.0))
+    grid = Grid(whole, two, budget=Budget(100, lambda: now[0]), watcher=diary)
+    began = time.monotonic()
+    assert list(grid.run([job, never])) == []
+    assert time.monotonic() - began < 30
+    assert {left.cell.id for left in grid.left} == {job.cell.id, never.cell.id}
+    assert whole.load(job.cell.id) is None and whole.checkpoint(job.cell.id).is_file()
+    rest = Diary()
+    (record,) = Grid(whole, two, watcher=rest).run([job])
+    assert record.status == "ok" and record.method["continued"] is True
+    assert min(rest.steps[job.cell.id]) > max(diary.steps[job.cell.id])
+    assert not whole.checkpoint(job.cell.id).exists()
+
+
+def test_ctrl_c_saves_what_runs_on_workers(two: Cluster, whole: Store, cache: Path) -> None:
+    job = training("Slow", cache, steps=400, seed=9)
+    grid = Grid(whole, two, watcher=Strikes(5, lambda job: os.kill(os.getpid(), signal.SIGINT)))
+    with pytest.raises(RunStopped, match="1 are left"):
+        list(grid.run([job]))
+    assert whole.checkpoint(job.cell.id).is_file()
+
+
+def test_a_worker_that_loses_the_folder_runs_no_more_and_its_cell_is_left(
+    tmp_path: Path, cache: Path
+) -> None:
+    with (
+        Store(tmp_path / "store").writing() as store,
+        open_cluster("local:1", store.path, device="cpu") as cluster,
+    ):
+        cluster.patience = 0.5
+        job, lost = timing("Toy", cache), timing("Toy", cache, length=8)
+
+        class Unmounts(Diary):
+            def finished(self, job: Job, record: Record) -> None:
+                super().finished(job, record)
+                (token,) = store.path.glob(".cluster-*")
+                token.unlink()
+
+        diary = Unmounts()
+        grid = Grid(store, cluster, watcher=diary)
+        with pytest.raises(ClusterLost, match="no worker of the cluster local:1 is left"):
+            list(grid.run([job, lost]))
+        assert [record.id for record in store.records()] == [job.cell.id]
+        assert grid.left == [lost]
+        assert any("worker local-0 does not see the store" in line for line in diary.lines)
+
+
+def test_a_scheduler_that_is_gone_ends_the_run_with_a_line_and_its_cells_are_left(
+    tmp_path: Path, cache: Path
+) -> None:
+    with (
+        Store(tmp_path / "store").writing() as store,
+        shared(store.path) as folder,
+        local(1, folder) as (scheduler, _),
+        open_cluster(scheduler.scheduler_address, store.path, device="cpu") as cluster,
+    ):
+        job = training("Slow", cache, steps=400)
+        grid = Grid(store, cluster, watcher=Strikes(5, lambda job: scheduler.close()))
+        with pytest.raises(ClusterLost, match=r"the cluster tcp://.* no longer answers"):
+            list(grid.run([job]))
+        assert [left.cell.id for left in grid.left] == [job.cell.id]
+        # Its worker has seen that nobody asks for it any more.
+        assert wait_until(store.checkpoint(job.cell.id).is_file)
+
+
+def test_a_cluster_that_does_not_answer_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lra.engine.cluster.opening._ANSWERS", 0.5)
+    with (
+        pytest.raises(LraError, match=r"'tcp://127\.0\.0\.1:9' does not answer: "),
+        open_cluster("tcp://127.0.0.1:9", tmp_path / "store", device="cpu"),
+    ):
+        pass
+    assert not list((tmp_path / "store").glob(".cluster-*"))
+
+
+RUN = """
+import sys
+sys.path[:0] = sys.argv[2:]
+from pathlib import Path
+from engine_jobs import timing
+from lra.engine.cluster.grid import Grid
+from lra.engine.cluster.opening import open_cluster
+from lra.store import Store
+
+place = Path(sys.argv[1])
+with (
+    Store(place / "store").writing() as store,
+    open_cluster("local:1", store.path, device="cpu") as cluster,
+):
+    print(*(one.greeting.pid for one in cluster.roster.members.values()), flush=True)
+    list(Grid(store, cluster).run([timing("Sleeps", place, note=str(place))]))
+"""
+
+
+def test_a_run_that_is_killed_leaves_no_worker_behind(tmp_path: Path) -> None:
+    folders = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN, str(tmp_path), *folders], stdout=subprocess.PIPE, text=True
+    ) as run:
+        try:
+            assert run.stdout is not None
+            workers = [int(pid) for pid in run.stdout.readline().split()]
+            assert wait_until(lambda: bool(list(tmp_path.glob("pids-*"))))
+        finally:
+            run.kill()
+    (note,) = tmp_path.glob("pids-*")
+    everyone = [*workers, *map(int, note.read_text().split())]
+    assert len(everyone) == 3
+    assert gone(everyone), [pid for pid in everyone if alive(pid)]

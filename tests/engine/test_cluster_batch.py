@@ -1,0 +1,140 @@
+"""Jobs of a queue: what a TOML file becomes, and a run through a queue that is a shell script."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from engine_jobs import timing
+from processes import gone
+
+pytest.importorskip("dask_jobqueue", reason="needs the extra cluster")
+
+from lra.core.errors import UsageError
+from lra.engine.cluster.batch import batch_jobs, make, read_batch
+from lra.engine.cluster.grid import Grid
+from lra.engine.cluster.opening import open_cluster
+from lra.engine.cluster.shared import shared
+from lra.store import Store
+
+SLURM = """
+system = "slurm"
+jobs = 2
+
+[job]
+cores = 8
+memory = "32 GB"
+queue = "gpu"
+account = "attention"
+walltime = "04:00:00"
+job_extra_directives = ["--gres=gpu:1"]
+job_script_prologue = ["module load cuda"]
+"""
+
+
+def written(folder: Path, text: str = SLURM) -> Path:
+    file = folder / "slurm.toml"
+    file.write_text(text)
+    return file
+
+
+def test_the_file_becomes_the_job_script_of_slurm(tmp_path: Path) -> None:
+    batch = read_batch(written(tmp_path))
+    assert batch.workers == 2
+    with shared(tmp_path / "store") as folder, make(batch, folder, "slurm.toml") as cluster:
+        script = cluster.job_script()
+    lines = script.splitlines()
+    logs = (tmp_path / "store" / "logs").resolve()
+    for line in (
+        "#SBATCH -J lra",
+        "#SBATCH -p gpu",
+        "#SBATCH -A attention",
+        "#SBATCH -n 1",
+        "#SBATCH --cpus-per-task=8",
+        "#SBATCH --mem=30G",
+        "#SBATCH -t 04:00:00",
+        "#SBATCH --gres=gpu:1",
+        f"#SBATCH -o {logs}/lra-%J.out",
+        "module load cuda",
+        "export DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False",
+    ):
+        assert line in lines
+    (path,) = (line for line in lines if line.startswith("export PYTHONPATH="))
+    assert str(Path(__file__).parents[2]) in path
+    command = lines[-1]
+    assert command.startswith(f"{sys.executable} -m distributed.cli.dask_worker tcp://")
+    assert "--nworkers" not in command and "--nanny" in command
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("jobs = 2", "missing required field `system`"),
+        ('system = "slurm"\njobs = 0', "jobs"),
+        ('system = "slrum"\njobs = 1', "slrum"),
+        ('system = "slurm"\njobs = 1\njbo = {}', "unknown key 'jbo'; did you mean 'job'?"),
+        ('system = "slurm"\njobs = 1\n[job]\ncores = 1\nmemory = "1 GB"\nwall = 2', "'wall'"),
+        ('system = "slurm"\njobs = 1', "how much cores and memory per job"),
+        ("system = ", "slurm.toml"),
+    ],
+)
+def test_a_mistake_in_the_file_is_one_line_with_its_name(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    file = written(tmp_path, text)
+    with (
+        pytest.raises(UsageError) as refused,
+        shared(tmp_path / "store") as folder,
+        batch_jobs(read_batch(file), folder, str(file)),
+    ):
+        pass
+    assert words in str(refused.value) and str(file) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.fixture
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A Slurm whose one node is here: `sbatch` starts the script, `scancel` ends its group."""
+    place = tmp_path / "bin"
+    place.mkdir()
+    scripts = {
+        "sbatch": f'cp "$1" {place}/job.sh; setsid bash {place}/job.sh >>{place}/out 2>&1 '
+        f'</dev/null & echo $! >>{place}/jobs; echo "Submitted batch job $!"',
+        "scancel": f'echo "$1" >>{place}/cancelled; kill -9 -- "-$1"',
+    }
+    for name, line in scripts.items():
+        (place / name).write_text(f"#!/usr/bin/env bash\n{line}\n")
+        (place / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
+    yield place
+    for job in submitted(place):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(job, signal.SIGKILL)
+
+
+def submitted(place: Path) -> list[int]:
+    file = place / "jobs"
+    return [int(line) for line in file.read_text().split()] if file.is_file() else []
+
+
+def test_cells_run_in_jobs_which_are_cancelled_at_the_end(
+    tmp_path: Path, queue: Path, cache: Path
+) -> None:
+    text = 'system = "slurm"\njobs = 1\n[job]\ncores = 1\nmemory = "1 GB"\n'
+    file = written(tmp_path, text + 'scheduler_options = {host = "127.0.0.1"}\n')
+    with (
+        Store(tmp_path / "store").writing() as store,
+        open_cluster(str(file), store.path, device="cpu") as cluster,
+    ):
+        (record,) = Grid(store, cluster).run([timing("Toy", cache)])
+        assert record.status == "ok"
+        assert len(submitted(queue)) == 1
+        pids = [one.greeting.pid for one in cluster.roster.members.values()]
+    assert (queue / "cancelled").read_text().split() == [str(submitted(queue)[0])]
+    assert gone(pids)
+    assert any("Toy forward 32" in one.read_text() for one in (store.path / "logs").iterdir())

@@ -1,0 +1,65 @@
+"""Notes of what was stopped in vain."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from diary import Diary
+from engine_jobs import baselines, training
+
+from lra.core.records import Record
+from lra.engine.cuts import Cuts, wanted
+from lra.engine.jobs import Job
+from lra.store import Store
+
+LOST, KEPT = baselines(Path("cache")), training("Toy", Path("cache"))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def stop(store: Store, job: Job, clock: list[float], *, after: float) -> None:
+    cuts = Cuts(store, Diary())
+    cuts.started(job)
+    clock[0] += after
+    cuts.left(job)
+
+
+def test_a_cell_that_was_lost_is_to_have_a_quarter_more(store: Store, clock: list[float]) -> None:
+    assert wanted(store, LOST) is None
+    stop(store, LOST, clock, after=80.0)
+    assert wanted(store, LOST) == 100.0
+    stop(store, LOST, clock, after=160.0)
+    assert wanted(store, LOST) == 200.0
+
+
+def test_a_training_loses_nothing(store: Store, clock: list[float]) -> None:
+    stop(store, KEPT, clock, after=80.0)
+    assert wanted(store, KEPT) is None
+
+
+def test_a_record_takes_its_place(store: Store, clock: list[float]) -> None:
+    stop(store, LOST, clock, after=80.0)
+    record = Record(id=LOST.cell.id, cell=LOST.cell, status="ok", started_at="", seconds=1.0)
+    Cuts(store, Diary()).finished(LOST, record)
+    assert wanted(store, LOST) is None
+    assert list(store.checkpoint("").parent.iterdir()) == []
+
+
+def test_a_note_that_was_cut_off_says_nothing(store: Store) -> None:
+    store.checkpoint(LOST.cell.id).with_suffix(".cut").write_text("")
+    assert wanted(store, LOST) is None
+
+
+def test_the_other_watcher_hears_all(store: Store) -> None:
+    diary = Diary()
+    cuts = Cuts(store, diary)
+    cuts.started(LOST)
+    cuts.left(LOST)
+    assert diary.lines == [f"start {LOST.label}", f"left {LOST.label}"]
