@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from lra.core.errors import LraError
 from lra.core.records import CurvePoint
+from lra.training.objective import Tally
+from lra.training.ranks import ALONE, Ranks
 
 
 @dataclass(frozen=True)
@@ -40,16 +42,32 @@ class Standing:
     seconds: float = 0.0
     curve: list[CurvePoint] = field(default_factory=list)
     best: Best | None = None
+    tally: Tally | None = None
+    """Of the evaluation that was interrupted: of validation at this step, or of the test after the
+    last one was validated."""
+
+
+@dataclass(frozen=True)
+class Generators:
+    """The states of the random generators of every rank, in their order."""
+
+    cpu: list[Tensor]
+    cuda: list[Tensor]
+    """Empty where the model is on no GPU."""
 
 
 def save(
-    path: Path, run: str, standing: Standing, model: nn.Module, optimiser: torch.optim.Optimizer
+    path: Path,
+    run: str,
+    standing: Standing,
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    generators: Generators,
 ) -> None:
     """Write everything a training needs to go on; a reader sees the old file or the new one.
 
     `run` identifies the training; `load` refuses a file of another.
     """
-    device = standing.loss_sum.device
     content = {
         "run": run,
         "model": model.state_dict(),
@@ -59,8 +77,8 @@ def save(
         "loss_sum": standing.loss_sum,
         "curve": [msgspec.to_builtins(point) for point in standing.curve],
         "best": None if standing.best is None else vars(standing.best),
-        "cpu_generator": torch.get_rng_state(),
-        "cuda_generator": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
+        "tally": None if standing.tally is None else vars(standing.tally),
+        "generators": vars(generators),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.tmp")
@@ -73,11 +91,18 @@ def save(
 
 
 def load(
-    path: Path, run: str, model: nn.Module, optimiser: torch.optim.Optimizer, device: torch.device
+    path: Path,
+    run: str,
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    device: torch.device,
+    ranks: Ranks = ALONE,
 ) -> Standing | None:
     """Put model, optimiser and generators where the checkpoint left them; None without a file.
 
-    Raises `LraError` for a file that cannot be read or belongs to another training.
+    It may be of another number of ranks: those that it does not know keep their generators, and
+    sums that were everybody's are now the first one's. Raises `LraError` for a file that cannot be
+    read or belongs to another training.
     """
     if not path.is_file():
         return None
@@ -93,15 +118,19 @@ def load(
         )
     model.load_state_dict(content["model"])
     optimiser.load_state_dict(content["optimiser"])
-    torch.set_rng_state(content["cpu_generator"])
-    if content["cuda_generator"] is not None:
-        torch.cuda.set_rng_state(content["cuda_generator"], device)
+    generators = Generators(**content["generators"])
+    if ranks.index < len(generators.cpu):
+        torch.set_rng_state(generators.cpu[ranks.index])
+    if device.type == "cuda" and ranks.index < len(generators.cuda):
+        torch.cuda.set_rng_state(generators.cuda[ranks.index], device)
+    loss_sum = content["loss_sum"].to(device)
     return Standing(
         step=content["step"],
         seconds=content["seconds"],
-        loss_sum=content["loss_sum"].to(device),
+        loss_sum=loss_sum if ranks.index == 0 else torch.zeros_like(loss_sum),
         curve=[msgspec.convert(point, CurvePoint) for point in content["curve"]],
         best=None if content["best"] is None else Best(**content["best"]),
+        tally=None if content["tally"] is None else Tally(**content["tally"]),
     )
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-import numpy as np
 import torch
 from torch import nn
 
-from attention_impls.contract import Layer
 from lra.core.cards import TaskMetric
 from lra.core.dataset import Dataset, Split
 from lra.core.hashing import value_hash
@@ -19,18 +18,20 @@ from lra.core.protocol import Rules, TrainSpec
 from lra.core.records import CurvePoint
 from lra.models.encoder import Encoder
 from lra.training import checkpoint as checkpoints
-from lra.training.batches import Collator, Indices, Order
-from lra.training.checkpoint import Best, Standing
-from lra.training.objective import autocast_type, evaluate, forward
+from lra.training.batches import Collator
+from lra.training.checkpoint import Best, Generators, Standing
+from lra.training.objective import Tally, evaluate
 from lra.training.outcome import Diverged, Interrupted, Progress, Score, Trained
+from lra.training.ranks import ALONE, Ranks
 from lra.training.schedule import learning_rate
+from lra.training.step import Step
 
 LOOK_EVERY = 64
 """Steps between looks at the loss on a CPU, where looking does not wait for a device."""
 SAVE_EVERY = 30.0
-"""Most seconds of training that a kill may cost."""
+"""Most seconds that a kill may cost."""
 SAVE_SHARE = 0.05
-"""Most of the training time that writing checkpoints at validations may take."""
+"""Most of the time that writing checkpoints at validations may take."""
 REPORT_EVERY = 0.5
 """Seconds between reports of progress that carry no new validation."""
 
@@ -48,6 +49,7 @@ def train(
     checkpoint: Path | None = None,
     report: Callable[[Progress], None] | None = None,
     stop: Callable[[], bool] | None = None,
+    ranks: Ranks = ALONE,
 ) -> Trained:
     """Train by AdamW on cross-entropy, choose by validation, test the choice once.
 
@@ -58,8 +60,12 @@ def train(
     deletes it.
     `stop` is asked before every step and evaluation batch. On a CPU, an interrupted training ends
     in the same numbers as an uninterrupted one with as many threads.
+    Under several `ranks` each process calls this with the same arguments, `device` apart; they
+    train one model on the batches of one process, whose numbers they reach up to rounding, but for
+    what is drawn at random in a forward pass. All return the same scores; the first one writes.
 
-    Raises `Diverged`, `Interrupted`, `UnsupportedError` for a precision that the device lacks.
+    Raises `Diverged`, `Interrupted`, `UnsupportedError` for a precision that the device lacks, and
+    `LraError` for a checkpoint of another training or a batch smaller than there are ranks.
     """
     run = _Run(
         model.to(device),
@@ -73,6 +79,7 @@ def train(
         checkpoint=checkpoint,
         report=report,
         stop=stop,
+        ranks=ranks,
     )
     while True:
         if run.validation_is_due():
@@ -100,69 +107,54 @@ class _Run:
         checkpoint: Path | None,
         report: Callable[[Progress], None] | None,
         stop: Callable[[], bool] | None,
+        ranks: Ranks,
     ) -> None:
         self.model, self.dataset, self.spec = model, dataset, spec
-        self.rules, self.metric, self.device = rules, metric, device
+        self.rules, self.metric, self.device, self.ranks = rules, metric, device, ranks
         self.checkpoint, self.report, self.stop = checkpoint, report, stop
-        self.autocast = autocast_type(spec, device)
         # The original's mean runs over padding, so its rules never cut it away.
         cut = spec.bucketed and not pad_to_length and rules == "fixed"
         self.length = None if cut else dataset.length
-        self.order = Order(dataset.train, spec.batch, seed, by_length=rules == "fixed")
-        self.collate = self._collator(dataset.train)
-        self.layers = [module for module in model.modules() if isinstance(module, Layer)]
         for module in model.modules():
             if isinstance(module, Encoder):
                 module.recompute = spec.recompute
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.optimiser = torch.optim.AdamW(
-            self.parameters,
-            lr=spec.learning_rate,
-            betas=spec.betas,
-            eps=spec.epsilon,
-            weight_decay=spec.weight_decay,
-            fused=True,
+        collate = self._collator(dataset.train)
+        self.step = Step(
+            model,
+            dataset.train,
+            spec,
+            collate,
+            seed=seed,
+            rules=rules,
+            device=device,
+            ranks=ranks,
         )
         shapes = {name: list(value.shape) for name, value in model.state_dict().items()}
         self.identity = value_hash(
             [spec, seed, rules, metric, device.type, pad_to_length, len(dataset.train), shapes]
         )
         self.standing = Standing(torch.zeros((), dtype=torch.float64, device=device))
-        self.saved_at = self.reported_at = self.save_seconds = 0.0
-        torch.manual_seed(seed)
+        # Ranks draw different noise for their different rows.
+        torch.manual_seed(seed + (ranks.index << 32))
         model.train()
         if checkpoint is not None:
-            found = checkpoints.load(checkpoint, self.identity, model, self.optimiser, device)
+            optimiser = self.step.optimiser
+            found = checkpoints.load(checkpoint, self.identity, model, optimiser, device, ranks)
             if found is not None:
                 self.standing = found
-                self.saved_at = self.reported_at = found.seconds
+        self.step.join()
+        self.saved_at, self.save_seconds = perf_counter(), 0.0
+        self.reported_at = self.standing.seconds
 
     def train_step(self) -> None:
-        """One optimiser step, then whatever is due by the clock."""
+        """One optimiser step, and a word of it now and then."""
         started = perf_counter()
-        standing, spec = self.standing, self.spec
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(spec, standing.step)
-        self.optimiser.zero_grad()
-        rows = self.order.rows(standing.step)
-        answers = int(self.collate.answers_E[rows].sum())
-        for piece in _pieces(rows, spec.micro_batches):
-            batch = self.collate(piece).to(self.device)
-            # A micro-batch's share in the mean over the whole batch.
-            loss = forward(self.model, batch, self.autocast)[0] / answers
-            torch.autograd.backward(loss)
-            standing.loss_sum += loss.detach()
-        if spec.clip is not None:
-            nn.utils.clip_grad_norm_(self.parameters, spec.clip)
-        self.optimiser.step()
+        standing = self.standing
+        self.step(standing.step, standing.loss_sum)
         standing.step += 1
-        for layer in self.layers:
-            layer.after_step(standing.step)
         standing.seconds += perf_counter() - started
         if self.device.type == "cpu" and standing.step % LOOK_EVERY == 0:
-            self._require_finite(float(standing.loss_sum))
-        if standing.seconds - self.saved_at > SAVE_EVERY:
-            self._save()
+            self._require_finite(float(self.ranks.total(standing.loss_sum)))
         if standing.seconds - self.reported_at > REPORT_EVERY:
             self._tell(None)
 
@@ -176,7 +168,8 @@ class _Run:
         """Add a point to the curve, keep the weights if they are those to test, save."""
         self._wait()
         standing = self.standing
-        loss_sum = float(standing.loss_sum)
+        self.ranks.align(self.model)
+        loss_sum = float(self.ranks.total(standing.loss_sum))
         self._require_finite(loss_sum)
         score = self._score(self.dataset.validation)
         self._require_finite(score.loss)
@@ -195,8 +188,9 @@ class _Run:
             state = self.model.state_dict()
             weights = {name: value.to("cpu", copy=True) for name, value in state.items()}
             standing.best = Best(standing.step, score.accuracy, score.loss, weights)
-        cheap = self.save_seconds <= SAVE_SHARE * (standing.seconds - self.saved_at)
-        if cheap or standing.step == self.spec.steps:
+        cheap = self.save_seconds <= SAVE_SHARE * (perf_counter() - self.saved_at)
+        (due,) = self.ranks.agree(self.ranks.index == 0 and cheap)
+        if due or standing.step == self.spec.steps:
             self._save()
         self._tell(point)
 
@@ -215,20 +209,28 @@ class _Run:
             steps_per_second=standing.step / standing.seconds,
         )
 
-    def poll(self) -> None:
-        """Save and raise `Interrupted` where the caller wants the training to stop."""
-        if self.stop is not None and self.stop():
-            self._save()
+    def poll(self, tally: Tally | None = None) -> None:
+        """Save where it is time to; also where the caller wants the training to stop, and raise
+        `Interrupted`. `tally` is what an evaluation has counted so far."""
+        late = self.standing.step > 0 and perf_counter() - self.saved_at > SAVE_EVERY
+        late, stop = self.ranks.agree(late, self.stop is not None and self.stop())
+        if late or stop:
+            self._save(tally)
+        if stop:
             raise Interrupted(self.standing.step, self.spec.steps)
 
     def _score(self, split: Split) -> Score:
+        """Score a split, from where an interrupted evaluation left it."""
+        begun, self.standing.tally = self.standing.tally, None
         return evaluate(
             self.model,
             split,
             self._collator(split),
             batch=self.spec.evaluation_batch,
             device=self.device,
-            autocast=self.autocast,
+            autocast=self.step.autocast,
+            ranks=self.ranks,
+            begun=begun,
             poll=self.poll,
         )
 
@@ -242,14 +244,30 @@ class _Run:
     def _collator(self, split: Split) -> Collator:
         return Collator(split, length=self.length, rules=self.rules)
 
-    def _save(self) -> None:
+    def _save(self, tally: Tally | None = None) -> None:
         if self.checkpoint is None:
             return
         self._wait()
         started = perf_counter()
-        checkpoints.save(self.checkpoint, self.identity, self.standing, self.model, self.optimiser)
-        self.save_seconds = perf_counter() - started
-        self.saved_at = self.standing.seconds
+        standing, total = self.standing, self.ranks.total
+        shared = replace(standing, loss_sum=total(standing.loss_sum))
+        if tally is not None:
+            counted = total(tally.loss).cpu(), total(tally.correct).cpu()
+            shared.tally = Tally(tally.batches, *counted)
+        generators = self._generators()
+        if self.ranks.index == 0:
+            step = self.step
+            checkpoints.save(
+                self.checkpoint, self.identity, shared, self.model, step.optimiser, generators
+            )
+        self.saved_at = perf_counter()
+        self.save_seconds = self.saved_at - started
+
+    def _generators(self) -> Generators:
+        gather = self.ranks.gather
+        on_gpu = self.device.type == "cuda"
+        cuda = gather(torch.cuda.get_rng_state(self.device)) if on_gpu else []
+        return Generators(gather(torch.get_rng_state()), cuda)
 
     def _wait(self) -> None:
         """Let the device finish what it was given; that, too, is training time."""
@@ -264,11 +282,6 @@ class _Run:
 
     def _tell(self, point: CurvePoint | None) -> None:
         self.reported_at = self.standing.seconds
-        if self.report is not None:
+        if self.report is not None and self.ranks.index == 0:
             standing = self.standing
             self.report(Progress(standing.step, self.spec.steps, standing.seconds, point))
-
-
-def _pieces(rows: Indices, count: int) -> list[Indices]:
-    """Cut a batch into micro-batches, none of them empty."""
-    return [rows] if count == 1 else np.array_split(rows, min(count, len(rows)))

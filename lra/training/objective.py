@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +18,7 @@ from lra.core.errors import UnsupportedError
 from lra.core.protocol import TrainSpec
 from lra.training.batches import Batch, Collator, evaluation_rows
 from lra.training.outcome import Score
+from lra.training.ranks import ALONE, Ranks
 
 
 def autocast_type(spec: TrainSpec, device: torch.device) -> torch.dtype | None:
@@ -42,7 +44,18 @@ def forward(model: nn.Module, batch: Batch, autocast: torch.dtype | None) -> tup
     return F.cross_entropy(logits_LC, batch.labels_L, reduction="sum"), logits_LC
 
 
-@torch.no_grad()
+@dataclass(frozen=True)
+class Tally:
+    """What has been counted of a split so far."""
+
+    batches: int
+    """Of `evaluation_rows`, in their order."""
+    loss: Tensor
+    """Summed over answers, in nat; float64, ()."""
+    correct: Tensor
+    """int64, ()."""
+
+
 def evaluate(
     model: nn.Module,
     split: Split,
@@ -51,24 +64,42 @@ def evaluate(
     batch: int,
     device: torch.device,
     autocast: torch.dtype | None = None,
-    poll: Callable[[], None] = lambda: None,
+    ranks: Ranks = ALONE,
+    begun: Tally | None = None,
+    poll: Callable[[Tally], None] = lambda tally: None,
 ) -> Score:
     """Score every label of a split once, in evaluation mode; the model returns to its own mode.
 
-    `poll` is called before each batch and may raise to give up.
+    Ranks take the batches in turns. `poll` is called before each round with what this rank has
+    counted so far, and may raise to give up; `begun` is such a tally, summed over the ranks, to go
+    on from.
     """
     was_training = model.training
     model.eval()
-    total = torch.zeros((), dtype=torch.float64, device=device)
-    correct = torch.zeros((), dtype=torch.int64, device=device)
+    if begun is None or ranks.index > 0:
+        nothing = torch.zeros((), dtype=torch.float64), torch.zeros((), dtype=torch.int64)
+        tally = Tally(0 if begun is None else begun.batches, *nothing)
+    else:
+        tally = begun
+    total, correct = tally.loss.to(device).clone(), tally.correct.to(device).clone()
+    batches = evaluation_rows(split, batch)
     try:
-        for rows in evaluation_rows(split, batch):
-            poll()
-            piece = collate(rows).to(device)
-            loss, logits_LC = forward(model, piece, autocast)
-            total += loss
-            correct += (logits_LC.argmax(dim=-1) == piece.labels_L).sum()
+        for first in range(tally.batches, len(batches), ranks.count):
+            poll(Tally(first, total, correct))
+            for rows in batches[first + ranks.index : first + ranks.index + 1]:
+                loss, right = _counted(model, collate(rows).to(device), autocast)
+                total += loss
+                correct += right
     finally:
         model.train(was_training)
     answers = int(collate.answers_E.sum())
-    return Score(int(correct), answers, float(total) / answers)
+    return Score(int(ranks.total(correct)), answers, float(ranks.total(total)) / answers)
+
+
+@torch.no_grad()
+def _counted(
+    model: nn.Module, batch: Batch, autocast: torch.dtype | None
+) -> tuple[Tensor, Tensor]:
+    """The loss summed over a batch, and how many of its labels are told correctly."""
+    loss, logits_LC = forward(model, batch, autocast)
+    return loss, (logits_LC.argmax(dim=-1) == batch.labels_L).sum()

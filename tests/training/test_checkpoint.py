@@ -10,7 +10,12 @@ import torch
 from lra.core.errors import LraError
 from lra.core.records import CurvePoint
 from lra.training import checkpoint
-from lra.training.checkpoint import Best, Standing
+from lra.training.checkpoint import Best, Generators, Standing
+
+
+def now() -> Generators:
+    """The generators of one process on a CPU."""
+    return Generators([torch.get_rng_state()], [])
 
 
 @pytest.fixture
@@ -34,7 +39,7 @@ def test_everything_comes_back(toy: ModuleType, parts: tuple, tmp_path: Path) ->
     model, optimiser, standing = parts
     torch.manual_seed(5)
     torch.rand(3)
-    checkpoint.save(tmp_path / "deep" / "a.pt", "run", standing, model, optimiser)
+    checkpoint.save(tmp_path / "deep" / "a.pt", "run", standing, model, optimiser, now())
     drawn = torch.rand(4)
 
     fresh = toy.model(dropout=0.3)
@@ -63,7 +68,7 @@ def test_no_file_is_a_fresh_start(toy: ModuleType, parts: tuple, tmp_path: Path)
 
 def test_another_trainings_file_is_refused(toy: ModuleType, parts: tuple, tmp_path: Path) -> None:
     model, optimiser, standing = parts
-    checkpoint.save(tmp_path / "a.pt", "run", standing, model, optimiser)
+    checkpoint.save(tmp_path / "a.pt", "run", standing, model, optimiser, now())
     with pytest.raises(LraError, match=r"'a\.pt' belongs to another training; delete it"):
         checkpoint.load(tmp_path / "a.pt", "other", model, optimiser, toy.CPU)
 
@@ -82,7 +87,7 @@ def test_an_unreadable_file_is_refused(
 def test_a_truncated_file_is_refused(toy: ModuleType, parts: tuple, tmp_path: Path) -> None:
     model, optimiser, standing = parts
     path = tmp_path / "a.pt"
-    checkpoint.save(path, "run", standing, model, optimiser)
+    checkpoint.save(path, "run", standing, model, optimiser, now())
     path.write_bytes(path.read_bytes()[:-2000])
     with pytest.raises(LraError, match="delete it"):
         checkpoint.load(path, "run", model, optimiser, toy.CPU)
@@ -93,7 +98,7 @@ def test_a_write_that_fails_leaves_the_old_file(
 ) -> None:
     model, optimiser, standing = parts
     path = tmp_path / "a.pt"
-    checkpoint.save(path, "run", standing, model, optimiser)
+    checkpoint.save(path, "run", standing, model, optimiser, now())
 
     def half(content: object, stream: object) -> None:
         stream.write(b"half")
@@ -102,11 +107,11 @@ def test_a_write_that_fails_leaves_the_old_file(
     monkeypatch.setattr(torch, "save", half)
     standing.step = 100
     with pytest.raises(OSError, match="disk full"):
-        checkpoint.save(path, "run", standing, model, optimiser)
+        checkpoint.save(path, "run", standing, model, optimiser, now())
     monkeypatch.undo()
     found = checkpoint.load(path, "run", model, optimiser, toy.CPU)
     assert found is not None
     assert found.step == 9
     # What the failed write left behind does not hinder the next.
-    checkpoint.save(path, "run", standing, model, optimiser)
+    checkpoint.save(path, "run", standing, model, optimiser, now())
     assert [p.name for p in tmp_path.iterdir()] == ["a.pt"]

@@ -1,0 +1,111 @@
+"""The processes that train one model together, each on its share of every batch.
+
+One process alone is the plain case, and does nothing that it would not do without this file. Several
+are joined by `torch.distributed` (Li et al. 2020, PyTorch Distributed, arXiv:2006.15704): each holds
+the whole model, their gradients are summed over the whole batch, and whatever depends on a clock or
+a signal is decided for all of them at once, so that no one waits for another that went elsewhere.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from lra.core.errors import LraError
+from lra.training.batches import Indices
+
+PATIENCE = timedelta(minutes=10)
+"""How long a process waits for the others before it takes one of them for dead."""
+
+
+class Ranks:
+    """One process alone."""
+
+    index = 0
+    """Number of this process; the first alone writes and reports."""
+    count = 1
+
+    def join(self, model: nn.Module) -> nn.Module:
+        """Return what to call in training; gradients of all processes meet behind it."""
+        return model
+
+    def apart(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Return a context in which a joined model keeps its gradients to itself, for the
+        micro-batches before the last."""
+        return nullcontext()
+
+    def share(self, rows: Indices, lengths: Indices) -> Indices:
+        """Return the rows of a batch that this process computes; `lengths` are those of the rows."""
+        return rows
+
+    def agree(self, *wishes: bool) -> tuple[bool, ...]:
+        """Return for each wish whether any process has it."""
+        return wishes
+
+    def total(self, value: Tensor) -> Tensor:
+        """Return the sum over all processes, the same in each; `value` itself is left as it is."""
+        return value
+
+    def gather(self, value: Tensor) -> list[Tensor]:
+        """Return every process' tensor of one shape on the CPU, in the order of their numbers."""
+        return [value]
+
+    def align(self, model: nn.Module) -> None:
+        """Give every process the first one's buffers, which mechanisms may have drawn anew."""
+
+
+ALONE = Ranks()
+
+
+class Joined(Ranks):
+    """A process among several, within `torch.distributed`'s default group.
+
+    The group needs a backend for CPU tensors (gloo) and, where the model is on GPUs, one for these.
+    """
+
+    def __init__(self) -> None:
+        self.index, self.count = dist.get_rank(), dist.get_world_size()
+
+    def join(self, model: nn.Module) -> nn.Module:
+        """Return the model within DistributedDataParallel, which averages gradients: a loss is to
+        be multiplied by `count` where its sum is meant."""
+        return DistributedDataParallel(model)
+
+    def apart(self, model: nn.Module) -> AbstractContextManager[None]:
+        assert isinstance(model, DistributedDataParallel)
+        return model.no_sync()
+
+    def share(self, rows: Indices, lengths: Indices) -> Indices:
+        """Return every `count`-th row by length, so that all compute about as much; raises
+        `LraError` where there are fewer rows than processes."""
+        if len(rows) < self.count:
+            raise LraError(
+                f"a batch of {len(rows)} rows is not enough for {self.count} devices; "
+                "ask for fewer devices or set training.batch higher"
+            )
+        return rows[np.argsort(lengths, kind="stable")][self.index :: self.count]
+
+    def agree(self, *wishes: bool) -> tuple[bool, ...]:
+        asked = torch.tensor(wishes, dtype=torch.uint8)
+        dist.all_reduce(asked, dist.ReduceOp.MAX)
+        return tuple(map(bool, asked.tolist()))
+
+    def total(self, value: Tensor) -> Tensor:
+        summed = value.detach().clone()
+        dist.all_reduce(summed)
+        return summed
+
+    def gather(self, value: Tensor) -> list[Tensor]:
+        found = [torch.empty_like(value) for _ in range(self.count)]
+        dist.all_gather(found, value)
+        return found
+
+    def align(self, model: nn.Module) -> None:
+        for buffer in model.buffers():
+            dist.broadcast(buffer, src=0)

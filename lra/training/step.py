@@ -1,0 +1,121 @@
+"""One optimiser step, in parts that can be timed apart.
+
+E examples, S = E * inputs sequences, N tokens, L labels
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from attention_impls.contract import Layer
+from lra.core.dataset import Split
+from lra.core.protocol import Rules, TrainSpec
+from lra.training.batches import Batch, Collator, Indices, Order
+from lra.training.objective import autocast_type, forward
+from lra.training.ranks import ALONE, Ranks
+from lra.training.schedule import learning_rate
+
+
+class Step:
+    """Updates a model by AdamW on the batch of each step.
+
+    Call it with how many steps are done; the rate and the rows follow from that number and the seed
+    alone. Under several ranks each computes its share of a batch, and all make the same update.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        split: Split,
+        spec: TrainSpec,
+        collate: Collator,
+        *,
+        seed: int,
+        rules: Rules,
+        device: torch.device,
+        ranks: Ranks = ALONE,
+    ) -> None:
+        self.model, self.spec, self.collate = model, spec, collate
+        self.device, self.ranks = device, ranks
+        self.joined = model
+        """What is called; `join` puts the ranks' meeting of gradients behind it."""
+        self.autocast = autocast_type(spec, device)
+        self.order = Order(split, spec.batch, seed, by_length=rules == "fixed")
+        self.layers = [module for module in model.modules() if isinstance(module, Layer)]
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.optimiser = torch.optim.AdamW(
+            self.parameters,
+            lr=spec.learning_rate,
+            betas=spec.betas,
+            eps=spec.epsilon,
+            weight_decay=spec.weight_decay,
+            fused=True,
+        )
+
+    def join(self) -> None:
+        """Join the ranks' models; call it once all hold the same weights."""
+        self.joined = self.ranks.join(self.model)
+
+    def __call__(self, done: int, loss_sum: Tensor) -> None:
+        """Make the update that follows `done` steps; adds this rank's share of the mean loss, in
+        nat, to `loss_sum` (), without waiting for the device."""
+        self.prepare(done)
+        pieces, answers = self.rows(done)
+        for index, rows in enumerate(pieces):
+            batch = self.batch(rows)
+            if index + 1 < len(pieces):
+                with self.ranks.apart(self.joined):
+                    loss = self.forward(batch, answers)
+                    self.backward(loss)
+            else:
+                loss = self.forward(batch, answers)
+                self.backward(loss)
+            loss_sum += loss.detach()
+        self.clip()
+        self.update()
+        self.after(done + 1)
+
+    def prepare(self, done: int) -> None:
+        """Set the learning rate and forget the last gradients."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(self.spec, done)
+        self.optimiser.zero_grad()
+
+    def rows(self, done: int) -> tuple[list[Indices], int]:
+        """Return this rank's rows of a step in micro-batches, none of them empty, and how many
+        labels all ranks' rows have."""
+        rows = self.order.rows(done)
+        answers = int(self.collate.answers_E[rows].sum())
+        share = self.ranks.share(rows, self.order.longest_E[rows])
+        count = self.spec.micro_batches
+        pieces = [share] if count == 1 else np.array_split(share, min(count, len(share)))
+        return pieces, answers
+
+    def batch(self, rows: Indices) -> Batch:
+        """Return the rows as tensors on the device."""
+        return self.collate(rows).to(self.device)
+
+    def forward(self, batch: Batch, answers: int) -> Tensor:
+        """Return a micro-batch's share in the mean loss over the whole batch, ()."""
+        return forward(self.joined, batch, self.autocast)[0] / answers
+
+    def backward(self, loss: Tensor) -> None:
+        """Add its gradient to the parameters'."""
+        # Joined, gradients are averaged; what is wanted is the sum of the shares.
+        torch.autograd.backward(loss if self.ranks.count == 1 else loss * self.ranks.count)
+
+    def clip(self) -> None:
+        """Shorten the gradient of all parameters to the protocol's norm, where it has one."""
+        if self.spec.clip is not None:
+            nn.utils.clip_grad_norm_(self.parameters, self.spec.clip)
+
+    def update(self) -> None:
+        """Let the optimiser change the parameters."""
+        self.optimiser.step()
+
+    def after(self, done: int) -> None:
+        """Tell the mechanisms that `done` steps are done."""
+        for layer in self.layers:
+            layer.after_step(done)
