@@ -128,6 +128,9 @@ class TrainSpec(Frozen, frozen=True, kw_only=True):
     recompute: bool = False
     """Keep no more of a block than its input, and compute it again on the way back: less memory,
     about a third more time, the same numbers."""
+    execution: Literal["eager", "compiled"] = "eager"
+    """compiled: the model by torch.compile, for inputs of any length; it takes a minute before the
+    first step, and adds up in another order."""
     bucketed: bool = True
     """Batches of similar length, cut to their longest row; False pads every row to the length."""
 

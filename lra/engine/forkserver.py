@@ -113,7 +113,7 @@ def _become_worker(server: int, entry: str, connection_fd: int, log_fd: int) -> 
     code = 1
     try:
         os.setpgid(0, 0)
-        _die_with(server)
+        die_with(server)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
@@ -135,11 +135,11 @@ def _become_worker(server: int, entry: str, connection_fd: int, log_fd: int) -> 
         os._exit(code)
 
 
-def _die_with(server: int) -> None:
-    """Have the kernel kill this process when the fork server dies; only Linux can."""
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies; only Linux can."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != server:
+    if os.getppid() != parent:
         os._exit(1)
 
 

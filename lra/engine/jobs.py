@@ -39,6 +39,8 @@ class Job(Frozen, frozen=True, kw_only=True):
     """Folder of prepared data."""
     checkpoint: str = ""
     """File that a training cell saves to and continues from; the pool fills it in."""
+    devices: int = 1
+    """How many GPUs, or processes on a CPU, a training is shared by."""
     apart: tuple[str, ...] = ()
     """What else tells its cell from others of its plan, in words."""
 

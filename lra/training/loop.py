@@ -136,7 +136,7 @@ class _Run:
         self.standing = Standing(torch.zeros((), dtype=torch.float64, device=device))
         # Ranks draw different noise for their different rows.
         torch.manual_seed(seed + (ranks.index << 32))
-        model.train()
+        self.step.called.train()
         if checkpoint is not None:
             optimiser = self.step.optimiser
             found = checkpoints.load(checkpoint, self.identity, model, optimiser, device, ranks)
@@ -223,7 +223,7 @@ class _Run:
         """Score a split, from where an interrupted evaluation left it."""
         begun, self.standing.tally = self.standing.tally, None
         return evaluate(
-            self.model,
+            self.step.called,
             split,
             self._collator(split),
             batch=self.spec.evaluation_batch,

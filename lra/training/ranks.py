@@ -8,7 +8,8 @@ a signal is decided for all of them at once, so that no one waits for another th
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 
 import numpy as np
@@ -109,3 +110,20 @@ class Joined(Ranks):
     def align(self, model: nn.Module) -> None:
         for buffer in model.buffers():
             dist.broadcast(buffer, src=0)
+
+
+@contextmanager
+def joined(device: torch.device, patience: timedelta = PATIENCE) -> Iterator[Ranks]:
+    """Join the processes that torchrun started; in each of them, with its own device."""
+    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=patience)
+    try:
+        yield Joined()
+    finally:
+        dist.destroy_process_group()
+
+
+def is_lost(error: BaseException) -> bool:
+    """Return whether an error says that another process has gone or fallen silent."""
+    if isinstance(error, dist.DistError):
+        return True
+    return isinstance(error, RuntimeError) and "gloo" in str(error)

@@ -5,6 +5,8 @@ E examples, S = E * inputs sequences, N tokens, L labels
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -37,10 +39,11 @@ class Step:
         device: torch.device,
         ranks: Ranks = ALONE,
     ) -> None:
-        self.model, self.spec, self.collate = model, spec, collate
+        self.spec, self.collate = spec, collate
         self.device, self.ranks = device, ranks
-        self.joined = model
-        """What is called; `join` puts the ranks' meeting of gradients behind it."""
+        self.called = self.joined = _as_asked(model, spec)
+        """What is called to evaluate, and to train; `join` puts the ranks' meeting of gradients
+        behind the latter."""
         self.autocast = autocast_type(spec, device)
         self.order = Order(split, spec.batch, seed, by_length=rules == "fixed")
         self.layers = [module for module in model.modules() if isinstance(module, Layer)]
@@ -56,7 +59,7 @@ class Step:
 
     def join(self) -> None:
         """Join the ranks' models; call it once all hold the same weights."""
-        self.joined = self.ranks.join(self.model)
+        self.joined = self.ranks.join(self.called)
 
     def __call__(self, done: int, loss_sum: Tensor) -> None:
         """Make the update that follows `done` steps; adds this rank's share of the mean loss, in
@@ -119,3 +122,12 @@ class Step:
         """Tell the mechanisms that `done` steps are done."""
         for layer in self.layers:
             layer.after_step(done)
+
+
+def _as_asked(model: nn.Module, spec: TrainSpec) -> nn.Module:
+    """The model as the protocol has it: itself, or compiled when first called."""
+    if spec.execution == "eager":
+        return model
+    # Otherwise what is compiled too often runs eagerly from then on, without a word.
+    torch._dynamo.config.fail_on_recompile_limit_hit = True
+    return cast(nn.Module, torch.compile(model, dynamic=True))

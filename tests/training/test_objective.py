@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from lra.core.errors import UnsupportedError
 from lra.training.batches import Collator
-from lra.training.objective import autocast_type, evaluate, forward
+from lra.training.objective import Tally, autocast_type, evaluate, forward
 
 
 @pytest.mark.parametrize("batch", [1, 7, 120, 1000])
@@ -44,7 +44,7 @@ def test_evaluation_draws_nothing_and_keeps_no_graph(toy: ModuleType) -> None:
 def test_a_poll_that_raises_gives_up_and_restores_the_mode(toy: ModuleType) -> None:
     model, data = toy.model(), toy.dataset().validation
 
-    def poll() -> None:
+    def poll(tally: Tally) -> None:
         raise KeyboardInterrupt
 
     collate = Collator(data, length=None, rules="fixed")

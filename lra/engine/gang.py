@@ -1,0 +1,149 @@
+"""One training on several devices: a process for each, started by torchrun's own engine.
+
+They train as one (`lra.training.ranks`), and each tells the worker over a socket what a worker
+tells its run. Where one of them dies or falls silent, all are ended and start again from the
+checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import msgspec
+from torch.distributed.elastic.multiprocessing import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from lra.core.errors import LraError
+from lra.engine.jobs import Job, Message, Outcome, Progress, Report, Stopped
+from lra.training.outcome import Interrupted
+
+ENTRY = "lra.engine.rank"
+"""Module that each process runs."""
+TRIES = 3
+"""Starts of all processes before a training that loses one of them each time is given up."""
+LOOK_EVERY = 0.1
+"""Seconds between looks at whether a process has ended."""
+
+
+def run(job: Job, report: Report) -> Outcome:
+    """Run a training cell on `job.devices` devices and return how it ended.
+
+    Raises `lra.training.outcome.Interrupted` after SIGTERM, and `LraError` where processes die
+    without a word however often they are started.
+    """
+    with tempfile.TemporaryDirectory(prefix="lra-ranks-") as name:
+        folder = Path(name)
+        (folder / "job").write_bytes(msgspec.msgpack.encode(job))
+        for _ in range(TRIES):
+            with _hearing(folder / "socket", report) as heard:
+                how = _launch(job.devices, folder)
+            if heard.outcome is not None:
+                return heard.outcome
+            if heard.stopped or how == "stopped":
+                raise Interrupted(heard.last.step, heard.last.steps)
+        raise LraError(
+            f"{how}, {TRIES} times of {TRIES}; what was reached stands in the checkpoint: "
+            "run the same command again, or ask for fewer --devices"
+        )
+
+
+class _Heard:
+    """What the processes have told so far."""
+
+    def __init__(self) -> None:
+        self.outcome: Outcome | None = None
+        self.stopped = False
+        self.last = Progress(phase="start")
+
+
+@contextmanager
+def _hearing(address: Path, report: Report) -> Iterator[_Heard]:
+    """Listen to the processes in a thread of its own, until they have ended and said all."""
+    heard, ended = _Heard(), threading.Event()
+    address.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as selector:
+        listener.bind(str(address))
+        listener.listen()
+        selector.register(listener, selectors.EVENT_READ)
+
+        def listen() -> None:
+            while True:
+                over = ended.is_set()
+                ready = selector.select(0 if over else LOOK_EVERY)
+                if over and not ready:
+                    return
+                for key, _ in ready:
+                    if key.fileobj is listener:
+                        connection = Connection(listener.accept()[0].detach())
+                        selector.register(connection, selectors.EVENT_READ)
+                    elif not _take(key.fileobj, heard, report):
+                        selector.unregister(key.fileobj)
+                        key.fileobj.close()
+
+        thread = threading.Thread(target=listen, daemon=True)
+        thread.start()
+        try:
+            yield heard
+        finally:
+            ended.set()
+            thread.join()
+
+
+def _take(connection: Connection, heard: _Heard, report: Report) -> bool:
+    """Take in one message; False where the other end is closed."""
+    try:
+        message = msgspec.msgpack.decode(connection.recv_bytes(), type=Message)
+    except (OSError, EOFError):
+        return False
+    match message:
+        case Progress():
+            heard.last = message
+            report(message)
+        case Stopped():
+            heard.stopped = True
+        case Outcome():
+            # Of several that failed, the first is the reason and the others its consequences.
+            heard.outcome = heard.outcome or message
+    return True
+
+
+def _launch(devices: int, folder: Path) -> str:
+    """Start the processes, wait for their end, and say in a few words how it was."""
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=devices,
+        run_id=uuid.uuid4().hex,
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        local_addr="localhost",
+        # Started anew, and not by the engine: its processes would meet at their old addresses.
+        max_restarts=0,
+        monitor_interval=LOOK_EVERY,
+    )
+    if sys.platform == "linux":
+        # All are on this machine, whatever its name resolves to.
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    command = ["-m", ENTRY, str(os.getpid()), str(folder / "job"), str(folder / "socket")]
+    try:
+        elastic_launch(config, sys.executable)(*command)
+    except ChildFailedError as error:
+        rank, failure = error.get_first_failure()
+        code = failure.exitcode
+        ending = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return f"process {rank} of {devices} ended with {ending}"
+    except SignalException:
+        return "stopped"
+    return f"{devices} processes ended without a result"

@@ -1,0 +1,68 @@
+"""One process among those that train a model together: `python -m lra.engine.rank`, by torchrun.
+
+Its arguments are the parent's process id, the file of the job, and the socket of the worker.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from lra.engine.forkserver import die_with
+
+LOST = 3
+"""Exit code of a process that lost another one; what that one died of is the reason."""
+
+
+def main(parent: int, job_file: Path, address: str) -> int:
+    """Train with the others, tell the worker, and return an exit code."""
+    # Before torch is imported, which takes seconds.
+    die_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from multiprocessing.connection import Connection
+
+    import msgspec
+
+    from lra.engine.jobs import Job, Message, Progress, Stopped
+
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(address)
+    connection = Connection(line.detach())
+    job = msgspec.msgpack.decode(job_file.read_bytes(), type=Job)
+    is_first, phase = os.environ["RANK"] == "0", "start"
+
+    def send(message: Message) -> None:
+        connection.send_bytes(msgspec.msgpack.encode(message))
+
+    def report(progress: Progress) -> None:
+        nonlocal phase
+        phase = progress.phase
+        if is_first:
+            send(progress)
+
+    from lra.engine.failures import failed
+    from lra.engine.work.quality import as_rank
+    from lra.training.outcome import Interrupted
+    from lra.training.ranks import is_lost
+
+    try:
+        outcome = as_rank(job.cell, job, report)
+    except Interrupted:
+        send(Stopped())
+        return 0
+    except BaseException as error:
+        if is_lost(error):
+            print(f"another process of this training was lost: {error}", file=sys.stderr)
+            return LOST
+        send(failed(error, phase, job))
+        return 1
+    if is_first:
+        send(outcome)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
