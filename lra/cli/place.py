@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, Unpack
 
 import click
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lra.engine.cluster.cluster import Cluster
     from lra.engine.jobs import Job
     from lra.engine.planning import RunSpec
-    from lra.engine.runner import Runner
+    from lra.engine.runner import Runner, Terms
     from lra.engine.server import ForkServer
     from lra.store import Store
 
@@ -29,7 +29,7 @@ class Place(Protocol):
     def slots(self, jobs: list[Job]) -> int:
         """Return how many cells of a plan run side by side."""
 
-    def runner(self, store: Store, slots: int, **more: Any) -> Runner:
+    def runner(self, store: Store, slots: int, **more: Unpack[Terms]) -> Runner:
         """Return what carries out jobs here; `more` is `Runner`'s own."""
 
 
@@ -49,7 +49,7 @@ class Here:
 
         return self._asked or side_by_side(jobs)
 
-    def runner(self, store: Store, slots: int, **more: Any) -> Runner:
+    def runner(self, store: Store, slots: int, **more: Unpack[Terms]) -> Runner:
         """Return a pool."""
         from lra.engine.pool import Pool
 
@@ -79,7 +79,7 @@ class There:
         """Return the number of workers that are there now."""
         return self._cluster.size
 
-    def runner(self, store: Store, slots: int, **more: Any) -> Runner:
+    def runner(self, store: Store, slots: int, **more: Unpack[Terms]) -> Runner:
         """Return a grid."""
         from lra.engine.cluster.grid import Grid
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 UNKNOWN = "unknown GPU"
@@ -15,39 +17,40 @@ def gpus() -> list[dict[str, Any]]:
 
     In the order of the bus, as for processes that compute: see `lra.engine.server.environment`.
     """
-    try:
-        import pynvml
-    except ImportError:
-        return []
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    nvml = _Driver(pynvml)
-    try:
+    with _driver() as nvml:
+        if nvml is None:
+            return []
         version = nvml.ask("nvmlSystemGetDriverVersion")
         return [
             {"name": nvml.name(one), "memory_bytes": nvml.memory(one), "driver": version}
             for one in nvml.visible()
         ]
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def gpu_ids() -> tuple[str, ...]:
     """Return what CUDA_VISIBLE_DEVICES calls each visible GPU, or slice of one, whatever others
     are visible: `GPU-...`, `MIG-...`. One whose driver does not tell is left out."""
+    with _driver() as nvml:
+        if nvml is None:
+            return ()
+        return tuple(id for one in nvml.visible() if (id := nvml.ask("nvmlDeviceGetUUID", one)))
+
+
+@contextmanager
+def _driver() -> Iterator[_Driver | None]:
+    """NVML while the context lasts; None where there is none."""
     try:
         import pynvml
-    except ImportError:
-        return ()
-    try:
+
         pynvml.nvmlInit()
+    except ImportError:
+        yield None
+        return
     except pynvml.NVMLError:
-        return ()
-    nvml = _Driver(pynvml)
+        yield None
+        return
     try:
-        return tuple(id for one in nvml.visible() if (id := nvml.ask("nvmlDeviceGetUUID", one)))
+        yield _Driver(pynvml)
     finally:
         pynvml.nvmlShutdown()
 

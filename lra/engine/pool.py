@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from typing import Unpack
 
 import msgspec
 
 from lra.core.records import Record
 from lra.engine import host
-from lra.engine.budget import Budget
 from lra.engine.endings import judge
 from lra.engine.jobs import Job
 from lra.engine.provenance import provenance
-from lra.engine.runner import Runner, Watcher
+from lra.engine.runner import Runner, Terms
 from lra.engine.running import TICK, Running, listen
 from lra.engine.server import ForkServer
 from lra.engine.timing_lock import TimingLock
@@ -28,27 +28,9 @@ class Pool(Runner):
     """
 
     def __init__(
-        self,
-        store: Store,
-        server: ForkServer,
-        *,
-        slots: int,
-        timeout: float | None = None,
-        budget: Budget | None = None,
-        admits: Callable[[Job], bool] = lambda job: True,
-        watcher: Watcher | None = None,
-        prune: bool = True,
+        self, store: Store, server: ForkServer, *, slots: int, **terms: Unpack[Terms]
     ) -> None:
-        found = provenance(host.facts())
-        super().__init__(
-            store,
-            found,
-            timeout=timeout,
-            budget=budget,
-            admits=admits,
-            watcher=watcher,
-            prune=prune,
-        )
+        super().__init__(store, provenance(host.facts()), **terms)
         self.server, self.slots = server, slots
         self._running: list[Running] = []
         self._lock = TimingLock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import platform
 import subprocess
@@ -81,10 +82,12 @@ def distribution_of(module: str) -> str:
 @cache
 def distribution_hash(name: str) -> str:
     """Return the hash of a distribution's version and code, as its installer noted them."""
+    # Read here, since what `files` lists depends on whether a backport has been imported.
+    noted = csv.reader((distribution(name).read_text("RECORD") or "").splitlines())
     code = {
-        str(file): file.hash.value
-        for file in distribution(name).files or ()
-        if file.hash is not None and file.suffix in (".py", ".so")
+        file: hashed.partition("=")[2]
+        for file, hashed, _ in noted
+        if hashed and file.endswith((".py", ".so"))
     }
     return value_hash([version(name), code])
 

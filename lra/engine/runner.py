@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypedDict
 
 from lra.core.errors import LraError
 from lra.core.records import Provenance, Record
@@ -45,6 +46,16 @@ class Watcher:
 
     def noticed(self, words: str) -> None:
         """Something happened to a machine that cells run on, in one line."""
+
+
+class Terms(TypedDict, total=False):
+    """What a run may be given, wherever its jobs are carried out; see `Runner`."""
+
+    timeout: float | None
+    budget: Budget | None
+    admits: Callable[[Job], bool]
+    watcher: Watcher | None
+    prune: bool
 
 
 class Runner(ABC):
@@ -96,7 +107,7 @@ class Runner(ABC):
                     yield from self._collect()
             finally:
                 # Also when the caller gives up, or fails, between two records.
-                late = self._stop_all(GRACE_MOST if self.budget is None else self.budget.grace)
+                late = self._stop_all(self._grace)
                 self.left += self._waiting
             yield from late
             if signals.received:
@@ -104,6 +115,11 @@ class Runner(ABC):
                     f"stopped by {signals.received}; finished cells are stored, "
                     f"{len(self.left)} are left: run the same command again to continue"
                 )
+
+    @property
+    def _grace(self) -> float:
+        """Seconds that running cells have to save themselves."""
+        return GRACE_MOST if self.budget is None else self.budget.grace
 
     @abstractmethod
     def _is_busy(self) -> bool:

@@ -126,7 +126,7 @@ def test_what_was_lost_is_noted_and_is_to_have_longer(
 
 
 def test_a_budget_without_room_for_a_first_cell_says_so(lra_here) -> None:
-    ran = lra_here("run", "--impl", "linear", *TINY, "--budget", "0.1s")
+    ran = lra_here("run", "--impl", "linear", *TINY, "--budget", "0.001s")
     assert "the budget was over before the first cell could start; give --budget more" in ran.stderr
 
 

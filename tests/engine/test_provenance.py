@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,9 @@ def test_the_record_says_versions() -> None:
 def test_an_installed_package_is_known_by_what_its_installer_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A library may have brought this backport, which takes the standard library's place.
+    with suppress(ImportError):
+        import_module("importlib_metadata")
     monkeypatch.syspath_prepend(str(tmp_path))
     info = tmp_path / "theirs-1.0.dist-info"
     info.mkdir()

@@ -8,20 +8,20 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
+from typing import Unpack
 
 from distributed import Future
 
 from lra.core.records import Failure, Record
-from lra.engine.budget import GRACE_MOST, Budget
 from lra.engine.cluster.cluster import Cluster, ClusterLost
 from lra.engine.cluster.messages import Ended, Order, Waits, Word, pack
 from lra.engine.cluster.roster import Member
 from lra.engine.cluster.station import carry
 from lra.engine.jobs import Job, Outcome, Progress
-from lra.engine.runner import Runner, Watcher
+from lra.engine.runner import Runner, Terms
 from lra.engine.running import TICK, utc
 from lra.engine.tails import named
 from lra.store import Store
@@ -55,34 +55,15 @@ class Grid(Runner):
     new checkpoint in between, becomes a row that says so.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        cluster: Cluster,
-        *,
-        timeout: float | None = None,
-        budget: Budget | None = None,
-        admits: Callable[[Job], bool] = lambda job: True,
-        watcher: Watcher | None = None,
-        prune: bool = True,
-    ) -> None:
+    def __init__(self, store: Store, cluster: Cluster, **terms: Unpack[Terms]) -> None:
         found = next(iter(cluster.roster.members.values())).greeting.provenance
-        super().__init__(
-            store,
-            found,
-            timeout=timeout,
-            budget=budget,
-            admits=admits,
-            watcher=watcher,
-            prune=prune,
-        )
+        super().__init__(store, found, **terms)
         self._cluster, self._roster = cluster, cluster.roster
         self._flights: dict[str, _Flight] = {}
         self._deaths: Counter[str] = Counter()
         self._words: SimpleQueue[Word | None] = SimpleQueue()
         self._stopping = False
         self._alone_since = time.monotonic()
-        self._grace = GRACE_MOST if budget is None else budget.grace
         cluster.listen(self._words.put)
 
     def _is_busy(self) -> bool:
