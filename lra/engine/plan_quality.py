@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -24,6 +24,7 @@ NO_MIXING = "identity"
 EXACT = "sdpa"
 _TRAINED = (
     "training/loop.py",
+    "training/memory.py",
     "training/decoding.py",
     "models/build.py",
     "measure/attended.py",
@@ -34,15 +35,10 @@ _SCORED = ("measure/baselines.py", "measure/baselines_by_token.py")
 def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
     """Yield the jobs of a block; in another order than the given, baselines are of that still."""
     scale = _load_scale(run.spec.scale or block.scale)
-    for name in block.only:
-        catalogue.find("mechanism", name)
     tasks = run.tasks_of(block)
     if block.order != "given":
         _refuse_answers_at_tokens(run, tasks, block.order)
-    data = {
-        task.name: data_spec(task, scale, run.describer, run.sources.get(task.name), run.spec.rules)
-        for task in tasks
-    }
+    data = _data(run, scale, tasks)
     scored = measure_hash("baseline", *_SCORED)
     for task in tasks:
         cell = BaselineCell(
@@ -57,18 +53,42 @@ def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
         yield run.job(cell, task=task)
     if block.order != "given":
         data = {name: msgspec.structs.replace(s, order=block.order) for name, s in data.items()}
+    for target, task, first in _first_trainings(run, block, scale, data):
+        rates = _rates(run, scale, first.data.rules)
+        peak = first.training.learning_rate
+        for seed in range(run.spec.seeds or block.seeds):
+            for rate in rates:
+                training = msgspec.structs.replace(first.training, learning_rate=rate * peak)
+                own = msgspec.structs.replace(first, training=training, seed=seed)
+                yield run.job(own, mechanism=target, task=task)
+
+
+def first_trainings(
+    run: Planning, block: QualityBlock
+) -> Iterator[tuple[Target, Target, QualityCell]]:
+    """Yield mechanism, task and the first seed of each training of a block, at the task's own rate
+    and in the given order of tokens."""
+    scale = _load_scale(run.spec.scale or block.scale)
+    yield from _first_trainings(run, block, scale, _data(run, scale, run.tasks_of(block)))
+
+
+def _first_trainings(
+    run: Planning, block: QualityBlock, scale: Scale, data: Mapping[str, DataSpec]
+) -> Iterator[tuple[Target, Target, QualityCell]]:
+    for name in block.only:
+        catalogue.find("mechanism", name)
     for target in run.beside(run.spec.baselines, (EXACT, NO_MIXING)):
         if block.only and target.name not in block.only:
             continue
-        for task in tasks:
-            rates = _rates(run, scale, data[task.name].rules)
-            first = _first(run, scale, block.threads, target, task, data[task.name])
-            peak = first.training.learning_rate
-            for seed in range(run.spec.seeds or block.seeds):
-                for rate in rates:
-                    training = msgspec.structs.replace(first.training, learning_rate=rate * peak)
-                    own = msgspec.structs.replace(first, training=training, seed=seed)
-                    yield run.job(own, mechanism=target, task=task)
+        for task in run.tasks_of(block):
+            yield target, task, _first(run, scale, block.threads, target, task, data[task.name])
+
+
+def _data(run: Planning, scale: Scale, tasks: Iterable[Target]) -> dict[str, DataSpec]:
+    return {
+        task.name: data_spec(task, scale, run.describer, run.sources.get(task.name), run.spec.rules)
+        for task in tasks
+    }
 
 
 def _first(

@@ -16,7 +16,6 @@ from lra.core.dataset import Dataset, Split
 from lra.core.hashing import value_hash
 from lra.core.protocol import Rules, TrainSpec
 from lra.core.records import CurvePoint
-from lra.models.encoder import Encoder
 from lra.training import checkpoint as checkpoints
 from lra.training.batches import Collator
 from lra.training.checkpoint import Best, Generators, Standing
@@ -24,7 +23,7 @@ from lra.training.objective import Tally, evaluate
 from lra.training.outcome import Diverged, Interrupted, Progress, Score, Trained
 from lra.training.ranks import ALONE, Ranks
 from lra.training.schedule import learning_rate
-from lra.training.step import Step
+from lra.training.setup import padded_length, step_for
 
 LOOK_EVERY = 64
 """Steps between looks at the loss on a CPU, where looking does not wait for a device."""
@@ -112,18 +111,12 @@ class _Run:
         self.model, self.dataset, self.spec = model, dataset, spec
         self.rules, self.metric, self.device, self.ranks = rules, metric, device, ranks
         self.checkpoint, self.report, self.stop = checkpoint, report, stop
-        # The original's mean runs over padding, so its rules never cut it away.
-        cut = spec.bucketed and not pad_to_length and rules == "fixed"
-        self.length = None if cut else dataset.length
-        for module in model.modules():
-            if isinstance(module, Encoder):
-                module.recompute = spec.recompute
-        collate = self._collator(dataset.train)
-        self.step = Step(
+        self.length = padded_length(dataset, spec, rules=rules, pad_to_length=pad_to_length)
+        self.step = step_for(
             model,
-            dataset.train,
+            dataset,
             spec,
-            collate,
+            length=self.length,
             seed=seed,
             rules=rules,
             device=device,

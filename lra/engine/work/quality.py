@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 import signal
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,14 +27,13 @@ from lra.engine.tails import one_line
 from lra.engine.work.data import load
 from lra.engine.work.mechanism import device, load_mechanism
 from lra.measure.attended import measure_attended
-from lra.models.build import build_model, parameter_count
+from lra.models.build import parameter_count
 from lra.training import outcome as training
 from lra.training.decoding import decode_agreement
 from lra.training.loop import train
+from lra.training.memory import keep_freed_memory
 from lra.training.ranks import ALONE, Ranks, joined
-
-_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
-"""Of glibc's malloc.h."""
+from lra.training.setup import model_for
 
 
 def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
@@ -59,21 +57,18 @@ def as_rank(cell: QualityCell, job: Job, report: Report) -> Outcome:
 def _trained(
     cell: QualityCell, job: Job, report: Report, place: torch.device, ranks: Ranks
 ) -> Outcome:
-    _keep_freed_memory()
+    keep_freed_memory()
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
     position = catalogue.load(catalogue.find("position", cell.model.position))
     report(Progress(phase="data"))
     task, dataset = load(cell.data, job)
     report(Progress(phase="build"))
-    model = build_model(
+    model = model_for(
+        dataset,
         cell.model,
         mechanism=mechanism,
         config=config,
         position=cast(type[Position], position),
-        vocabulary=dataset.vocabulary,
-        classes=dataset.classes,
-        inputs=dataset.inputs,
-        length=dataset.length,
         rules=cell.data.rules,
         seed=cell.seed,
     )
@@ -143,18 +138,6 @@ def _trained(
         attended=attended,
         method=method,
     )
-
-
-def _keep_freed_memory() -> None:
-    """Have glibc keep what is freed, for the next step's tensors of the same sizes.
-
-    Given back, as it is by itself from some size on, each page costs a fault when it is next
-    written to: a tenth of a small model's step on a CPU.
-    """
-    with suppress(OSError, AttributeError):
-        c = ctypes.CDLL("libc.so.6")
-        c.mallopt(_M_MMAP_MAX, 0)
-        c.mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 @contextmanager
