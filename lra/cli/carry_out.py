@@ -15,6 +15,7 @@ from lra.cli.exit_codes import FAILED_CELLS
 if TYPE_CHECKING:
     from lra.core.records import Record
     from lra.engine.due import Due, Rerun
+    from lra.engine.estimate import Estimate
     from lra.engine.jobs import Job
     from lra.engine.planning import RunSpec
     from lra.store import Store
@@ -71,11 +72,13 @@ def carry_out(
         room = clock.left
         if dry_run:
             missing, listed = due.in_turn(due.among(jobs)), jobs
-            expected = _expected(missing, place)
+            estimate = _estimate(place)
+            expected = _expected(missing, place, estimate)
             if budget is not None:
                 missing = _of_most_value(due, jobs, missing, expected, room)
                 listed = list({job.cell.id: job for job in (*missing, *jobs)}.values())
-            _foretell(listed, missing, expected, slots=slots, as_json=as_json)
+            profiled = sum(estimate.is_by_profile(job.cell) for job in missing)
+            _foretell(listed, missing, expected, profiled=profiled, slots=slots, as_json=as_json)
             if budget is not None and missing:
                 how = reach(budget, room, missing, expected, slots=slots, together=together)
                 click.echo(how, err=True)
@@ -83,7 +86,9 @@ def carry_out(
             return 0
         with place.writing():
             missing = due.in_turn(due.among(jobs))
-            expected = {} if quiet and budget is None else _expected(missing, place)
+            expected = (
+                {} if quiet and budget is None else _expected(missing, place, _estimate(place))
+            )
             if budget is not None:
                 missing = _of_most_value(due, jobs, missing, expected, room)
             stretch = Stretch(lambda: clock.left, missing, expected, together=together)
@@ -104,7 +109,8 @@ def carry_out(
     found = [record for job in jobs if (record := place.load(job.cell.id)) is not None]
     _show(found, place, left=runner.left, as_json=as_json)
     if budget is not None:
-        _say_too_short(budget, room, runner.left, _expected(runner.left, place))
+        expected = _expected(runner.left, place, _estimate(place))
+        _say_too_short(budget, room, runner.left, expected)
     left = {job.cell.id for job in runner.left}
     unread = sum(job.cell.id not in left and place.load(job.cell.id) is None for job in jobs)
     if unread:
@@ -146,10 +152,12 @@ def _foretell(
     missing: list[Job],
     expected: Mapping[str, float],
     *,
+    profiled: int,
     slots: int,
     as_json: bool,
 ) -> None:
-    """Print the cells, which of them are due, and how long these may take."""
+    """Print the cells, which of them are due, and how long these may take; `profiled` are the
+    trainings that only the profile of a step tells of."""
     import msgspec
 
     from lra.report.words import count, duration
@@ -177,20 +185,25 @@ def _foretell(
     if telling:
         whole = sum(s if id in alone else s / slots for id, s in expected.items())
         words += f", about {duration(whole)} by earlier records"
+        words += f" ({count(profiled, 'training')} by measured steps per second)" * bool(profiled)
     if unknown:
         words += f"; {unknown} of them unlike any earlier record"
         words += " and not counted" if telling else ""
     click.echo(words, err=True)
 
 
-def _expected(missing: list[Job], store: Store) -> dict[str, float]:
-    """About how many seconds cells take, where there are records like them; no fewer than one that
-    was stopped is to have."""
+def _estimate(store: Store) -> Estimate:
     from lra.cli.report import reference
-    from lra.engine.cuts import wanted
     from lra.engine.estimate import Estimate
 
-    estimate = Estimate([*store.records(), *reference()])
+    return Estimate([*store.records(), *reference()])
+
+
+def _expected(missing: list[Job], store: Store, estimate: Estimate) -> dict[str, float]:
+    """About how many seconds cells take, where there are records like them; no fewer than one that
+    was stopped is to have."""
+    from lra.engine.cuts import wanted
+
     told = {job.cell.id: (estimate.seconds(job.cell), wanted(store, job)) for job in missing}
     known = {id: [one for one in both if one is not None] for id, both in told.items()}
     return {id: max(seconds) for id, seconds in known.items() if seconds}

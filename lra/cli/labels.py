@@ -7,7 +7,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lra.core.cells import BaselineCell, Cell, EfficiencyCell, ErrorCell, QualityCell
+from lra.core.cells import (
+    BaselineCell,
+    Cell,
+    EfficiencyCell,
+    ErrorCell,
+    ProfileCell,
+    QualityCell,
+)
 from lra.engine.jobs import Job
 from lra.report.mechanisms.configs import told_apart
 from lra.report.words import visible
@@ -15,6 +22,7 @@ from lra.report.words import visible
 _LACKING: dict[type[Cell], tuple[str, ...]] = {
     QualityCell: ("scale", "order", "seed", "rate"),
     BaselineCell: ("scale",),
+    ProfileCell: ("scale",),
     EfficiencyCell: ("task", "heads", "head_width"),
     ErrorCell: ("batch", "heads", "head_width", "direction", "dtype"),
 }

@@ -38,6 +38,11 @@ from lra.cli import flags
     is_flag=True,
     help="Train exact attention and no mixing too, instead of showing reference rows.",
 )
+@click.option(
+    "--profile",
+    is_flag=True,
+    help="Say where a training step's time goes, on each task, instead of training.",
+)
 @click.option("--offline", is_flag=True, help="Never ask a data hub.")
 @flags.jobs
 @flags.cluster
@@ -56,6 +61,7 @@ def command(
     store: Path,
     rerun: Literal["missing", "failed", "disturbed", "all"],
     baselines: bool,
+    profile: bool,
     budget: str | None,
     timeout: str | None,
     jobs: int | None,
@@ -70,6 +76,7 @@ def command(
     \b
     python -m lra run --impl performer
     python -m lra run --impl performer,linear --task text --data text=imdb/
+    python -m lra run --impl performer --task listops --profile
     """
     from lra.cli.carry_out import carry_out
     from lra.core.errors import UsageError
@@ -86,11 +93,22 @@ def command(
     check_sources(data)
     whole = load_suite(suite)
     if not whole.quality:
-        trained = (tasks, data, scale, rules, track == "tuned", seeds, baselines)
-        names = ("--task", "--data", "--scale", "--rules", "--track", "--seeds", "--baselines")
-        for flag, given in zip(names, trained, strict=True):
+        trained = {
+            "--task": tasks,
+            "--data": data,
+            "--scale": scale,
+            "--rules": rules,
+            "--track": track == "tuned",
+            "--seeds": seeds,
+            "--baselines": baselines,
+            "--profile": profile,
+        }
+        for flag, given in trained.items():
             if given:
                 raise UsageError(f"suite '{whole.name}' trains nothing; leave {flag} out")
+    for flag, given in {"--track": track == "tuned", "--seeds": seeds}.items():
+        if profile and given:
+            raise UsageError(f"--profile looks at steps that cost alike; leave {flag} out")
     if offline:
         flags.go_offline()
     spec = RunSpec(
@@ -104,6 +122,7 @@ def command(
         settings=flags.pairs(settings, "--set"),
         sources=data,
         device=device or default_device(),
+        profile=profile,
         baselines=baselines,
         cache=str(cache_folder()),
     )

@@ -99,6 +99,18 @@ class CeilingCell(_Cell, frozen=True, tag="ceiling", kw_only=True):
     device: Literal["cpu", "cuda"] = "cpu"
 
 
+class ProfileCell(_Measured, frozen=True, tag="profile", kw_only=True):
+    """Where the time of one training step goes, and what a whole training would take."""
+
+    mechanism: Mechanism
+    data: DataSpec
+    model: ModelSpec
+    training: TrainSpec
+    device: Literal["cpu", "cuda"] = "cpu"
+    seconds: float = 5.0
+    """Time budget of the whole steps; parts, operators and evaluation take about as long again."""
+
+
 class ErrorCell(_Measured, frozen=True, tag="error", kw_only=True):
     """How far a mechanism that approximates softmax attention is from it, on one input."""
 
@@ -143,4 +155,4 @@ class ShowCell(_Cell, frozen=True, tag="show", kw_only=True):
 
 
 MeasuredCell = QualityCell | BaselineCell | EfficiencyCell | ErrorCell
-Cell = MeasuredCell | CeilingCell | VerifyCell | ShowCell
+Cell = MeasuredCell | ProfileCell | CeilingCell | VerifyCell | ShowCell

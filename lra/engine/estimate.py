@@ -6,7 +6,8 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable
 
-from lra.core.cells import Cell, EfficiencyCell, ErrorCell, QualityCell
+from lra.core.cells import Cell, EfficiencyCell, ErrorCell, ProfileCell, QualityCell
+from lra.core.profiled import training_seconds
 from lra.core.records import Record
 
 GROWTH = 2.0
@@ -19,19 +20,22 @@ class Estimate:
 
     def __init__(self, records: Iterable[Record]) -> None:
         oldest: dict[object, dict[float, Record]] = defaultdict(dict)
+        self._profiles: dict[object, list[Record]] = defaultdict(list)
         for record in records:
             if record.status == "ok":
                 own, size = oldest[_kind(record.cell)], _size(record.cell)
                 own[size] = min(own.get(size, record), record, key=lambda r: r.started_at)
+                if isinstance(record.cell, ProfileCell):
+                    self._profiles[_training(record.cell)].append(record)
         self._by_kind = {kind: sorted(own.items(), key=_first) for kind, own in oldest.items()}
         """By kind the oldest record of each size, the smallest first."""
 
     def seconds(self, cell: Cell) -> float | None:
-        """Return about how long a cell takes, by the record nearest to it; None where no record is
-        like it."""
+        """Return about how long a cell takes, by the record nearest to it; of a training without
+        one by the profile of its step. None where no record is like it."""
         alike = self._by_kind.get(_kind(cell), [])
         if not alike:
-            return None
+            return self._by_profile(cell)
         size = _size(cell)
         # The next smaller, or as large, and the next larger.
         place = bisect(alike, size, key=_first)
@@ -41,6 +45,25 @@ class Estimate:
         if isinstance(cell, EfficiencyCell | ErrorCell):
             ratio = max(1.0, ratio) ** GROWTH
         return _seconds(nearest) * ratio
+
+    def is_by_profile(self, cell: Cell) -> bool:
+        """Return whether a training's time is known by the profile of its step alone."""
+        return _kind(cell) not in self._by_kind and self._by_profile(cell) is not None
+
+    def _by_profile(self, cell: Cell) -> float | None:
+        """Steps times what one takes, and the evaluations; by the newest profile, best of the
+        cell's own class of machine."""
+        if not isinstance(cell, QualityCell):
+            return None
+        profiles = self._profiles.get(_training(cell), [])
+        if not profiles:
+            return None
+        newest = max(profiles, key=lambda r: (r.cell.machine == cell.machine, r.started_at))
+        step, row = newest.metrics["step_seconds"].value, newest.metrics["row_seconds"].value
+        if step is None or row is None:
+            return None
+        rows = newest.rows or cell.data.rows
+        return training_seconds(cell.training, rows, step=step, row=row)
 
 
 def _seconds(record: Record) -> float:
@@ -66,11 +89,16 @@ def _kind(cell: Cell) -> object:
     mechanism = cell.mechanism.name if hasattr(cell, "mechanism") else ""
     if isinstance(cell, EfficiencyCell):
         return kind, mechanism, cell.mode, cell.level, cell.execution, cell.device
-    if isinstance(cell, QualityCell):
-        return kind, mechanism, cell.data.task, cell.scale, cell.device
+    if isinstance(cell, QualityCell | ProfileCell):
+        return kind, *_training(cell)
     if isinstance(cell, ErrorCell):
         return kind, mechanism, cell.device
     return kind, mechanism
+
+
+def _training(cell: QualityCell | ProfileCell) -> tuple[str, ...]:
+    """What trainings share that cost alike but for their steps."""
+    return cell.mechanism.name, cell.data.task, cell.scale, cell.device
 
 
 def _size(cell: Cell) -> float:

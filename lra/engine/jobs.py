@@ -13,6 +13,7 @@ from lra.core.cells import (
     Cell,
     EfficiencyCell,
     ErrorCell,
+    ProfileCell,
     QualityCell,
     ShowCell,
     VerifyCell,
@@ -56,6 +57,8 @@ class Job(Frozen, frozen=True, kw_only=True):
             return " ".join((cell.mechanism.name, cell.mode, str(cell.length), *_unusual(cell)))
         if isinstance(cell, QualityCell):
             return f"{cell.mechanism.name} {cell.data.task}"
+        if isinstance(cell, ProfileCell):
+            return f"profile {cell.mechanism.name} {cell.data.task}"
         if isinstance(cell, ErrorCell):
             return (
                 f"error {cell.mechanism.name} {cell.length} scale {cell.input_scale:g} "
@@ -72,7 +75,7 @@ class Job(Frozen, frozen=True, kw_only=True):
     @property
     def alone(self) -> bool:
         """Whether nothing else of ours may run beside it."""
-        return isinstance(self.cell, EfficiencyCell | CeilingCell)
+        return isinstance(self.cell, EfficiencyCell | ProfileCell | CeilingCell)
 
 
 def _unusual(cell: EfficiencyCell) -> Iterator[str]:

@@ -5,27 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from msgspec.structs import replace
+
 from lra.core.errors import UsageError
 from lra.core.scales import ErrorBlock, load_scale
 from lra.engine.jobs import Job
 from lra.engine.plan_efficiency import efficiency_jobs
 from lra.engine.plan_error import approximating, error_cells
+from lra.engine.plan_profile import profile_jobs
 from lra.engine.plan_quality import quality_jobs
 from lra.engine.planning import Planning, RunSpec
 
 
 def plan(spec: RunSpec) -> list[Job]:
     """Return the jobs of a run, each cell once: baselines, then quality, then efficiency by length,
-    then errors.
+    then errors; or the profiles of its trainings alone.
 
     A mechanism that cannot be imported gets its jobs too, which will say why. Raises
     `UsageError` for any name, key or value that does not exist.
     """
+    if spec.profile:
+        spec = replace(spec, suite=replace(spec.suite, efficiency=(), error=()))
     run, blocks = Planning(spec), spec.suite
+    trained = profile_jobs if spec.profile else quality_jobs
     timed = [block for block in blocks.efficiency if block.device in (None, spec.device)]
     found: dict[str, Job] = {}
     for job in (
-        *(job for block in blocks.quality for job in quality_jobs(run, block)),
+        *(job for block in blocks.quality for job in trained(run, block)),
         *(job for block in timed for job in efficiency_jobs(run, block)),
         *(job for block in blocks.error for job in _error_jobs(run, block)),
     ):
@@ -51,6 +57,8 @@ def _why_empty(run: Planning) -> str:
             f"has no block for {run.spec.device}, only for {others}; say --device {others}, or "
             "give it a block"
         )
+    if run.spec.profile:
+        return "trains none of these mechanisms; name one that it is for"
     return "has no cells; give it a block"
 
 

@@ -43,6 +43,8 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
     sources: dict[str, str] = {}
     """Real data by task: a path or `hub:NAME`."""
     device: Literal["cpu", "cuda"]
+    profile: bool = False
+    """Plan a profile of each training in place of all else."""
     baselines: bool = False
     """Plan exact attention and no mixing too, on every task."""
     machines: dict[str, Machine] = {}

@@ -28,7 +28,7 @@ SECONDS = {"baseline": 100.0, "quality": 50.0, "efficiency": 200.0}
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each kind of cell takes its time; `linear` trains a little faster."""
 
-    def expected(missing: list[Job], store: Store) -> dict[str, float]:
+    def expected(missing: list[Job], *_: object) -> dict[str, float]:
         faster = {job.cell.id: "linear" in job.label for job in missing}
         return {
             job.cell.id: SECONDS[job.cell.__struct_config__.tag] - faster[job.cell.id]

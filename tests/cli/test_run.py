@@ -89,7 +89,7 @@ def test_the_estimate_is_of_as_many_cells_side_by_side(
     """Two cells that run beside others, and three timings that do not, of ten minutes each."""
     monkeypatch.setattr(pool, "side_by_side", lambda jobs: 4)
     monkeypatch.setattr(
-        carry_out, "_expected", lambda missing, store: {job.cell.id: 600.0 for job in missing}
+        carry_out, "_expected", lambda missing, *_: {job.cell.id: 600.0 for job in missing}
     )
     ran = lra_here("run", "--impl", "linear", *TINY, "--dry-run", *flags)
     assert f"5 cells due, about {told} by earlier records" in ran.stderr
@@ -114,7 +114,7 @@ def test_there_is_no_estimate_where_most_cells_are_unlike_any_record(
     monkeypatch.setattr(
         carry_out,
         "_expected",
-        lambda missing, store: {job.cell.id: 600.0 for job in missing[:known]},
+        lambda missing, *_: {job.cell.id: 600.0 for job in missing[:known]},
     )
     ran = lra_here("run", "--impl", "linear", *TINY, "--dry-run", "--jobs", "1")
     assert ran.stderr.endswith(told)

@@ -1,0 +1,51 @@
+"""What a [[quality]] block consists of where its trainings are profiled: the machine's limits, then
+one training step of each mechanism on each task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from lra.core import catalogue
+from lra.core.cells import CeilingCell, ProfileCell
+from lra.core.scales import QualityBlock
+from lra.engine.jobs import Job
+from lra.engine.plan_quality import first_trainings
+from lra.engine.planning import Planning
+from lra.engine.sources import measure_hash
+
+_PROFILED = ("measure/profile.py", "training/step.py")
+
+
+def profile_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
+    """Yield the jobs of a block; seeds, rates and orders of tokens cost alike and have no cells.
+
+    A limit comes before the first step that computes in its type, with as many threads.
+    """
+    for target, task, training in first_trainings(run, block):
+        yield run.job(_ceiling(run, training.training.precision, block.threads))
+        position = catalogue.find("position", training.model.position)
+        cell = ProfileCell(
+            scale=training.scale,
+            machine=run.machine,
+            torch=run.torch,
+            threads=block.threads,
+            measure_hash=measure_hash("profile", *_PROFILED, outside=(position.file,)),
+            mechanism=training.mechanism,
+            data=training.data,
+            model=training.model,
+            training=training.training,
+            device=run.spec.device,
+        )
+        yield run.job(cell, mechanism=target, task=task)
+
+
+def _ceiling(run: Planning, dtype: Literal["float32", "bfloat16"], threads: int) -> CeilingCell:
+    return CeilingCell(
+        machine=run.machine,
+        torch=run.torch,
+        threads=threads,
+        measure_hash=measure_hash("ceiling", "measure/ceilings.py"),
+        dtype=dtype,
+        device=run.spec.device,
+    )

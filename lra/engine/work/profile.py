@@ -1,0 +1,51 @@
+"""Measures where the time of a training step goes."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from attention_impls.contract import Position
+from lra.core import catalogue
+from lra.core.cells import ProfileCell
+from lra.engine.jobs import Job, Outcome, Progress, Report
+from lra.engine.work.data import load
+from lra.engine.work.mechanism import device, load_mechanism
+from lra.measure.profile import measure_profile
+from lra.models.build import parameter_count
+from lra.training.setup import model_for
+
+
+def run(cell: ProfileCell, job: Job, report: Report) -> Outcome:
+    """Return what a step takes, and its parts and operators."""
+    place = device(cell.device)
+    mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
+    position = catalogue.load(catalogue.find("position", cell.model.position))
+    report(Progress(phase="data"))
+    _, dataset = load(cell.data, job)
+    report(Progress(phase="build"))
+    model = model_for(
+        dataset,
+        cell.model,
+        mechanism=mechanism,
+        config=config,
+        position=cast(type[Position], position),
+        rules=cell.data.rules,
+        seed=0,
+    )
+    measured = measure_profile(
+        model,
+        dataset,
+        cell.training,
+        rules=cell.data.rules,
+        device=place,
+        pad_to_length=mechanism.card.capabilities.padding != "content",
+        seconds=cell.seconds,
+        report=lambda phase: report(Progress(phase=phase)),
+    )
+    return Outcome(
+        status="ok",
+        metrics=measured.metrics,
+        parameters=parameter_count(model),
+        rows=dataset.rows,
+        method=measured.method,
+    )

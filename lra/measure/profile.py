@@ -1,0 +1,270 @@
+"""Where the time of a training step goes: whole steps, the same in parts, and what runs inside.
+
+Whole steps come first and are what a training does, waiting for a device only at the ends of a
+stretch; their rate is the one to quote. In parts a GPU is waited for after each, so that a part has
+the time of what it started; on a GPU the parts add up to more than a step.
+
+    E examples, S = E * inputs sequences
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import nn
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity
+
+from lra.core.dataset import Dataset
+from lra.core.profiled import OPERATOR, PARTS, part_metric
+from lra.core.protocol import Rules, TrainSpec
+from lra.core.records import Metric
+from lra.measure.latency import quartiles
+from lra.measure.operations import count_operations
+from lra.training.batches import Collator, evaluation_rows
+from lra.training.memory import keep_freed_memory
+from lra.training.objective import forward
+from lra.training.setup import padded_length, step_for
+from lra.training.step import Step
+
+FEW, MANY = 5, 50
+"""Batches of a stretch, at least and at most."""
+STRETCHES = 5
+"""Of whole steps, where the time is enough; two at least."""
+TOP = 8
+"""Operators that are named."""
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What the profile of one training's step found."""
+
+    metrics: dict[str, Metric]
+    method: dict[str, Any]
+
+
+def measure_profile(
+    model: nn.Module,
+    dataset: Dataset,
+    spec: TrainSpec,
+    *,
+    rules: Rules,
+    device: torch.device,
+    pad_to_length: bool,
+    seconds: float,
+    report: Callable[[str], None] = lambda phase: None,
+    clock: Clock = perf_counter,
+) -> Profile:
+    """Measure the step of a training from its first seed on, without the training.
+
+    `seconds` are for the whole steps. The model is trained by what is measured. Raises
+    `UnsupportedError` for a precision that the device lacks.
+    """
+    keep_freed_memory()
+    length = padded_length(dataset, spec, rules=rules, pad_to_length=pad_to_length)
+    model = model.to(device)
+    step = step_for(model, dataset, spec, length=length, seed=0, rules=rules, device=device)
+    torch.manual_seed(0)
+    step.called.train()
+    step.join()
+    runs = Stretch(step, _waiting_for(device), clock)
+    few = spread(step, FEW)
+    report("warm up")
+    # The longest first: what it compiles and allocates is enough for all.
+    runs(few[-1:])
+    each = runs(few) / len(few)
+    batches = spread(step, max(FEW, min(MANY, int(seconds / (STRETCHES * each)))))
+    report("steps")
+    whole = [runs(batches) / len(batches)]
+    while len(whole) < 2 or (len(whole) < STRETCHES and sum(whole) * len(batches) < seconds):
+        whole.append(runs(batches) / len(batches))
+    report("parts")
+    with in_parts(step, runs.wait, clock) as parts:
+        apart = runs(batches) / len(batches)
+    report("evaluation")
+    row = _row_seconds(step, dataset, spec, length, runs)
+    report("operators")
+    operators = _operators(runs, few[::2], device)
+    report("operations")
+    with _eagerly(spec):
+        counted = [count_operations(partial(runs, [one])) for one in few]
+    operations = sum(counted) / len(few)
+    return Profile(
+        metrics={
+            "step_seconds": _spread_over(whole, "s", "lower"),
+            "steps_per_second": _spread_over([1.0 / one for one in whole], "1/s", "higher"),
+            "step_in_parts_seconds": _seconds(apart),
+            **{part_metric(name): _seconds(total / len(batches)) for name, total in parts.items()},
+            "row_seconds": _seconds(row),
+            **operators,
+            "operations": Metric(value=operations, unit="count", better="lower"),
+            "padding": Metric(value=padding_share(step, length), unit="share", better="lower"),
+        },
+        method={
+            "device": device.type,
+            "threads": torch.get_num_threads(),
+            "compile": spec.execution,
+            "timer": "perf_counter, synchronised at the ends of a stretch"
+            if device.type == "cuda"
+            else "perf_counter",
+            "batches": f"{len(batches)} of an epoch's {step.order.batches}, evenly spread over "
+            "their lengths",
+            "stretches": len(whole),
+            "operators": f"self time on the {'GPU' if device.type == 'cuda' else 'CPU'} by "
+            f"torch.profiler, of {len(few[::2])} steps",
+        },
+    )
+
+
+class Stretch:
+    """Makes the steps of some batches of the first epoch one after the other, and times them."""
+
+    def __init__(self, step: Step, wait: Callable[[], None], clock: Clock) -> None:
+        self.step, self.wait, self.clock = step, wait, clock
+        self._loss_sum = torch.zeros((), dtype=torch.float64, device=step.device)
+
+    def __call__(self, batches: Sequence[int]) -> float:
+        """Return how many seconds the steps take together."""
+        self.wait()
+        started = self.clock()
+        for done in batches:
+            self.step(done, self._loss_sum)
+        self.wait()
+        return self.clock() - started
+
+
+def spread(step: Step, most: int) -> list[int]:
+    """Return at most so many steps of the first epoch, evenly spread over the lengths of their
+    batches, the shortest first: their mean time is nearly that of all."""
+    longest = [step.order.longest_E[step.order.rows(n)].max() for n in range(step.order.batches)]
+    by_length = sorted(range(len(longest)), key=longest.__getitem__)
+    return _middles(by_length, most)
+
+
+def padding_share(step: Step, length: int | None) -> float:
+    """Return which share of the positions that an epoch computes is padding."""
+    real = computed = 0
+    for done in range(step.order.batches):
+        for rows in step.rows(done)[0]:
+            lengths_EI = step.collate.lengths_SI[rows]
+            real += int(lengths_EI.sum())
+            computed += lengths_EI.size * (length or max(int(lengths_EI.max()), 1))
+    return 1.0 - real / computed
+
+
+@contextmanager
+def in_parts(step: Step, wait: Callable[[], None], clock: Clock) -> Iterator[dict[str, float]]:
+    """Time each part of the steps made meanwhile; gives the seconds of all of them together."""
+    seconds = dict.fromkeys(PARTS, 0.0)
+
+    def timed(name: str, part: Callable[..., object]) -> Callable[..., object]:
+        def run(*arguments: object) -> object:
+            started = clock()
+            found = part(*arguments)
+            wait()
+            seconds[name] += clock() - started
+            return found
+
+        return run
+
+    for name in PARTS:
+        # On the instance, before its class: the step itself stays as it is.
+        setattr(step, name, timed(name, getattr(step, name)))
+    try:
+        yield seconds
+    finally:
+        for name in PARTS:
+            delattr(step, name)
+
+
+def _row_seconds(
+    step: Step, dataset: Dataset, spec: TrainSpec, length: int | None, runs: Stretch
+) -> float:
+    """How long one example of the validation split takes to evaluate, in batches as of a
+    training."""
+    split = dataset.validation
+    collate = Collator(split, length=length, rules=step.collate.rules)
+    batches = _middles(evaluation_rows(split, spec.evaluation_batch), FEW)
+
+    def evaluate(rows: Any) -> None:
+        forward(step.called, collate(rows).to(step.device), step.autocast)
+
+    step.called.eval()
+    with torch.no_grad():
+        evaluate(batches[0])
+        runs.wait()
+        started = runs.clock()
+        for rows in batches:
+            evaluate(rows)
+        runs.wait()
+        seconds = runs.clock() - started
+    step.called.train()
+    return seconds / sum(map(len, batches))
+
+
+def _operators(runs: Stretch, batches: Sequence[int], device: torch.device) -> dict[str, Metric]:
+    """The operators with the most self time, in seconds a step; on a GPU also its kernels."""
+    on_gpu = device.type == "cuda"
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
+    with torch.profiler.profile(activities=activities, acc_events=True) as profiler:
+        runs(batches)
+    events = [one for one in profiler.key_averages() if not one.is_user_annotation]
+    called = [one for one in events if one.device_type == DeviceType.CPU]
+    kernels = [one for one in events if one.device_type == DeviceType.CUDA]
+
+    def own(event: Any) -> float:
+        """Seconds a step."""
+        spent = event.self_device_time_total if on_gpu else event.self_cpu_time_total
+        return float(spent) / 1e6 / len(batches)
+
+    found = {
+        OPERATOR + one.key.removeprefix("aten::"): _seconds(own(one))
+        for one in sorted(called, key=own, reverse=True)[:TOP]
+    }
+    # On a GPU also what kernels take that no operator of torch's own has started.
+    found["operators_seconds"] = _seconds(sum(map(own, kernels if on_gpu else called)))
+    if on_gpu:
+        launched = sum(one.count for one in kernels if not one.key.startswith(("Mem", "mem")))
+        found["kernels"] = Metric(value=launched / len(batches), unit="count", better="lower")
+    return found
+
+
+def _middles(items: Sequence[Any], most: int) -> list[Any]:
+    """The middles of so many equal parts of a sequence; all of a shorter one."""
+    count = min(most, len(items))
+    return [items[(2 * n + 1) * len(items) // (2 * count)] for n in range(count)]
+
+
+def _eagerly(spec: TrainSpec) -> AbstractContextManager[None]:
+    """Have even a compiled model run operation by operation, for whoever counts these."""
+    if spec.execution == "eager":
+        return nullcontext()
+    stance: AbstractContextManager[None] = torch.compiler.set_stance("force_eager")
+    return stance
+
+
+def _waiting_for(device: torch.device) -> Callable[[], None]:
+    if device.type == "cuda":
+        return partial(torch.cuda.synchronize, device)
+    return lambda: None
+
+
+def _seconds(value: float) -> Metric:
+    return Metric(value=value, unit="s", better="lower")
+
+
+def _spread_over(samples: Sequence[float], unit: Any, better: Any) -> Metric:
+    """A figure of stretches: their median and quartiles."""
+    q1, median, q3 = quartiles(samples)
+    return Metric(
+        value=median, unit=unit, better=better, samples=tuple(samples), q1=q1, q3=q3,
+        minimum=min(samples),
+    )  # fmt: skip
