@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lra.report.answer.sentences import answer, caveats, summary
 from lra.report.costs.energy import why_no_energy
 from lra.report.costs.estimate import Assumptions, no_estimate
+from lra.report.costs.profile import profile_sections, profile_spoken
 from lra.report.costs.sections import cost_sections, decoding_sections, reference_sections
 from lra.report.costs.tables import EfficiencyTables, efficiency_tables
 from lra.report.endings import not_ok_table
@@ -46,7 +47,11 @@ EMPTY = "There is no record to report: run python -m lra run --impl performer, t
 def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
     """Return what to print: the answer, what tasks test where this run asked, the small table."""
     if not any(kept.origin == "run" for kept in selection.kept):
-        return (EMPTY,), None
+        profiled = profile_spoken(selection)
+        if profiled is None:
+            return (EMPTY,), None
+        sentences, table = profiled
+        return (*sentences, *caveats(selection, ())), table
     quality, costs = quality_tables(selection), efficiency_tables(selection)
     trained = [*quality, *bits_tables(selection)]
     errors = error_tables(selection)
@@ -64,7 +69,7 @@ def assemble(
     """Return the report, and the small table to print beside its answer."""
     assumed = assumed or Assumptions()
     if not any(kept.origin == "run" for kept in selection.kept):
-        alone = (*_claims(selection), *_shown(selection))
+        alone = (*profile_sections(selection), *_claims(selection), *_shown(selection))
         if not_ok_table(selection) is not None:
             alone = (*alone, *_not_ok(selection))
         told = tuple(text for section in alone for text in section.text) or (EMPTY,)
@@ -91,6 +96,7 @@ def assemble(
         *_learning(quality, selection, known),
         *published_sections(quality, selection),
         *cost_sections(here, selection, known, assumed),
+        *profile_sections(selection),
         *beside_sections(here, selection.busy),
         *table2_sections(here, selection.busy),
         *_errors(errors, known),

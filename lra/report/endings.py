@@ -12,6 +12,7 @@ from lra.core.cells import (
     EfficiencyCell,
     ErrorCell,
     MeasuredCell,
+    ProfileCell,
     QualityCell,
     ShowCell,
     VerifyCell,
@@ -34,6 +35,7 @@ from lra.report.words import (
     visible,
 )
 
+_OfData = QualityCell | BaselineCell | ProfileCell
 _ANY = "any length"
 _LISTED = 4
 """More lengths than this are a range."""
@@ -86,9 +88,13 @@ def not_ok_table(selection: Selection) -> Table | None:
 
 
 def _others(records: Sequence[Record]) -> list[_Ended]:
-    """Checks, pictures and ceilings, with labels."""
-    owned = [r for r in records if isinstance(r.cell, VerifyCell | ShowCell)]
-    names = labelled([r.cell.mechanism for r in owned if isinstance(r.cell, VerifyCell | ShowCell)])
+    """Checks, pictures, profiles and ceilings, with labels."""
+    owned, mechanisms = [], []
+    for record in records:
+        if isinstance(record.cell, VerifyCell | ShowCell | ProfileCell):
+            owned.append(record)
+            mechanisms.append(record.cell.mechanism)
+    names = labelled(mechanisms)
     limits = [r for r in records if isinstance(r.cell, CeilingCell)]
     return [
         *(_Ended("run", label, record) for label, record in zip(names, owned, strict=True)),
@@ -111,6 +117,8 @@ def _asked(cell: Cell, lengths: str) -> str:
         return f"check of {listing(cell.laws)}" if cell.laws else f"{cell.form} check"
     if isinstance(cell, CeilingCell):
         return f"large product and copy in {cell.dtype}"
+    if isinstance(cell, ProfileCell):
+        return f"profile of a training step on {visible(cell.data.task)}"
     seed = "" if isinstance(cell, BaselineCell) else f", seed {cell.seed}"
     return visible(cell.data.task) + seed
 
@@ -135,7 +143,7 @@ def _apart(kinds: Sequence[tuple[str, ...]], settings: Sequence[tuple[str, ...]]
 
 def _place(cell: Cell) -> tuple[str, ...]:
     """Where and at which scale a cell was asked for, in words."""
-    scale = [f"scale {cell.scale}"] if isinstance(cell, MeasuredCell) else []
+    scale = [f"scale {cell.scale}"] if isinstance(cell, MeasuredCell | ProfileCell) else []
     device = [] if isinstance(cell, BaselineCell | ShowCell) else [cell.device]
     machine = (machine_words(cell.machine), count(cell.threads, "thread"), f"torch {cell.torch}")
     return (*machine, *device, *scale)
@@ -143,10 +151,10 @@ def _place(cell: Cell) -> tuple[str, ...]:
 
 def _kind(cell: Cell) -> tuple[str, ...]:
     """Of cells that have this alike the other settings are compared: a scale has its models."""
-    scale = cell.scale if isinstance(cell, MeasuredCell) else ""
+    scale = cell.scale if isinstance(cell, MeasuredCell | ProfileCell) else ""
     if isinstance(cell, EfficiencyCell):
         return (type(cell).__name__, scale, cell.level, cell.task)
-    task = cell.data.task if isinstance(cell, QualityCell | BaselineCell) else ""
+    task = cell.data.task if isinstance(cell, _OfData) else ""
     return (type(cell).__name__, scale, task)
 
 
@@ -160,11 +168,13 @@ def _setting(cell: Cell) -> tuple[str, ...]:
     if isinstance(cell, EfficiencyCell):
         found += ["by torch.compile"] if cell.execution == "compiled" else []
         found += _fields(cell.model) if cell.model else []
-    if isinstance(cell, QualityCell | BaselineCell):
+    if isinstance(cell, _OfData):
         found += [text for text in _fields(cell.data) if not text.startswith("hash=")]
         found.append(f"data {cell.data.hash[:8]}")
     if isinstance(cell, QualityCell):
-        found += [f"{cell.track} track", *_fields(cell.model), *_fields(cell.training)]
+        found.append(f"{cell.track} track")
+    if isinstance(cell, QualityCell | ProfileCell):
+        found += [*_fields(cell.model), *_fields(cell.training)]
     return tuple(found)
 
 

@@ -15,6 +15,7 @@ from lra.core.cells import (
     EfficiencyCell,
     ErrorCell,
     MeasuredCell,
+    ProfileCell,
     QualityCell,
     ShowCell,
     VerifyCell,
@@ -63,7 +64,7 @@ class Selection(msgspec.Struct, frozen=True):
     unlike: tuple[Unlike, ...] = ()
     """Protocols of the run for whose tasks the reference has only other protocols."""
     others: tuple[Record, ...] = ()
-    """The run's checks, pictures and ceilings, of each the newest."""
+    """The run's checks, pictures, profiles and ceilings, of each the newest."""
 
 
 def join(
@@ -81,7 +82,8 @@ def join(
     or sizes and length with the mode (efficiency) or the input scale (error). Any order of the
     records gives the same selection.
     """
-    ceilings = [r for r in (*reference, *records) if isinstance(r.cell, CeilingCell)]
+    known = records if store is None else store
+    ceilings = [r for r in (*reference, *known) if isinstance(r.cell, CeilingCell)]
     checks = [record for record in records if isinstance(record.cell, VerifyCell)]
     shown = [record for record in records if isinstance(record.cell, ShowCell)]
     rest = [record for record in records if not isinstance(record.cell, MeasuredCell)]
@@ -103,7 +105,7 @@ def join(
     others = [r for r in (*run, *fitting) if not isinstance(r.cell, ErrorCell)]
     labels = _labels(errors) | _labels(others)
     judged: list[tuple[Origin, set[str]]] = [
-        ("run", disturbed(records if store is None else store, reference)),
+        ("run", disturbed(known, reference)),
         ("reference", disturbed(reference)),
     ]
     busy = frozenset((origin, id) for origin, ids in judged for id in ids)
@@ -185,9 +187,12 @@ def _latest(records: Iterable[Record], key: Callable[[Record], Hashable]) -> dic
 
 
 def _whatever_sources(cell: Cell) -> str:
-    """What a check, a picture or a ceiling is of, whichever version of the sources it tells of; a
-    check and a picture also whichever torch and processor: the newest counts."""
+    """What a check, a picture, a profile or a ceiling is of, whichever version of the sources it
+    tells of; a check and a picture also whichever torch and processor: the newest counts."""
     cell = msgspec.structs.replace(cell, measure_hash="")
+    if isinstance(cell, ProfileCell):
+        bare = msgspec.structs.replace(cell.mechanism, hash="")
+        cell = msgspec.structs.replace(cell, mechanism=bare)
     if isinstance(cell, VerifyCell | ShowCell):
         bare = msgspec.structs.replace(cell.mechanism, hash="")
         somewhere = Machine(processor="", cores=1)

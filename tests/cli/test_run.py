@@ -129,6 +129,7 @@ def test_there_is_no_estimate_where_most_cells_are_unlike_any_record(
         ("--rules", "lra2021"),
         ("--seeds", "3"),
         ("--baselines",),
+        ("--profile",),
     ],
     ids=lambda flags: flags[0],
 )
@@ -138,6 +139,28 @@ def test_a_flag_of_trainings_is_refused_where_nothing_is_trained(
     ran = lra_here("run", "--impl", "performer", "--suite", "timing", *flags, "--dry-run")
     assert ran.returncode == 2
     assert ran.stderr == f"lra: suite 'timing' trains nothing; leave {flags[0]} out\n"
+
+
+@pytest.mark.parametrize("flags", [("--seeds", "2"), ("--track", "tuned")])
+def test_a_profile_is_refused_what_costs_alike(flags: tuple[str, ...], lra_here) -> None:
+    ran = lra_here("run", "--impl", "linear", *TINY, "--profile", *flags, "--dry-run")
+    assert ran.returncode == 2
+    assert ran.stderr == f"lra: --profile looks at steps that cost alike; leave {flags[0]} out\n"
+
+
+def test_a_profile_says_where_a_step_goes_and_how_long_trainings_take(lra, tmp_path: Path) -> None:
+    asked = ("run", "--impl", "linear", *TINY, "--set", "training.steps=20")
+    ran = lra(*asked, "--profile")
+    assert ran.returncode == 0, ran.stderr
+    assert "2 cells to run" in ran.stderr
+    assert "linear on listops" in ran.stdout and "backward" in ran.stdout
+    assert "linear on listops: most self time in " in ran.stdout
+    records = Store(tmp_path / "results/runs/default").records()
+    assert sorted(r.cell.__struct_config__.tag for r in records) == ["ceiling", "profile"]
+    page = (tmp_path / "reports/default/index.html").read_text(encoding="utf-8")
+    assert "Where a training step&#39;s time goes" in page
+    foretold = lra(*asked, "--seeds", "3", "--dry-run")
+    assert "(3 trainings by measured steps per second)" in foretold.stderr
 
 
 def test_settings_reach_the_record(lra) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from lra.core.cells import EfficiencyCell
-from lra.core.protocol import Machine, Mechanism
+from lra.core.cells import EfficiencyCell, ProfileCell, QualityCell
+from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import Metric, Record
 from lra.engine.estimate import Estimate
 
@@ -63,3 +63,85 @@ def test_a_training_that_was_continued_took_all_of_its_stretches() -> None:
     whole = {"training_seconds": Metric(value=40.0, unit="s", better="lower")}
     assert Estimate([record(1024, 3.0, metrics=whole)]).seconds(CELL) == pytest.approx(40.0)
     assert Estimate([record(1024, 45.0, metrics=whole)]).seconds(CELL) == pytest.approx(45.0)
+
+
+TRAINING = QualityCell(
+    machine=CELL.machine,
+    torch="",
+    threads=1,
+    measure_hash="",
+    scale="compact",
+    mechanism=CELL.mechanism,
+    data=DataSpec(task="text", hash="", length=64, rows=Rows(train=9, validation=50, test=80)),
+    model=ModelSpec(layers=1, width=8, qkv_width=8, heads=2, mlp_width=8),
+    training=TrainSpec(steps=1000, batch=2, learning_rate=0.1, evaluate_every=400),
+)
+
+
+def profiled(step: float, row: float, **changes: object) -> Record:
+    """Of a step of that training, of which the data turned out to have fewer rows."""
+    cell = ProfileCell(
+        machine=TRAINING.machine,
+        torch="",
+        threads=1,
+        measure_hash="",
+        scale=TRAINING.scale,
+        mechanism=TRAINING.mechanism,
+        data=TRAINING.data,
+        model=TRAINING.model,
+        training=TRAINING.training,
+    )
+    cell = msgspec.structs.replace(cell, **changes)
+    metrics = {
+        "step_seconds": Metric(value=step, unit="s"),
+        "row_seconds": Metric(value=row, unit="s"),
+    }
+    return Record(
+        id=cell.id,
+        cell=cell,
+        status="ok",
+        started_at="1",
+        seconds=20.0,
+        metrics=metrics,
+        rows=Rows(train=9, validation=40, test=60),
+    )
+
+
+def test_a_training_without_a_record_takes_its_steps_and_evaluations() -> None:
+    estimate = Estimate([profiled(0.5, 0.01)])
+    # Validations after 400, 800 and 1000 steps, of 40 rows, and one test of 60.
+    assert estimate.seconds(TRAINING) == pytest.approx(500 + (3 * 40 + 60) * 0.01)
+    assert estimate.is_by_profile(TRAINING)
+    other = msgspec.structs.replace(TRAINING.training, steps=400)
+    shorter = msgspec.structs.replace(TRAINING, training=other, seed=2)
+    assert estimate.seconds(shorter) == pytest.approx(200 + (40 + 60) * 0.01)
+    for changes in (
+        {"scale": "mini"},
+        {"device": "cuda"},
+        {"mechanism": Mechanism(name="full", hash="")},
+        {"data": msgspec.structs.replace(TRAINING.data, task="image")},
+    ):
+        assert estimate.seconds(msgspec.structs.replace(TRAINING, **changes)) is None
+
+
+def test_the_record_of_a_training_tells_more_than_a_profile() -> None:
+    trained = Record(id="", cell=TRAINING, status="ok", started_at="0", seconds=70.0)
+    estimate = Estimate([profiled(0.5, 0.01), trained])
+    assert estimate.seconds(TRAINING) == pytest.approx(70.0)
+    assert not estimate.is_by_profile(TRAINING)
+
+
+def test_of_several_profiles_the_newest_tells_and_best_that_of_the_same_machine() -> None:
+    elsewhere = profiled(9.0, 0.0, machine=Machine(processor="other", cores=9))
+    newer = msgspec.structs.replace(profiled(2.0, 0.0), started_at="2")
+    newest = msgspec.structs.replace(elsewhere, started_at="3")
+    assert Estimate([newest]).seconds(TRAINING) == pytest.approx(9000.0)
+    found = Estimate([newest, newer, profiled(1.0, 0.0)])
+    assert found.seconds(TRAINING) == pytest.approx(2000.0)
+
+
+def test_a_profile_takes_what_the_last_one_of_its_kind_took() -> None:
+    estimate = Estimate([profiled(0.5, 0.01)])
+    again = profiled(0.5, 0.01, measure_hash="new").cell
+    assert estimate.seconds(again) == pytest.approx(20.0)
+    assert not estimate.is_by_profile(again)

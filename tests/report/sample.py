@@ -12,10 +12,12 @@ from lra.core.cells import (
     CeilingCell,
     EfficiencyCell,
     ErrorCell,
+    ProfileCell,
     QualityCell,
     ShowCell,
 )
 from lra.core.pattern import pack
+from lra.core.profiled import PARTS, part_metric
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import CurvePoint, Failure, Metric, Provenance, Record, Status
 
@@ -210,6 +212,53 @@ def efficiency(
     if declared is not None:
         method["declared_time"], method["declared_memory"] = declared
     return _record(cell, "ok", started, metrics=metrics, method=method)
+
+
+def profile(
+    name: str | Mechanism,
+    task: str,
+    *,
+    seconds: float = 0.02,
+    status: Status = "ok",
+    kernels: float | None = None,
+    started: str = "2026-11-20T11:15:00Z",
+    **fields: Any,
+) -> Record:
+    """Of a step that counts a billion operations; its backward pass takes half of its parts."""
+    cell = ProfileCell(
+        **{
+            "scale": "mini",
+            "machine": HERE,
+            "torch": "2.13.0",
+            "threads": 2,
+            "measure_hash": "f1",
+            "mechanism": mechanism(name) if isinstance(name, str) else name,
+            "data": data(task),
+            "model": MODEL,
+            "training": TRAINING,
+            **fields,
+        }
+    )
+    if status != "ok":
+        return _record(cell, status, started, failure=failure(status))
+    shares = (0.01, 0.02, 0.07, 0.25, 0.5, 0.02, 0.12, 0.01)
+    metrics = {
+        "step_seconds": Metric(value=seconds, unit="s"),
+        "steps_per_second": Metric(
+            value=1 / seconds, unit="1/s", better="higher", q1=0.98 / seconds, q3=1.02 / seconds
+        ),
+        "row_seconds": Metric(value=1e-3, unit="s"),
+        "operations": Metric(value=1e9, unit="count"),
+        "padding": Metric(value=0.034, unit="share"),
+        "operators_seconds": Metric(value=0.016, unit="s"),
+        "operator addmm": Metric(value=0.008, unit="s"),
+        "operator softmax": Metric(value=0.004, unit="s"),
+    }
+    parts = zip(PARTS, shares, strict=True)
+    metrics |= {part_metric(part): Metric(value=x * seconds, unit="s") for part, x in parts}
+    if kernels is not None:
+        metrics["kernels"] = Metric(value=kernels, unit="count")
+    return _record(cell, "ok", started, metrics=metrics)
 
 
 def ceiling(

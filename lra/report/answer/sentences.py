@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 import msgspec
 
-from lra.core.cells import CeilingCell, EfficiencyCell, ShowCell, VerifyCell
+from lra.core.cells import CeilingCell, EfficiencyCell, ProfileCell, ShowCell, VerifyCell
 from lra.report.answer.costs import MOST, asked, cost_sentences
 from lra.report.answer.seeds import ONE, Seeds, seeds_of
 from lra.report.costs.tables import EfficiencyTables
@@ -28,8 +28,13 @@ _FIGURES = 10
 """With more accuracies than this the answer names the best mechanisms instead of each."""
 _SETTINGS = 2
 """With more settings of sizes than this the answer has the costs of two."""
-_OTHERS = {VerifyCell: "check", ShowCell: "picture", CeilingCell: "ceiling"}
-"""What is no measurement of a mechanism."""
+_OTHERS = {
+    VerifyCell: "check",
+    ShowCell: "picture",
+    ProfileCell: "profile",
+    CeilingCell: "ceiling",
+}
+"""What has no row in a table of accuracies, times or errors."""
 
 
 def answer(

@@ -49,7 +49,10 @@ class Ceilings:
 
     def of(self, entry: Entry) -> tuple[float, float] | None:
         """Return operations and bytes a second where an entry was measured; None if unknown."""
-        place = (entry.machine, entry.threads, entry.torch, entry.dtype, entry.device)
+        return self.at((entry.machine, entry.threads, entry.torch, entry.dtype, entry.device))
+
+    def at(self, place: Place) -> tuple[float, float] | None:
+        """Return the same of a place."""
         return self._rates.get(place)
 
 

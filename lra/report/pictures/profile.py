@@ -1,0 +1,40 @@
+"""Stacked bars of what the parts of a training step take, a bar for each mechanism and task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lra.report.pictures.lines import LINE, WIDTH
+from lra.report.pictures.style import COLOURS, draw
+from lra.report.table import Figure, Table, cut_note, names, short_names
+from lra.report.words import listing
+
+_LETTERS = 34
+
+
+def profile_figure(table: Table, parts: tuple[str, ...]) -> Figure:
+    """Return the bars of a table of profiles, whose columns of parts hold shares."""
+    texts = short_names(table.rows, _LETTERS)
+    places = [table.columns.index(part) for part in parts]
+
+    def paint(figure: Any) -> None:
+        axes = figure.subplots()
+        ends = [0.0] * len(table.rows)
+        for place, part, colour in zip(places, parts, COLOURS, strict=False):
+            widths = [100 * (row.cells[place].value or 0.0) for row in table.rows]
+            axes.barh(range(len(ends)), widths, left=ends, height=0.7, color=colour, label=part)
+            ends = [end + width for end, width in zip(ends, widths, strict=True)]
+        axes.set_xlim(0, 100)
+        axes.set_ylim(len(ends) - 0.5, -0.5)
+        axes.set_yticks(range(len(ends)), texts)
+        axes.set_xlabel("% of a step's parts")
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+
+    return Figure(
+        id=table.id,
+        title="Parts of a training step",
+        alt=f"Stacked bars of the parts of a training step of {listing(names(table.rows))}; the "
+        "table above has their shares.",
+        caption=f"From left to right: {listing(parts)}.{cut_note(table.rows, _LETTERS)}",
+        svg=draw(paint, WIDTH, 1.6 + 1.6 * LINE * len(table.rows)),
+    )

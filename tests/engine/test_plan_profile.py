@@ -1,0 +1,122 @@
+"""Profiles are planned once a mechanism and task, and run as trainings would."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+from engine_jobs import training
+
+from lra.core.cells import CeilingCell, ProfileCell, QualityCell
+from lra.core.errors import UnsupportedError, UsageError
+from lra.core.profiled import PARTS, part_metric
+from lra.core.protocol import Mechanism
+from lra.core.scales import load_suite
+from lra.engine.jobs import Job
+from lra.engine.plan import plan
+from lra.engine.planning import RunSpec
+from lra.engine.work import profile
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> RunSpec:
+    return RunSpec(
+        suite=load_suite("certificate"),
+        mechanisms=("linear",),
+        tasks=("listops", "text"),
+        device="cpu",
+        profile=True,
+        cache=str(tmp_path_factory.mktemp("plan")),
+    )
+
+
+def changed(spec: RunSpec, **changes: object) -> RunSpec:
+    return msgspec.structs.replace(spec, **changes)
+
+
+def profiles(spec: RunSpec) -> list[ProfileCell]:
+    return [job.cell for job in plan(spec) if isinstance(job.cell, ProfileCell)]
+
+
+def test_a_suite_has_one_profile_a_mechanism_and_task_and_the_limit_first(spec: RunSpec) -> None:
+    """Shuffled tokens cost what others do, and are no cell of their own."""
+    jobs = plan(changed(spec, baselines=True))
+    assert [type(job.cell) for job in jobs] == [CeilingCell] + [ProfileCell] * 6
+    assert all(job.alone for job in jobs)
+    assert Counter(job.label for job in jobs[1:]) == {
+        f"profile {name} {task}": 1
+        for name in ("sdpa", "identity", "linear")
+        for task in ("listops", "text")
+    }
+    ceiling = jobs[0].cell
+    assert {(c.threads, c.machine, c.training.precision) for c in profiles(spec)} == {
+        (ceiling.threads, ceiling.machine, ceiling.dtype)  # type: ignore[union-attr]
+    }
+
+
+def test_a_profile_is_of_the_training_that_the_suite_has(spec: RunSpec) -> None:
+    settings = {"training.batch": "7", "model.layers": "1"}
+    asked = changed(spec, tasks=("listops",), settings=settings)
+    (own,) = profiles(asked)
+    trained = next(
+        job.cell
+        for job in plan(changed(asked, profile=False))
+        if isinstance(job.cell, QualityCell) and job.cell.mechanism.name == "linear"
+    )
+    for field in ("scale", "mechanism", "data", "model", "training", "threads", "device"):
+        assert getattr(own, field) == getattr(trained, field)
+    assert own.measure_hash != trained.measure_hash
+    assert (own.training.batch, own.model.layers) == (7, 1)
+
+
+def test_a_type_of_numbers_has_a_limit_of_its_own(spec: RunSpec) -> None:
+    jobs = plan(changed(spec, settings={"training.precision": "bfloat16"}))
+    assert [job.cell.dtype for job in jobs if isinstance(job.cell, CeilingCell)] == ["bfloat16"]
+
+
+def test_a_suite_for_other_mechanisms_has_none(spec: RunSpec) -> None:
+    (block,) = load_suite("certificate").quality[1:]
+    with pytest.raises(UsageError, match="trains none of these mechanisms"):
+        plan(changed(spec, suite=msgspec.structs.replace(spec.suite, quality=(block,))))
+
+
+def job(mechanism: str, cache: Path) -> Job:
+    """A profile of a training of seconds."""
+    made = training("Toy", cache, steps=20)
+    cell = made.cell
+    assert isinstance(cell, QualityCell)
+    own = ProfileCell(
+        scale=cell.scale,
+        machine=cell.machine,
+        torch=cell.torch,
+        threads=1,
+        measure_hash="0",
+        mechanism=Mechanism(name=mechanism, hash="0"),
+        data=cell.data,
+        model=cell.model,
+        training=cell.training,
+        seconds=0.01,
+    )
+    reference = made.mechanism if mechanism == "Toy" else ""
+    return msgspec.structs.replace(made, cell=own, mechanism=reference)
+
+
+def test_a_profile_runs_on_the_data_of_its_training(cache: Path) -> None:
+    own, phases = job("Toy", cache), []
+    found = profile.run(own.cell, own, lambda progress: phases.append(progress.phase))  # type: ignore[arg-type]
+    assert found.status == "ok" and found.parameters and found.rows == own.cell.data.rows  # type: ignore[union-attr]
+    assert {part_metric(part) for part in PARTS} <= found.metrics.keys()
+    assert phases == [
+        "data", "build", "warm up", "steps", "parts", "evaluation", "operators", "operations",
+    ]  # fmt: skip
+
+
+def test_what_a_mechanism_cannot_do_is_said_as_of_a_training(cache: Path) -> None:
+    own = job("linformer", cache)
+    cell = own.cell
+    assert isinstance(cell, ProfileCell)
+    causal = msgspec.structs.replace(cell, model=cell.model.by_token())
+    with pytest.raises(UnsupportedError, match="causal"):
+        profile.run(causal, own, lambda progress: None)
