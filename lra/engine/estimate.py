@@ -14,6 +14,9 @@ GROWTH = 2.0
 """Exponent by which a longer input is taken to cost more, that of attention; a shorter one is taken
 to cost as much, since most of a short cell is what it costs at any length."""
 
+_COSTING = ("batch", "micro_batches", "precision", "recompute", "execution", "bucketed")
+"""What of how a model is trained decides what a step costs."""
+
 
 class Estimate:
     """Looks cells up among records."""
@@ -52,18 +55,28 @@ class Estimate:
 
     def _by_profile(self, cell: Cell) -> float | None:
         """Steps times what one takes, and the evaluations; by the newest profile, best of the
-        cell's own class of machine."""
+        cell's own class of machine and with its settings."""
         if not isinstance(cell, QualityCell):
             return None
         profiles = self._profiles.get(_training(cell), [])
         if not profiles:
             return None
-        newest = max(profiles, key=lambda r: (r.cell.machine == cell.machine, r.started_at))
+        newest = max(
+            profiles, key=lambda record: (*_likeness(record.cell, cell), record.started_at)
+        )
         step, row = newest.metrics["step_seconds"].value, newest.metrics["row_seconds"].value
         if step is None or row is None:
             return None
         rows = newest.rows or cell.data.rows
         return training_seconds(cell.training, rows, step=step, row=row)
+
+
+def _likeness(one: Cell, other: QualityCell) -> tuple[bool, bool]:
+    """Whether a profile is of a training's class of machine, and of its model and batches."""
+    if not isinstance(one, ProfileCell):
+        return False, False
+    alike = all(getattr(one.training, n) == getattr(other.training, n) for n in _COSTING)
+    return one.machine == other.machine, alike and one.model == other.model
 
 
 def _seconds(record: Record) -> float:

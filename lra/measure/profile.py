@@ -142,10 +142,11 @@ class Stretch:
 
 
 def spread(step: Step, most: int) -> list[int]:
-    """Return at most so many steps of the first epoch, evenly spread over the lengths of their
-    batches, the shortest first: their mean time is nearly that of all."""
-    longest = [step.order.longest_E[step.order.rows(n)].max() for n in range(step.order.batches)]
-    by_length = sorted(range(len(longest)), key=longest.__getitem__)
+    """Return at most so many of a training's steps in its first epoch, evenly spread over the
+    lengths of their batches, the shortest first: their mean time is nearly that of all."""
+    steps = range(min(step.order.batches, step.spec.steps))
+    longest = [step.order.longest_E[step.order.rows(done)].max() for done in steps]
+    by_length = sorted(steps, key=longest.__getitem__)
     return _middles(by_length, most)
 
 

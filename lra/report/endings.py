@@ -17,6 +17,7 @@ from lra.core.cells import (
     ShowCell,
     VerifyCell,
 )
+from lra.core.protocol import Mechanism
 from lra.core.records import Record
 from lra.report.entries import Origin
 from lra.report.mechanisms.configs import labelled
@@ -89,7 +90,8 @@ def not_ok_table(selection: Selection) -> Table | None:
 
 def _others(records: Sequence[Record]) -> list[_Ended]:
     """Checks, pictures, profiles and ceilings, with labels."""
-    owned, mechanisms = [], []
+    owned: list[Record] = []
+    mechanisms: list[Mechanism] = []
     for record in records:
         if isinstance(record.cell, VerifyCell | ShowCell | ProfileCell):
             owned.append(record)

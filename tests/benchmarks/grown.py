@@ -134,7 +134,7 @@ class _Committed:
             if (cell.level, cell.batch, cell.heads) == ("layer", 1, 4):
                 own = self.timings.setdefault(cell.mechanism.name, {})
                 own[cell.mode, cell.length] = record
-        elif (cell.length, cell.input_scale) == (1024, 1.0):
+        elif isinstance(cell, ErrorCell) and (cell.length, cell.input_scale) == (1024, 1.0):
             own_errors = self.errors.setdefault(cell.mechanism.name, {})
             own_errors[str(cell.mechanism.config)] = record
 

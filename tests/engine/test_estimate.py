@@ -140,6 +140,15 @@ def test_of_several_profiles_the_newest_tells_and_best_that_of_the_same_machine(
     assert found.seconds(TRAINING) == pytest.approx(2000.0)
 
 
+def test_a_profile_with_the_settings_of_the_training_tells_before_a_newer_one() -> None:
+    wide = msgspec.structs.replace(TRAINING.training, batch=64)
+    newer = msgspec.structs.replace(profiled(9.0, 0.0, training=wide), started_at="2")
+    estimate = Estimate([profiled(1.0, 0.0), newer])
+    assert estimate.seconds(TRAINING) == pytest.approx(1000.0)
+    asked = msgspec.structs.replace(TRAINING, training=wide)
+    assert estimate.seconds(asked) == pytest.approx(9000.0)
+
+
 def test_a_profile_takes_what_the_last_one_of_its_kind_took() -> None:
     estimate = Estimate([profiled(0.5, 0.01)])
     again = profiled(0.5, 0.01, measure_hash="new").cell

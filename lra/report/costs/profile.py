@@ -123,14 +123,16 @@ def _by_setting(records: Sequence[Record]) -> list[tuple[list[_Profiled], str, s
     found: dict[tuple[str, ...], list[_Profiled]] = defaultdict(list)
     for label, (record, cell) in zip(labels, kept, strict=True):
         found[_setting(cell)].append(_Profiled(label, cell, record))
-    several = apart([*found])
+    settings = sorted(found)
+    in_order = [found[setting] for setting in settings]
+    several = apart(settings)
     return [
         (
             sorted(own, key=lambda one: (one.cell.data.task, one.label, one.record.id)),
             f"-{number}" if name else "",
             f": {name}" if name else "",
         )
-        for number, (own, name) in enumerate(zip(found.values(), several, strict=True), start=1)
+        for number, (own, name) in enumerate(zip(in_order, several, strict=True), start=1)
     ]
 
 
@@ -173,7 +175,7 @@ def _parts(id: str, found: Sequence[_Profiled], ceilings: Ceilings) -> Table:
     return Table(
         id=id,
         title="A training step and its parts",
-        caption=f"{', '.join(_setting(first))}. Steps a second over batches of all lengths, below "
+        caption=f"At {', '.join(_setting(first))}. Steps a second over batches of all lengths, below "
         "the time of a step; shares of its parts, of positions that are padding, and of the "
         "machine's limit, in percent.",
         corner="mechanism and task",

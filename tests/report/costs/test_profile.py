@@ -57,7 +57,7 @@ def test_settings_that_differ_are_told_and_the_newest_version_counts() -> None:
         profile("performer", "text", training=smaller),
         profile(mechanism("linear", source="b"), "listops"),
     ).tables[0]
-    assert [row.title for row in found.rows] == [
+    assert sorted(row.title for row in found.rows) == [
         "linear on listops",
         "performer on text (batch=16)",
         "performer on text (batch=32)",
@@ -83,7 +83,7 @@ def test_a_run_of_profiles_prints_its_table_and_what_went_wrong() -> None:
         profile("lstm", "text", status="oom"),
     ]
     told = findings(records, [], [*records, ceiling()])
-    assert told.table.splitlines()[0].startswith("A training step and its parts. scale mini, ")
+    assert told.table.splitlines()[0].startswith("A training step and its parts. At scale mini, ")
     assert "linear on text" in told.table
     assert "not known" not in told.table, "the limit is another record of the store"
     assert told.headline[0] == (
