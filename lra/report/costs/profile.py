@@ -84,15 +84,14 @@ class _Profiled(NamedTuple):
 def profile_sections(selection: Selection) -> list[Section]:
     """Return a section for each scale, machine and device of the run's profiles; none without."""
     ceilings = Ceilings(selection.ceilings)
-    settings = _by_setting(selection.others)
-    return [
-        Section(
-            f"profile{place}", f"Where a training step's time goes{which}", tuple(_whole(found))
-        )
-        .with_tables([parts := _parts(f"profile{place}", found, ceilings), _called(place, found)])
-        .with_figures([profile_figure(parts, tuple(_SHOWN))])
-        for found, place, which in settings
-    ]
+    sections = []
+    for found, place, which in _by_setting(selection.others):
+        id, title = f"profile{place}", f"Where a training step's time goes{which}"
+        parts = _parts(id, found, ceilings)
+        tables = (parts, _called(place, found))
+        drawn = (profile_figure(parts, tuple(_SHOWN)),)
+        sections.append(Section(id, title, tuple(_whole(found)), tables, drawn))
+    return sections
 
 
 def profile_spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None] | None:
@@ -175,8 +174,8 @@ def _parts(id: str, found: Sequence[_Profiled], ceilings: Ceilings) -> Table:
     return Table(
         id=id,
         title="A training step and its parts",
-        caption=f"At {', '.join(_setting(first))}. Steps a second over batches of all lengths, below "
-        "the time of a step; shares of its parts, of positions that are padding, and of the "
+        caption=f"At {', '.join(_setting(first))}. Steps a second over batches of all lengths, "
+        "below the time of a step; its parts, padding among positions, and the share of the "
         "machine's limit, in percent.",
         corner="mechanism and task",
         columns=("steps/s", *_SHOWN, "padding", "limit", "training"),
