@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.autograd import DeviceType
+from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.profiler import ProfilerActivity
 
 from lra.core.dataset import Dataset

@@ -9,6 +9,7 @@ from attention_impls.contract import Layer, MechanismConfig, Position
 from lra.core.dataset import Dataset
 from lra.core.protocol import ModelSpec, Rules, TrainSpec
 from lra.models.build import build_model
+from lra.models.classifier import Classifier
 from lra.models.encoder import Encoder
 from lra.training.batches import Collator
 from lra.training.ranks import ALONE, Ranks
@@ -24,7 +25,7 @@ def model_for(
     position: type[Position],
     rules: Rules,
     seed: int,
-) -> nn.Module:
+) -> Classifier:
     """Return a model as large as a data set asks, on the CPU."""
     return build_model(
         spec,
