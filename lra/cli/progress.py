@@ -197,6 +197,8 @@ def _figure(record: Record) -> str:
         return f"{metrics['bits_per_byte'].value:.3f} bits per byte"
     if "latency" in metrics and metrics["latency"].value is not None:
         return f"{metrics['latency'].value * 1e3:.2f} ms"
+    if "step_seconds" in metrics and metrics["step_seconds"].value is not None:
+        return f"{metrics['step_seconds'].value * 1e3:.3g} ms a step"
     if record.findings:
         told = Counter(finding.verdict for finding in record.findings)
         return ", ".join(f"{number} {verdict}" for verdict, number in told.items())
