@@ -29,6 +29,11 @@ from lra.cli import flags
     metavar="N",
     help="Runs of each training: initialisation, order and draws, never data.",
 )
+@click.option(
+    "--stack-seeds",
+    is_flag=True,
+    help="Train the seeds of a cell in the same steps, as one model: for small models on a GPU.",
+)
 @flags.device
 @flags.settings("; training.steps=200, model.layers=1")
 @flags.data
@@ -50,6 +55,7 @@ def command(
     rules: Literal["fixed", "lra2021"] | None,
     track: Literal["matched", "tuned"],
     seeds: int | None,
+    stack_seeds: bool,
     device: Literal["cpu", "cuda"] | None,
     settings: tuple[str, ...],
     sources: tuple[str, ...],
@@ -86,8 +92,10 @@ def command(
     check_sources(data)
     whole = load_suite(suite)
     if not whole.quality:
-        trained = (tasks, data, scale, rules, track == "tuned", seeds, baselines)
-        names = ("--task", "--data", "--scale", "--rules", "--track", "--seeds", "--baselines")
+        tuned = track == "tuned"
+        trained = (tasks, data, scale, rules, tuned, seeds, stack_seeds, baselines)
+        names = ("--task", "--data", "--scale", "--rules", "--track", "--seeds", "--stack-seeds",
+                 "--baselines")  # fmt: skip
         for flag, given in zip(names, trained, strict=True):
             if given:
                 raise UsageError(f"suite '{whole.name}' trains nothing; leave {flag} out")
@@ -101,6 +109,7 @@ def command(
         rules=rules,
         track=track,
         seeds=seeds,
+        stack_seeds=stack_seeds,
         settings=flags.pairs(settings, "--set"),
         sources=data,
         device=device or default_device(),

@@ -43,6 +43,8 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
     sources: dict[str, str] = {}
     """Real data by task: a path or `hub:NAME`."""
     device: Literal["cpu", "cuda"]
+    stack_seeds: bool = False
+    """Train the seeds of a cell in the same steps."""
     baselines: bool = False
     """Plan exact attention and no mixing too, on every task."""
     machines: dict[str, Machine] = {}
