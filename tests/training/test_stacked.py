@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lra.core.protocol import TrainSpec
-from lra.training.loop import Run, carry_on, train
+from lra.training.loop import Run, carry_on
 from lra.training.outcome import Diverged, Interrupted, Trained
 from lra.training.stacked import train_stacked, try_stacked
 
@@ -152,7 +152,7 @@ def test_a_seed_that_diverges_leaves_the_others(toy: ModuleType, tmp_path: Path,
     else:
         reference = a_model(toy, 0)
         reference.head = Explodes(reference.head)
-        expected = train(reference, toy.dataset(), toy.SPEC, seed=0, device=toy.CPU)
+        expected = carry_on(a_run(toy, 0, toy.SPEC, model=reference))
         found = train_stacked(runs)
         assert found.test.correct == expected.test.correct
         assert runs[2].standing.step == toy.SPEC.steps
@@ -162,17 +162,14 @@ def test_a_seed_that_diverges_leaves_the_others(toy: ModuleType, tmp_path: Path,
     again = a_run(toy, bad, toy.SPEC, folder=tmp_path, model=model)
     assert again.standing.step > 0
     with pytest.raises(Diverged):
-        train(model, again.dataset, toy.SPEC, seed=bad, device=toy.CPU, checkpoint=again.checkpoint)
+        carry_on(again)
 
 
 def test_a_seed_that_stands_elsewhere_is_left_where_it_is(toy: ModuleType, tmp_path: Path) -> None:
     polls = iter(range(25))
     ahead = a_run(toy, 1, toy.SPEC, folder=tmp_path, stop=lambda: next(polls, None) is None)
     with pytest.raises(Interrupted):
-        train(
-            ahead.model, ahead.dataset, toy.SPEC, seed=1, device=toy.CPU,
-            checkpoint=ahead.checkpoint, stop=ahead.stop,
-        )  # fmt: skip
+        carry_on(ahead)
     runs = [a_run(toy, seed, toy.SPEC, folder=tmp_path) for seed in SEEDS]
     stood = runs[1].standing.step
     assert stood > 0
