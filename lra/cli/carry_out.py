@@ -52,6 +52,7 @@ def carry_out(
     from lra.engine.cuts import Cuts
     from lra.engine.due import Due
     from lra.engine.plan import plan
+    from lra.engine.stacks import stacked
     from lra.engine.stretch import Stretch
     from lra.report.costs.disturbed import disturbed
     from lra.report.words import count
@@ -104,7 +105,7 @@ def carry_out(
                     watcher=Cuts(place, watch),
                     prune=prune,
                 )
-                for _ in runner.run(missing):
+                for _ in runner.run(stacked(missing) if spec.stack_seeds else missing):
                     pass
     found = [record for job in jobs if (record := place.load(job.cell.id)) is not None]
     _show(found, place, left=runner.left, as_json=as_json)

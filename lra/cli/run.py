@@ -29,6 +29,11 @@ from lra.cli import flags
     metavar="N",
     help="Runs of each training: initialisation, order and draws, never data.",
 )
+@click.option(
+    "--stack-seeds",
+    is_flag=True,
+    help="Train the seeds of a cell in the same steps, as one model: for small models on a GPU.",
+)
 @flags.device
 @flags.settings("; training.steps=200, model.layers=1")
 @flags.data
@@ -55,6 +60,7 @@ def command(
     rules: Literal["fixed", "lra2021"] | None,
     track: Literal["matched", "tuned"],
     seeds: int | None,
+    stack_seeds: bool,
     device: Literal["cpu", "cuda"] | None,
     settings: tuple[str, ...],
     sources: tuple[str, ...],
@@ -100,13 +106,15 @@ def command(
             "--rules": rules,
             "--track": track == "tuned",
             "--seeds": seeds,
+            "--stack-seeds": stack_seeds,
             "--baselines": baselines,
             "--profile": profile,
         }
         for flag, given in trained.items():
             if given:
                 raise UsageError(f"suite '{whole.name}' trains nothing; leave {flag} out")
-    for flag, given in {"--track": track == "tuned", "--seeds": seeds}.items():
+    seeded = {"--track": track == "tuned", "--seeds": seeds, "--stack-seeds": stack_seeds}
+    for flag, given in seeded.items():
         if profile and given:
             raise UsageError(f"--profile looks at steps that cost alike; leave {flag} out")
     if offline:
@@ -119,6 +127,7 @@ def command(
         rules=rules,
         track=track,
         seeds=seeds,
+        stack_seeds=stack_seeds,
         settings=flags.pairs(settings, "--set"),
         sources=data,
         device=device or default_device(),

@@ -45,6 +45,8 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
     device: Literal["cpu", "cuda"]
     profile: bool = False
     """Plan a profile of each training in place of all else."""
+    stack_seeds: bool = False
+    """Train the seeds of a cell in the same steps."""
     baselines: bool = False
     """Plan exact attention and no mixing too, on every task."""
     machines: dict[str, Machine] = {}

@@ -40,10 +40,11 @@ class Pool(Runner):
 
     def _start(self) -> Iterator[Record]:
         """Fill free slots in the order of the jobs."""
-        while self._waiting and len(self._running) < self.slots:
-            job = self._waiting[0]
+        for job in self._candidates():
+            if len(self._running) == self.slots:
+                return
             yield from self._settle(job)
-            if not self._waiting or self._waiting[0] is not job:
+            if job not in self._waiting:
                 continue
             if self._running and (job.alone or self._running[0].job.alone):
                 return
@@ -51,7 +52,8 @@ class Pool(Runner):
                 if self._lock.news:
                     self.watcher.waiting(job)
                 return
-            self._launch(self._waiting.pop(0))
+            self._waiting.remove(job)
+            self._launch(job)
 
     def _launch(self, job: Job) -> None:
         checkpoint = self.store.checkpoint(job.cell.id)

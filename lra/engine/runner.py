@@ -83,6 +83,8 @@ class Runner(ABC):
         self.left: list[Job] = []
         """Jobs without a record when `run` ends: out of budget, or stopped."""
         self._waiting: list[Job] = []
+        self._open: set[str] = set()
+        """Ids of cells that wait or run."""
         self._provenance = provenance
         self._failed: list[Record] = []
         self._failed_before: list[Record] = []
@@ -95,6 +97,7 @@ class Runner(ABC):
         and `LraError` where the store, or what starts workers, fails.
         """
         self._waiting = list(jobs)
+        self._open = {job.cell.id for job in self._waiting}
         self._failed_before = self._at_their_limit() if self.prune else []
         with self._signals as signals:
             try:
@@ -141,6 +144,10 @@ class Runner(ABC):
         """Ask running cells to save themselves, give them so many seconds, end them; store and
         return late records."""
 
+    def _candidates(self) -> Iterator[Job]:
+        """Yield the waiting jobs that may start now, in their order."""
+        return (job for job in list(self._waiting) if job.after not in self._open)
+
     def _settle(self, job: Job) -> Iterator[Record]:
         """Yield the record of a waiting job that is not worth starting; one that is not admitted is
         left. Neither waits any longer."""
@@ -152,6 +159,7 @@ class Runner(ABC):
             yield self._save(job, why, started_at=utc(), seconds=0.0)
         elif not self._admits(job):
             self._waiting.remove(job)
+            self._open.discard(job.cell.id)
             self.left.append(job)
 
     def _launched(self, job: Job) -> None:
@@ -188,6 +196,7 @@ class Runner(ABC):
             provenance=provenance or self._provenance,
         )
         self.store.save(record)
+        self._open.discard(record.id)
         if record.status in ("ok", "diverged", "unsupported"):
             self.store.checkpoint(record.id).unlink(missing_ok=True)
         else:
@@ -196,6 +205,7 @@ class Runner(ABC):
         return record
 
     def _leave(self, job: Job) -> None:
+        self._open.discard(job.cell.id)
         self.left.append(job)
         self.watcher.left(job)
 

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention_impls.contract import Context, Layer
+from lra.models.dropout import Dropout
 
 NORM_EPSILON = 1e-6
 """Of every LayerNorm, as in flax."""
@@ -23,7 +24,7 @@ class Mlp(nn.Module):
         super().__init__()
         self.widen = nn.Linear(width, hidden)
         self.narrow = nn.Linear(hidden, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         for linear in (self.widen, self.narrow):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.normal_(linear.bias, std=1e-6)
@@ -46,7 +47,7 @@ class Block(nn.Module):
         super().__init__()
         self.mechanism_norm = nn.LayerNorm(width, eps=NORM_EPSILON)
         self.mechanism = mechanism
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.mlp_norm = nn.LayerNorm(width, eps=NORM_EPSILON)
         self.mlp = mlp
 

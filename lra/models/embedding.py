@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from attention_impls.contract import Position
 from lra.core.protocol import Rules
+from lra.models.dropout import Dropout
 
 
 class Embedding(nn.Module):
@@ -33,7 +34,7 @@ class Embedding(nn.Module):
         self.tokens = nn.Embedding(vocabulary, width)
         self.class_token = nn.Parameter(torch.zeros(width)) if class_token else None
         self.position = position
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.rules = rules
 
     def forward(

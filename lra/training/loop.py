@@ -66,7 +66,7 @@ def train(
     Raises `Diverged`, `Interrupted`, `UnsupportedError` for a precision that the device lacks, and
     `LraError` for a checkpoint of another training or a batch smaller than there are ranks.
     """
-    run = _Run(
+    run = Run(
         model.to(device),
         dataset,
         spec,
@@ -80,17 +80,22 @@ def train(
         stop=stop,
         ranks=ranks,
     )
+    return carry_on(run)
+
+
+def carry_on(run: Run) -> Trained:
+    """Train from where a run stands to its end, as `train` does."""
     while True:
         if run.validation_is_due():
             run.validate()
-        if run.standing.step == spec.steps:
+        if run.standing.step == run.spec.steps:
             return run.finish()
         run.poll()
         run.train_step()
 
 
-class _Run:
-    """The state of one call of `train`."""
+class Run:
+    """The state of one training; `train` says what the arguments are."""
 
     def __init__(
         self,
@@ -99,14 +104,14 @@ class _Run:
         spec: TrainSpec,
         *,
         seed: int,
-        rules: Rules,
-        metric: TaskMetric,
+        rules: Rules = "fixed",
+        metric: TaskMetric = "accuracy",
         device: torch.device,
-        pad_to_length: bool,
-        checkpoint: Path | None,
-        report: Callable[[Progress], None] | None,
-        stop: Callable[[], bool] | None,
-        ranks: Ranks,
+        pad_to_length: bool = False,
+        checkpoint: Path | None = None,
+        report: Callable[[Progress], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.model, self.dataset, self.spec = model, dataset, spec
         self.rules, self.metric, self.device, self.ranks = rules, metric, device, ranks
@@ -142,10 +147,15 @@ class _Run:
     def train_step(self) -> None:
         """One optimiser step, and a word of it now and then."""
         started = perf_counter()
+        self.step(self.standing.step, self.standing.loss_sum)
+        self.stepped(perf_counter() - started)
+
+    def stepped(self, seconds: float) -> None:
+        """Count a step that took so many seconds; raises `Diverged` where its loss is seen not to
+        be finite."""
         standing = self.standing
-        self.step(standing.step, standing.loss_sum)
         standing.step += 1
-        standing.seconds += perf_counter() - started
+        standing.seconds += seconds
         if self.device.type == "cpu" and standing.step % LOOK_EVERY == 0:
             self._require_finite(float(self.ranks.total(standing.loss_sum)))
         if standing.seconds - self.reported_at > REPORT_EVERY:
@@ -159,7 +169,7 @@ class _Run:
 
     def validate(self) -> None:
         """Add a point to the curve, keep the weights if they are those to test, save."""
-        self._wait()
+        self.wait()
         standing = self.standing
         self.ranks.align(self.model)
         loss_sum = float(self.ranks.total(standing.loss_sum))
@@ -184,7 +194,7 @@ class _Run:
         cheap = self.save_seconds <= SAVE_SHARE * (perf_counter() - self.saved_at)
         (due,) = self.ranks.agree(self.ranks.index == 0 and cheap)
         if due or standing.step == self.spec.steps:
-            self._save()
+            self.save()
         self._tell(point)
 
     def finish(self) -> Trained:
@@ -205,12 +215,21 @@ class _Run:
     def poll(self, tally: Tally | None = None) -> None:
         """Save where it is time to; also where the caller wants the training to stop, and raise
         `Interrupted`. `tally` is what an evaluation has counted so far."""
-        late = self.standing.step > 0 and perf_counter() - self.saved_at > SAVE_EVERY
-        late, stop = self.ranks.agree(late, self.stop is not None and self.stop())
+        late, stop = self.ranks.agree(self.is_late, self.is_asked_to_stop)
         if late or stop:
-            self._save(tally)
+            self.save(tally)
         if stop:
             raise Interrupted(self.standing.step, self.spec.steps)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a kill would now cost more than it may."""
+        return self.standing.step > 0 and perf_counter() - self.saved_at > SAVE_EVERY
+
+    @property
+    def is_asked_to_stop(self) -> bool:
+        """Whether the caller wants the training to stop."""
+        return self.stop is not None and self.stop()
 
     def _score(self, split: Split) -> Score:
         """Score a split, from where an interrupted evaluation left it."""
@@ -237,10 +256,11 @@ class _Run:
     def _collator(self, split: Split) -> Collator:
         return Collator(split, length=self.length, rules=self.rules)
 
-    def _save(self, tally: Tally | None = None) -> None:
+    def save(self, tally: Tally | None = None) -> None:
+        """Write the checkpoint, where there is to be one."""
         if self.checkpoint is None:
             return
-        self._wait()
+        self.wait()
         started = perf_counter()
         standing, total = self.standing, self.ranks.total
         shared = replace(standing, loss_sum=total(standing.loss_sum))
@@ -262,7 +282,7 @@ class _Run:
         cuda = gather(torch.cuda.get_rng_state(self.device)) if on_gpu else []
         return Generators(gather(torch.get_rng_state()), cuda)
 
-    def _wait(self) -> None:
+    def wait(self) -> None:
         """Let the device finish what it was given; that, too, is training time."""
         if self.device.type == "cuda":
             started = perf_counter()

@@ -115,7 +115,9 @@ class Joined(Ranks):
 @contextmanager
 def joined(device: torch.device, patience: timedelta = PATIENCE) -> Iterator[Ranks]:
     """Join the processes that torchrun started; in each of them, with its own device."""
-    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=patience)
+    dist.init_process_group(
+        "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=patience
+    )
     try:
         yield Joined()
     finally:

@@ -5,6 +5,7 @@ E examples, S = E * inputs sequences, N tokens, L labels
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -48,14 +49,7 @@ class Step:
         self.order = Order(split, spec.batch, seed, by_length=rules == "fixed")
         self.layers = [module for module in model.modules() if isinstance(module, Layer)]
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.optimiser = torch.optim.AdamW(
-            self.parameters,
-            lr=spec.learning_rate,
-            betas=spec.betas,
-            eps=spec.epsilon,
-            weight_decay=spec.weight_decay,
-            fused=True,
-        )
+        self.optimiser = optimiser(self.parameters, spec)
 
     def join(self) -> None:
         """Join the ranks' models; call it once all hold the same weights."""
@@ -122,6 +116,18 @@ class Step:
         """Tell the mechanisms that `done` steps are done."""
         for layer in self.layers:
             layer.after_step(done)
+
+
+def optimiser(parameters: Sequence[Tensor], spec: TrainSpec) -> torch.optim.AdamW:
+    """Return AdamW as the protocol has it."""
+    return torch.optim.AdamW(
+        parameters,
+        lr=spec.learning_rate,
+        betas=spec.betas,
+        eps=spec.epsilon,
+        weight_decay=spec.weight_decay,
+        fused=True,
+    )
 
 
 def _as_asked(model: nn.Module, spec: TrainSpec) -> nn.Module:

@@ -153,3 +153,11 @@ class KillsWorker(Toy):
         stat = Path(f"/proc/{server}/stat").read_text()
         os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)
         time.sleep(600)
+
+
+class Decides(Toy):
+    """Does one thing or another by a number that it has computed."""
+
+    def mischief(self, v_BHMV: Tensor) -> None:
+        if v_BHMV.sum() > 0:
+            v_BHMV.sum()

@@ -25,8 +25,8 @@ SPEC = TrainSpec(
 )
 
 
-class Softmax(Attention):
-    """Masked softmax attention, with a buffer that only `after_step` changes."""
+class Plain(Attention):
+    """Masked softmax attention."""
 
     card = AttentionCard(
         title="",
@@ -37,10 +37,6 @@ class Softmax(Attention):
         capabilities=Capabilities(bidirectional=True, padding="content"),
     )
 
-    def __init__(self, dims: Dims, *args: object, **options: object) -> None:
-        super().__init__(dims, *args, **options)
-        self.register_buffer("steps_seen", torch.zeros((), dtype=torch.int64))
-
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context, state: object = None):
         logits = q @ k.mT * default_scale(q.shape[-1])
         if context.key_mask_BM is not None:
@@ -49,6 +45,14 @@ class Softmax(Attention):
 
     def oracle(self, *args: object) -> tuple[Tensor, Tensor]:
         raise NotImplementedError
+
+
+class Softmax(Plain):
+    """The same, with a buffer that only `after_step` changes."""
+
+    def __init__(self, dims: Dims, *args: object, **options: object) -> None:
+        super().__init__(dims, *args, **options)
+        self.register_buffer("steps_seen", torch.zeros((), dtype=torch.int64))
 
     def after_step(self, step: int) -> None:
         self.steps_seen.fill_(step)
@@ -65,18 +69,25 @@ class Learned(Position):
         return self.table[positions_N]
 
 
-def model(*, dropout: float = 0.0, inputs: int = 1, rules: Rules = "fixed") -> Classifier:
+def model(
+    *,
+    dropout: float = 0.0,
+    inputs: int = 1,
+    rules: Rules = "fixed",
+    mechanism: type[Attention] = Softmax,
+    seed: int = 1,
+) -> Classifier:
     spec = ModelSpec(layers=1, width=16, qkv_width=16, heads=2, mlp_width=32, dropout=dropout)
     return build_model(
         spec,
-        mechanism=Softmax,
+        mechanism=mechanism,
         position=Learned,
         vocabulary=6,
         classes=2,
         inputs=inputs,
         length=LENGTH,
         rules=rules,
-        seed=1,
+        seed=seed,
     )
 
 

@@ -72,7 +72,7 @@ class Grid(Runner):
     def _start(self) -> Iterator[Record]:
         """Give jobs to free workers; what finds none lets those behind it go first."""
         self._roster.new_round()
-        for job in list(self._waiting):
+        for job in self._candidates():
             if not self._roster.has_room:
                 return
             yield from self._settle(job)

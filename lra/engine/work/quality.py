@@ -15,6 +15,7 @@ import torch
 
 # Imported before the fork, or the first optimiser of every worker would pay for it.
 import torch._dynamo
+from msgspec.structs import replace
 
 from attention_impls.contract import Position
 from lra.core import catalogue
@@ -28,12 +29,14 @@ from lra.engine.work.data import load
 from lra.engine.work.mechanism import device, load_mechanism
 from lra.measure.attended import measure_attended
 from lra.models.build import parameter_count
+from lra.models.classifier import Classifier
 from lra.training import outcome as training
 from lra.training.decoding import decode_agreement
-from lra.training.loop import train
+from lra.training.loop import Run
 from lra.training.memory import keep_freed_memory
 from lra.training.ranks import ALONE, Ranks, joined
 from lra.training.setup import model_for
+from lra.training.stacked import train_stacked, try_stacked
 
 
 def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
@@ -63,18 +66,37 @@ def _trained(
     report(Progress(phase="data"))
     task, dataset = load(cell.data, job)
     report(Progress(phase="build"))
-    model = model_for(
-        dataset,
-        cell.model,
-        mechanism=mechanism,
-        config=config,
-        position=cast(type[Position], position),
-        rules=cell.data.rules,
-        seed=cell.seed,
-    )
-    parameters = parameter_count(model)
     pad_to_length = mechanism.card.capabilities.padding != "content"
     checkpoint = Path(job.checkpoint) if job.checkpoint else None
+    stop = _Stop()
+
+    def begun(seed: int) -> Run:
+        """The training of a seed, from where its checkpoint left it."""
+        own = replace(cell, seed=seed)
+        model = model_for(
+            dataset,
+            cell.model,
+            mechanism=mechanism,
+            config=config,
+            position=cast(type[Position], position),
+            rules=cell.data.rules,
+            seed=seed,
+        )
+        return Run(
+            model.to(place),
+            dataset,
+            cell.training,
+            seed=seed,
+            rules=cell.data.rules,
+            metric=cell.metric,
+            device=place,
+            pad_to_length=pad_to_length,
+            checkpoint=checkpoint and checkpoint.with_stem(own.id),
+            report=_training_report(report) if seed == cell.seed else None,
+            stop=stop,
+            ranks=ranks,
+        )
+
     method: dict[str, Any] = {
         "device": place.type,
         "devices": ranks.count,
@@ -82,22 +104,18 @@ def _trained(
         "compile": cell.training.execution,
         "continued": checkpoint is not None and checkpoint.is_file(),
     }
+    run = begun(cell.seed)
+    parameters = parameter_count(run.model)
+    runs = [run, *(begun(seed) for seed in job.beside)]
+    if job.beside and (why_not := try_stacked(runs)):
+        method["stacking_failed"] = why_not
+        # Anew, for the draws that are its own.
+        run = begun(cell.seed)
+        runs = [run]
     report(Progress(phase="train", steps=cell.training.steps))
+    stop.listen()
     try:
-        trained = train(
-            model,
-            dataset,
-            cell.training,
-            seed=cell.seed,
-            rules=cell.data.rules,
-            metric=cell.metric,
-            device=place,
-            pad_to_length=pad_to_length,
-            checkpoint=checkpoint,
-            report=_training_report(report),
-            stop=_stop_on_sigterm(),
-            ranks=ranks,
-        )
+        trained = train_stacked(runs)
     except training.Diverged as error:
         return Outcome(
             status="diverged",
@@ -106,7 +124,10 @@ def _trained(
             failure=Failure(type="Diverged", message=one_line(error), phase="train"),
             method=method,
         )
+    finally:
+        method["stacked"] = run.standing.stacked
     metrics = _scores(trained, cell.metric)
+    model = cast(Classifier, run.model)
     if dataset.test.by_token and mechanism.card.capabilities.decode != "none":
         report(Progress(phase="decode"))
         with _noted(method, "decode"):
@@ -159,16 +180,22 @@ def _training_report(report: Report) -> Callable[[training.Progress], None]:
     return tell
 
 
-def _stop_on_sigterm() -> Callable[[], bool]:
-    """From here on SIGTERM is a request; before, it ends the process, which has nothing to save."""
-    asked = False
+class _Stop:
+    """Whether SIGTERM has asked for an end."""
 
-    def ask(*_: object) -> None:
-        nonlocal asked
-        asked = True
+    def __init__(self) -> None:
+        self._asked = False
 
-    signal.signal(signal.SIGTERM, ask)
-    return lambda: asked
+    def __call__(self) -> bool:
+        return self._asked
+
+    def listen(self) -> None:
+        """From here on SIGTERM is a request; before, it ends the process, which has nothing to
+        save."""
+        signal.signal(signal.SIGTERM, self._ask)
+
+    def _ask(self, *_: object) -> None:
+        self._asked = True
 
 
 def _scores(trained: training.Trained, metric: TaskMetric) -> dict[str, Metric]:

@@ -1,0 +1,218 @@
+"""Several seeds in the same steps: what each has alone, up to rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+import pytest
+import torch
+from torch import Tensor
+
+from lra.core.protocol import TrainSpec
+from lra.training.loop import Run, carry_on
+from lra.training.outcome import Diverged, Interrupted, Trained
+from lra.training.stacked import train_stacked, try_stacked
+
+SEEDS = (0, 1, 2)
+CLOSE = 1e-9
+"""How far a weight may be from that of the seed by itself, in float64."""
+
+
+def changed(spec: TrainSpec, **fields: object) -> TrainSpec:
+    return msgspec.structs.replace(spec, **fields)
+
+
+def a_model(toy: ModuleType, seed: int, **options: object) -> torch.nn.Module:
+    return toy.model(**{"mechanism": toy.Plain, "seed": seed} | options).double()
+
+
+def a_run(
+    toy: ModuleType,
+    seed: int,
+    spec: TrainSpec,
+    *,
+    folder: Path | None = None,
+    stop: Callable[[], bool] | None = None,
+    model: torch.nn.Module | None = None,
+    inputs: int = 1,
+    rows: int = 400,
+) -> Run:
+    return Run(
+        model if model is not None else a_model(toy, seed, inputs=inputs),
+        toy.dataset(inputs=inputs, rows=rows),
+        spec,
+        seed=seed,
+        device=toy.CPU,
+        checkpoint=None if folder is None else folder / f"{seed}.pt",
+        stop=stop,
+    )
+
+
+def alone(toy: ModuleType, seed: int, spec: TrainSpec, **options: int) -> tuple[Trained, Run]:
+    run = a_run(toy, seed, spec, **options)
+    return carry_on(run), run
+
+
+def assert_close(one: Trained, other: Trained, run: Run, other_run: Run) -> None:
+    assert (one.test.correct, one.best_step) == (other.test.correct, other.best_step)
+    for point, twin in zip(one.curve, other.curve, strict=True):
+        assert (point.step, point.learning_rate) == (twin.step, twin.learning_rate)
+        assert point.train_loss == pytest.approx(twin.train_loss, rel=1e-6)
+        assert point.validation_accuracy == twin.validation_accuracy
+    state = other_run.model.state_dict()
+    for name, value in run.model.state_dict().items():
+        torch.testing.assert_close(value, state[name], rtol=0, atol=CLOSE)
+
+
+@pytest.mark.parametrize("inputs", [1, 2])
+@pytest.mark.parametrize("clip", [None, 0.5])
+def test_every_seed_ends_where_it_ends_alone(
+    toy: ModuleType, tmp_path: Path, inputs: int, clip: float | None
+) -> None:
+    # 390 rows in batches of 30 and 31: seeds have different numbers of rows in a step.
+    options = {"inputs": inputs, "rows": 390}
+    spec = changed(toy.SPEC, clip=clip, weight_decay=0.1)
+    runs = [a_run(toy, seed, spec, folder=tmp_path, **options) for seed in SEEDS]
+    assert try_stacked(runs) == ""
+    first = train_stacked(runs)
+    assert_close(
+        first, alone(toy, 0, spec, **options)[0], runs[0], alone(toy, 0, spec, **options)[1]
+    )
+    for seed in SEEDS[1:]:
+        own = a_run(toy, seed, spec, folder=tmp_path, **options)
+        assert (own.standing.step, own.standing.stacked) == (spec.steps, 3)
+        reference, its_run = alone(toy, seed, spec, **options)
+        assert_close(carry_on(own), reference, own, its_run)
+    assert len({tuple(p.train_loss for p in run.standing.curve) for run in runs}) == 3
+
+
+def test_seconds_are_shared(toy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter(range(10**6))
+    monkeypatch.setattr("lra.training.stacked.perf_counter", lambda: float(next(ticks)))
+    spec = changed(toy.SPEC, steps=10, evaluate_every=10)
+    runs = [a_run(toy, seed, spec) for seed in SEEDS]
+    train_stacked(runs)
+    # One tick a step.
+    assert [run.standing.seconds for run in runs] == pytest.approx([10 / 3] * 3)
+
+
+def test_interrupted_anywhere_all_go_on_from_their_checkpoints(
+    toy: ModuleType, tmp_path: Path
+) -> None:
+    spec = changed(toy.SPEC, evaluation_batch=40)
+    reached = []
+    for allowed in (3, 15, 21, 24, 70, 200):
+        polls = iter(range(allowed))
+        stop = lambda polls=polls: next(polls, None) is None  # noqa: E731
+        runs = [a_run(toy, seed, spec, folder=tmp_path, stop=stop) for seed in SEEDS]
+        reached.append(tuple(run.standing.step for run in runs))
+        try:
+            trained = train_stacked(runs)
+            break
+        except Interrupted:
+            continue
+    assert len(reached) > 3, reached
+    assert all(len(set(steps)) == 1 for steps in reached), reached
+    reference, its_run = alone(toy, 0, spec)
+    assert_close(trained, reference, runs[0], its_run)
+    for seed in SEEDS[1:]:
+        own = a_run(toy, seed, spec, folder=tmp_path)
+        trained = carry_on(own)
+        reference, its_run = alone(toy, seed, spec)
+        assert_close(trained, reference, own, its_run)
+
+
+class Explodes(torch.nn.Module):
+    """A head whose weights leave the numbers, from the first step on."""
+
+    def __init__(self, head: torch.nn.Module) -> None:
+        super().__init__()
+        self.head = head
+        self.factor = torch.nn.Parameter(torch.ones((), dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(x) * self.factor
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_a_seed_that_diverges_leaves_the_others(toy: ModuleType, tmp_path: Path, bad: int) -> None:
+    runs = []
+    for seed in SEEDS:
+        model = a_model(toy, seed)
+        model.head = Explodes(model.head)
+        if seed == bad:
+            model.head.factor.data.fill_(float("inf"))
+        runs.append(a_run(toy, seed, toy.SPEC, folder=tmp_path, model=model))
+    if bad == 0:
+        with pytest.raises(Diverged):
+            train_stacked(runs)
+    else:
+        reference = a_model(toy, 0)
+        reference.head = Explodes(reference.head)
+        expected = carry_on(a_run(toy, 0, toy.SPEC, model=reference))
+        found = train_stacked(runs)
+        assert found.test.correct == expected.test.correct
+        assert runs[2].standing.step == toy.SPEC.steps
+    # Its own job goes on from the checkpoint, and says what became of it.
+    model = a_model(toy, bad)
+    model.head = Explodes(model.head)
+    again = a_run(toy, bad, toy.SPEC, folder=tmp_path, model=model)
+    assert again.standing.step > 0
+    with pytest.raises(Diverged):
+        carry_on(again)
+
+
+def test_a_seed_that_stands_elsewhere_is_left_where_it_is(toy: ModuleType, tmp_path: Path) -> None:
+    polls = iter(range(25))
+    ahead = a_run(toy, 1, toy.SPEC, folder=tmp_path, stop=lambda: next(polls, None) is None)
+    with pytest.raises(Interrupted):
+        carry_on(ahead)
+    runs = [a_run(toy, seed, toy.SPEC, folder=tmp_path) for seed in SEEDS]
+    stood = runs[1].standing.step
+    assert stood > 0
+    train_stacked(runs)
+    assert [run.standing.step for run in runs] == [60, stood, 60]
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "why"),
+    [
+        ({"micro_batches": 2}, {}, "micro-batches"),
+        ({"recompute": True}, {}, "recomputed"),
+        ({}, {"changes": True}, "changes between two steps"),
+        ({}, {"branches": True}, "data-dependent"),
+    ],
+)
+def test_what_cannot_be_stacked_is_said_and_leaves_nothing_behind(
+    toy: ModuleType, fields: dict, options: dict, why: str
+) -> None:
+    spec = changed(toy.SPEC, **fields)
+    runs = []
+    for seed in SEEDS:
+        model = a_model(toy, seed, mechanism=toy.Softmax if "changes" in options else toy.Plain)
+        if "branches" in options:
+            model.register_forward_hook(lambda module, given, out: out if out.sum() > 0 else -out)
+        runs.append(a_run(toy, seed, spec, model=model))
+    before = [{n: v.clone() for n, v in run.model.state_dict().items()} for run in runs]
+    draws = torch.get_rng_state()
+    assert why in try_stacked(runs)
+    assert torch.equal(torch.get_rng_state(), draws)
+    for run, state in zip(runs, before, strict=True):
+        assert all(torch.equal(value, state[n]) for n, value in run.model.state_dict().items())
+        assert all(p.grad is None for p in run.model.parameters())
+        assert not run.step.optimiser.state
+
+
+def test_dropout_differs_from_seed_to_seed(toy: ModuleType) -> None:
+    """Seeds that start alike and see the same rows still differ where noise is drawn."""
+    curves = []
+    for dropout in (0.0, 0.3):
+        spec = changed(toy.SPEC, steps=5, evaluate_every=5)
+        runs = [a_run(toy, 0, spec, model=a_model(toy, 0, dropout=dropout)) for _ in range(2)]
+        train_stacked(runs)
+        curves.append([run.standing.curve[0].train_loss for run in runs])
+    assert curves[0][0] == pytest.approx(curves[0][1], rel=1e-12)
+    assert curves[1][0] != pytest.approx(curves[1][1], rel=1e-3)
