@@ -1,9 +1,10 @@
 """The processes that train one model together, each on its share of every batch.
 
-One process alone is the plain case, and does nothing that it would not do without this file. Several
-are joined by `torch.distributed` (Li et al. 2020, PyTorch Distributed, arXiv:2006.15704): each holds
-the whole model, their gradients are summed over the whole batch, and whatever depends on a clock or
-a signal is decided for all of them at once, so that no one waits for another that went elsewhere.
+One process alone is the plain case, and does nothing that it would not do without this file.
+Several are joined by `torch.distributed` (Li et al. 2020, PyTorch Distributed, arXiv:2006.15704):
+each holds the whole model, their gradients are summed over the whole batch, and whatever depends on
+a clock or a signal is decided for all of them at once, so that no one waits for another that went
+elsewhere.
 """
 
 from __future__ import annotations
@@ -20,9 +21,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 from lra.core.errors import LraError
 from lra.training.batches import Indices
-
-PATIENCE = timedelta(minutes=10)
-"""How long a process waits for the others before it takes one of them for dead."""
 
 
 class Ranks:
@@ -76,7 +74,8 @@ class Joined(Ranks):
     def join(self, model: nn.Module) -> nn.Module:
         """Return the model within DistributedDataParallel, which averages gradients: a loss is to
         be multiplied by `count` where its sum is meant."""
-        return DistributedDataParallel(model)
+        # A mechanism without mixing projects queries that nothing reads.
+        return DistributedDataParallel(model, find_unused_parameters=True)
 
     def apart(self, model: nn.Module) -> AbstractContextManager[None]:
         assert isinstance(model, DistributedDataParallel)
@@ -113,9 +112,13 @@ class Joined(Ranks):
 
 
 @contextmanager
-def joined(device: torch.device, patience: timedelta = PATIENCE) -> Iterator[Ranks]:
-    """Join the processes that torchrun started; in each of them, with its own device."""
-    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=patience)
+def joined(device: torch.device, patience: timedelta) -> Iterator[Ranks]:
+    """Join the processes that torchrun started; in each of them, with its own device.
+
+    `patience` is how long one waits for the others before it takes one of them for dead.
+    """
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, timeout=patience)
     try:
         yield Joined()
     finally:
