@@ -30,6 +30,7 @@ from lra.cli import flags
     help="Runs of each training: initialisation, order and draws, never data.",
 )
 @flags.device
+@flags.devices
 @flags.settings("; training.steps=200, model.layers=1")
 @flags.data
 @flags.store
@@ -51,6 +52,7 @@ def command(
     track: Literal["matched", "tuned"],
     seeds: int | None,
     device: Literal["cpu", "cuda"] | None,
+    devices: int,
     settings: tuple[str, ...],
     sources: tuple[str, ...],
     store: Path,
@@ -86,11 +88,24 @@ def command(
     check_sources(data)
     whole = load_suite(suite)
     if not whole.quality:
-        trained = (tasks, data, scale, rules, track == "tuned", seeds, baselines)
-        names = ("--task", "--data", "--scale", "--rules", "--track", "--seeds", "--baselines")
-        for flag, given in zip(names, trained, strict=True):
+        trained = {
+            "--task": tasks,
+            "--data": data,
+            "--scale": scale,
+            "--rules": rules,
+            "--track": track == "tuned",
+            "--seeds": seeds,
+            "--devices": devices > 1,
+            "--baselines": baselines,
+        }
+        for flag, given in trained.items():
             if given:
                 raise UsageError(f"suite '{whole.name}' trains nothing; leave {flag} out")
+    if devices > 1 and cluster is not None:
+        raise UsageError(
+            "--devices is for this machine; a cluster's worker has one GPU: leave one of "
+            "--devices and --cluster out"
+        )
     if offline:
         flags.go_offline()
     spec = RunSpec(
@@ -104,6 +119,7 @@ def command(
         settings=flags.pairs(settings, "--set"),
         sources=data,
         device=device or default_device(),
+        devices=devices,
         baselines=baselines,
         cache=str(cache_folder()),
     )

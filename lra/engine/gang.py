@@ -27,6 +27,7 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from lra.core.errors import LraError
+from lra.engine.host import memory_kills
 from lra.engine.jobs import Job, Message, Outcome, Progress, Report, Stopped
 from lra.engine.rank import LOST
 from lra.training.outcome import Interrupted
@@ -43,10 +44,11 @@ _STOPPED = "stopped"
 def run(job: Job, report: Report) -> Outcome:
     """Run a training cell on `job.devices` devices and return how it ended.
 
-    Raises `lra.training.outcome.Interrupted` after SIGTERM, and `LraError` where processes die
-    without a word however often they are started.
+    Raises `lra.training.outcome.Interrupted` after SIGTERM, `MemoryError` where the kernel has
+    killed for memory, and `LraError` where processes die without a word however often they are
+    started.
     """
-    heard = _Heard()
+    heard, kills = _Heard(), memory_kills()
     signal.signal(signal.SIGTERM, _stop_once)
     try:
         how = _tried(job, heard, report)
@@ -57,6 +59,8 @@ def run(job: Job, report: Report) -> Outcome:
         return heard.outcome
     if heard.stopped or how == _STOPPED:
         raise Interrupted(heard.last.step, heard.last.steps)
+    if memory_kills() > kills:
+        raise MemoryError(f"{how}: the kernel killed for memory, which ran out")
     raise LraError(
         f"{how}, {TRIES} times of {TRIES}; what was reached stands in the checkpoint: "
         "run again with --rerun failed, or with fewer --devices"

@@ -43,6 +43,8 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
     sources: dict[str, str] = {}
     """Real data by task: a path or `hub:NAME`."""
     device: Literal["cpu", "cuda"]
+    devices: int = 1
+    """How many GPUs, or processes on a CPU, share each training."""
     baselines: bool = False
     """Plan exact attention and no mixing too, on every task."""
     machines: dict[str, Machine] = {}

@@ -40,7 +40,7 @@ class Ranks:
         return nullcontext()
 
     def share(self, rows: Indices, lengths: Indices) -> Indices:
-        """Return the rows of a batch that this process computes; `lengths` are those of the rows."""
+        """Return the rows of a batch that this process computes; `lengths` are theirs."""
         return rows
 
     def agree(self, *wishes: bool) -> tuple[bool, ...]:
