@@ -23,7 +23,7 @@ from types import FrameType
 
 import msgspec
 from torch.distributed.elastic.multiprocessing import SignalException
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from lra.core.errors import LraError
@@ -39,6 +39,8 @@ TRIES = 3
 LOOK_EVERY = 0.1
 """Seconds between looks at whether a process has ended."""
 _STOPPED = "stopped"
+_CLEARED_AFTER = 10
+"""Seconds; torchrun kills what has not ended 30 s after the first failure."""
 
 
 def run(job: Job, report: Report) -> Outcome:
@@ -165,15 +167,21 @@ def _launch(devices: int, folder: Path) -> str:
     try:
         elastic_launch(config, sys.executable)(*command)
     except ChildFailedError as error:
-        return _told({rank: failure.exitcode for rank, failure in error.failures.items()}, devices)
+        return _told(error.failures, devices)
     except SignalException:
         return _STOPPED
     return f"{devices} processes ended without a result"
 
 
-def _told(codes: Mapping[int, int], devices: int) -> str:
-    """How processes ended, by their exit codes: of several the one that the others followed."""
-    causes = {rank: code for rank, code in codes.items() if code not in (LOST, -signal.SIGTERM)}
+def _told(failures: Mapping[int, ProcessFailure], devices: int) -> str:
+    """How processes ended that did not end well: of several the one that the others followed."""
+    first = min(failure.timestamp for failure in failures.values())
+    causes = {
+        rank: failure.exitcode
+        for rank, failure in failures.items()
+        if failure.exitcode not in (LOST, -signal.SIGTERM)
+        and failure.timestamp < first + _CLEARED_AFTER
+    }
     if not causes:
         return f"one of {devices} processes fell silent"
     rank, code = min(causes.items())

@@ -69,6 +69,8 @@ def ends(name: str, ranks: Ranks, folder: Path) -> dict[str, object]:
             once(path, lambda polls=polls, allowed=allowed: last and next(polls) >= allowed)
         except Interrupted as ending:
             stopped_at.append(ending.step)
+            # The first one is still writing what the others are about to read.
+            dist.barrier()
     if name == "handed_over" and ranks.count > 1:
         return {"stopped_at": stopped_at}
     model, result = once(path if path.exists() else None, None)
