@@ -128,6 +128,7 @@ def test_there_is_no_estimate_where_most_cells_are_unlike_any_record(
         ("--scale", "mini"),
         ("--rules", "lra2021"),
         ("--seeds", "3"),
+        ("--devices", "2"),
         ("--baselines",),
     ],
     ids=lambda flags: flags[0],
