@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -120,13 +121,11 @@ def test_processes_end_with_the_worker_that_started_them(
 
 
 @pytest.fixture
-def as_in_a_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a worker finds; and signals are afterwards what they were."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(lra.__file__).parents[1]))
-    for name in ("GLOO_SOCKET_IFNAME", "TORCHELASTIC_SIGNALS_TO_HANDLE"):
-        monkeypatch.setenv(name, os.environ.get(name, "lo"))
+def as_in_a_worker() -> Iterator[None]:
+    """What a worker finds; environment and signals are afterwards what they were."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    yield
+    with patch.dict(os.environ, {"PYTHONPATH": str(Path(lra.__file__).parents[1])}):
+        yield
     for number, handler in before.items():
         signal.signal(number, handler)
 
