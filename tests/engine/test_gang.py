@@ -164,7 +164,7 @@ def test_a_process_that_falls_silent_is_not_waited_for_for_ever(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gang, "TRIES", 1)
-    job = shared("FallsSilent", cache, note=tmp_path, patience=8.0, evaluate_every=10)
+    job = shared("FallsSilent", cache, note=tmp_path, patience=12.0, evaluate_every=10)
     with pytest.raises(LraError, match=r"^one of 2 processes fell silent, .*; what was reached"):
         gang.run(saving(job, tmp_path), lambda progress: None)
     pids = [int((tmp_path / f"rank-{rank}").read_text()) for rank in range(2)]
