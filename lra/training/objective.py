@@ -97,9 +97,7 @@ def evaluate(
 
 
 @torch.no_grad()
-def _counted(
-    model: nn.Module, batch: Batch, autocast: torch.dtype | None
-) -> tuple[Tensor, Tensor]:
+def _counted(model: nn.Module, batch: Batch, autocast: torch.dtype | None) -> tuple[Tensor, Tensor]:
     """The loss summed over a batch, and how many of its labels are told correctly."""
     loss, logits_LC = forward(model, batch, autocast)
     return loss, (logits_LC.argmax(dim=-1) == batch.labels_L).sum()

@@ -78,6 +78,7 @@ class Joined(Ranks):
         return DistributedDataParallel(model, find_unused_parameters=True)
 
     def apart(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Return DistributedDataParallel's own."""
         assert isinstance(model, DistributedDataParallel)
         return model.no_sync()
 
@@ -92,21 +93,25 @@ class Joined(Ranks):
         return rows[np.argsort(lengths, kind="stable")][self.index :: self.count]
 
     def agree(self, *wishes: bool) -> tuple[bool, ...]:
+        """Return for each wish whether any process has it; all wait for all."""
         asked = torch.tensor(wishes, dtype=torch.uint8)
         dist.all_reduce(asked, dist.ReduceOp.MAX)
         return tuple(map(bool, asked.tolist()))
 
     def total(self, value: Tensor) -> Tensor:
+        """Return the sum over all processes, on the device of `value`."""
         summed = value.detach().clone()
         dist.all_reduce(summed)
         return summed
 
     def gather(self, value: Tensor) -> list[Tensor]:
+        """Return every process' tensor, in the order of their numbers."""
         found = [torch.empty_like(value) for _ in range(self.count)]
         dist.all_gather(found, value)
         return found
 
     def align(self, model: nn.Module) -> None:
+        """Send the first one's buffers to all."""
         for buffer in model.buffers():
             dist.broadcast(buffer, src=0)
 

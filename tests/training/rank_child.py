@@ -61,12 +61,12 @@ def ends(name: str, ranks: Ranks, folder: Path) -> dict[str, object]:
 
     path = folder / (f"{name}.pt" if name == "handed_over" else f"{name}-{ranks.count}.pt")
     stopped_at = []
+    # It alone asks to stop.
+    is_last = ranks.index == ranks.count - 1
     for allowed in STOPS.get(name, ()) if ranks.count > 1 else ():
         polls = count()
-        # The last process alone asks for it.
-        last = ranks.index == ranks.count - 1
         try:
-            once(path, lambda polls=polls, allowed=allowed: last and next(polls) >= allowed)
+            once(path, lambda polls=polls, allowed=allowed: is_last and next(polls) >= allowed)
         except Interrupted as ending:
             stopped_at.append(ending.step)
             # The first one is still writing what the others are about to read.

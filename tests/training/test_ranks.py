@@ -20,8 +20,13 @@ from lra.training.batches import Order
 from lra.training.ranks import ALONE, Joined
 
 HERE = Path(__file__).parent
-WEIGHTS = {"float32": 1e-4}
-"""How far weights may be apart after 20 steps; else 1e-6, as models are float64."""
+WEIGHTS = {"float32": 1e-5}
+"""How far weights may be apart after 20 steps; else 1e-9, as models are float64."""
+LOSSES = 1e-6
+"""How far losses may be apart, relative to their size; they are summed in float32."""
+UNFELT = "key.bias"
+"""Adds the same to all logits of a query, so that its gradient is nothing but rounding, which Adam
+makes as large as any other."""
 Ends = dict[str, dict[str, Any]]
 
 
@@ -47,14 +52,24 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ends, Ends, Ends]:
     return alone, first, second
 
 
-def assert_close(one: dict[str, Any], other: dict[str, Any], most: float) -> None:
+def assert_close(
+    one: dict[str, Any], other: dict[str, Any], weights: float, losses: float = LOSSES
+) -> None:
     assert one["weights"].keys() == other["weights"].keys()
     for name, weight in one["weights"].items():
         apart = (weight - other["weights"][name]).abs().max().item()
-        assert apart <= most, f"{name} is {apart} off"
-    assert one["losses"] == pytest.approx(other["losses"], rel=most)
-    assert one["test_loss"] == pytest.approx(other["test_loss"], rel=most)
+        felt = weight.dtype != torch.float32 or not name.endswith(UNFELT)
+        assert apart <= weights or not felt, f"{name} is {apart} off"
+    assert one["losses"] == pytest.approx(other["losses"], rel=losses)
+    assert one["test_loss"] == pytest.approx(other["test_loss"], rel=losses)
     assert one["counted"] == other["counted"]
+
+
+def assert_same(one: dict[str, Any], other: dict[str, Any]) -> None:
+    for name, weight in one["weights"].items():
+        assert torch.equal(weight, other["weights"][name]), name
+    for kind in ("losses", "test_loss", "counted"):
+        assert one[kind] == other[kind]
 
 
 @pytest.mark.parametrize(
@@ -72,9 +87,9 @@ def assert_close(one: dict[str, Any], other: dict[str, Any], most: float) -> Non
 )
 def test_two_processes_reach_what_one_does(ended: tuple[Ends, Ends, Ends], scenario: str) -> None:
     alone, first, second = (ends[scenario] for ends in ended)
-    assert_close(alone, first, WEIGHTS.get(scenario, 1e-6))
+    assert_close(alone, first, WEIGHTS.get(scenario, 1e-9))
     # Neither is told what the other weighs, after the first step.
-    assert_close(first, second, 0.0)
+    assert_same(first, second)
 
 
 def test_scenarios_differ_in_more_than_what_is_tolerated(ended: tuple[Ends, Ends, Ends]) -> None:
@@ -91,14 +106,14 @@ def test_stopped_between_steps_in_a_validation_and_in_the_test_they_end_the_same
     assert first["stopped"]["stopped_at"] == [4, 10, 10, 14, 20, 20, 20]
     assert second["stopped"]["stopped_at"] == first["stopped"]["stopped_at"]
     # Sums of losses go to one process, which may round them otherwise.
-    assert_close(first["stopped"], first["plain"], 1e-12)
-    assert_close(first["stopped"], second["stopped"], 0.0)
+    assert_close(first["stopped"], first["plain"], 0.0, 1e-12)
+    assert_same(first["stopped"], second["stopped"])
 
 
 def test_what_two_processes_began_one_can_end(ended: tuple[Ends, Ends, Ends]) -> None:
     alone, first, _ = ended
     assert first["handed_over"]["stopped_at"] == [10]
-    assert_close(alone["handed_over"], alone["plain"], 1e-6)
+    assert_close(alone["handed_over"], alone["plain"], 1e-9)
 
 
 def among(count: int) -> list[Joined]:
