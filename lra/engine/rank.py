@@ -65,4 +65,13 @@ def main(parent: int, job_file: Path, address: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
+    code = 1
+    try:
+        code = main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        # No interpreter shutdown: there gloo waits for good for one that hangs.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

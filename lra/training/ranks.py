@@ -22,6 +22,10 @@ from torch.nn.parallel import DistributedDataParallel
 from lra.core.errors import LraError
 from lra.training.batches import Indices
 
+_LOST = ("gloo", "Application timeout caused pair closure")
+"""What messages of gloo have in them, which has no class for its errors: its sources' place, or of
+one who waited for another thread that gave up, the whole of it."""
+
 
 class Ranks:
     """One process alone."""
@@ -134,4 +138,4 @@ def is_lost(error: BaseException) -> bool:
     """Return whether an error says that another process has gone or fallen silent."""
     if isinstance(error, dist.DistError):
         return True
-    return isinstance(error, RuntimeError) and "gloo" in str(error)
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _LOST)
