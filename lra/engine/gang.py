@@ -110,12 +110,13 @@ def _hearing(address: Path, heard: _Heard, report: Report) -> Iterator[None]:
                 if over and not ready:
                     return
                 for key, _ in ready:
-                    if key.fileobj is listener:
+                    speaker = key.fileobj
+                    if not isinstance(speaker, Connection):
                         connection = Connection(listener.accept()[0].detach())
                         selector.register(connection, selectors.EVENT_READ)
-                    elif not _take(key.fileobj, heard, report):
-                        selector.unregister(key.fileobj)
-                        key.fileobj.close()
+                    elif not _take(speaker, heard, report):
+                        selector.unregister(speaker)
+                        speaker.close()
 
         thread = threading.Thread(target=listen, daemon=True)
         thread.start()

@@ -128,10 +128,9 @@ def joined(device: torch.device, patience: timedelta) -> Iterator[Ranks]:
     """
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(backend, timeout=patience)
-    try:
-        yield Joined()
-    finally:
-        dist.destroy_process_group()
+    yield Joined()
+    # Not after an error: it would wait for a process that hangs.
+    dist.destroy_process_group()
 
 
 def is_lost(error: BaseException) -> bool:
