@@ -242,6 +242,19 @@ def jobs(command: _Command) -> _Command:
     )(command)
 
 
+def devices(command: _Command) -> _Command:
+    """Add `--devices`."""
+    return click.option(
+        "--devices",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Share each training among so many GPUs of this machine, on the CPU among so many "
+        "processes: the same batches, the same numbers up to rounding.",
+    )(command)
+
+
 def cluster(command: _Command) -> _Command:
     """Add `--cluster`."""
     return click.option(

@@ -35,6 +35,7 @@ from lra.cli import flags
     help="Train the seeds of a cell in the same steps, as one model: for small models on a GPU.",
 )
 @flags.device
+@flags.devices
 @flags.settings("; training.steps=200, model.layers=1")
 @flags.data
 @flags.store
@@ -62,6 +63,7 @@ def command(
     seeds: int | None,
     stack_seeds: bool,
     device: Literal["cpu", "cuda"] | None,
+    devices: int,
     settings: tuple[str, ...],
     sources: tuple[str, ...],
     store: Path,
@@ -107,16 +109,29 @@ def command(
             "--track": track == "tuned",
             "--seeds": seeds,
             "--stack-seeds": stack_seeds,
+            "--devices": devices > 1,
             "--baselines": baselines,
             "--profile": profile,
         }
         for flag, given in trained.items():
             if given:
                 raise UsageError(f"suite '{whole.name}' trains nothing; leave {flag} out")
-    seeded = {"--track": track == "tuned", "--seeds": seeds, "--stack-seeds": stack_seeds}
-    for flag, given in seeded.items():
+    unprofiled = {
+        "--track": track == "tuned",
+        "--seeds": seeds,
+        "--stack-seeds": stack_seeds,
+        "--devices": devices > 1,
+    }
+    for flag, given in unprofiled.items():
         if profile and given:
-            raise UsageError(f"--profile looks at steps that cost alike; leave {flag} out")
+            raise UsageError(f"--profile looks at one seed's step on one device; leave {flag} out")
+    if devices > 1 and stack_seeds:
+        raise UsageError("--stack-seeds is for one device; leave one of it and --devices out")
+    if devices > 1 and cluster is not None:
+        raise UsageError(
+            "--devices is for this machine; a cluster's worker has one GPU: leave one of "
+            "--devices and --cluster out"
+        )
     if offline:
         flags.go_offline()
     spec = RunSpec(
@@ -132,6 +147,7 @@ def command(
         sources=data,
         device=device or default_device(),
         profile=profile,
+        devices=devices,
         baselines=baselines,
         cache=str(cache_folder()),
     )

@@ -15,18 +15,21 @@ import sys
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import FrameType
 
 import msgspec
 from torch.distributed.elastic.multiprocessing import SignalException
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from lra.core.errors import LraError
+from lra.engine.host import memory_kills
 from lra.engine.jobs import Job, Message, Outcome, Progress, Report, Stopped
+from lra.engine.rank import LOST
 from lra.training.outcome import Interrupted
 
 ENTRY = "lra.engine.rank"
@@ -35,28 +38,35 @@ TRIES = 3
 """Starts of all processes before a training that loses one of them each time is given up."""
 LOOK_EVERY = 0.1
 """Seconds between looks at whether a process has ended."""
+_STOPPED = "stopped"
+_CLEARED_AFTER = 10
+"""Seconds; torchrun kills what has not ended 30 s after the first failure."""
 
 
 def run(job: Job, report: Report) -> Outcome:
     """Run a training cell on `job.devices` devices and return how it ended.
 
-    Raises `lra.training.outcome.Interrupted` after SIGTERM, and `LraError` where processes die
-    without a word however often they are started.
+    Raises `lra.training.outcome.Interrupted` after SIGTERM, `MemoryError` where the kernel has
+    killed for memory, and `LraError` where processes die without a word however often they are
+    started.
     """
-    with tempfile.TemporaryDirectory(prefix="lra-ranks-") as name:
-        folder = Path(name)
-        (folder / "job").write_bytes(msgspec.msgpack.encode(job))
-        for _ in range(TRIES):
-            with _hearing(folder / "socket", report) as heard:
-                how = _launch(job.devices, folder)
-            if heard.outcome is not None:
-                return heard.outcome
-            if heard.stopped or how == "stopped":
-                raise Interrupted(heard.last.step, heard.last.steps)
-        raise LraError(
-            f"{how}, {TRIES} times of {TRIES}; what was reached stands in the checkpoint: "
-            "run the same command again, or ask for fewer --devices"
-        )
+    heard, kills = _Heard(), memory_kills()
+    signal.signal(signal.SIGTERM, _stop_once)
+    try:
+        how = _tried(job, heard, report)
+    except SignalException:
+        # Between two starts, or after the last.
+        how = _STOPPED
+    if heard.outcome is not None:
+        return heard.outcome
+    if heard.stopped or how == _STOPPED:
+        raise Interrupted(heard.last.step, heard.last.steps)
+    if memory_kills() > kills:
+        raise MemoryError(f"{how}: the kernel killed for memory, which ran out")
+    raise LraError(
+        f"{how}, {TRIES} times of {TRIES}; what was reached stands in the checkpoint: "
+        "run again with --rerun failed, or with fewer --devices"
+    )
 
 
 class _Heard:
@@ -68,10 +78,25 @@ class _Heard:
         self.last = Progress(phase="start")
 
 
+def _tried(job: Job, heard: _Heard, report: Report) -> str:
+    """Start all processes until they end with a word, `TRIES` times at most; return how the last
+    ones ended."""
+    how = ""
+    with tempfile.TemporaryDirectory(prefix="lra-ranks-") as name:
+        folder = Path(name)
+        (folder / "job").write_bytes(msgspec.msgpack.encode(job))
+        for _ in range(TRIES):
+            with _hearing(folder / "socket", heard, report):
+                how = _launch(job.devices, folder)
+            if heard.outcome is not None or heard.stopped or how == _STOPPED:
+                break
+    return how
+
+
 @contextmanager
-def _hearing(address: Path, report: Report) -> Iterator[_Heard]:
+def _hearing(address: Path, heard: _Heard, report: Report) -> Iterator[None]:
     """Listen to the processes in a thread of its own, until they have ended and said all."""
-    heard, ended = _Heard(), threading.Event()
+    ended = threading.Event()
     address.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as selector:
         listener.bind(str(address))
@@ -85,17 +110,18 @@ def _hearing(address: Path, report: Report) -> Iterator[_Heard]:
                 if over and not ready:
                     return
                 for key, _ in ready:
-                    if key.fileobj is listener:
+                    speaker = key.fileobj
+                    if not isinstance(speaker, Connection):
                         connection = Connection(listener.accept()[0].detach())
                         selector.register(connection, selectors.EVENT_READ)
-                    elif not _take(key.fileobj, heard, report):
-                        selector.unregister(key.fileobj)
-                        key.fileobj.close()
+                    elif not _take(speaker, heard, report):
+                        selector.unregister(speaker)
+                        speaker.close()
 
         thread = threading.Thread(target=listen, daemon=True)
         thread.start()
         try:
-            yield heard
+            yield
         finally:
             ended.set()
             thread.join()
@@ -132,6 +158,8 @@ def _launch(devices: int, folder: Path) -> str:
         # Started anew, and not by the engine: its processes would meet at their old addresses.
         max_restarts=0,
         monitor_interval=LOOK_EVERY,
+        # SIGTERM is ours, see `_stop_once`; Ctrl-C is for the run.
+        signals_to_handle="SIGHUP",
     )
     if sys.platform == "linux":
         # All are on this machine, whatever its name resolves to.
@@ -140,10 +168,30 @@ def _launch(devices: int, folder: Path) -> str:
     try:
         elastic_launch(config, sys.executable)(*command)
     except ChildFailedError as error:
-        rank, failure = error.get_first_failure()
-        code = failure.exitcode
-        ending = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return f"process {rank} of {devices} ended with {ending}"
+        return _told(error.failures, devices)
     except SignalException:
-        return "stopped"
+        return _STOPPED
     return f"{devices} processes ended without a result"
+
+
+def _told(failures: Mapping[int, ProcessFailure], devices: int) -> str:
+    """How processes ended that did not end well: of several the one that the others followed."""
+    first = min(failure.timestamp for failure in failures.values())
+    causes = {
+        rank: failure.exitcode
+        for rank, failure in failures.items()
+        if failure.exitcode not in (LOST, -signal.SIGTERM)
+        and failure.timestamp < first + _CLEARED_AFTER
+    }
+    if not causes:
+        return f"one of {devices} processes fell silent"
+    rank, code = min(causes.items())
+    ending = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return f"process {rank} of {devices} ended with {ending}"
+
+
+def _stop_once(number: int, frame: FrameType | None) -> None:
+    """End what is launched, which gives its processes time to save; a run repeats its SIGTERM, and
+    a second one would cut that short."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SignalException("stopped by SIGTERM", signal.SIGTERM)

@@ -42,6 +42,8 @@ class Job(Frozen, frozen=True, kw_only=True):
     """File that a training cell saves to and continues from; the pool fills it in."""
     devices: int = 1
     """How many GPUs, or processes on a CPU, a training is shared by."""
+    patience: float = 600.0
+    """Seconds that one of these waits for the others before it takes one of them for dead."""
     beside: tuple[int, ...] = ()
     """Other seeds that its worker trains in the same steps, from and to their own checkpoints."""
     after: str = ""
@@ -61,7 +63,8 @@ class Job(Frozen, frozen=True, kw_only=True):
         if isinstance(cell, EfficiencyCell):
             return " ".join((cell.mechanism.name, cell.mode, str(cell.length), *_unusual(cell)))
         if isinstance(cell, QualityCell):
-            return f"{cell.mechanism.name} {cell.data.task}"
+            where = f" on {self.devices} devices" if self.devices > 1 else ""
+            return f"{cell.mechanism.name} {cell.data.task}{where}"
         if isinstance(cell, ProfileCell):
             return f"profile {cell.mechanism.name} {cell.data.task}"
         if isinstance(cell, ErrorCell):

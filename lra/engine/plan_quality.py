@@ -16,6 +16,7 @@ from lra.core.protocol import DataSpec, Rules
 from lra.core.scales import QualityBlock, Scale, load_scale
 from lra.engine.jobs import Job
 from lra.engine.plan_data import data_spec
+from lra.engine.plan_devices import refuse_devices
 from lra.engine.planning import Planning
 from lra.engine.sources import measure_hash
 from tasks.sources.data_hash import answers_hash
@@ -36,6 +37,8 @@ def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
     """Yield the jobs of a block; in another order than the given, baselines are of that still."""
     scale = _load_scale(run.spec.scale or block.scale)
     tasks = run.tasks_of(block)
+    spec, devices = run.spec, run.spec.devices
+    refuse_devices(devices, spec.device, spec.machine("cpu"), block.threads)
     if block.order != "given":
         _refuse_answers_at_tokens(run, tasks, block.order)
     data = _data(run, scale, tasks)
@@ -60,7 +63,8 @@ def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
             for rate in rates:
                 training = msgspec.structs.replace(first.training, learning_rate=rate * peak)
                 own = msgspec.structs.replace(first, training=training, seed=seed)
-                yield run.job(own, mechanism=target, task=task)
+                job = run.job(own, mechanism=target, task=task)
+                yield msgspec.structs.replace(job, devices=devices)
 
 
 def first_trainings(

@@ -126,7 +126,8 @@ class Pool(Runner):
 def side_by_side(jobs: Iterable[Job]) -> int:
     """Return how many cells of a plan may run at once: as many as the cores allow with the threads
     of the one that computes with most; one where they share a GPU, its memory and its time."""
-    cells = [job.cell for job in jobs if not job.alone]
-    if any(getattr(cell, "device", "cpu") == "cuda" for cell in cells):
+    beside = [job for job in jobs if not job.alone]
+    if any(getattr(job.cell, "device", "cpu") == "cuda" for job in beside):
         return 1
-    return max(1, min((cell.machine.cores // cell.threads for cell in cells), default=1))
+    rooms = (job.cell.machine.cores // (job.cell.threads * job.devices) for job in beside)
+    return max(1, min(rooms, default=1))

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from lra.engine.forkserver import die_with
 
@@ -17,8 +18,8 @@ LOST = 3
 """Exit code of a process that lost another one; what that one died of is the reason."""
 
 
-def main(parent: int, job_file: Path, address: str) -> int:
-    """Train with the others, tell the worker, and return an exit code."""
+def main(parent: int, job_file: Path, address: str) -> NoReturn:
+    """Train with the others, tell the worker, and end this process."""
     # Before torch is imported, which takes seconds.
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -26,6 +27,7 @@ def main(parent: int, job_file: Path, address: str) -> int:
 
     import msgspec
 
+    from lra.core.cells import QualityCell
     from lra.engine.jobs import Job, Message, Progress, Stopped
 
     line = socket.socket(socket.AF_UNIX)
@@ -48,21 +50,30 @@ def main(parent: int, job_file: Path, address: str) -> int:
     from lra.training.outcome import Interrupted
     from lra.training.ranks import is_lost
 
+    assert isinstance(job.cell, QualityCell), "nothing else is trained"
     try:
         outcome = as_rank(job.cell, job, report)
     except Interrupted:
         send(Stopped())
-        return 0
+        _end(0)
     except BaseException as error:
+        # Ended in here, while the error holds all that was in use.
         if is_lost(error):
             print(f"another process of this training was lost: {error}", file=sys.stderr)
-            return LOST
+            _end(LOST)
         send(failed(error, phase, job))
-        return 1
+        _end(1)
     if is_first:
         send(outcome)
-    return 0
+    _end(0)
+
+
+def _end(code: int) -> NoReturn:
+    """End at once: what torch lets go of would wait for a process that hangs."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))
+    main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

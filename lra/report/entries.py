@@ -86,6 +86,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a whole model that was timed, as JSON."""
     input_scale: float | None = None
     device: str = ""
+    devices: int | None = None
+    """GPUs, or processes on a CPU, that shared a training; None where its record does not say."""
     seed: int | None = None
     learning_rate: float | None = None
     rates_tried: str = ""
@@ -251,6 +253,7 @@ def _with_cell(entry: Entry, kept: Kept) -> Entry:
             head_width=cell.model.qkv_width // cell.model.heads,
             dtype=cell.training.precision,
             direction="causal" if cell.model.causal else "bidirectional",
+            devices=_devices(kept.record),
             seed=cell.seed,
             learning_rate=cell.training.learning_rate,
             rates_tried=", ".join(f"{rate:g}" for rate in kept.rates_tried),
@@ -278,6 +281,12 @@ def _with_cell(entry: Entry, kept: Kept) -> Entry:
         replicate=cell.replicate,
         disturbed=kept.disturbed,
     )
+
+
+def _devices(record: Record) -> int | None:
+    """Return how many devices shared a training; None where its record does not say."""
+    found = record.method.get("devices")
+    return found if isinstance(found, int) else None
 
 
 def config_text(config: Mapping[str, Any]) -> str:

@@ -1,9 +1,10 @@
 """The processes that train one model together, each on its share of every batch.
 
-One process alone is the plain case, and does nothing that it would not do without this file. Several
-are joined by `torch.distributed` (Li et al. 2020, PyTorch Distributed, arXiv:2006.15704): each holds
-the whole model, their gradients are summed over the whole batch, and whatever depends on a clock or
-a signal is decided for all of them at once, so that no one waits for another that went elsewhere.
+One process alone is the plain case, and does nothing that it would not do without this file.
+Several are joined by `torch.distributed` (Li et al. 2020, PyTorch Distributed, arXiv:2006.15704):
+each holds the whole model, their gradients are summed over the whole batch, and whatever depends on
+a clock or a signal is decided for all of them at once, so that no one waits for another that went
+elsewhere.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from torch.nn.parallel import DistributedDataParallel
 from lra.core.errors import LraError
 from lra.training.batches import Indices
 
-PATIENCE = timedelta(minutes=10)
-"""How long a process waits for the others before it takes one of them for dead."""
+_LOST = ("gloo", "Application timeout caused pair closure")
+"""What messages of gloo have in them, which has no class for its errors: its sources' place, or of
+one who waited for another thread that gave up, the whole of it."""
 
 
 class Ranks:
@@ -42,7 +44,7 @@ class Ranks:
         return nullcontext()
 
     def share(self, rows: Indices, lengths: Indices) -> Indices:
-        """Return the rows of a batch that this process computes; `lengths` are those of the rows."""
+        """Return the rows of a batch that this process computes; `lengths` are theirs."""
         return rows
 
     def agree(self, *wishes: bool) -> tuple[bool, ...]:
@@ -76,9 +78,11 @@ class Joined(Ranks):
     def join(self, model: nn.Module) -> nn.Module:
         """Return the model within DistributedDataParallel, which averages gradients: a loss is to
         be multiplied by `count` where its sum is meant."""
-        return DistributedDataParallel(model)
+        # A mechanism without mixing projects queries that nothing reads.
+        return DistributedDataParallel(model, find_unused_parameters=True)
 
     def apart(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Return DistributedDataParallel's own."""
         assert isinstance(model, DistributedDataParallel)
         return model.no_sync()
 
@@ -93,39 +97,44 @@ class Joined(Ranks):
         return rows[np.argsort(lengths, kind="stable")][self.index :: self.count]
 
     def agree(self, *wishes: bool) -> tuple[bool, ...]:
+        """Return for each wish whether any process has it; all wait for all."""
         asked = torch.tensor(wishes, dtype=torch.uint8)
         dist.all_reduce(asked, dist.ReduceOp.MAX)
         return tuple(map(bool, asked.tolist()))
 
     def total(self, value: Tensor) -> Tensor:
+        """Return the sum over all processes, on the device of `value`."""
         summed = value.detach().clone()
         dist.all_reduce(summed)
         return summed
 
     def gather(self, value: Tensor) -> list[Tensor]:
+        """Return every process' tensor, in the order of their numbers."""
         found = [torch.empty_like(value) for _ in range(self.count)]
         dist.all_gather(found, value)
         return found
 
     def align(self, model: nn.Module) -> None:
+        """Send the first one's buffers to all."""
         for buffer in model.buffers():
             dist.broadcast(buffer, src=0)
 
 
 @contextmanager
-def joined(device: torch.device, patience: timedelta = PATIENCE) -> Iterator[Ranks]:
-    """Join the processes that torchrun started; in each of them, with its own device."""
-    dist.init_process_group(
-        "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=patience
-    )
-    try:
-        yield Joined()
-    finally:
-        dist.destroy_process_group()
+def joined(device: torch.device, patience: timedelta) -> Iterator[Ranks]:
+    """Join the processes that torchrun started; in each of them, with its own device.
+
+    `patience` is how long one waits for the others before it takes one of them for dead.
+    """
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, timeout=patience)
+    yield Joined()
+    # Not after an error: it would wait for a process that hangs.
+    dist.destroy_process_group()
 
 
 def is_lost(error: BaseException) -> bool:
     """Return whether an error says that another process has gone or fallen silent."""
     if isinstance(error, dist.DistError):
         return True
-    return isinstance(error, RuntimeError) and "gloo" in str(error)
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _LOST)

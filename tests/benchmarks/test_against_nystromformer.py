@@ -1,11 +1,12 @@
 """A training step of ours against one of the Nystromformer suite, the most used port of the arena.
 
 Its code (Xiong et al., AAAI 2021, arXiv:2102.03902; github.com/mlpen/Nystromformer) is not part of
-this project: say where its folder LRA/code lies in the variable NYSTROMFORMER. Both train two layers
-of width 64 with two heads on four rows of random tokens, 2,000 or 4,000 of them; theirs are padded
-to the next power of two, as that suite does. A step is batch, forward pass, backward pass and AdamW;
-theirs reads its loss, as it always does. Float32, two threads, interleaved rounds in one process,
-each in another order; peak memory is that of fresh processes. Nothing is asserted: timings are read.
+this project: say where its folder LRA/code lies in the variable NYSTROMFORMER. Both train two
+layers of width 64 with two heads on four rows of random tokens, 2,000 or 4,000 of them; theirs are
+padded to the next power of two, as that suite does. A step is batch, forward pass, backward pass
+and AdamW; theirs reads its loss, as it always does. Float32, two threads, interleaved rounds in one
+process, each in another order; peak memory is that of fresh processes. Nothing is asserted: timings
+are read.
 
 `python tests/benchmarks/test_against_nystromformer.py [--rounds 20] [--rows ...] [--lengths ...]`,
 or `pytest tests/benchmarks/test_against_nystromformer.py -m peers --benchmark-only`.
@@ -17,10 +18,10 @@ import argparse
 import os
 import random
 import sys
-import types
 import warnings
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from time import perf_counter
 from typing import Any, cast
 
@@ -46,7 +47,11 @@ ROWS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "softmax": ("sdpa", {}, {"attention_grad_checkpointing": True}),
     "linformer-256": ("linformer", {"rank": 256}, {"linformer_k": 256}),
     "performer-256": ("performer", {"features": 256}, {"rp_dim": 256, "kernel_type": "relu"}),
-    "nystrom-64": ("nystromformer", {"landmarks": 64}, {"num_landmarks": 64, "conv_kernel_size": 35}),
+    "nystrom-64": (
+        "nystromformer",
+        {"landmarks": 64},
+        {"num_landmarks": 64, "conv_kernel_size": 35},
+    ),
     "reformer-2": ("reformer", {"rounds": 2}, {"num_hash": 2}),
     "linear": ("linear", {}, {}),
     "none": ("identity", {}, {}),
@@ -93,7 +98,6 @@ def ours(row: str, length: int) -> Pass:
     spec = scale.train_spec("listops")
     collate = Collator(split, length=None, rules="fixed")
     step = Step(model.train(), split, spec, collate, seed=0, rules="fixed", device=CPU)
-    step.order.rows = lambda done: np.arange(BATCH)  # type: ignore[method-assign]
     step.join()
     loss_sum = torch.zeros((), dtype=torch.float64)
     return lambda: step(100, loss_sum)
@@ -113,7 +117,7 @@ def theirs(row: str, length: int) -> Pass:
     }  # fmt: skip
     if row.startswith("linformer"):
         # Its projection is shared by all models of a process, whatever their length.
-        sys.modules["attention_linformer"].LinformerAttention.projection_matrix = None  # type: ignore[attr-defined]
+        import_module("attention_linformer").LinformerAttention.projection_matrix = None
     model: nn.Module = wrapper.ModelForSC(config).train()
     optimiser = torch.optim.AdamW(
         model.parameters(), lr=1e-4, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.0
@@ -137,23 +141,18 @@ def theirs(row: str, length: int) -> Pass:
     return step
 
 
-def their_code() -> types.ModuleType:
-    """Import their model; its library's module has moved since, and a default of torch's."""
+def their_code() -> Any:
+    """Import their models; a module of a library has moved since, and a default of torch's."""
     folder = os.environ["NYSTROMFORMER"]
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    from transformers.models.reformer import modeling_reformer
-
-    sys.modules.setdefault("transformers.modeling_reformer", modeling_reformer)
-    modeling_reformer.ReformerConfig = sys.modules[  # type: ignore[attr-defined]
-        "transformers.models.reformer.configuration_reformer"
-    ].ReformerConfig
-    import attention
-    import attention_linformer  # noqa: F401
-    import model_wrapper
-
-    attention.checkpoint = partial(torch.utils.checkpoint.checkpoint, use_reentrant=False)
-    return model_wrapper
+    reformer = import_module("transformers.models.reformer.modeling_reformer")
+    settings = import_module("transformers.models.reformer.configuration_reformer")
+    reformer.ReformerConfig = settings.ReformerConfig  # type: ignore[attr-defined]
+    sys.modules.setdefault("transformers.modeling_reformer", reformer)
+    checkpoint = partial(torch.utils.checkpoint.checkpoint, use_reentrant=False)
+    import_module("attention").checkpoint = checkpoint  # type: ignore[attr-defined]
+    return import_module("model_wrapper")
 
 
 def memory_of(side: Callable[[str, int], Pass], row: str, length: int, small: bool) -> Pass:

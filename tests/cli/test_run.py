@@ -128,6 +128,7 @@ def test_there_is_no_estimate_where_most_cells_are_unlike_any_record(
         ("--scale", "mini"),
         ("--rules", "lra2021"),
         ("--seeds", "3"),
+        ("--devices", "2"),
         ("--baselines",),
         ("--profile",),
     ],
@@ -141,11 +142,16 @@ def test_a_flag_of_trainings_is_refused_where_nothing_is_trained(
     assert ran.stderr == f"lra: suite 'timing' trains nothing; leave {flags[0]} out\n"
 
 
-@pytest.mark.parametrize("flags", [("--seeds", "2"), ("--track", "tuned")])
+@pytest.mark.parametrize(
+    "flags", [("--seeds", "2"), ("--track", "tuned"), ("--stack-seeds",), ("--devices", "2")]
+)
 def test_a_profile_is_refused_what_costs_alike(flags: tuple[str, ...], lra_here) -> None:
     ran = lra_here("run", "--impl", "linear", *TINY, "--profile", *flags, "--dry-run")
     assert ran.returncode == 2
-    assert ran.stderr == f"lra: --profile looks at steps that cost alike; leave {flags[0]} out\n"
+    assert (
+        ran.stderr
+        == f"lra: --profile looks at one seed's step on one device; leave {flags[0]} out\n"
+    )
 
 
 def test_a_profile_says_where_a_step_goes_and_how_long_trainings_take(lra, tmp_path: Path) -> None:

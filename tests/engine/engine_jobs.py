@@ -57,6 +57,16 @@ def training(toy: str, cache: Path, *, steps: int = 20, seed: int = 0, **changes
     return Job(cell=cell, mechanism=f"{TOYS}:{toy}", cache=str(cache))
 
 
+def shared(
+    toy: str, cache: Path, *, note: Path | None = None, patience: float = 60.0, **changes: Any
+) -> Job:
+    """The same training by two processes; `note` is where its mechanism leaves notes."""
+    job = training(toy, cache, **changes)
+    config = {} if note is None else {"note": str(note)}
+    cell = msgspec.structs.replace(job.cell, mechanism=Mechanism(name=toy, config=config, hash="0"))
+    return msgspec.structs.replace(job, cell=cell, devices=2, patience=patience)
+
+
 def recalling(mechanism: str, cache: Path, **config: Any) -> Job:
     """A quality job of a shipped mechanism on a little Recall, which asks for tokens."""
     job = training("Toy", cache, steps=2)

@@ -14,6 +14,7 @@ from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.protocol import Machine
 from lra.core.scales import load_suite
+from lra.engine import host
 from lra.engine.plan import plan
 from lra.engine.plan_data import check_sources
 from lra.engine.plan_places import places
@@ -110,6 +111,16 @@ def test_seeds_change_the_cell_and_never_the_data(spec: RunSpec) -> None:
     cells = quality(changed(spec, seeds=3))
     assert {cell.seed for cell in cells} == {0, 1, 2}
     assert len({cell.data.hash for cell in cells}) == 2
+
+
+def test_devices_are_of_trainings_and_make_no_other_cell(
+    spec: RunSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "cores_allowed", lambda: 4)
+    alone, shared = plan(spec), plan(changed(spec, devices=2))
+    assert [job.cell.id for job in shared] == [job.cell.id for job in alone]
+    assert {job.devices for job in alone} == {1}
+    assert all((job.devices == 2) == isinstance(job.cell, QualityCell) for job in shared)
 
 
 def test_a_scale_fits_hyper_parameters_and_a_sweep_keeps_the_papers(spec: RunSpec) -> None:

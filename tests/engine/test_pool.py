@@ -279,6 +279,8 @@ def test_as_many_cells_run_side_by_side_as_cores_allow_and_one_on_a_gpu(cache: P
     assert side_by_side(jobs("cpu", "cpu")) == 16
     assert side_by_side([*jobs("cpu"), *jobs("cpu", threads=3)]) == 5
     assert side_by_side(jobs("cpu", threads=32)) == 1
+    on_three = [msgspec.structs.replace(job, devices=3) for job in jobs("cpu", threads=2)[:1]]
+    assert side_by_side([*jobs("cpu"), *on_three]) == 2
     assert side_by_side(jobs("cpu", "cuda")) == 1
     assert side_by_side(jobs()) == 1
 

@@ -130,6 +130,47 @@ class Deaf(Sleeps):
         super().mischief(v_BHMV)
 
 
+class Watched(Toy):
+    """At its 15th call it leaves its pid in the folder `note`; of two the second comes to grief."""
+
+    calls = 0
+
+    def mischief(self, v_BHMV: Tensor) -> None:
+        self.calls += 1
+        if self.calls == 15:
+            assert isinstance(self.config, ToyConfig)
+            rank = os.environ["RANK"]
+            note = Path(self.config.note) / f"rank-{rank}"
+            first = not note.exists()
+            unfinished = note.with_name(f"unfinished-{note.name}")
+            unfinished.write_text(str(os.getpid()))
+            unfinished.rename(note)
+            if rank == "1":
+                self.grief(first)
+
+    def grief(self, first: bool) -> None:
+        """Nothing, here; `first` where it is the first time."""
+
+
+class KilledOnce(Watched):
+    def grief(self, first: bool) -> None:
+        if first:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class KilledAgain(Watched):
+    def grief(self, first: bool) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class FallsSilent(Watched):
+    """Ends by SIGTERM all the same, so that a test need not wait for SIGKILL."""
+
+    def grief(self, first: bool) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        time.sleep(600)
+
+
 class Slow(Toy):
     """A training that takes long enough to be stopped."""
 

@@ -137,6 +137,20 @@ def test_micro_batches_compute_what_one_batch_does(toy: ModuleType, pieces: int)
         assert other.train_loss == pytest.approx(one.train_loss, rel=1e-6)
 
 
+@pytest.mark.slow
+def test_a_compiled_model_learns_about_what_an_eager_one_does(toy: ModuleType) -> None:
+    models = [toy.model() for _ in range(2)]
+    spec = changed(toy.SPEC, steps=30, evaluate_every=15)
+    eager, compiled = (
+        train(model, toy.dataset(), s, seed=0, device=toy.CPU)
+        for model, s in zip(models, (spec, changed(spec, execution="compiled")), strict=True)
+    )
+    assert closeness(*models) < 1e-3
+    for one, other in zip(eager.curve, compiled.curve, strict=True):
+        assert other.train_loss == pytest.approx(one.train_loss, rel=1e-3)
+        assert other.validation_loss == pytest.approx(one.validation_loss, rel=1e-3)
+
+
 @pytest.mark.parametrize(("recompute", "runs"), [(False, 1), (True, 2)])
 def test_a_block_runs_again_on_the_way_back_where_the_protocol_says_so(
     toy: ModuleType, recompute: bool, runs: int

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import count
 from types import ModuleType
 
 import msgspec
@@ -10,6 +11,7 @@ import torch.nn.functional as F
 from lra.core.errors import UnsupportedError
 from lra.training.batches import Collator
 from lra.training.objective import Tally, autocast_type, evaluate, forward
+from lra.training.outcome import Score
 
 
 @pytest.mark.parametrize("batch", [1, 7, 120, 1000])
@@ -51,6 +53,38 @@ def test_a_poll_that_raises_gives_up_and_restores_the_mode(toy: ModuleType) -> N
     with pytest.raises(KeyboardInterrupt):
         evaluate(model, data, collate, batch=50, device=toy.CPU, poll=poll)
     assert model.training
+
+
+def test_an_evaluation_goes_on_where_it_was_given_up(toy: ModuleType) -> None:
+    model, data = toy.model(), toy.dataset().validation
+    collate = Collator(data, length=None, rules="fixed")
+
+    def scored(begun: Tally | None, rounds: int) -> Score | Tally:
+        """The score, or after so many rounds what has been counted so far."""
+        polls = count()
+
+        def poll(tally: Tally) -> None:
+            if next(polls) >= rounds:
+                raise GivenUp(Tally(tally.batches, tally.loss.clone(), tally.correct.clone()))
+
+        try:
+            return evaluate(model, data, collate, batch=7, device=toy.CPU, begun=begun, poll=poll)
+        except GivenUp as ending:
+            tally: Tally = ending.args[0]
+            return tally
+
+    straight = scored(None, 1000)
+    assert isinstance(straight, Score) and straight.answers == 120
+    for rounds in (1, 2, 5, 17):
+        found, calls = scored(None, rounds), 1
+        while isinstance(found, Tally):
+            assert found.batches == calls * rounds
+            found, calls = scored(found, rounds), calls + 1
+        assert calls == -(-18 // rounds) and found == straight
+
+
+class GivenUp(Exception):  # noqa: N818
+    """Carries a tally out of an evaluation."""
 
 
 def test_bfloat16_multiplies_in_bfloat16_and_scores_in_float32(toy: ModuleType) -> None:

@@ -8,6 +8,7 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -53,7 +54,7 @@ def as_rank(cell: QualityCell, job: Job, report: Report) -> Outcome:
     if place.type == "cuda":
         place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(place)
-    with joined(place) as ranks:
+    with joined(place, timedelta(seconds=job.patience)) as ranks:
         return _trained(cell, job, report, place, ranks)
 
 

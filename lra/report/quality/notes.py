@@ -9,7 +9,10 @@ from lra.report.quality.baselines import BITS_BASELINES
 from lra.report.quality.columns import Column
 from lra.report.quality.score import BITS, Score
 from lra.report.rows import Rows
-from lra.report.words import percent
+from lra.report.words import listing, percent, visible
+
+_TOLD = 5
+"""Trainings on several devices that a note names."""
 
 
 def table_notes(
@@ -47,6 +50,24 @@ def table_notes(
     if score == BITS:
         notes.append(BITS_BASELINES)
     return notes
+
+
+def device_notes(rows: Rows) -> list[str]:
+    """Return, where several devices shared a training, how many, and which figures tell of that."""
+    shared = {
+        f"{entry.label} on {visible(entry.task)} ({entry.devices})": None
+        for own in rows.values()
+        for entry in own
+        if entry.devices is not None and entry.devices > 1
+    }
+    if not shared:
+        return []
+    named = [*shared][:_TOLD]
+    named += [f"{len(shared) - _TOLD} more"] if len(shared) > _TOLD else []
+    return [
+        f"Trained on several devices at once: {listing(named)}. Scores compare with those of one "
+        "device; training seconds and steps per second in report.csv do not."
+    ]
 
 
 def machine_notes(rows: Rows) -> list[str]:

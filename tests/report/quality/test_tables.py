@@ -54,6 +54,25 @@ def test_classes_of_machine_that_share_a_row_are_named() -> None:
     ) in table.table.notes
 
 
+def test_trainings_on_several_devices_are_named() -> None:
+    def on(devices: int, record: Record) -> Record:
+        return msgspec.structs.replace(record, method={"devices": devices})
+
+    alone = [on(1, quality("sdpa", "text")), quality("performer", "image")]
+    (table,) = _tables(alone)
+    assert not any("devices" in note for note in table.table.notes)
+    seeds = [on(4, quality("performer", "text", seed=seed)) for seed in range(2)]
+    (table,) = _tables([*alone, *seeds])
+    assert (
+        "Trained on several devices at once: performer on text (4). Scores compare with those of "
+        "one device; training seconds and steps per second in report.csv do not."
+    ) in table.table.notes
+    many = [on(2, quality(f"m{n}", "text")) for n in range(7)]
+    (table,) = _tables(many)
+    (note,) = (note for note in table.table.notes if "devices" in note)
+    assert "m4 on text (2) and 2 more. Scores" in note and "m5" not in note
+
+
 @pytest.mark.parametrize(
     ("status", "text"),
     [
