@@ -73,7 +73,10 @@ def _trained(
 
     def begun(seed: int) -> Run:
         """The training of a seed, from where its checkpoint left it."""
-        own = replace(cell, seed=seed)
+        is_own = seed == cell.seed
+        file = checkpoint
+        if checkpoint is not None and not is_own:
+            file = checkpoint.with_stem(replace(cell, seed=seed).id)
         model = model_for(
             dataset,
             cell.model,
@@ -92,8 +95,8 @@ def _trained(
             metric=cell.metric,
             device=place,
             pad_to_length=pad_to_length,
-            checkpoint=checkpoint and checkpoint.with_stem(own.id),
-            report=_training_report(report) if seed == cell.seed else None,
+            checkpoint=file,
+            report=_training_report(report) if is_own else None,
             stop=stop,
             ranks=ranks,
         )
