@@ -88,6 +88,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     device: str = ""
     devices: int | None = None
     """GPUs, or processes on a CPU, that shared a training; None where its record does not say."""
+    stacked: int | None = None
+    """Seeds that were trained in the same steps; None where its record does not say."""
     seed: int | None = None
     learning_rate: float | None = None
     rates_tried: str = ""
@@ -253,7 +255,8 @@ def _with_cell(entry: Entry, kept: Kept) -> Entry:
             head_width=cell.model.qkv_width // cell.model.heads,
             dtype=cell.training.precision,
             direction="causal" if cell.model.causal else "bidirectional",
-            devices=_devices(kept.record),
+            devices=_number(kept.record, "devices"),
+            stacked=_number(kept.record, "stacked"),
             seed=cell.seed,
             learning_rate=cell.training.learning_rate,
             rates_tried=", ".join(f"{rate:g}" for rate in kept.rates_tried),
@@ -283,9 +286,9 @@ def _with_cell(entry: Entry, kept: Kept) -> Entry:
     )
 
 
-def _devices(record: Record) -> int | None:
-    """Return how many devices shared a training; None where its record does not say."""
-    found = record.method.get("devices")
+def _number(record: Record, name: str) -> int | None:
+    """Return a number that a record says of its method; None where it does not."""
+    found = record.method.get(name)
     return found if isinstance(found, int) else None
 
 

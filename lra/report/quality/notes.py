@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from lra.report.entries import Entry
 from lra.report.quality.baselines import BITS_BASELINES
 from lra.report.quality.columns import Column
 from lra.report.quality.score import BITS, Score
@@ -12,7 +13,7 @@ from lra.report.rows import Rows
 from lra.report.words import listing, percent, visible
 
 _TOLD = 5
-"""Trainings on several devices that a note names."""
+"""Trainings that a note names."""
 
 
 def table_notes(
@@ -52,22 +53,37 @@ def table_notes(
     return notes
 
 
-def device_notes(rows: Rows) -> list[str]:
-    """Return, where several devices shared a training, how many, and which figures tell of that."""
-    shared = {
-        f"{entry.label} on {visible(entry.task)} ({entry.devices})": None
-        for own in rows.values()
-        for entry in own
-        if entry.devices is not None and entry.devices > 1
-    }
-    if not shared:
-        return []
-    named = [*shared][:_TOLD]
-    named += [f"{len(shared) - _TOLD} more"] if len(shared) > _TOLD else []
-    return [
-        f"Trained on several devices at once: {listing(named)}. Scores compare with those of one "
-        "device; training seconds and steps per second in report.csv do not."
-    ]
+def sharing_notes(rows: Rows) -> list[str]:
+    """Return, where several devices shared a training, or several seeds their steps, how many, and
+    which figures tell of that."""
+    entries = [entry for own in rows.values() for entry in own]
+    devices = _named((entry, entry.devices) for entry in entries)
+    seeds = _named((entry, entry.stacked) for entry in entries)
+    notes = []
+    if devices:
+        notes.append(
+            f"Trained on several devices at once: {devices}. Scores compare with those of one "
+            "device; training seconds and steps per second in report.csv do not."
+        )
+    if seeds:
+        notes.append(
+            f"Seeds trained in the same steps, as one model: {seeds}. Scores compare with those of "
+            "seeds trained apart; training seconds in report.csv are an equal share for each."
+        )
+    return notes
+
+
+def _named(counted: Iterable[tuple[Entry, int | None]]) -> str:
+    """The trainings whose number is more than one, each with it, in words."""
+    named = list(
+        {
+            f"{entry.label} on {visible(entry.task)} ({number})": None
+            for entry, number in counted
+            if number is not None and number > 1
+        }
+    )
+    more = [f"{len(named) - _TOLD} more"] if len(named) > _TOLD else []
+    return listing([*named[:_TOLD], *more]) if named else ""
 
 
 def machine_notes(rows: Rows) -> list[str]:

@@ -20,7 +20,7 @@ from lra.report.quality.baselines import (
 from lra.report.quality.columns import Column, columns_of, mean_columns
 from lra.report.quality.doubts import Leaked, doubts, impossible
 from lra.report.quality.group import Group, group_of
-from lra.report.quality.notes import device_notes, machine_notes, table_notes
+from lra.report.quality.notes import machine_notes, sharing_notes, table_notes
 from lra.report.quality.score import ACCURACY, BITS, Score
 from lra.report.rows import NO_MIXING, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
@@ -149,7 +149,7 @@ def _table(
                 by_token=under.by_token,
             ),
             *machine_notes(rows),
-            *device_notes(rows),
+            *sharing_notes(rows),
             *reference_notes(rows),
             *in_words(differences, trained),
         ),
