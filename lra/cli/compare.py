@@ -194,10 +194,16 @@ def _selection(folder: Path) -> Selection:
 
 def _known(name: str, found: Selection, store: Path) -> str:
     """Refuse what the store has no mechanism and no row of."""
+    from lra.core import catalogue
     from lra.core.errors import nearest
 
     mechanisms = {e.mechanism for e in found.entries if e.mechanism}
     if name not in mechanisms and not any(e.label == name for e in found.entries):
+        if name in catalogue.names("mechanism"):
+            raise UsageError(
+                f"the store '{store}' has no record of '{name}'; first: python -m lra run "
+                f"--impl {name} --store {store}"
+            )
         raise UsageError(f"the store '{store}': {nearest('mechanism', name, mechanisms)}")
     return name
 

@@ -102,6 +102,7 @@ def test_what_another_code_measured_is_inconclusive_and_says_why(
         (("old", "nowhere"), "'old' is a folder and 'nowhere' is none"),
         (("nowhere", "new"), "'new' is a folder and 'nowhere' is none"),
         (("old", "new", "--store", "new"), "the store 'new': unknown mechanism 'old'"),
+        (("lstm", "new", "--store", "new"), "the store 'new' has no record of 'lstm'; first: "),
         (("sdpa", "linaer", "--store", "new"), "did you mean 'linear'?"),
         (("sdpa", "linear", "--store", "nowhere"), "no store at 'nowhere'"),
         (("runs/old", "runs/new"), "no folder 'runs/old', and no such revision or mechanism"),

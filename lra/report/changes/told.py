@@ -45,13 +45,22 @@ def sentences(changes: Changes) -> list[str]:
     told = [*_changed(changes, "worse"), *_changed(changes, "better")]
     counts = [_counted(changes.of(v), word) for v, word in _CALLED.items() if changes.of(v)]
     counts = [*counts[:-1], f"{counts[-1]} ({_whys(unlike)})"] if unlike else counts
+    unclear = Counter(line.quantity.name for line in changes.of("ambiguous"))
     of_all = f"Of {count(len(changes.lines), 'figure')} {listing(counts)}."
     first = f"{names}: {'; '.join(told) or 'no change that can be told'}."
-    return [first, *([of_all] if counts else []), *rest]
+    return [first, *([of_all] if counts else []), *_unclear(unclear), *rest]
 
 
 def _counted(lines: Sequence[Line], word: str) -> str:
     return f"{len(lines)} {'is' if len(lines) == 1 else 'are'} {word}"
+
+
+def _unclear(figures: Counter[str]) -> list[str]:
+    """Which figures are ambiguous, and what would make them clear."""
+    if not figures:
+        return []
+    named = listing([f"{name} ({number})" for name, number in figures.most_common()])
+    return [f"Ambiguous: {named}; more --replicates, or more --seeds of trainings, tell."]
 
 
 def _whys(lines: Sequence[Line]) -> str:
