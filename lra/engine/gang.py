@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 
 import msgspec
-from torch.distributed.elastic.multiprocessing import SignalException
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
@@ -158,6 +158,7 @@ def _launch(devices: int, folder: Path) -> str:
         # Started anew, and not by the engine: its processes would meet at their old addresses.
         max_restarts=0,
         monitor_interval=LOOK_EVERY,
+        logs_specs=DefaultLogsSpecs(log_dir=str(folder)),
         # SIGTERM is ours, see `_stop_once`; Ctrl-C is for the run.
         signals_to_handle="SIGHUP",
     )

@@ -26,6 +26,7 @@ EXACT = "sdpa"
 _TRAINED = (
     "training/loop.py",
     "training/memory.py",
+    "training/stacked.py",
     "training/decoding.py",
     "models/build.py",
     "measure/attended.py",

@@ -60,7 +60,7 @@ class Pool(Runner):
         job = msgspec.structs.replace(job, checkpoint=str(checkpoint))
         worker = self.server.start(msgspec.msgpack.encode(job))
         told = lambda progress: self.watcher.progress(job, progress)  # noqa: E731
-        self._running.append(Running(job, worker, timeout=self.timeout, told=told))
+        self._running.append(Running(job, worker, timeout=self._time_for(job), told=told))
         self._launched(job)
 
     def _collect(self) -> list[Record]:

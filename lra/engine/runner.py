@@ -162,6 +162,10 @@ class Runner(ABC):
             self._open.discard(job.cell.id)
             self.left.append(job)
 
+    def _time_for(self, job: Job) -> float | None:
+        """Seconds that a job has; one that trains several seeds has those of each."""
+        return None if self.timeout is None else self.timeout * (1 + len(job.beside))
+
     def _launched(self, job: Job) -> None:
         """Note that a job runs."""
         # What is tried again says nothing of longer inputs until it has ended.
@@ -202,6 +206,9 @@ class Runner(ABC):
         else:
             self._failed.append(record)
         self.watcher.finished(job, record)
+        if "stacking_failed" in record.method:
+            why = record.method["stacking_failed"]
+            self.watcher.noticed(f"{job.label} were not trained in the same steps: {why}")
         return record
 
     def _leave(self, job: Job) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -16,6 +16,7 @@ from lra.core.dataset import Dataset, Split
 from lra.core.hashing import value_hash
 from lra.core.protocol import Rules, TrainSpec
 from lra.core.records import CurvePoint
+from lra.models.build import part_seed
 from lra.training import checkpoint as checkpoints
 from lra.training.batches import Collator
 from lra.training.checkpoint import Best, Generators, Standing
@@ -88,6 +89,8 @@ def carry_on(run: Run) -> Trained:
     while True:
         if run.validation_is_due():
             run.validate()
+            if run.is_cheap_to_save():
+                run.save()
         if run.standing.step == run.spec.steps:
             return run.finish()
         run.poll()
@@ -132,8 +135,8 @@ class Run:
             [spec, seed, rules, metric, device.type, pad_to_length, len(dataset.train), shapes]
         )
         self.standing = Standing(torch.zeros((), dtype=torch.float64, device=device))
-        # Ranks draw different noise for their different rows.
-        torch.manual_seed(seed + (ranks.index << 32))
+        # Ranks draw different noise for their different rows; the first as one process alone.
+        torch.manual_seed(part_seed(seed, f"rank {ranks.index}") if ranks.index else seed)
         self.step.called.train()
         if checkpoint is not None:
             optimiser = self.step.optimiser
@@ -141,6 +144,8 @@ class Run:
             if found is not None:
                 self.standing = found
         self.step.join()
+        self.beside: Sequence[Run] = ()
+        """Runs of other seeds that go through the same steps, and are saved with this one."""
         self.saved_at, self.save_seconds = perf_counter(), 0.0
         self.reported_at = self.standing.seconds
 
@@ -168,7 +173,7 @@ class Run:
         return due and step > 0 and (not curve or curve[-1].step < step)
 
     def validate(self) -> None:
-        """Add a point to the curve, keep the weights if they are those to test, save."""
+        """Add a point to the curve, and keep the weights if they are those to test."""
         self.wait()
         standing = self.standing
         self.ranks.align(self.model)
@@ -191,11 +196,13 @@ class Run:
             state = self.model.state_dict()
             weights = {name: value.to("cpu", copy=True) for name, value in state.items()}
             standing.best = Best(standing.step, score.accuracy, score.loss, weights)
+        self._tell(point)
+
+    def is_cheap_to_save(self) -> bool:
+        """Whether a checkpoint after a validation costs little, or is the last."""
         cheap = self.save_seconds <= SAVE_SHARE * (perf_counter() - self.saved_at)
         (due,) = self.ranks.agree(self.ranks.index == 0 and cheap)
-        if due or standing.step == self.spec.steps:
-            self.save()
-        self._tell(point)
+        return due or self.standing.step == self.spec.steps
 
     def finish(self) -> Trained:
         """Test the weights that were kept, once."""
@@ -218,6 +225,8 @@ class Run:
         late, stop = self.ranks.agree(self.is_late, self.is_asked_to_stop)
         if late or stop:
             self.save(tally)
+            for run in self.beside:
+                run.save()
         if stop:
             raise Interrupted(self.standing.step, self.spec.steps)
 

@@ -12,7 +12,7 @@ K seeds, S sequences, N tokens, E examples
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -32,6 +32,8 @@ from lra.training.step import Step, optimiser
 
 _NO_LABEL = -100
 """Of a row that only fills a batch up; cross-entropy passes over it."""
+_ALIKE = 1e-4
+"""By how much of the largest answer models may answer otherwise together: what rounding may do."""
 _CLIP_EPSILON = 1e-6
 """As in `torch.nn.utils.clip_grad_norm_`."""
 
@@ -39,30 +41,34 @@ _CLIP_EPSILON = 1e-6
 def train_stacked(runs: Sequence[Run]) -> Trained:
     """Train the runs of several seeds in the same steps, and finish the first as `train` does.
 
-    The others end with a checkpoint of all their steps, from which `train` tests them. They differ
-    in nothing but the seed; one that stands at another step than the first is left where it is. A
-    seed that diverges leaves the others, with a checkpoint that diverges again. Each has an equal
-    share of the seconds.
+    They differ in nothing but the seed and stand at the same step; the others end with a checkpoint
+    of all their steps, from which `train` tests them. A seed that diverges leaves the others, with
+    a checkpoint that diverges again. Each has an equal share of the seconds.
 
-    Raises what `train` raises of the first, and what a mechanism raises that cannot be stacked,
-    with nothing changed: see `try_stacked`.
+    Raises what `train` raises of the first, and what a mechanism raises that cannot be stacked: see
+    `why_not_stacked`.
     """
-    first = runs[0]
-    together = [run for run in runs if run.standing.step == first.standing.step]
+    first, together = runs[0], list(runs)
     while len(together) > 1:
         stack = Stack([run.step for run in together])
         for run in together:
             run.standing.stacked = max(run.standing.stacked, len(together))
+            run.beside = [other for other in together if other is not run]
         diverged = _until_divergence(stack, together)
         if not diverged:
             return first.finish()
         _settle(stack, together)
-        for run in together:
-            run.save()
+        _save(together)
         if first in diverged:
             raise diverged[first]
         together = [run for run in together if run not in diverged]
+    first.beside = ()
     return carry_on(first)
+
+
+def abreast(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs that stand at the same step as the first, which is one of them."""
+    return [run for run in runs if run.standing.step == runs[0].standing.step]
 
 
 def _until_divergence(stack: Stack, runs: Sequence[Run]) -> dict[Run, Diverged]:
@@ -79,21 +85,19 @@ def _until_divergence(stack: Stack, runs: Sequence[Run]) -> dict[Run, Diverged]:
 
 
 def _validated(stack: Stack, runs: Sequence[Run]) -> dict[Run, Diverged]:
-    """Validate those that are due; return those that have diverged."""
+    """Validate those that are due, and save all or none; return those that have diverged."""
     due = [run for run in runs if run.validation_is_due()]
-    if due:
-        _settle(stack, runs)
-    diverged = {}
+    diverged: dict[Run, Diverged] = {}
+    if not due:
+        return diverged
+    _settle(stack, runs)
     for run in due:
         try:
             run.validate()
         except Diverged as error:
             diverged[run] = error
-        except Interrupted:
-            for other in runs:
-                if other is not run:
-                    other.save()
-            raise
+    if not diverged and runs[0].is_cheap_to_save():
+        _save(runs)
     return diverged
 
 
@@ -115,12 +119,18 @@ def _stepped(stack: Stack, runs: Sequence[Run]) -> dict[Run, Diverged]:
 def _poll(stack: Stack, runs: Sequence[Run]) -> None:
     """Save all where it is time to, or where the caller wants the training to stop; then raise."""
     first = runs[0]
-    if first.is_late or first.is_asked_to_stop:
+    # Asked once: the answer may change from one question to the next.
+    stop = first.is_asked_to_stop
+    if stop or first.is_late:
         _settle(stack, runs)
-        for run in runs:
-            run.save()
-    if first.is_asked_to_stop:
+        _save(runs)
+    if stop:
         raise Interrupted(first.standing.step, first.spec.steps)
+
+
+def _save(runs: Sequence[Run]) -> None:
+    for run in runs:
+        run.save()
 
 
 def _settle(stack: Stack, runs: Sequence[Run]) -> None:
@@ -162,15 +172,19 @@ class Stack:
 
     def backward(self, done: int) -> Tensor:
         """Leave the gradients of that step at the parameters; returns the losses, (K,)."""
-        batches, answers = zip(*map(_batch, self.steps, [done] * len(self.steps)), strict=True)
-        batch = _stacked(batches)
-        parts = (self.parameters, self.buffers, batch.tokens_SN, batch.mask_SN, batch.labels_L)
-        dims = tuple(None if part is None else 0 for part in parts)
+        batch = self.batch(done)
         with cast_to(self.steps[0].autocast, self.device):
-            sum_K = vmap(self._loss, in_dims=dims, randomness="different")(*parts)
-        loss_K: Tensor = sum_K / torch.tensor(answers, device=self.device)
+            loss_K = self._called(self._loss, batch.tokens_SN, batch.mask_SN, batch.labels_L)
         torch.autograd.backward(loss_K.sum())
         return loss_K.detach()
+
+    def batch(self, done: int) -> Batch:
+        """Return what all seeds compute in that step, with a first axis for these."""
+        return _stacked([_batch(step, done) for step in self.steps])
+
+    def logits(self, batch: Batch) -> Tensor:
+        """Return what the models answer together, (K, E, C)."""
+        return self._called(self._logits, batch.tokens_SN, batch.mask_SN)
 
     def write_back(self) -> None:
         """Give each model and optimiser what the stack has of it."""
@@ -187,11 +201,23 @@ class Stack:
                     for name, value in state.items()
                 }
 
+    def _called(self, model: Callable[..., Tensor], *parts: Tensor | None) -> Tensor:
+        """Call a function of a seed's parameters, buffers and parts of a batch for all seeds."""
+        dims = (0, 0, *(None if part is None else 0 for part in parts))
+        call = vmap(model, in_dims=dims, randomness="different")
+        found: Tensor = call(self.parameters, self.buffers, *parts)
+        return found
+
+    def _logits(self, parameters: Any, buffers: Any, tokens: Tensor, mask: Tensor | None) -> Tensor:
+        logits: Tensor = functional_call(self.model, (parameters, buffers), (tokens, mask))
+        return logits.float()
+
     def _loss(
         self, parameters: Any, buffers: Any, tokens: Tensor, mask: Tensor | None, labels: Tensor
     ) -> Tensor:
-        logits = functional_call(self.model, (parameters, buffers), (tokens, mask))
-        return F.cross_entropy(logits.float(), labels, reduction="sum", ignore_index=_NO_LABEL)
+        logits = self._logits(parameters, buffers, tokens, mask)
+        # The mean is over labels that there are.
+        return F.cross_entropy(logits, labels, ignore_index=_NO_LABEL)
 
     def _clip(self, most: float) -> None:
         """Shorten each seed's gradient to the norm, by itself."""
@@ -203,35 +229,57 @@ class Stack:
             gradient.mul_(scale_K.view(-1, *[1] * (gradient.dim() - 1)))
 
 
-def try_stacked(runs: Sequence[Run]) -> str:
+def why_not_stacked(runs: Sequence[Run]) -> str:
     """Return why runs cannot be trained in the same steps, in a line; empty where they can.
 
-    It tries a step's gradients, and leaves models, optimisers and draws as they were.
+    It tries a step's gradients, and compares what the models answer together and apart: a seed may
+    be in what is neither parameter nor buffer. Models, optimisers and draws are left as they were.
     """
-    spec, ranks = runs[0].spec, runs[0].ranks
+    spec, ranks, model = runs[0].spec, runs[0].ranks, runs[0].step.called
     if spec.micro_batches > 1 or spec.recompute or spec.execution != "eager" or ranks.count > 1:
         return "micro-batches, recomputed blocks, compiled models and several devices go one by one"
     if runs[0].dataset.train.by_token:
         return "rows ask for different numbers of tokens"
-    if any(_changes_between_steps(step) for step in (run.step for run in runs)):
+    if any(type(layer).after_step is not Layer.after_step for layer in runs[0].step.layers):
         return "the mechanism changes between two steps"
+    if len(list(model.named_parameters(remove_duplicate=False))) > len(list(model.parameters())):
+        return "layers share parameters"
     devices = [runs[0].device] if runs[0].device.type == "cuda" else []
     with torch.random.fork_rng(devices):
         try:
-            Stack([run.step for run in runs]).backward(runs[0].standing.step)
+            stack = Stack([run.step for run in runs])
+            stack.backward(runs[0].standing.step)
+            apart = _apart(stack, stack.batch(runs[0].standing.step))
         except Exception as error:
-            return str(error).partition("\n")[0]
-    return ""
+            if "autograd.Function" in str(error):
+                return "it has an autograd function of its own, which torch.vmap cannot stack"
+            first_line = str(error).partition("\n")[0] or type(error).__name__
+            return f"torch.vmap refuses it: {first_line}"
+    return f"its answers differ from those apart, by {apart:.1g} of them" if apart > _ALIKE else ""
 
 
-def _changes_between_steps(step: Step) -> bool:
-    return any(type(layer).after_step is not Layer.after_step for layer in step.layers)
+@torch.no_grad()
+def _apart(stack: Stack, batch: Batch) -> float:
+    """How far answers of models together are from those of each by itself, without dropout, over
+    the largest answer."""
+    models = [step.called for step in stack.steps]
+    masks = [None] * len(models) if batch.mask_SN is None else batch.mask_SN
+    for model in models:
+        model.eval()
+    try:
+        together_KEC = stack.logits(batch)
+        own = zip(models, batch.tokens_SN, masks, strict=True)
+        apart_KEC = torch.stack([model(tokens, mask).float() for model, tokens, mask in own])
+    finally:
+        for model in models:
+            model.train()
+    return float((together_KEC - apart_KEC).abs().max() / apart_KEC.abs().max())
 
 
-def _batch(step: Step, done: int) -> tuple[Batch, int]:
-    """The batch of one seed's step, and how many labels it has."""
-    (rows,), answers = step.rows(done)
-    return step.batch(rows), answers
+def _batch(step: Step, done: int) -> Batch:
+    """The batch of one seed's step."""
+    (rows,), _ = step.rows(done)
+    return step.batch(rows)
 
 
 def _stacked(batches: Sequence[Batch]) -> Batch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -12,9 +13,10 @@ import torch
 from torch import Tensor
 
 from lra.core.protocol import TrainSpec
+from lra.training import loop
 from lra.training.loop import Run, carry_on
 from lra.training.outcome import Diverged, Interrupted, Trained
-from lra.training.stacked import train_stacked, try_stacked
+from lra.training.stacked import abreast, train_stacked, why_not_stacked
 
 SEEDS = (0, 1, 2)
 CLOSE = 1e-9
@@ -72,11 +74,11 @@ def assert_close(one: Trained, other: Trained, run: Run, other_run: Run) -> None
 def test_every_seed_ends_where_it_ends_alone(
     toy: ModuleType, tmp_path: Path, inputs: int, clip: float | None
 ) -> None:
-    # 390 rows in batches of 30 and 31: seeds have different numbers of rows in a step.
-    options = {"inputs": inputs, "rows": 390}
+    # In batches of 30 and 31: seeds have different numbers of rows in a step.
+    options = {"inputs": inputs, "rows": 391}
     spec = changed(toy.SPEC, clip=clip, weight_decay=0.1)
     runs = [a_run(toy, seed, spec, folder=tmp_path, **options) for seed in SEEDS]
-    assert try_stacked(runs) == ""
+    assert why_not_stacked(runs) == ""
     first = train_stacked(runs)
     assert_close(
         first, alone(toy, 0, spec, **options)[0], runs[0], alone(toy, 0, spec, **options)[1]
@@ -103,7 +105,7 @@ def test_interrupted_anywhere_all_go_on_from_their_checkpoints(
     toy: ModuleType, tmp_path: Path
 ) -> None:
     spec = changed(toy.SPEC, evaluation_batch=40)
-    reached = []
+    reached: list[tuple[int, ...]] = []
     for allowed in (3, 15, 21, 24, 70, 200):
         polls = iter(range(allowed))
         stop = lambda polls=polls: next(polls, None) is None  # noqa: E731
@@ -112,8 +114,9 @@ def test_interrupted_anywhere_all_go_on_from_their_checkpoints(
         try:
             trained = train_stacked(runs)
             break
-        except Interrupted:
-            continue
+        except Interrupted as ending:
+            stopped = [a_run(toy, seed, spec, folder=tmp_path).standing.step for seed in SEEDS]
+            assert stopped == [ending.step] * 3
     assert len(reached) > 3, reached
     assert all(len(set(steps)) == 1 for steps in reached), reached
     reference, its_run = alone(toy, 0, spec)
@@ -123,6 +126,27 @@ def test_interrupted_anywhere_all_go_on_from_their_checkpoints(
         trained = carry_on(own)
         reference, its_run = alone(toy, seed, spec)
         assert_close(trained, reference, own, its_run)
+
+
+class Remembers(torch.nn.Module):
+    """A head that has of its seed what is neither parameter nor buffer."""
+
+    def __init__(self, head: torch.nn.Module, seed: int) -> None:
+        super().__init__()
+        self.head, self.factor = head, 1.0 + seed / 100
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(x) * self.factor
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: object, x: Tensor) -> Tensor:
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx: object, gradient: Tensor) -> Tensor:
+        return 2 * gradient
 
 
 class Explodes(torch.nn.Module):
@@ -165,16 +189,47 @@ def test_a_seed_that_diverges_leaves_the_others(toy: ModuleType, tmp_path: Path,
         carry_on(again)
 
 
-def test_a_seed_that_stands_elsewhere_is_left_where_it_is(toy: ModuleType, tmp_path: Path) -> None:
+def test_seeds_that_stand_elsewhere_are_told_apart(toy: ModuleType, tmp_path: Path) -> None:
     polls = iter(range(25))
     ahead = a_run(toy, 1, toy.SPEC, folder=tmp_path, stop=lambda: next(polls, None) is None)
     with pytest.raises(Interrupted):
         carry_on(ahead)
     runs = [a_run(toy, seed, toy.SPEC, folder=tmp_path) for seed in SEEDS]
-    stood = runs[1].standing.step
-    assert stood > 0
+    assert runs[1].standing.step > 0
+    assert abreast(runs) == [runs[0], runs[2]]
+    assert abreast(runs[1:]) == [runs[1]]
+
+
+@pytest.mark.parametrize("every", [0.0, 1e9])
+def test_all_are_saved_or_none(
+    toy: ModuleType, monkeypatch: pytest.MonkeyPatch, every: float
+) -> None:
+    """Whenever they are killed, they go on together."""
+    monkeypatch.setattr(loop, "SAVE_EVERY", every)
+    cheap = itertools.cycle([True, False, False])
+    monkeypatch.setattr(Run, "is_cheap_to_save", lambda self: next(cheap))
+    runs = [a_run(toy, seed, toy.SPEC) for seed in SEEDS]
+    saved: list[tuple[int, int]] = []
+    monkeypatch.setattr(
+        Run, "save", lambda self, tally=None: saved.append((runs.index(self), self.standing.step))
+    )
     train_stacked(runs)
-    assert [run.standing.step for run in runs] == [60, stood, 60]
+    assert len({step for _, step in saved}) == (60 if every == 0.0 else 1)
+    for first in range(0, len(saved), 3):
+        group = saved[first : first + 3]
+        assert sorted(number for number, _ in group) == [0, 1, 2]
+        assert len({step for _, step in group}) == 1
+
+
+def test_a_stop_between_two_questions_loses_nothing(toy: ModuleType, tmp_path: Path) -> None:
+    """It is asked once: what is answered is what is done."""
+    answers = itertools.cycle([False] * 9 + [True])
+    stop = lambda: next(answers)  # noqa: E731
+    runs = [a_run(toy, seed, toy.SPEC, folder=tmp_path, stop=stop) for seed in SEEDS]
+    with pytest.raises(Interrupted) as caught:
+        train_stacked(runs)
+    stood = [a_run(toy, seed, toy.SPEC, folder=tmp_path).standing.step for seed in SEEDS]
+    assert stood == [caught.value.step] * 3
 
 
 @pytest.mark.parametrize(
@@ -182,23 +237,36 @@ def test_a_seed_that_stands_elsewhere_is_left_where_it_is(toy: ModuleType, tmp_p
     [
         ({"micro_batches": 2}, {}, "micro-batches"),
         ({"recompute": True}, {}, "recomputed"),
+        ({"execution": "compiled"}, {}, "compiled"),
         ({}, {"changes": True}, "changes between two steps"),
         ({}, {"branches": True}, "data-dependent"),
+        ({}, {"shares": True}, "layers share parameters"),
+        ({}, {"remembers": True}, "its answers differ from those apart, by "),
+        ({}, {"own function": True}, "it has an autograd function of its own"),
     ],
 )
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_cannot_be_stacked_is_said_and_leaves_nothing_behind(
     toy: ModuleType, fields: dict, options: dict, why: str
 ) -> None:
     spec = changed(toy.SPEC, **fields)
     runs = []
     for seed in SEEDS:
-        model = a_model(toy, seed, mechanism=toy.Softmax if "changes" in options else toy.Plain)
+        # With dropout, for its draws.
+        mechanism = toy.Softmax if "changes" in options else toy.Plain
+        model = a_model(toy, seed, mechanism=mechanism, dropout=0.1)
         if "branches" in options:
             model.register_forward_hook(lambda module, given, out: out if out.sum() > 0 else -out)
+        if "shares" in options:
+            model.register_parameter("again", model.head[0].bias)
+        if "remembers" in options:
+            model.head = Remembers(model.head, seed)
+        if "own function" in options:
+            model.register_forward_hook(lambda module, given, out: Doubled.apply(out))
         runs.append(a_run(toy, seed, spec, model=model))
     before = [{n: v.clone() for n, v in run.model.state_dict().items()} for run in runs]
     draws = torch.get_rng_state()
-    assert why in try_stacked(runs)
+    assert why in why_not_stacked(runs)
     assert torch.equal(torch.get_rng_state(), draws)
     for run, state in zip(runs, before, strict=True):
         assert all(torch.equal(value, state[n]) for n, value in run.model.state_dict().items())

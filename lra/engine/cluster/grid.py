@@ -90,7 +90,7 @@ class Grid(Runner):
             run=self._cluster.run,
             shared=self._cluster.shared,
             gpu=member.gpu,
-            timeout=self.timeout,
+            timeout=self._time_for(job),
             grace=self._grace,
         )
         key = f"lra-{job.cell.id}-{uuid.uuid4().hex}"

@@ -6,7 +6,7 @@ import math
 import os
 import signal
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -33,11 +33,11 @@ from lra.models.build import parameter_count
 from lra.models.classifier import Classifier
 from lra.training import outcome as training
 from lra.training.decoding import decode_agreement
-from lra.training.loop import Run
+from lra.training.loop import Run, carry_on
 from lra.training.memory import keep_freed_memory
 from lra.training.ranks import ALONE, Ranks, joined
 from lra.training.setup import model_for
-from lra.training.stacked import train_stacked, try_stacked
+from lra.training.stacked import abreast, train_stacked, why_not_stacked
 
 
 def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
@@ -71,13 +71,8 @@ def _trained(
     checkpoint = Path(job.checkpoint) if job.checkpoint else None
     stop = _Stop()
 
-    def begun(seed: int) -> Run:
-        """The training of a seed, from where its checkpoint left it."""
-        is_own = seed == cell.seed
-        file = checkpoint
-        if checkpoint is not None and not is_own:
-            file = checkpoint.with_stem(replace(cell, seed=seed).id)
-        model = model_for(
+    def model(seed: int) -> Classifier:
+        return model_for(
             dataset,
             cell.model,
             mechanism=mechanism,
@@ -86,8 +81,15 @@ def _trained(
             rules=cell.data.rules,
             seed=seed,
         )
+
+    def begun(seed: int) -> Run:
+        """The training of a seed, from where its checkpoint left it."""
+        is_own = seed == cell.seed
+        file = checkpoint
+        if checkpoint is not None and not is_own:
+            file = checkpoint.with_stem(replace(cell, seed=seed).id)
         return Run(
-            model.to(place),
+            model(seed).to(place),
             dataset,
             cell.training,
             seed=seed,
@@ -108,18 +110,11 @@ def _trained(
         "compile": cell.training.execution,
         "continued": checkpoint is not None and checkpoint.is_file(),
     }
-    run = begun(cell.seed)
-    parameters = parameter_count(run.model)
-    runs = [run, *(begun(seed) for seed in job.beside)]
-    if job.beside and (why_not := try_stacked(runs)):
-        method["stacking_failed"] = why_not
-        # Anew, for the draws that are its own.
-        run = begun(cell.seed)
-        runs = [run]
+    parameters = parameter_count(model(cell.seed))
     report(Progress(phase="train", steps=cell.training.steps))
     stop.listen()
     try:
-        trained = train_stacked(runs)
+        run, trained = _carried_out(begun, cell.seed, job.beside, method)
     except training.Diverged as error:
         return Outcome(
             status="diverged",
@@ -128,21 +123,19 @@ def _trained(
             failure=Failure(type="Diverged", message=one_line(error), phase="train"),
             method=method,
         )
-    finally:
-        method["stacked"] = run.standing.stacked
     metrics = _scores(trained, cell.metric)
-    model = cast(Classifier, run.model)
+    tested = cast(Classifier, run.model)
     if dataset.test.by_token and mechanism.card.capabilities.decode != "none":
         report(Progress(phase="decode"))
         with _noted(method, "decode"):
-            agreement = decode_agreement(model, dataset.test, place)
+            agreement = decode_agreement(tested, dataset.test, place)
             metrics["decode_agreement"] = Metric.share(agreement)
     attended = None
     if mechanism.card.weights == "convex":
         report(Progress(phase="look"))
         with _noted(method, "look"):
             attended = measure_attended(
-                model,
+                tested,
                 dataset,
                 place,
                 rules=cell.data.rules,
@@ -163,6 +156,35 @@ def _trained(
         attended=attended,
         method=method,
     )
+
+
+def _carried_out(
+    begun: Callable[[int], Run], seed: int, beside: Sequence[int], method: dict[str, Any]
+) -> tuple[Run, training.Trained]:
+    """Train a seed, and those beside it in the same steps where they stand where it does and their
+    models can be stacked; `method` says how it was."""
+    runs: list[Run] = []
+    try:
+        if beside:
+            runs = abreast([begun(one) for one in (seed, *beside)])
+        if len(runs) > 1:
+            if why_not := why_not_stacked(runs):
+                method["stacking_failed"] = why_not
+            else:
+                return runs[0], train_stacked(runs)
+    except (training.Diverged, training.Interrupted):
+        raise
+    except Exception as error:
+        # Another seed's checkpoint, memory for several, or a batch of a shape not tried.
+        traceback.print_exc()
+        method["stacking_failed"] = one_line(error)
+    finally:
+        method["stacked"] = runs[0].standing.stacked if runs else 1
+    # Anew, for the draws that are its own.
+    runs.clear()
+    run = begun(seed)
+    method["stacked"] = run.standing.stacked
+    return run, carry_on(run)
 
 
 @contextmanager

@@ -68,7 +68,8 @@ def sharing_notes(rows: Rows) -> list[str]:
     if seeds:
         notes.append(
             f"Seeds trained in the same steps, as one model: {seeds}. Scores compare with those of "
-            "seeds trained apart; training seconds in report.csv are an equal share for each."
+            "seeds trained apart; training seconds in report.csv are an equal share for each, and "
+            "steps per second follow from that."
         )
     return notes
 

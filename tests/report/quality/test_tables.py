@@ -74,7 +74,8 @@ def test_trainings_that_shared_devices_or_steps_are_named() -> None:
     (table,) = _tables([*alone, *stacked])
     assert (
         "Seeds trained in the same steps, as one model: performer on text (3). Scores compare with "
-        "those of seeds trained apart; training seconds in report.csv are an equal share for each."
+        "those of seeds trained apart; training seconds in report.csv are an equal share for each, "
+        "and steps per second follow from that."
     ) in table.table.notes
     many = [on(2, quality(f"m{n}", "text")) for n in range(7)]
     (table,) = _tables(many)
