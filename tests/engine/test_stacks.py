@@ -68,19 +68,73 @@ def test_one_worker_trains_all_and_each_is_tested_by_itself(
     first, *others = (job.label for job in jobs[:3])
     lines = diary.lines
     assert all(lines.index(f"start {one}") > lines.index(f"ok {first}") for one in others)
-    # The steps are made once.
+    # The steps are made once, and the first seed alone is told of while they are.
     assert set(diary.steps) == {jobs[0].cell.id, jobs[3].cell.id}
+    assert len(diary.losses) == 2
     assert not list((store.path / "checkpoints").glob("*.pt"))
 
 
+def dropping(jobs: list[Job]) -> list[Job]:
+    """The same of a model that draws."""
+
+    def changed(job: Job) -> Job:
+        model = msgspec.structs.replace(job.cell.model, dropout=0.2)  # type: ignore[union-attr]
+        return msgspec.structs.replace(job, cell=msgspec.structs.replace(job.cell, model=model))
+
+    return [changed(job) for job in jobs]
+
+
 def test_what_cannot_be_stacked_is_trained_one_by_one(
-    store: Store, server: ForkServer, cache: Path
+    store: Store, server: ForkServer, cache: Path, tmp_path: Path
 ) -> None:
-    jobs = stacked(seeds("Decides", cache))
-    for record in Pool(store, server, slots=2).run(jobs):
+    jobs, diary = dropping(seeds("Decides", cache)), Diary()
+    found = by_seed(list(Pool(store, server, slots=2, watcher=diary).run(stacked(jobs))))
+    with Store(tmp_path / "apart").writing() as other:
+        apart = by_seed(list(Pool(other, server, slots=2).run(jobs)))
+    for seed, record in found.items():
         assert record.status == "ok"
         assert record.method["stacked"] == 1
-        assert ("stacking_failed" in record.method) == (record.cell.seed == 0)  # type: ignore[union-attr]
+        assert ("stacking_failed" in record.method) == (seed == 0)
+        # With the draws that each has by itself.
+        assert record.curve[0].train_loss == apart[seed].curve[0].train_loss
+    (told,) = (line for line in diary.lines if line.startswith("noticed"))
+    assert "with seeds 1, 2 were not trained in the same steps: torch.vmap refuses it" in told
+
+
+def test_what_fails_together_goes_on_alone(store: Store, server: ForkServer, cache: Path) -> None:
+    """Memory for one seed may not be there for three."""
+    jobs = stacked(seeds("Tires", cache, steps=6, evaluate_every=3))
+    found = by_seed(list(Pool(store, server, slots=1).run(jobs)))
+    assert [record.status for record in found.values()] == ["ok"] * 3
+    assert found[0].method["stacking_failed"] == "too much for several"
+
+
+def test_another_seeds_checkpoint_that_cannot_be_read_is_its_own_row(
+    store: Store, server: ForkServer, cache: Path
+) -> None:
+    jobs = stacked(seeds("Toy", cache))
+    store.checkpoint(jobs[1].cell.id).write_text("junk")
+    found = by_seed(list(Pool(store, server, slots=1).run(jobs)))
+    assert {seed: record.status for seed, record in found.items()} == {0: "ok", 1: "error", 2: "ok"}
+    assert "cannot read checkpoint" in found[0].method["stacking_failed"]
+
+
+def test_who_trains_several_has_the_time_of_each(
+    store: Store, server: ForkServer, cache: Path
+) -> None:
+    jobs = stacked(seeds("Toy", cache))
+    pool = Pool(store, server, slots=1, timeout=2.0)
+    assert [pool._time_for(job) for job in jobs] == [6.0, 2.0, 2.0]
+    assert Pool(store, server, slots=1)._time_for(jobs[0]) is None
+
+
+def test_nobody_waits_for_a_first_that_is_not_admitted(
+    store: Store, server: ForkServer, cache: Path
+) -> None:
+    jobs = stacked(seeds("Toy", cache))
+    pool = Pool(store, server, slots=1, admits=lambda job: job is not jobs[0])
+    assert sorted(by_seed(list(pool.run(jobs)))) == [1, 2]
+    assert pool.left == [jobs[0]]
 
 
 @pytest.mark.parametrize("toy", ["Killed", "Diverges"])

@@ -196,6 +196,18 @@ class KillsWorker(Toy):
         time.sleep(600)
 
 
+class Tires(Toy):
+    """Has had enough of being called for several seeds at once, after a while."""
+
+    calls = 0
+
+    def mischief(self, v_BHMV: Tensor) -> None:
+        if torch._C._functorch.is_batchedtensor(v_BHMV):
+            Tires.calls += 1
+            if Tires.calls == 4:
+                raise RuntimeError("too much for several")
+
+
 class Decides(Toy):
     """Does one thing or another by a number that it has computed."""
 

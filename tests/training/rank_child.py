@@ -13,7 +13,7 @@ import msgspec
 import torch
 import torch.distributed as dist
 import toy
-from torch import nn
+from torch import Tensor, nn
 
 from lra.training.loop import train
 from lra.training.outcome import Interrupted, Trained
@@ -30,11 +30,17 @@ SCENARIOS: dict[str, dict[str, object]] = {
     "clipped": {"clip": 0.1},
     "pairs": {},
     "unread_weight": {},
+    "dropping": {},
     "stopped": {},
+    "stopped_dropping": {},
     "handed_over": {},
 }
 """What each changes of the protocol; see `ends` for the rest."""
-STOPS = {"stopped": (4, 9, 6, 4, 7, 5, 8), "handed_over": (13,)}
+STOPS = {
+    "stopped": (4, 9, 6, 4, 7, 5, 8),
+    "stopped_dropping": (4, 9, 6, 4, 7, 5, 8),
+    "handed_over": (13,),
+}
 """How often several processes are asked before they stop: a step each, 9 times in a validation and
 10 in the test."""
 
@@ -45,9 +51,14 @@ def ends(name: str, ranks: Ranks, folder: Path) -> dict[str, object]:
         toy.SPEC, steps=20, evaluate_every=10, evaluation_batch=7, **SCENARIOS[name]
     )
     inputs = 2 if name == "pairs" else 1
+    drawn: list[Tensor] = []
 
     def once(path: Path | None, stop: Callable[[], bool] | None) -> tuple[nn.Module, Trained]:
-        model = toy.model(inputs=inputs)
+        model = toy.model(inputs=inputs, dropout=0.3 if name.endswith("dropping") else 0.0)
+        drawn.clear()
+        model.encoder.embedding.dropout.register_forward_hook(
+            lambda module, given, out: drawn.append(out.detach() == 0)
+        )
         if name != "float32":
             # Sums in another order then differ less than the loss, which is float32.
             model = model.double()
@@ -76,6 +87,7 @@ def ends(name: str, ranks: Ranks, folder: Path) -> dict[str, object]:
     model, result = once(path if path.exists() else None, None)
     return {
         "stopped_at": stopped_at,
+        "drawn": drawn[:3],
         "weights": model.state_dict(),
         "losses": [loss for p in result.curve for loss in (p.train_loss, p.validation_loss)],
         "test_loss": result.test.loss,

@@ -110,6 +110,21 @@ def test_stopped_between_steps_in_a_validation_and_in_the_test_they_end_the_same
     assert_same(first["stopped"], second["stopped"])
 
 
+def test_each_process_draws_noise_of_its_own_and_goes_on_with_it(
+    ended: tuple[Ends, Ends, Ends],
+) -> None:
+    _, first, second = ended
+    masks = [one["dropping"]["drawn"] for one in (first, second)]
+    assert 0.2 < masks[0][0].float().mean() < 0.4
+    for one, other in zip(*masks, strict=True):
+        # Batches have as many rows or one more, and their own length.
+        rows, length = (min(one.shape[n], other.shape[n]) for n in range(2))
+        equal = one[:rows, :length] == other[:rows, :length]
+        assert equal.float().mean() < 0.9
+    assert_same(first["dropping"], second["dropping"])
+    assert_close(first["stopped_dropping"], first["dropping"], 0.0, 1e-12)
+
+
 def test_what_two_processes_began_one_can_end(ended: tuple[Ends, Ends, Ends]) -> None:
     alone, first, _ = ended
     assert first["handed_over"]["stopped_at"] == [10]
