@@ -32,12 +32,13 @@ def rows(count: int, seed: int, *, padded: bool) -> Split:
     return Split.of(sequences, draws.integers(0, 2, size=count), 1)
 
 
-def a_run(name: str, seed: int, *, padded: bool) -> Run:
+def a_run(name: str, seed: int, *, padded: bool, **settings: int) -> Run:
     mechanism = cast(type[Layer], catalogue.load(catalogue.find("mechanism", name)))
     data = Dataset(*(rows(n, n, padded=padded) for n in (16, 8, 8)), 2, 8, LENGTH)
     model = build_model(
         ModelSpec(layers=2, width=16, qkv_width=16, heads=2, mlp_width=16),
         mechanism=mechanism,
+        config=mechanism.Config(**settings),
         position=cast(type[Position], catalogue.load(catalogue.find("position", "sinusoidal"))),
         vocabulary=8,
         classes=2,
@@ -64,3 +65,9 @@ def test_stacked_or_refused(name: str, padded: bool) -> None:
         state = alone.model.state_dict()
         for part, value in run.model.state_dict().items():
             torch.testing.assert_close(value, state[part], rtol=0, atol=1e-6, msg=part)
+
+
+def test_a_graph_that_each_seed_draws_is_noticed() -> None:
+    """BigBird keeps what it is drawn from beside its parameters and buffers."""
+    runs = [a_run("bigbird", seed, padded=False, block=4, random=2) for seed in SEEDS]
+    assert why_not_stacked(runs).startswith("its answers differ from those apart, by ")
