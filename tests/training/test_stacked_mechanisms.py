@@ -24,6 +24,8 @@ STACKED = (
 )  # fmt: skip
 """At the least."""
 
+pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")
+
 
 def rows(count: int, seed: int, *, padded: bool) -> Split:
     draws = np.random.default_rng(seed)
@@ -49,7 +51,6 @@ def a_run(name: str, seed: int, *, padded: bool, **settings: int) -> Run:
     return Run(model, data, SPEC, seed=seed, device=torch.device("cpu"), pad_to_length=by_length)
 
 
-@pytest.mark.filterwarnings("ignore:There is a performance drop")
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("name", catalogue.names("mechanism"))
 def test_stacked_or_refused(name: str, padded: bool) -> None:
