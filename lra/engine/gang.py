@@ -28,8 +28,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from lra.core.errors import LraError
 from lra.engine.host import memory_kills
-from lra.engine.jobs import Job, Message, Outcome, Progress, Report, Stopped
-from lra.engine.rank import LOST
+from lra.engine.jobs import LOST, Job, Message, Outcome, Progress, Report, Stopped
 from lra.training.outcome import Interrupted
 
 ENTRY = "lra.engine.rank"

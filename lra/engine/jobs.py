@@ -23,6 +23,10 @@ from lra.core.pattern import Pattern
 from lra.core.protocol import Frozen, Rows
 from lra.core.records import CurvePoint, Failure, Metric, Status
 
+LOST = 3
+"""Exit code of one of several processes of a training that lost another: what that one died of is
+the reason."""
+
 
 class Job(Frozen, frozen=True, kw_only=True):
     """A cell, and where its worker finds what the cell only names. Never part of a record."""

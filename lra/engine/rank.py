@@ -14,9 +14,6 @@ from typing import NoReturn
 
 from lra.engine.forkserver import die_with
 
-LOST = 3
-"""Exit code of a process that lost another one; what that one died of is the reason."""
-
 
 def main(parent: int, job_file: Path, address: str) -> NoReturn:
     """Train with the others, tell the worker, and end this process."""
@@ -28,7 +25,7 @@ def main(parent: int, job_file: Path, address: str) -> NoReturn:
     import msgspec
 
     from lra.core.cells import QualityCell
-    from lra.engine.jobs import Job, Message, Progress, Stopped
+    from lra.engine.jobs import LOST, Job, Message, Progress, Stopped
 
     line = socket.socket(socket.AF_UNIX)
     line.connect(address)

@@ -19,9 +19,8 @@ from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 import lra
 from lra.core.errors import LraError
 from lra.engine import gang
-from lra.engine.jobs import Job, Progress
+from lra.engine.jobs import LOST, Job, Progress
 from lra.engine.pool import Pool
-from lra.engine.rank import LOST
 from lra.engine.runner import RunStopped
 from lra.engine.server import ForkServer
 from lra.store import Store
