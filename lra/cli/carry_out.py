@@ -161,7 +161,7 @@ def _foretell(
     trainings that only the profile of a step tells of."""
     import msgspec
 
-    from lra.report.words import count, duration
+    from lra.report.words import about, count
 
     due = {job.cell.id for job in missing}
     cells = [
@@ -185,7 +185,7 @@ def _foretell(
     telling = len(expected) > unknown
     if telling:
         whole = sum(s if id in alone else s / slots for id, s in expected.items())
-        words += f", about {duration(whole)} by earlier records"
+        words += f", {about(whole)} by earlier records"
         words += f" ({count(profiled, 'training')} by measured steps per second)" * bool(profiled)
     if unknown:
         words += f"; {unknown} of them unlike any earlier record"

@@ -108,7 +108,7 @@ class ProfileCell(_Measured, frozen=True, tag="profile", kw_only=True):
     training: TrainSpec
     device: Literal["cpu", "cuda"] = "cpu"
     seconds: float = 5.0
-    """Time budget of the whole steps; parts, operators and evaluation take about as long again."""
+    """Time budget of the whole steps; ten are made in any case, and some twenty for the rest."""
 
 
 class ErrorCell(_Measured, frozen=True, tag="error", kw_only=True):

@@ -24,21 +24,31 @@ class Estimate:
     def __init__(self, records: Iterable[Record]) -> None:
         oldest: dict[object, dict[float, Record]] = defaultdict(dict)
         self._profiles: dict[object, list[Record]] = defaultdict(list)
+        self._trained: dict[object, list[Record]] = defaultdict(list)
         for record in records:
-            if record.status == "ok":
+            # What several devices have shared says nothing of one.
+            if record.status == "ok" and record.method.get("devices", 1) == 1:
                 own, size = oldest[_kind(record.cell)], _size(record.cell)
                 own[size] = min(own.get(size, record), record, key=lambda r: r.started_at)
                 if isinstance(record.cell, ProfileCell):
                     self._profiles[_training(record.cell)].append(record)
+                elif isinstance(record.cell, QualityCell):
+                    self._trained[_training(record.cell)].append(record)
         self._by_kind = {kind: sorted(own.items(), key=_first) for kind, own in oldest.items()}
         """By kind the oldest record of each size, the smallest first."""
 
     def seconds(self, cell: Cell) -> float | None:
-        """Return about how long a cell takes, by the record nearest to it; of a training without
-        one by the profile of its step. None where no record is like it."""
+        """Return about how long a cell takes, by the record nearest to it; of a training by the
+        profile of its step where that is nearer. None where no record is like it."""
+        own = self._own_training(cell)
+        if own is not None:
+            return _seconds(own)
+        profiled = self._by_profile(cell)
+        if profiled is not None:
+            return profiled
         alike = self._by_kind.get(_kind(cell), [])
         if not alike:
-            return self._by_profile(cell)
+            return None
         size = _size(cell)
         # The next smaller, or as large, and the next larger.
         place = bisect(alike, size, key=_first)
@@ -51,40 +61,67 @@ class Estimate:
 
     def is_by_profile(self, cell: Cell) -> bool:
         """Return whether a training's time is known by the profile of its step alone."""
-        return _kind(cell) not in self._by_kind and self._by_profile(cell) is not None
+        return self._own_training(cell) is None and self._by_profile(cell) is not None
+
+    def _own_training(self, cell: Cell) -> Record | None:
+        """The oldest training on the cell's class of machine with its settings and steps."""
+        if not isinstance(cell, QualityCell):
+            return None
+        own = [
+            record
+            for record in self._trained.get(_training(cell), [])
+            if _size(record.cell) == _size(cell) and all(_likeness(record.cell, cell))
+        ]
+        return min(own, key=lambda record: record.started_at, default=None)
 
     def _by_profile(self, cell: Cell) -> float | None:
-        """Steps times what one takes, and the evaluations; by the newest profile, best of the
-        cell's own class of machine and with its settings."""
+        """Steps times what one takes, and the evaluations, by the newest of the profiles that are
+        most like the cell; beside trainings of its kind only by one that is like it throughout."""
         if not isinstance(cell, QualityCell):
             return None
         profiles = self._profiles.get(_training(cell), [])
         if not profiles:
             return None
-        newest = max(
-            profiles, key=lambda record: (*_likeness(record.cell, cell), record.started_at)
+        nearest = max(
+            profiles, key=lambda record: (_likeness(record.cell, cell), record.started_at)
         )
-        step, row = newest.metrics["step_seconds"].value, newest.metrics["row_seconds"].value
+        if _kind(cell) in self._by_kind and not all(_likeness(nearest.cell, cell)):
+            return None
+        step, row = nearest.metrics["step_seconds"].value, nearest.metrics["row_seconds"].value
         if step is None or row is None:
             return None
-        rows = newest.rows or cell.data.rows
+        rows = nearest.rows or cell.data.rows
         return training_seconds(cell.training, rows, step=step, row=row)
 
 
-def _likeness(one: Cell, other: QualityCell) -> tuple[bool, bool]:
-    """Whether a profile is of a training's class of machine, and of its model and batches."""
-    if not isinstance(one, ProfileCell):
-        return False, False
-    alike = all(getattr(one.training, n) == getattr(other.training, n) for n in _COSTING)
-    return one.machine == other.machine, alike and one.model == other.model
+def _likeness(one: Cell, other: QualityCell) -> tuple[bool, ...]:
+    """In which of what decides a step's time two trainings are alike, what matters most first."""
+    if not isinstance(one, QualityCell | ProfileCell):
+        return (False,)
+    return tuple(a == b for a, b in zip(_deciding(one), _deciding(other), strict=True))
+
+
+def _deciding(cell: QualityCell | ProfileCell) -> tuple[object, ...]:
+    data = cell.data
+    return (
+        cell.machine,
+        (cell.model, data.rules, *(getattr(cell.training, name) for name in _COSTING)),
+        cell.mechanism.config,
+        data.length,
+        cell.threads,
+        (data.source, data.hash),
+    )
 
 
 def _seconds(record: Record) -> float:
-    """How long a cell took in all; of a training that was continued its record has the last part,
-    and what it measures the whole."""
+    """How long a cell took in all. Of a training that was continued its record has the last part,
+    and what it measures the whole; of seeds that shared their steps the first one's record has all,
+    and what it measures its share."""
     training = record.metrics.get("training_seconds")
     whole = training.value if training is not None else None
-    return record.seconds if whole is None else max(record.seconds, whole)
+    if whole is None:
+        return record.seconds
+    return whole if record.method.get("stacked", 1) != 1 else max(record.seconds, whole)
 
 
 def _first(one: tuple[float, Record]) -> float:

@@ -39,6 +39,10 @@ STRETCHES = 5
 """Of whole steps, where the time is enough; two at least."""
 TOP = 8
 """Operators that are named."""
+_PROFILED = 0.5
+"""Seconds of steps that the profiler is given, as far as the batches last; three at least."""
+_WRAPPER = "autograd::engine::"
+"""What torch calls its own loop around a node of the graph."""
 
 Clock = Callable[[], float]
 
@@ -92,7 +96,8 @@ def measure_profile(
     report("evaluation")
     row = _row_seconds(step, dataset, spec, length, runs)
     report("operators")
-    operators = _operators(runs, few[::2], device)
+    profiled = _middles(batches, max(3, int(_PROFILED / each)))
+    operators = _operators(runs, profiled, device)
     report("operations")
     with _eagerly(spec):
         counted = [count_operations(partial(runs, [one])) for one in few]
@@ -111,7 +116,7 @@ def measure_profile(
         method={
             "device": device.type,
             "threads": torch.get_num_threads(),
-            "compile": spec.execution,
+            "execution": spec.execution,
             "timer": "perf_counter, synchronised at the ends of a stretch"
             if device.type == "cuda"
             else "perf_counter",
@@ -119,7 +124,7 @@ def measure_profile(
             "their lengths",
             "stretches": len(whole),
             "operators": f"self time on the {'GPU' if device.type == 'cuda' else 'CPU'} by "
-            f"torch.profiler, of {len(few[::2])} steps",
+            f"torch.profiler, of {len(profiled)} steps",
         },
     )
 
@@ -217,7 +222,11 @@ def _operators(runs: Stretch, batches: Sequence[int], device: torch.device) -> d
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
     with torch.profiler.profile(activities=activities, acc_events=True) as profiler:
         runs(batches)
-    events = [one for one in profiler.key_averages() if not one.is_user_annotation]
+    events = [
+        one
+        for one in profiler.key_averages()
+        if not one.is_user_annotation and not one.key.startswith(_WRAPPER)
+    ]
     called = [one for one in events if one.device_type == DeviceType.CPU]
     kernels = [one for one in events if one.device_type == DeviceType.CUDA]
 

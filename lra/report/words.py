@@ -93,6 +93,11 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def about(seconds: float) -> str:
+    """Return a time that is foretold: `about 40 s`, `under a second`."""
+    return "under a second" if seconds < 1 else f"about {duration(seconds)}"
+
+
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """Return `3 cells`, `1 cell`."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"

@@ -1,8 +1,9 @@
 """An epoch of real rows in batches cut to their longest row, and padded to the length.
 
-Both are trainings of one model at scale compact on the same rows in the same batches, step by step
-in turn, so that a machine that is disturbed disturbs both; a step is what a training does, from
-rows to AdamW. One thread. Without real data the generator's rows stand in.
+Both train a model of their own at scale compact, of one kind and from one seed, on the same rows in
+the same batches, step by step in turn, so that a machine that is disturbed disturbs both; a step is
+what a training does, from rows to AdamW. A mechanism that needs the length is padded to it in both.
+One thread. Without real data the generator's rows stand in.
 
 `python tests/benchmarks/test_bucketing.py --task text --data imdb_train.parquet [--impl linear]
 [--share 0.1]` prints how many times as fast an epoch is; `--share` takes batches spread evenly over
@@ -51,9 +52,10 @@ def training(task: str, data: Dataset, mechanism: str, *, bucketed: bool) -> Run
     """A training that has not begun."""
     scale = load_scale("compact")
     shape = scale.model_spec(task)
+    layer = cast(type[Layer], load(find("mechanism", mechanism)))
     model = build_model(
         shape,
-        mechanism=cast(type[Layer], load(find("mechanism", mechanism))),
+        mechanism=layer,
         position=cast(type[Position], load(find("position", shape.position))),
         vocabulary=data.vocabulary,
         classes=data.classes,
@@ -61,7 +63,14 @@ def training(task: str, data: Dataset, mechanism: str, *, bucketed: bool) -> Run
         length=data.length,
     )
     spec = msgspec.structs.replace(scale.train_spec(task), bucketed=bucketed)
-    return Run(model, data, spec, seed=0, device=torch.device("cpu"))
+    return Run(
+        model,
+        data,
+        spec,
+        seed=0,
+        device=torch.device("cpu"),
+        pad_to_length=layer.card.capabilities.padding != "content",
+    )
 
 
 def pair_seconds(data: Dataset, task: str, mechanism: str, share: float) -> np.ndarray:
@@ -78,6 +87,14 @@ def pair_seconds(data: Dataset, task: str, mechanism: str, share: float) -> np.n
         spent.append(row if len(spent) % 2 else row[::-1])
     # The first two meet new shapes.
     return np.array(spent)[2:]
+
+
+@pytest.mark.parametrize(("mechanism", "padded"), [("nystromformer", True), ("linear", False)])
+def test_a_mechanism_that_needs_the_length_is_padded_to_it(mechanism: str, padded: bool) -> None:
+    data = prepared("listops", None, Rows(train=2, validation=2, test=2))
+    collate = training("listops", data, mechanism, bucketed=True).step.collate
+    batch = collate(np.arange(1))
+    assert (batch.tokens_SN.shape[1] == data.length) == padded
 
 
 @pytest.mark.parametrize("bucketed", [True, False])

@@ -95,6 +95,16 @@ def test_the_estimate_is_of_as_many_cells_side_by_side(
     assert f"5 cells due, about {told} by earlier records" in ran.stderr
 
 
+def test_an_estimate_of_less_than_a_second_says_so(
+    lra_here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        carry_out, "_expected", lambda missing, *_: {job.cell.id: 0.05 for job in missing}
+    )
+    ran = lra_here("run", "--impl", "linear", *TINY, "--dry-run", "--jobs", "1")
+    assert "5 cells due, under a second by earlier records" in ran.stderr
+
+
 @pytest.mark.parametrize(
     ("known", "told"),
     [

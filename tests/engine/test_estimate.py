@@ -124,15 +124,64 @@ def test_a_training_without_a_record_takes_its_steps_and_evaluations() -> None:
         assert estimate.seconds(msgspec.structs.replace(TRAINING, **changes)) is None
 
 
+ELSEWHERE = Machine(processor="other", cores=9)
+
+
+def trained(seconds: float, *, started_at: str = "0", **changes: object) -> Record:
+    """Of that training with changes to its cell or to its protocol."""
+    own = {name: changes.pop(name) for name in ("steps", "batch") if name in changes}
+    protocol = msgspec.structs.replace(TRAINING.training, **own)
+    cell = msgspec.structs.replace(TRAINING, **{"training": protocol, **changes})
+    return Record(id=cell.id, cell=cell, status="ok", started_at=started_at, seconds=seconds)
+
+
 def test_the_record_of_a_training_tells_more_than_a_profile() -> None:
-    trained = Record(id="", cell=TRAINING, status="ok", started_at="0", seconds=70.0)
-    estimate = Estimate([profiled(0.5, 0.01), trained])
+    estimate = Estimate([trained(90.0, machine=ELSEWHERE), profiled(0.5, 0.0), trained(70.0)])
     assert estimate.seconds(TRAINING) == pytest.approx(70.0)
     assert not estimate.is_by_profile(TRAINING)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [{"machine": ELSEWHERE}, {"steps": 20}, {"batch": 64}, {"threads": 8},
+     {"model": msgspec.structs.replace(TRAINING.model, layers=9)}],
+)  # fmt: skip
+def test_a_profile_tells_more_than_a_training_unlike_the_one_asked(
+    other: dict[str, object],
+) -> None:
+    estimate = Estimate([trained(70.0, **other), profiled(0.5, 0.0)])
+    assert estimate.seconds(TRAINING) == pytest.approx(500.0)
+    assert estimate.is_by_profile(TRAINING)
+
+
+@pytest.mark.parametrize(
+    "other", [{"machine": ELSEWHERE}, {"threads": 8}, {"mechanism": Mechanism(
+        name="linear", config={"features": 256}, hash="")}],
+)  # fmt: skip
+def test_a_profile_unlike_the_training_asked_does_not(other: dict[str, object]) -> None:
+    estimate = Estimate([trained(70.0, steps=500), profiled(0.5, 0.0, **other)])
+    assert estimate.seconds(TRAINING) == pytest.approx(140.0)
+    assert not estimate.is_by_profile(TRAINING)
+
+
+def test_of_seeds_that_shared_their_steps_each_took_its_share() -> None:
+    share = {"training_seconds": Metric(value=40.0, unit="s")}
+    first = msgspec.structs.replace(trained(125.0), metrics=share, method={"stacked": 3})
+    assert Estimate([first]).seconds(TRAINING) == pytest.approx(40.0)
+    alone = msgspec.structs.replace(first, method={"stacked": 1})
+    assert Estimate([alone]).seconds(TRAINING) == pytest.approx(125.0)
+
+
+def test_a_training_on_several_devices_says_nothing_of_one() -> None:
+    shared = msgspec.structs.replace(trained(70.0), method={"devices": 4})
+    assert Estimate([shared]).seconds(TRAINING) is None
+    assert Estimate([shared, profiled(0.5, 0.0)]).is_by_profile(TRAINING)
+    alone = msgspec.structs.replace(trained(90.0, started_at="1"), method={"devices": 1})
+    assert Estimate([shared, alone]).seconds(TRAINING) == pytest.approx(90.0)
+
+
 def test_of_several_profiles_the_newest_tells_and_best_that_of_the_same_machine() -> None:
-    elsewhere = profiled(9.0, 0.0, machine=Machine(processor="other", cores=9))
+    elsewhere = profiled(9.0, 0.0, machine=ELSEWHERE)
     newer = msgspec.structs.replace(profiled(2.0, 0.0), started_at="2")
     newest = msgspec.structs.replace(elsewhere, started_at="3")
     assert Estimate([newest]).seconds(TRAINING) == pytest.approx(9000.0)
@@ -147,6 +196,48 @@ def test_a_profile_with_the_settings_of_the_training_tells_before_a_newer_one() 
     assert estimate.seconds(TRAINING) == pytest.approx(1000.0)
     asked = msgspec.structs.replace(TRAINING, training=wide)
     assert estimate.seconds(asked) == pytest.approx(9000.0)
+
+
+def features(count: int) -> dict[str, object]:
+    return {"mechanism": Mechanism(name="linear", config={"features": count}, hash="")}
+
+
+def data(**changes: object) -> dict[str, object]:
+    return {"data": msgspec.structs.replace(TRAINING.data, **changes)}
+
+
+BY_WEIGHT: list[tuple[dict[str, object], dict[str, object]]] = [
+    ({}, {"machine": ELSEWHERE}),
+    ({}, {"model": msgspec.structs.replace(TRAINING.model, layers=9)}),
+    ({}, data(rules="lra2021")),
+    (features(32), features(256)),
+    (data(length=64), data(length=4096)),
+    ({"threads": 1}, {"threads": 8}),
+    (data(hash="a"), data(hash="b")),
+    (data(source="file"), data(source="hub")),
+]
+"""What a training has and what another profile has, what matters most first."""
+
+
+@pytest.mark.parametrize(("own", "other"), BY_WEIGHT)
+def test_a_newer_profile_of_other_settings_does_not_tell(
+    own: dict[str, object], other: dict[str, object]
+) -> None:
+    newer = msgspec.structs.replace(profiled(9.0, 0.0, **other), started_at="2")
+    estimate = Estimate([profiled(1.0, 0.0, **own), newer])
+    asked = msgspec.structs.replace(TRAINING, **own)
+    assert estimate.seconds(asked) == pytest.approx(1000.0)
+
+
+def test_of_profiles_that_differ_that_is_nearest_which_differs_in_less() -> None:
+    differing = [BY_WEIGHT[n][1] for n in (0, 1, 3, 4, 5, 6)]
+    profiles = [
+        msgspec.structs.replace(profiled(n + 1.0, 0.0, **other), started_at=str(9 - n))
+        for n, other in enumerate(differing)
+    ]
+    for kept in range(1, len(profiles) + 1):
+        found = Estimate(profiles[:kept]).seconds(TRAINING)
+        assert found == pytest.approx(1000.0 * kept)
 
 
 def test_a_profile_takes_what_the_last_one_of_its_kind_took() -> None:

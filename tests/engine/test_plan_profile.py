@@ -18,6 +18,7 @@ from lra.engine.jobs import Job
 from lra.engine.plan import plan
 from lra.engine.planning import RunSpec
 from lra.engine.work import profile
+from lra.measure.profile import Profile
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +112,22 @@ def test_a_profile_runs_on_the_data_of_its_training(cache: Path) -> None:
     assert phases == [
         "data", "build", "warm up", "steps", "parts", "evaluation", "operators", "operations",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mechanism", "padded"), [("nystromformer", True), ("linear", False)])
+def test_a_profile_is_padded_as_its_training_and_takes_the_time_of_its_cell(
+    mechanism: str, padded: bool, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, object] = {}
+
+    def measured(*arguments: object, **how: object) -> Profile:
+        asked.update(how)
+        return Profile({}, {})
+
+    monkeypatch.setattr(profile, "measure_profile", measured)
+    own = job(mechanism, cache)
+    profile.run(own.cell, own, lambda progress: None)  # type: ignore[arg-type]
+    assert (asked["pad_to_length"], asked["seconds"]) == (padded, 0.01)
 
 
 def test_what_a_mechanism_cannot_do_is_said_as_of_a_training(cache: Path) -> None:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.autograd import DeviceType  # type: ignore[attr-defined]
 
 from attention_impls.dense.full import Full
 from attention_impls.positions.sinusoidal import Sinusoidal
 from lra.core.dataset import Dataset, Split
 from lra.core.profiled import OPERATOR, PARTS, part_metric, training_seconds
 from lra.core.protocol import ModelSpec, Rows, TrainSpec
-from lra.measure.profile import Stretch, in_parts, measure_profile, padding_share, spread
+from lra.measure import profile
+from lra.measure.profile import (
+    TOP,
+    Profile,
+    Stretch,
+    in_parts,
+    measure_profile,
+    padding_share,
+    spread,
+)
 from lra.training.setup import model_for, padded_length, step_for
 from lra.training.step import Step
 
@@ -54,13 +65,14 @@ def step(own: nn.Module, *, pad: bool = False, **changes: object) -> Step:
 
 
 class Ticks:
-    """A clock that is a second later whenever it is read."""
+    """A clock that is a second later, or another time, whenever it is read."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = 1.0) -> None:
+        self._seconds = seconds
         self._ticks: Iterator[int] = itertools.count()
 
     def __call__(self) -> float:
-        return float(next(self._ticks))
+        return self._seconds * next(self._ticks)
 
 
 def test_each_part_is_timed_once_a_step_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,12 +127,70 @@ def test_padding_is_what_an_epoch_computes_and_no_token_fills() -> None:
     assert 0.0 < padding_share(step(model()), None) < whole
 
 
+def profiled(
+    own: nn.Module | None = None,
+    data: Dataset = DATA,
+    *,
+    seconds: float = 2.0,
+    tick: float = 1.0,
+    **changes: object,
+) -> Profile:
+    """On a clock of its own, by which a stretch takes a tick, however many steps it has."""
+    return measure_profile(
+        model() if own is None else own,
+        data,
+        msgspec.structs.replace(SPEC, **changes),
+        rules="fixed",
+        device=CPU,
+        pad_to_length=False,
+        seconds=seconds,
+        clock=Ticks(tick),
+    )
+
+
+@pytest.fixture
+def stretches(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The batches of each stretch that is made."""
+    made: list[list[int]] = []
+    run = Stretch.__call__
+
+    def noted(self: Stretch, batches: Sequence[int]) -> float:
+        made.append([*batches])
+        return run(self, batches)
+
+    monkeypatch.setattr(Stretch, "__call__", noted)
+    return made
+
+
+class Profiler:
+    """Stands for torch's: of each event it has seen three milliseconds."""
+
+    def __init__(self, *keys: str) -> None:
+        self._keys = keys
+
+    def __call__(self, **how: object) -> Profiler:
+        return self
+
+    def __enter__(self) -> Profiler:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        """Nothing to end."""
+
+    def key_averages(self) -> list[SimpleNamespace]:
+        return [
+            SimpleNamespace(
+                key=key,
+                is_user_annotation=False,
+                device_type=DeviceType.CPU,
+                self_cpu_time_total=3000.0,
+            )
+            for key in self._keys
+        ]
+
+
 def test_a_profile_has_every_figure_with_its_unit() -> None:
-    """On a clock of its own a stretch takes a second, however many steps it has."""
-    found = measure_profile(
-        model(), DATA, SPEC, rules="fixed", device=CPU, pad_to_length=False, seconds=2.0,
-        clock=Ticks(),
-    )  # fmt: skip
+    found = profiled()
     units = {name: metric.unit for name, metric in found.metrics.items()}
     assert units["steps_per_second"] == "1/s"
     assert (units["operations"], units["padding"]) == ("count", "share")
@@ -140,6 +210,108 @@ def test_a_profile_has_every_figure_with_its_unit() -> None:
     assert found.metrics["operations"].value
     assert found.method["batches"].startswith("5 of an epoch's 10,")
     assert found.method["stretches"] == 2
+    assert found.method["execution"] == "eager"
+
+
+def test_parts_are_seconds_a_step() -> None:
+    """Of five steps, in each of which the clock is read twice a part."""
+    found = profiled().metrics
+    assert [found[part_metric(part)].value for part in PARTS] == [1.0] * len(PARTS)
+    assert found["step_in_parts_seconds"].value == pytest.approx((5 * 2 * len(PARTS) + 1) / 5)
+
+
+def test_the_longest_batch_warms_up_and_the_rest_follow_in_turn(
+    stretches: list[list[int]],
+) -> None:
+    profiled()
+    few = spread(step(model()), 5)
+    # Warm up, how long a step takes, two stretches, in parts, under the profiler, counted.
+    assert stretches == [few[-1:], few, few, few, few, few[::2], *([one] for one in few)]
+
+
+def test_freed_memory_is_kept_before_anything_is_timed(
+    stretches: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[int] = []
+    monkeypatch.setattr(profile, "keep_freed_memory", lambda: kept.append(len(stretches)))
+    profiled()
+    assert kept == [0]
+
+
+@pytest.mark.parametrize(("seconds", "stretches"), [(0.01, 2), (4.0, 4), (1000.0, 5)])
+def test_stretches_are_made_while_there_is_time(seconds: float, stretches: int) -> None:
+    found = profiled(seconds=seconds)
+    assert found.method["stretches"] == stretches
+    assert len(found.metrics["step_seconds"].samples) == stretches
+
+
+def test_a_stretch_has_fifty_batches_at_most() -> None:
+    longer = Dataset(split(60), split(20), split(20), 2, vocabulary=6, length=LONGEST, inputs=1)
+    found = profiled(data=longer, seconds=1000.0, batch=1)
+    assert found.method["batches"].startswith("50 of an epoch's 60,")
+
+
+def test_rows_are_evaluated_as_a_validation_does_and_training_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = model()
+    evaluated: list[tuple[bool, bool]] = []
+    trained: list[bool] = []
+    forward, step_forward = profile.forward, Step.forward
+
+    def noted(*arguments: object) -> object:
+        evaluated.append((own.training, torch.is_grad_enabled()))
+        return forward(*arguments)  # type: ignore[arg-type]
+
+    def stepped(*arguments: object) -> object:
+        trained.append(own.training)
+        return step_forward(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(profile, "forward", noted)
+    monkeypatch.setattr(Step, "forward", stepped)
+    profiled(own)
+    # Twenty rows in batches of eight, the first of them twice.
+    assert evaluated == [(False, False)] * 4
+    assert trained and all(trained)
+
+
+def test_operators_are_seconds_a_step_without_torchs_own_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keys = ("aten::mm", "autograd::engine::evaluate_function: MmBackward0", "_Read")
+    monkeypatch.setattr(torch.profiler, "profile", Profiler(*keys))
+    found = profiled()
+    operators = {n: m.value for n, m in found.metrics.items() if n.startswith(OPERATOR)}
+    assert operators == {OPERATOR + "mm": 0.001, OPERATOR + "_Read": 0.001}
+    assert found.metrics["operators_seconds"].value == pytest.approx(0.002)
+
+
+def test_the_operators_that_take_most_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.profiler, "profile", Profiler(*map(str, range(TOP + 1))))
+    found = profiled().metrics
+    assert sum(name.startswith(OPERATOR) for name in found) == TOP
+
+
+@pytest.mark.parametrize(
+    ("tick", "steps"),
+    # In half a second there are two steps of 0.2 s, five of 0.1 s and all ten of 0.02 s each.
+    [(1.0, 3), (0.5, 5), (0.1, 10)],
+)
+def test_short_steps_are_profiled_in_greater_number(
+    tick: float, steps: int, stretches: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.profiler, "profile", Profiler("aten::mm"))
+    found = profiled(seconds=20.0, tick=tick)
+    under = stretches[-6]
+    assert len({*under}) == len(under) == steps
+    assert found.method["operators"].endswith(f"of {steps} steps")
+    assert found.metrics[OPERATOR + "mm"].value == pytest.approx(0.003 / steps)
+
+
+def test_operations_are_the_mean_of_five_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = iter([10, 20, 30, 40, 100])
+    monkeypatch.setattr(profile, "count_operations", lambda call: next(counts))
+    assert profiled().metrics["operations"].value == pytest.approx(40.0)
 
 
 def test_a_training_takes_its_steps_its_validations_and_its_test() -> None:

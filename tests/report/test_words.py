@@ -8,6 +8,7 @@ from lra.core.errors import DataError, LraError, UsageError
 from lra.core.protocol import Machine
 from lra.core.records import Failure
 from lra.report.words import (
+    about,
     apart,
     differing,
     ending,
@@ -50,6 +51,12 @@ def test_percent_drops_its_decimal_where_seeds_scatter_by_tens() -> None:
     assert percent(0.7834) == "78.3"
     assert percent(0.7834, 0.05) == "78.3"
     assert percent(0.7834, 0.2) == "78"
+
+
+def test_a_short_time_is_foretold_without_a_zero() -> None:
+    assert [about(seconds) for seconds in (0.0, 0.4, 1.2, 600.0)] == [
+        "under a second", "under a second", "about 1 s", "about 10 min",
+    ]  # fmt: skip
 
 
 def test_units_suit_the_middle_value() -> None:

@@ -16,6 +16,7 @@ from lra.report.select import Selection
 from lra.report.table import Cell, Row, Section, Table
 from lra.report.words import (
     NO_VALUE,
+    about,
     apart,
     count,
     differing,
@@ -37,13 +38,23 @@ _SHOWN: dict[str, tuple[str, ...]] = {
     "other": ("prepare", "after"),
 }
 """Parts of a step as a table has them."""
+_IN_WORDS = (
+    "training.batch",
+    "data.length",
+    "training.precision",
+    "training.execution",
+    "training.steps",
+)
+"""Settings of which each row or the caption tells."""
 _PARTS = (
     "batch: which rows, and making them a batch on the device; forward: with the loss; other: the "
     "learning rate, clearing gradients, and what mechanisms do after a step."
 )
 _LIMIT = (
     "Limit: matrix products, convolutions and fused attention of a step, by count, over what the "
-    "machine does in a large matrix product of the same type in that time."
+    "machine does in a large matrix product of the same type in that time. Above 100: the machine "
+    "was slower when that was measured; or a step does with less than is counted, as a causal "
+    "kernel that skips half of the pairs does."
 )
 _WHOLE = (
     "Training: one seed, its steps at this rate, with all validations and the test; preparing data "
@@ -145,16 +156,16 @@ def _whole(found: Sequence[_Profiled], which: str = "") -> Iterator[str]:
     """How long one seed of each takes in all."""
     known = [(one.name, one.training) for one in found if one.training is not None]
     if known:
-        whole = duration(sum(seconds for _, seconds in known))
+        whole = about(sum(seconds for _, seconds in known))
         of = known[0][0] if len(known) == 1 else f"each of {len(known)} trainings"
         turns = "" if len(known) == 1 else " in all, one after the other"
-        yield f"One seed of {of}{which.replace(':', ',', 1)} takes about {whole}{turns}."
+        yield f"One seed of {of}{which.replace(':', ',', 1)} takes {whole}{turns}."
 
 
 def _parts(id: str, found: Sequence[_Profiled], ceilings: Ceilings) -> Table:
     """What a step takes, and which shares its parts have."""
     first = found[0].cell
-    told = _differences(found)
+    shared, told = _told(found)
     rows = [
         Row(
             one.name,
@@ -163,7 +174,7 @@ def _parts(id: str, found: Sequence[_Profiled], ceilings: Ceilings) -> Table:
                 *_shares(one),
                 _percent(one.value("padding")),
                 _limit(one, ceilings),
-                Cell(NO_VALUE if one.training is None else duration(one.training)),
+                _whole_training(one),
             ),
             note=note,
             mechanism=one.cell.mechanism.name,
@@ -174,9 +185,9 @@ def _parts(id: str, found: Sequence[_Profiled], ceilings: Ceilings) -> Table:
     return Table(
         id=id,
         title="A training step and its parts",
-        caption=f"At {', '.join(_setting(first))}. Steps a second over batches of all lengths, "
-        "below the time of a step; its parts, padding among positions, and the share of the "
-        "machine's limit, in percent.",
+        caption=f"At {', '.join((*_setting(first), *shared))}. Steps a second over batches of all "
+        "lengths, and the time of a step as the smaller figure or in brackets; its parts, padding "
+        "among positions, and the share of the machine's limit, in percent.",
         corner="mechanism and task",
         columns=("steps/s", *_SHOWN, "padding", "limit", "training"),
         rows=tuple(rows),
@@ -213,6 +224,13 @@ def _limit(one: _Profiled, ceilings: Ceilings) -> Cell:
     return _percent(operations / step / rates[0]) if operations else Cell("not counted")
 
 
+def _whole_training(one: _Profiled) -> Cell:
+    seconds = one.training
+    if seconds is None:
+        return Cell(NO_VALUE)
+    return Cell("< 1 s" if seconds < 1 else duration(seconds), value=seconds)
+
+
 def _percent(share: float | None) -> Cell:
     return Cell(NO_VALUE) if share is None else Cell(figures(100 * share, most=2), value=share)
 
@@ -229,14 +247,15 @@ def _called(place: str, found: Sequence[_Profiled]) -> Table:
             mechanism=one.cell.mechanism.name,
             variant=one.label,
         )
-        for one, own, note in zip(found, ranked, _differences(found), strict=True)
+        for one, own, note in zip(found, ranked, _told(found)[1], strict=True)
     ]
     where = "GPU" if found[0].cell.device == "cuda" else "CPU"
     return Table(
         id=f"operators{place}",
         title="Operators that take most self time",
         caption=f"Time of their own on the {where}, in percent of all operators', by "
-        "torch.profiler.",
+        "torch.profiler. A name that torch does not have, such as _Read, is an autograd function "
+        "of a mechanism's own.",
         corner="mechanism and task",
         columns=tuple(str(number) for number in range(1, most + 1)),
         rows=tuple(rows),
@@ -268,8 +287,31 @@ def _operators(one: _Profiled) -> str:
     return f"{one.name}: most self time in {most}{launched}."
 
 
+def _told(found: Sequence[_Profiled]) -> tuple[list[str], list[str]]:
+    """How steps were made: what all share, and of each what not all do."""
+    every = [_step_words(one.cell) for one in found]
+    shared = [word for word in every[0] if all(word in words for words in every)]
+    own = [[word for word in words if word not in shared] for words in every]
+    told = [
+        ", ".join([*words, *([further] if further else [])])
+        for words, further in zip(own, _differences(found), strict=True)
+    ]
+    return shared, told
+
+
+def _step_words(cell: ProfileCell) -> list[str]:
+    training = cell.training
+    return [
+        f"batch {training.batch}",
+        f"length {cell.data.length}",
+        training.precision,
+        training.execution,
+        count(training.steps, "step"),
+    ]
+
+
 def _differences(found: Sequence[_Profiled]) -> list[str]:
-    """What tells profiles of one name apart, for each."""
+    """What else tells profiles of one name apart, for each."""
     alike: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(found):
         alike[one.name].append(number)
@@ -277,6 +319,7 @@ def _differences(found: Sequence[_Profiled]) -> list[str]:
     for numbers in alike.values():
         cells = [found[n].cell for n in numbers]
         fields = [flat({"data": c.data, "model": c.model, "training": c.training}) for c in cells]
-        for number, words in zip(numbers, differing(fields), strict=True):
+        further = [{k: v for k, v in own.items() if k not in _IN_WORDS} for own in fields]
+        for number, words in zip(numbers, differing(further), strict=True):
             told[number] = words
     return told

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from lra.report.pictures.lines import LINE, WIDTH
-from lra.report.pictures.style import COLOURS, draw
+from lra.report.pictures.style import draw
 from lra.report.table import Figure, Table, cut_note, names, short_names
 from lra.report.words import listing
 
 _LETTERS = 34
+_SHADES = ("#8bdab2", "#40b7ad", "#348fa7", "#37659e", "#413d7b", "#2e1e3b")
+"""Of parts, from left to right: seaborn's mako, since single colours stand for mechanisms."""
 
 
 def profile_figure(table: Table, parts: tuple[str, ...]) -> Figure:
@@ -20,15 +22,18 @@ def profile_figure(table: Table, parts: tuple[str, ...]) -> Figure:
     def paint(figure: Any) -> None:
         axes = figure.subplots()
         ends = [0.0] * len(table.rows)
-        for place, part, colour in zip(places, parts, COLOURS, strict=False):
+        for place, part, colour in zip(places, parts, _SHADES, strict=True):
             widths = [100 * (row.cells[place].value or 0.0) for row in table.rows]
-            axes.barh(range(len(ends)), widths, left=ends, height=0.7, color=colour, label=part)
+            axes.barh(
+                range(len(ends)), widths, left=ends, height=0.7, color=colour, label=part,
+                edgecolor="white", linewidth=0.6,
+            )  # fmt: skip
             ends = [end + width for end, width in zip(ends, widths, strict=True)]
         axes.set_xlim(0, 100)
         axes.set_ylim(len(ends) - 0.5, -0.5)
         axes.set_yticks(range(len(ends)), texts)
         axes.set_xlabel("% of a step's parts")
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+        figure.legend(loc="outside lower left", ncols=6, frameon=False)
 
     return Figure(
         id=table.id,

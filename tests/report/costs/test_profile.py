@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from lra.core.profiled import PARTS
+from lra.core.protocol import Rows
 from lra.core.records import Record
 from lra.report.assemble import assemble, spoken
 from lra.report.costs.profile import profile_sections
+from lra.report.pictures.style import COLOURS
 from lra.report.render import findings, render
 from lra.report.select import join
 from lra.report.table import Cell, Section
-from report.sample import GPU, THERE, TRAINING, ceiling, mechanism, profile, quality
+from report.sample import (
+    GPU,
+    THERE,
+    TRAINING,
+    ceiling,
+    data,
+    mechanism,
+    profile,
+    quality,
+    with_metrics,
+)
 
 
 def section(*records: Record) -> Section:
@@ -35,7 +49,7 @@ def test_a_row_has_rate_parts_padding_limit_and_the_whole_training() -> None:
     # 1e9 operations in 20 ms, of 1e11 a second.
     assert found["limit"].value == pytest.approx(0.5)
     # 300 steps of 20 ms, three validations of 1,000 rows and a test of 2,000, of 1 ms each.
-    assert found["training"] == Cell("11 s")
+    assert found["training"] == Cell("11 s", value=pytest.approx(11.0))
     assert [cell.text for cell in operators.rows[0].cells] == ["addmm 50 %", "softmax 25 %"]
 
 
@@ -49,6 +63,73 @@ def test_a_limit_is_of_the_same_place_and_type(other: dict[str, object]) -> None
     assert parts.rows[0].cells[parts.columns.index("limit")] == Cell("not known")
 
 
+def test_shares_are_of_the_parts_which_on_a_gpu_are_more_than_a_step() -> None:
+    apart = {f"{part}_seconds": 0.01 for part in PARTS}
+    parts = section(with_metrics(profile("linear", "text", seconds=0.02), **apart)).tables[0]
+    found = dict(zip(parts.columns, parts.rows[0].cells, strict=True))
+    assert found["forward"].value == pytest.approx(1 / 8)
+    assert found["batch"].value == found["other"].value == pytest.approx(2 / 8)
+
+
+def test_where_torch_counts_nothing_there_is_no_limit_and_one_may_be_above_a_hundred() -> None:
+    uncounted = with_metrics(profile("lstm", "text"), operations=0.0)
+    above = with_metrics(profile("sdpa", "text"), operations=3e9)
+    parts = section(uncounted, above, ceiling()).tables[0]
+    limits = [row.cells[parts.columns.index("limit")] for row in parts.rows]
+    assert limits == [Cell("not counted"), Cell("150", value=pytest.approx(1.5))]
+    assert any("Above 100: " in note for note in parts.notes)
+
+
+def test_a_training_of_a_step_takes_under_a_second() -> None:
+    short = msgspec.structs.replace(TRAINING, steps=1)
+    few = msgspec.structs.replace(data("text"), rows=Rows(train=9, validation=10, test=10))
+    found = section(profile("linear", "text", training=short, data=few))
+    assert found.text == ("One seed of linear on text takes under a second.",)
+    assert found.tables[0].rows[0].cells[-1].text == "< 1 s"
+
+
+def test_what_was_profiled_stands_in_the_caption_or_the_row() -> None:
+    alone = section(profile("linear", "text")).tables[0]
+    assert "torch 2.13.0, batch 32, length 160, float32, eager, 300 steps. " in alone.caption
+    assert alone.rows[0].note == ""
+    compiled = msgspec.structs.replace(
+        TRAINING, execution="compiled", precision="bfloat16", steps=9, micro_batches=2
+    )
+    parts, operators = section(
+        profile("linear", "text"),
+        profile("linear", "text", training=compiled),
+        profile("linear", "listops"),
+    ).tables
+    assert "torch 2.13.0, batch 32. " in parts.caption
+    assert "the time of a step as the smaller figure or in brackets" in parts.caption
+    assert sorted(row.title for row in parts.rows) == [
+        "linear on listops (length 32, float32, eager, 300 steps)",
+        "linear on text (length 160, bfloat16, compiled, 9 steps, micro_batches=2)",
+        "linear on text (length 160, float32, eager, 300 steps, micro_batches=1)",
+    ]
+    assert [row.note for row in operators.rows] == [row.note for row in parts.rows]
+    assert "autograd function" in operators.caption
+
+
+def test_the_picture_has_a_bar_as_long_as_each_share_in_no_colour_of_a_mechanism() -> None:
+    (figure,) = section(profile("linear", "text"), profile("sdpa", "text")).figures
+    shapes = re.findall(
+        r'<path d="M ([\d.]+) [\d.]+ \nL ([\d.]+) [^"]*" clip-path[^>]* style="fill: (#\w+)',
+        figure.svg,
+    )
+    # The two bars of a part follow each other.
+    widths = [float(end) - float(start) for start, end, _ in shapes]
+    assert len(widths) == 12 and widths[::2] == pytest.approx(widths[1::2])
+    drawn = [width / sum(widths[::2]) for width in widths[::2]]
+    assert drawn == pytest.approx([0.09, 0.25, 0.5, 0.02, 0.12, 0.02], abs=1e-4)
+    colours = {colour for *_, colour in shapes}
+    assert len(colours) == 6 and not colours & {*COLOURS}
+    # A window of 500 pixels shows two thirds of the figure.
+    last = re.search(r'x="([\d.]+)"[^>]*>other</text>', figure.svg)
+    width = re.search(r'viewBox="0 0 ([\d.]+) ', figure.svg)
+    assert last and width and float(last[1]) < 0.63 * float(width[1])
+
+
 def test_settings_that_differ_are_told_and_the_newest_version_counts() -> None:
     smaller = msgspec.structs.replace(TRAINING, batch=16)
     found = section(
@@ -58,9 +139,9 @@ def test_settings_that_differ_are_told_and_the_newest_version_counts() -> None:
         profile(mechanism("linear", source="b"), "listops"),
     ).tables[0]
     assert sorted(row.title for row in found.rows) == [
-        "linear on listops",
-        "performer on text (batch=16)",
-        "performer on text (batch=32)",
+        "linear on listops (batch 32, length 32)",
+        "performer on text (batch 16, length 160)",
+        "performer on text (batch 32, length 160)",
     ]
     assert {row.cells[0].text for row in found.rows} == {"50"}
 
