@@ -6,6 +6,8 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable
 
+import msgspec
+
 from lra.core.cells import Cell, EfficiencyCell, ErrorCell, ProfileCell, QualityCell
 from lra.core.profiled import training_seconds
 from lra.core.records import Record
@@ -24,7 +26,8 @@ class Estimate:
     def __init__(self, records: Iterable[Record]) -> None:
         oldest: dict[object, dict[float, Record]] = defaultdict(dict)
         self._profiles: dict[object, list[Record]] = defaultdict(list)
-        self._trained: dict[object, list[Record]] = defaultdict(list)
+        self._trained: dict[bytes, Record] = {}
+        """The oldest of the trainings that are alike throughout."""
         for record in records:
             # What several devices have shared says nothing of one.
             if record.status == "ok" and record.method.get("devices", 1) == 1:
@@ -33,7 +36,9 @@ class Estimate:
                 if isinstance(record.cell, ProfileCell):
                     self._profiles[_training(record.cell)].append(record)
                 elif isinstance(record.cell, QualityCell):
-                    self._trained[_training(record.cell)].append(record)
+                    alike = _throughout(record.cell)
+                    known = self._trained.get(alike, record)
+                    self._trained[alike] = min(known, record, key=lambda r: r.started_at)
         self._by_kind = {kind: sorted(own.items(), key=_first) for kind, own in oldest.items()}
         """By kind the oldest record of each size, the smallest first."""
 
@@ -67,12 +72,7 @@ class Estimate:
         """The oldest training on the cell's class of machine with its settings and steps."""
         if not isinstance(cell, QualityCell):
             return None
-        own = [
-            record
-            for record in self._trained.get(_training(cell), [])
-            if _size(record.cell) == _size(cell) and all(_likeness(record.cell, cell))
-        ]
-        return min(own, key=lambda record: record.started_at, default=None)
+        return self._trained.get(_throughout(cell))
 
     def _by_profile(self, cell: Cell) -> float | None:
         """Steps times what one takes, and the evaluations, by the newest of the profiles that are
@@ -92,6 +92,12 @@ class Estimate:
             return None
         rows = nearest.rows or cell.data.rows
         return training_seconds(cell.training, rows, step=step, row=row)
+
+
+def _throughout(cell: QualityCell) -> bytes:
+    """What trainings share that are alike in all that decides how long they take."""
+    alike = (_training(cell), _size(cell), _deciding(cell))
+    return msgspec.json.encode(alike, order="sorted")
 
 
 def _likeness(one: Cell, other: QualityCell) -> tuple[bool, ...]:

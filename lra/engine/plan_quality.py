@@ -23,7 +23,6 @@ NO_MIXING = "identity"
 EXACT = "sdpa"
 _TRAINED = (
     "training/loop.py",
-    "training/memory.py",
     "training/stacked.py",
     "training/decoding.py",
     "models/build.py",

@@ -28,7 +28,6 @@ from lra.core.records import Metric
 from lra.measure.latency import quartiles
 from lra.measure.operations import count_operations
 from lra.training.batches import Collator, evaluation_rows
-from lra.training.memory import keep_freed_memory
 from lra.training.objective import forward
 from lra.training.setup import padded_length, step_for
 from lra.training.step import Step
@@ -72,7 +71,6 @@ def measure_profile(
     `seconds` are for the whole steps. The model is trained by what is measured. Raises
     `UnsupportedError` for a precision that the device lacks.
     """
-    keep_freed_memory()
     length = padded_length(dataset, spec, rules=rules, pad_to_length=pad_to_length)
     model = model.to(device)
     step = step_for(model, dataset, spec, length=length, seed=0, rules=rules, device=device)

@@ -229,15 +229,6 @@ def test_the_longest_batch_warms_up_and_the_rest_follow_in_turn(
     assert stretches == [few[-1:], few, few, few, few, few[::2], *([one] for one in few)]
 
 
-def test_freed_memory_is_kept_before_anything_is_timed(
-    stretches: list[list[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept: list[int] = []
-    monkeypatch.setattr(profile, "keep_freed_memory", lambda: kept.append(len(stretches)))
-    profiled()
-    assert kept == [0]
-
-
 @pytest.mark.parametrize(("seconds", "stretches"), [(0.01, 2), (4.0, 4), (1000.0, 5)])
 def test_stretches_are_made_while_there_is_time(seconds: float, stretches: int) -> None:
     found = profiled(seconds=seconds)

@@ -34,7 +34,6 @@ from lra.models.classifier import Classifier
 from lra.training import outcome as training
 from lra.training.decoding import decode_agreement
 from lra.training.loop import Run, carry_on
-from lra.training.memory import keep_freed_memory
 from lra.training.ranks import ALONE, Ranks, joined
 from lra.training.setup import model_for
 from lra.training.stacked import abreast, train_stacked, why_not_stacked
@@ -61,7 +60,6 @@ def as_rank(cell: QualityCell, job: Job, report: Report) -> Outcome:
 def _trained(
     cell: QualityCell, job: Job, report: Report, place: torch.device, ranks: Ranks
 ) -> Outcome:
-    keep_freed_memory()
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
     position = catalogue.load(catalogue.find("position", cell.model.position))
     report(Progress(phase="data"))
