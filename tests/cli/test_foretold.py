@@ -1,0 +1,110 @@
+"""What a run tells before it trains, or instead: how long, what it refuses, a profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lra.cli import carry_out
+from lra.engine import pool
+from lra.store import Store
+
+from .conftest import TINY
+
+
+@pytest.mark.parametrize(("flags", "told"), [((), "35 min"), (("--jobs", "1"), "50 min")])
+def test_the_estimate_is_of_as_many_cells_side_by_side(
+    flags: tuple[str, ...], told: str, lra_here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two cells that run beside others, and three timings that do not, of ten minutes each."""
+    monkeypatch.setattr(pool, "side_by_side", lambda jobs: 4)
+    monkeypatch.setattr(
+        carry_out, "_expected", lambda missing, *_: {job.cell.id: 600.0 for job in missing}
+    )
+    ran = lra_here("run", "--impl", "linear", *TINY, "--dry-run", *flags)
+    assert f"5 cells due, about {told} by earlier records" in ran.stderr
+
+
+def test_an_estimate_of_less_than_a_second_says_so(
+    lra_here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        carry_out, "_expected", lambda missing, *_: {job.cell.id: 0.05 for job in missing}
+    )
+    ran = lra_here("run", "--impl", "linear", *TINY, "--dry-run", "--jobs", "1")
+    assert "5 cells due, under a second by earlier records" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        (0, "5 cells due; 5 of them unlike any earlier record\n"),
+        (2, "5 cells due; 3 of them unlike any earlier record\n"),
+        (
+            3,
+            "5 cells due, about 30 min by earlier records; 2 of them unlike any earlier record and "
+            "not counted\n",
+        ),
+        (5, "5 cells due, about 50 min by earlier records\n"),
+    ],
+)
+def test_there_is_no_estimate_where_most_cells_are_unlike_any_record(
+    known: int, told: str, lra_here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        carry_out,
+        "_expected",
+        lambda missing, *_: {job.cell.id: 600.0 for job in missing[:known]},
+    )
+    ran = lra_here("run", "--impl", "linear", *TINY, "--dry-run", "--jobs", "1")
+    assert ran.stderr.endswith(told)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--task", "listops"),
+        ("--data", "text=hub:some/reviews"),
+        ("--scale", "mini"),
+        ("--rules", "lra2021"),
+        ("--seeds", "3"),
+        ("--devices", "2"),
+        ("--baselines",),
+        ("--profile",),
+    ],
+    ids=lambda flags: flags[0],
+)
+def test_a_flag_of_trainings_is_refused_where_nothing_is_trained(
+    flags: tuple[str, ...], lra_here
+) -> None:
+    ran = lra_here("run", "--impl", "performer", "--suite", "timing", *flags, "--dry-run")
+    assert ran.returncode == 2
+    assert ran.stderr == f"lra: suite 'timing' trains nothing; leave {flags[0]} out\n"
+
+
+@pytest.mark.parametrize(
+    "flags", [("--seeds", "2"), ("--track", "tuned"), ("--stack-seeds",), ("--devices", "2")]
+)
+def test_a_profile_is_refused_what_costs_alike(flags: tuple[str, ...], lra_here) -> None:
+    ran = lra_here("run", "--impl", "linear", *TINY, "--profile", *flags, "--dry-run")
+    assert ran.returncode == 2
+    assert (
+        ran.stderr
+        == f"lra: --profile looks at one seed's step on one device; leave {flags[0]} out\n"
+    )
+
+
+def test_a_profile_says_where_a_step_goes_and_how_long_trainings_take(lra, tmp_path: Path) -> None:
+    asked = ("run", "--impl", "linear", *TINY, "--set", "training.steps=20")
+    ran = lra(*asked, "--profile")
+    assert ran.returncode == 0, ran.stderr
+    assert "2 cells to run" in ran.stderr
+    assert "linear on listops" in ran.stdout and "backward" in ran.stdout
+    assert "linear on listops: most self time in " in ran.stdout
+    records = Store(tmp_path / "results/runs/default").records()
+    assert sorted(r.cell.__struct_config__.tag for r in records) == ["ceiling", "profile"]
+    page = (tmp_path / "reports/default/index.html").read_text(encoding="utf-8")
+    assert "Where a training step&#39;s time goes" in page
+    foretold = lra(*asked, "--seeds", "3", "--dry-run")
+    assert "(3 trainings by measured steps per second)" in foretold.stderr
