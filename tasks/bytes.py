@@ -7,7 +7,6 @@ ledgers, whose grammar's own cost is known.
 
 from __future__ import annotations
 
-import lzma
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,7 +18,7 @@ from tasks import _shown
 from tasks.contract import Part, Task, TaskConfig
 from tasks.generators.counter import U64, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
-from tasks.generators.ledger import SYMBOLS, documents, surprise
+from tasks.generators.ledger import documents
 
 
 class BytesConfig(TaskConfig, frozen=True):
@@ -59,6 +58,11 @@ class Bytes(Task):
     def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
         """Return the bits per byte of a general compressor on the test split, and of a ledger's
         grammar, the least that any prediction pays."""
+        import lzma
+
+        from tasks.generators.ledger import SYMBOLS
+        from tasks.solvers.ledger_floor import surprise
+
         test = data.test.tokens.astype(np.uint8)
         packed = len(lzma.compress(test.tobytes(), preset=9 | lzma.PRESET_EXTREME))
         found = {"xz": 8 * packed / len(test)}

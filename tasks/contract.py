@@ -188,9 +188,14 @@ class Task(ABC):
         the form of the split's labels; None where nothing is solved so.
 
         Labels are not looked at, `UNASKED` apart. What it gets right is what there is to know.
+        No data may be made by it: its source, with what it imports itself, is in the hash of
+        baselines, not of data.
         """
         return None
 
     def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
-        """Test accuracy of simple rules particular to this task, by name; none by default."""
+        """Test accuracy of simple rules particular to this task, by name; none by default.
+
+        Hashed as `solve` is.
+        """
         return {}

@@ -23,8 +23,6 @@ from tasks.contract import Part, Task, TaskConfig
 from tasks.generators.counter import U64, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
 from tasks.generators.shapes import FRAMED, LARGEST_PERCENT, NARROWEST, SHAPES, draw_shapes
-from tasks.generators.shapes_rule import I64, U8, area
-from tasks.generators.shapes_solver import told_shapes
 
 
 class ImageConfig(TaskConfig, frozen=True):
@@ -83,6 +81,8 @@ class Image(Task):
 
     def solve(self, split: Split) -> npt.NDArray[np.integer]:
         """Return the shape that each picture fits best, tried in all sizes and places."""
+        from tasks.solvers.shapes_solver import told_shapes
+
         config = cast(ImageConfig, self.config)
         return told_shapes(
             split.tokens.reshape(len(split), -1),
@@ -113,16 +113,13 @@ class Image(Task):
 
         Nothing for photographs, which show no shape: they have more grey levels.
         """
-        train, test = self._pictures(data.train), self._pictures(data.test)
+        from tasks.solvers.pictures import first_pictures
+        from tasks.solvers.shapes_rule import area
+
+        train, test = (first_pictures(part, (self.length,)) for part in (data.train, data.test))
         if len(np.unique(train[0])) > cast(ImageConfig, self.config).levels:
             return {}
         return {"area": area(train, test, self.classes)}
-
-    def _pictures(self, split: Split) -> tuple[U8, I64]:
-        """At most the first 20,000 pictures of a split, (rows, pixels), and their labels."""
-        rows = min(len(split), 20_000)
-        tokens = split.tokens[: rows * self.length].astype(np.uint8)
-        return tokens.reshape(rows, self.length), split.labels[:rows].astype(np.int64)
 
 
 def _side(length: int) -> int:

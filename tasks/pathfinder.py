@@ -22,10 +22,7 @@ from lra.core.protocol import Rules
 from tasks import _shown
 from tasks.contract import Part, Task, TaskConfig
 from tasks.generators import pathfinder_images
-from tasks.generators.pathfinder_fixed import I64
-from tasks.generators.pathfinder_rule import marker_distance
 from tasks.generators.pathfinder_settings import resolve
-from tasks.generators.pathfinder_stamps import U8, disc
 
 _PIXELS_OF_A_PART = 1 << 22
 
@@ -130,12 +127,12 @@ class Pathfinder(Task):
 
     def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
         """Return the test accuracy of looking at the markers' distance alone, fitted on train."""
-        marker = disc(self.settings.marker_radius, self.settings.antialias)
-        accuracy = marker_distance(self._images(data.train), self._images(data.test), marker)
-        return {"marker distance": accuracy}
+        from tasks.generators.pathfinder_stamps import disc
+        from tasks.solvers.pathfinder_rule import marker_distance
+        from tasks.solvers.pictures import first_pictures
 
-    def _images(self, split: Split) -> tuple[U8, I64]:
-        """At most the first 20,000 images of a split, (rows, side, side), and their labels."""
-        rows = min(len(split), 20_000)
-        tokens = split.tokens[: rows * self.length].astype(np.uint8)
-        return tokens.reshape(rows, self.side, self.side), split.labels[:rows].astype(np.int64)
+        marker = disc(self.settings.marker_radius, self.settings.antialias)
+        train, test = (
+            first_pictures(part, (self.side, self.side)) for part in (data.train, data.test)
+        )
+        return {"marker distance": marker_distance(train, test, marker)}

@@ -20,7 +20,6 @@ from tasks.contract import Part, Task, TaskConfig
 from tasks.generators.counter import U64, below, bits, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
 from tasks.generators.verses import ABAB, ABBA, Poetics, poems
-from tasks.generators.verses_solver import told_form
 
 
 class RetrievalConfig(TaskConfig, frozen=True):
@@ -68,6 +67,8 @@ class Retrieval(Task):
 
     def solve(self, split: Split) -> npt.NDArray[np.integer]:
         """Return whether both poems have one form, by where their words return."""
+        from tasks.solvers.verses_solver import told_form
+
         word = Poetics.of("retrieval", self.length, 0).word
         forms_S = np.array([told_form(split.sequence(s), word) for s in range(2 * len(split))])
         same_R: npt.NDArray[np.integer] = (forms_S[0::2] == forms_S[1::2]).astype(np.int64)

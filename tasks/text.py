@@ -20,7 +20,6 @@ from tasks.contract import Part, Task, TaskConfig
 from tasks.generators.counter import U64, below, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
 from tasks.generators.verses import Poetics, poems
-from tasks.generators.verses_solver import told_form
 
 
 class TextConfig(TaskConfig, frozen=True):
@@ -59,6 +58,8 @@ class Text(Task):
 
     def solve(self, split: Split) -> npt.NDArray[np.integer]:
         """Return the form of each poem, by where its words return."""
+        from tasks.solvers.verses_solver import told_form
+
         word = Poetics.of("text", self.length, 0).word
         return np.array([told_form(split.sequence(row), word) for row in range(len(split))])
 

@@ -11,6 +11,7 @@ from lra.core.cards import TaskMetric
 from lra.core.catalogue import Target
 from lra.core.cells import BaselineCell, QualityCell
 from lra.core.errors import UsageError
+from lra.core.hashing import value_hash
 from lra.core.protocol import DataSpec, Rules
 from lra.core.scales import QualityBlock, Scale, load_scale
 from lra.engine.jobs import Job
@@ -18,6 +19,7 @@ from lra.engine.plan_data import data_spec
 from lra.engine.plan_devices import refuse_devices
 from lra.engine.planning import Planning
 from lra.engine.sources import measure_hash
+from tasks.sources.data_hash import answers_hash
 
 NO_MIXING = "identity"
 EXACT = "sdpa"
@@ -40,13 +42,15 @@ def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
     if block.order != "given":
         _refuse_answers_at_tokens(run, tasks, block.order)
     data = _data(run, scale, tasks)
+    scored = measure_hash("baseline", *_SCORED)
     for task in tasks:
         cell = BaselineCell(
             scale=scale.name,
             machine=run.spec.machine("cpu"),
             torch=run.torch,
             threads=block.threads,
-            measure_hash=measure_hash("baseline", *_SCORED),
+            # Its record repeats what the task's own rules score, which are not in the data's hash.
+            measure_hash=value_hash([scored, answers_hash(task.file)]),
             data=data[task.name],
         )
         yield run.job(cell, task=task)

@@ -35,6 +35,8 @@ _PATHFINDER = frozenset(("path_x", "pathfinder", "pathfinder256", "pathfinder64"
 _MAKING = ("generate", "generate_part", "part_rows")
 _LOADING = ("parts", "wanted", "cut", "joined")
 """Methods of a task that real data, or generated data, does not pass through."""
+_ANSWERING = ("solve", "rules_of_thumb")
+"""Those that no data passes through before it is there."""
 
 
 def source_kind(source: str | None) -> Literal["generated", "file", "hub"]:
@@ -66,8 +68,9 @@ def data_hash(
     loads real data. From files: of the bytes of every file that is read, by name, and of the task's
     and readers' sources, not the generators'; where the files lie does not count. From the hub: of
     the content, which is fetched. Of a prepared set: of the hash that stands in its facts, whose
-    files have to be those that were written. How examples are shown never counts. `DataError` where
-    there is nothing, and before anything is hashed where the task does not read such a source.
+    files have to be those that were written. How examples are shown never counts, nor what answers
+    them without a model: that is in `answers_hash`. `DataError` where there is nothing, and before
+    anything is hashed where the task does not read such a source.
     """
     content: list[Any] = []
     facts = None if source is None else whole_set(source)
@@ -75,7 +78,7 @@ def data_hash(
         sources = source_hash(
             task_file,
             leave_out=["tasks._shown", "tasks.sources"],
-            methods=["shown", *_LOADING],
+            methods=["shown", *_LOADING, *_ANSWERING],
         )
     elif facts is not None and facts.origin is not None:
         refuse_unfit(facts, source, task, rules, length, level(task, parameters))
@@ -139,7 +142,17 @@ def source_content(source: str, task: str, length: int, parameters: Mapping[str,
 def readers_hash(task_file: Path) -> str:
     """Return the hash of the source code by which a task reads real data."""
     return source_hash(
-        task_file, leave_out=["tasks._shown", "tasks.generators"], methods=["shown", *_MAKING]
+        task_file,
+        leave_out=["tasks._shown", "tasks.generators"],
+        methods=["shown", *_MAKING, *_ANSWERING],
+    )
+
+
+def answers_hash(task_file: Path) -> str:
+    """Return the hash of the source code by which a task answers without a model: its own rule and
+    its rules of thumb, whose scores records of simple baselines repeat."""
+    return source_hash(
+        task_file, leave_out=["tasks._shown"], methods=["shown", *_MAKING, *_LOADING]
     )
 
 

@@ -65,6 +65,19 @@ def tab_records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
     return (line.split(b"\t") for line in stripped if line)
 
 
+def with_last(records: Iterator[list[bytes]], wanted: bool) -> Iterator[tuple[list[bytes], bool]]:
+    """Yield each record and whether it is the last; none is said to be where that is not wanted,
+    and so none is read ahead."""
+    if not wanted:
+        yield from ((record, False) for record in records)
+        return
+    record = next(records, None)
+    while record is not None:
+        following = next(records, None)
+        yield record, following is None
+        record = following
+
+
 def csv_records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
     """Yield the records of a CSV file; bytes that are no UTF-8 survive, to be told by row."""
     csv.field_size_limit(_LONGEST_FIELD)

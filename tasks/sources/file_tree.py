@@ -80,9 +80,11 @@ class _Zip(FileTree):
                 self._zip = zipfile.ZipFile(root)
         except _DAMAGE as error:
             raise DataError(_no_zip(root)) from error
+        # Some tools write every name with a dot before it, as they were given the folder.
+        self._members = {_plain(member): member for member in self._zip.namelist()}
         self._there: dict[str, set[str]] = {}
-        for name in self._zip.namelist():
-            self._enter(name.rstrip("/"))
+        for name in self._members:
+            self._enter(name)
 
     def names(self, *folder: str) -> frozenset[str]:
         return frozenset(filter(_counts, self._there.get("/".join(filter(None, folder)), ())))
@@ -90,7 +92,7 @@ class _Zip(FileTree):
     def read(self, *file: str) -> bytes:
         try:
             with readable(self.root):
-                return self._zip.read("/".join(filter(None, file)))
+                return self._zip.read(self._members["/".join(filter(None, file))])
         except (*_DAMAGE, zlib.error, lzma.LZMAError, EOFError) as error:
             raise DataError(
                 f"'{self.called(*file)}' is damaged or locked; copy or download the zip again"
@@ -105,6 +107,11 @@ class _Zip(FileTree):
             if known:
                 return
             name = folder
+
+
+def _plain(member: str) -> str:
+    """A member's name without what leads nowhere: `./a//b/` is a/b."""
+    return "/".join(name for name in member.split("/") if name not in ("", "."))
 
 
 def _counts(name: str) -> bool:

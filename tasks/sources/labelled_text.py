@@ -33,6 +33,7 @@ _Text = tuple[int, int, bytes]
 _Read = Callable[[OnDefect], Iterable[tuple[SplitName, _Text]]]
 
 _COLUMNS = ("text", "label")
+_OPEN_ENDED = ("text",)
 _CLASSES = 2
 
 
@@ -100,7 +101,9 @@ def _files(source: str) -> list[_Piece]:
 
 def _single(path: Path) -> _Read:
     def read(on_defect: OnDefect) -> Iterator[tuple[SplitName, _Text]]:
-        rows = read_rows(path, _COLUMNS, optional=("split",), on_defect=on_defect)
+        rows = read_rows(
+            path, _COLUMNS, optional=("split",), open_ended=_OPEN_ENDED, on_defect=on_defect
+        )
         for row, (text, label, word) in rows:
             try:
                 found = _text(path, row, text, label)
@@ -116,7 +119,7 @@ def _single(path: Path) -> _Read:
 def _family(split: SplitName, paths: list[Path]) -> _Read:
     def read(on_defect: OnDefect) -> Iterator[tuple[SplitName, _Text]]:
         for path in paths:
-            rows = read_rows(path, _COLUMNS, on_defect=on_defect)
+            rows = read_rows(path, _COLUMNS, open_ended=_OPEN_ENDED, on_defect=on_defect)
             yield from to_the_end(_texts(path, rows, split, on_defect), on_defect)
 
     return read

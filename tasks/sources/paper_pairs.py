@@ -23,6 +23,7 @@ _COLUMNS = ("label", "id1", "id2")
 _MAY_BE = ("text1", "text2", "split")
 _BARE = (_COLUMNS, (*_COLUMNS, "text1", "text2"))
 """The columns of a TSV without a header, as the release has them."""
+_OPEN_ENDED = ("id1", "id2", "text1", "text2")
 _CLASSES = 2
 
 
@@ -76,7 +77,9 @@ class _Papers:
 
 def _read_papers(path: Path, on_defect: OnDefect) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
-    for row, (identity, text) in read_rows(path, ("id", "text"), on_defect=on_defect):
+    columns = ("id", "text")
+    rows = read_rows(path, columns, open_ended=columns, on_defect=on_defect)
+    for row, (identity, text) in rows:
         try:
             name, content = _identity(path, row, "id", identity), read_text(path, row, text)
             if found.setdefault(name, content) != content:
@@ -93,7 +96,9 @@ def _examples(
 ) -> Callable[[OnDefect], Iterable[Example]]:
     def examples(on_defect: OnDefect) -> Iterator[Example]:
         splits: set[SplitName] = set()
-        rows = read_rows(path, _COLUMNS, _MAY_BE, bare=_BARE, on_defect=on_defect)
+        rows = read_rows(
+            path, _COLUMNS, _MAY_BE, bare=_BARE, open_ended=_OPEN_ENDED, on_defect=on_defect
+        )
         for row, (label, id1, id2, text1, text2, word) in rows:
             # Texts are absent from all rows or from none.
             if (text1 is ABSENT or text2 is ABSENT) and not papers.there(path, on_defect):

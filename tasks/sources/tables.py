@@ -10,7 +10,7 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from tasks.sources.delimited import (
     lines_of,
     opened,
     tab_records,
+    with_last,
 )
 from tasks.sources.files import unreadable
 
@@ -46,14 +47,16 @@ def read_rows(
     optional: tuple[str, ...] = (),
     *,
     bare: Sequence[tuple[str, ...]] = (),
+    open_ended: Collection[str] = (),
     on_defect: OnDefect = refuse,
 ) -> Iterator[Row]:
     """Yield the rows of a file, lazily; that of an optional column not there is `ABSENT`.
 
     `bare` names the columns of a TSV without a header, for each number of fields it may have (the
-    last where it has another). A row with more or fewer fields goes to `on_defect`. Raises
-    `DataError` for a column that is missing or there twice, an empty, truncated, unreadable or
-    undecodable file.
+    last where it has another). `open_ended` names columns of which half a value may be one, such as
+    a text: a TSV in which one of them is the last must end its last line. A row that does not, or
+    has more or fewer fields, goes to `on_defect`. Raises `DataError` for a column that is missing
+    or there twice, an empty, truncated, unreadable or undecodable file.
     """
     name = path.name.lower()
     if name.endswith(".parquet"):
@@ -61,7 +64,7 @@ def read_rows(
     name = name.removesuffix(".gz")
     if name.endswith((".csv", ".tsv")):
         tabs = name.endswith(".tsv")
-        return _delimited(path, columns, optional, tabs, bare, on_defect)
+        return _delimited(path, columns, optional, tabs, bare, open_ended, on_defect)
     raise DataError(
         f"'{path}' is none of .parquet, .csv, .tsv, .csv.gz, .tsv.gz; convert it to one of them"
     )
@@ -196,6 +199,7 @@ def _delimited(
     optional: tuple[str, ...],
     tabs: bool,
     bare: Sequence[tuple[str, ...]],
+    open_ended: Collection[str],
     on_defect: OnDefect,
 ) -> Iterator[Row]:
     row = 0
@@ -215,16 +219,16 @@ def _delimited(
             places = [
                 header.index(name) if name in header else None for name in (*columns, *optional)
             ]
-            for row, record in enumerate(records, 1):
-                if len(record) == len(header):
+            may_be_cut = tabs and header[-1] in open_ended and not has_last_line_end(path)
+            for row, (record, last) in enumerate(with_last(records, may_be_cut), 1):
+                if last:
+                    what = "the line has no end; copy the file again, or add one if it is whole"
+                    on_defect(bad_row(path, row, what))
+                elif len(record) == len(header):
                     yield row, tuple(ABSENT if p is None else record[p] for p in places)
-                    continue
-                due = f"not {len(header)}" if bared else f"the header has {len(header)}"
-                on_defect(bad_row(path, row, f"{len(record)} fields, {due}; correct it"))
-            if bared and not has_last_line_end(path):
-                # Its last field is a text, which shows no cut.
-                what = "the line has no end; copy the file again, or add one if it is whole"
-                on_defect(bad_row(path, row, what))
+                else:
+                    due = f"not {len(header)}" if bared else f"the header has {len(header)}"
+                    on_defect(bad_row(path, row, f"{len(record)} fields, {due}; correct it"))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
             f"'{path}' {damage(path, error)} (after row {row}); copy or download it again"

@@ -52,6 +52,24 @@ print(json.dumps({
     "error": error(),
 }))
 """
+PLANNED = """
+import json, sys
+from lra.core.cells import BaselineCell
+from lra.core.scales import QualityBlock, Suite
+from lra.engine.plan import plan
+from lra.engine.planning import RunSpec
+
+tasks = ("bytes", "image", "listops", "pathfinder", "recall", "retrieval", "text")
+block = QualityBlock(scale="mini", tasks=tasks)
+suite = Suite(name="all", title="All", quality=(block,))
+spec = RunSpec(suite=suite, mechanisms=("identity",), device="cpu", cache=sys.argv[1])
+found = {}
+for job in plan(spec):
+    kind = "baseline" if isinstance(job.cell, BaselineCell) else "training"
+    found[f"{kind} {job.cell.data.task}"] = job.cell.id
+    found[f"data {job.cell.data.task}"] = job.cell.data.hash
+print(json.dumps(found))
+"""
 EDIT = "\nEDITED = 1\n"
 
 
@@ -63,9 +81,9 @@ def house(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def hashes(house: Path) -> dict[str, str]:
+def hashes(house: Path, script: str = HASHES) -> dict[str, str]:
     ran = subprocess.run(
-        [sys.executable, "-c", HASHES],
+        [sys.executable, "-c", script, str(house / "cache")],
         cwd=house,
         env={**os.environ, "PYTHONPATH": str(house)},
         text=True,
@@ -101,3 +119,40 @@ def test_an_edit_touches_what_it_is_an_edit_of(house: Path) -> None:
         assert {name for name in after if after[name] != before[name]} == touched, file
         path.write_text(kept, encoding="utf-8")
     assert hashes(house) == before
+
+
+def edit(file: Path, before: str, after: str) -> None:
+    """Write one text in place of another, or at the end where there is none to replace."""
+    text = file.read_text(encoding="utf-8")
+    assert before in text
+    file.write_text(text.replace(before, after) if before else text + after, encoding="utf-8")
+
+
+def test_what_answers_without_a_model_makes_its_baseline_due_and_no_training(house: Path) -> None:
+    """Edits, one after the other: the tasks whose baselines are due, and whose data is another."""
+    every = {"bytes", "image", "listops", "pathfinder", "recall", "retrieval", "text"}
+    steps: list[tuple[dict[str, str], set[str], set[str]]] = [
+        ({"solvers/shapes_solver.py": "", "solvers/ledger_floor.py": ""},
+         {"image", "bytes"}, set()),
+        ({"solvers/verses_solver.py": "", "solvers/pathfinder_rule.py": ""},
+         {"text", "retrieval", "pathfinder"}, set()),
+        ({"recall.py": "answers[asked] = ", "solvers/shapes_rule.py": ""},
+         {"recall", "image"}, set()),
+        ({"sources/listops_values.py": "", "image.py": "area("}, {"listops", "image"}, set()),
+        ({"sources/tables.py": "", "image.py": "picture_parts("}, set(), set()),
+        ({"generators/ledger.py": ""}, {"bytes"}, {"bytes"}),
+        ({"generators/shapes.py": "", "recall.py": "labels_RN = "},
+         {"image", "recall"}, {"image", "recall"}),
+        ({"generators/counter.py": ""}, every, every),
+    ]  # fmt: skip
+    before = hashes(house, PLANNED)
+    for edits, due, made in steps:
+        for file, place in edits.items():
+            edit(house / "tasks" / file, place, f"{place}2 * " if place else EDIT)
+        after = hashes(house, PLANNED)
+        unlike = {name for name in after if after[name] != before[name]}
+        assert unlike == {
+            *(f"baseline {task}" for task in due),
+            *(f"{kind} {task}" for kind in ("data", "training") for task in made),
+        }, edits
+        before = after

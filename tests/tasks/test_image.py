@@ -9,8 +9,8 @@ import pytest
 from lra.core.errors import UsageError
 from lra.core.protocol import Rows
 from tasks.generators.shapes import NARROWEST, SHAPES, _covers
-from tasks.generators.shapes_rule import area, find_areas
 from tasks.image import Image, ImageConfig
+from tasks.solvers.shapes_rule import area, find_areas
 
 PINNED = "4940a8a00a662f14"
 

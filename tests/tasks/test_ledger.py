@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tasks.generators.counter import row_keys
-from tasks.generators.ledger import DEEPEST, SYMBOLS, documents, surprise
+from tasks.generators.ledger import DEEPEST, SYMBOLS, documents
+from tasks.solvers.ledger_floor import surprise
 
 TEXTS = documents(row_keys(7, np.arange(60)), 600)
 LINES = [bytes(text).decode().split(";")[:-1] for text in TEXTS]

@@ -11,11 +11,11 @@ from lra.core.errors import UsageError
 from lra.core.protocol import Rows
 from tasks.generators import counter, pathfinder_images
 from tasks.generators.pathfinder_drawing import marker_tips, paint
-from tasks.generators.pathfinder_rule import find_markers, marker_distance
 from tasks.generators.pathfinder_settings import resolve
 from tasks.generators.pathfinder_stamps import disc
 from tasks.generators.pathfinder_tables import build
 from tasks.pathfinder import Pathfinder, PathfinderConfig
+from tasks.solvers.pathfinder_rule import find_markers, marker_distance
 
 MINI = PathfinderConfig(
     padding=0,

@@ -331,16 +331,48 @@ def test_a_broken_table_of_papers_is_told_once(tmp_path):
     assert told == f"'{path}' is no complete Parquet file; copy or download it again"
 
 
+HEADERS = {True: b"label\tid1\tid2\ttext1\ttext2\n", False: b"label\tid1\tid2\n"}
+
+
+@pytest.mark.parametrize("cut", [1, 9])
+@pytest.mark.parametrize("header", [True, False])
 @pytest.mark.parametrize("texts", [True, False])
-def test_a_release_file_that_ends_within_a_line_is_told(tmp_path, texts):
+def test_a_file_of_pairs_that_ends_within_a_line_is_told(tmp_path, texts, header, cut):
     """Its last field is a text, or an id: half of one is one too."""
     release(tmp_path, texts=texts)
     if not texts:
         papers(tmp_path)
     path = tmp_path / "new_aan_pairs.train.tsv"
-    path.write_bytes(path.read_bytes()[:-1])
-    noted = []
+    path.write_bytes(HEADERS[texts] * header + path.read_bytes()[:-cut])
+    noted, found = [], []
     for part in task().parts(str(tmp_path)):
-        assert list(part.examples(noted.append))
+        found += [example.split for example in part.examples(noted.append)]
+    assert [found.count(split) for split in SPLITS] == [2, 2, 1]
     (told,) = map(str, noted)
-    assert "new_aan_pairs.train.tsv', row 3: the line has no end; copy the file again" in told
+    assert told == (
+        f"'{path}', row 3: the line has no end; copy the file again, or add one if it is whole"
+    )
+    with pytest.raises(DataError, match=r"train.tsv', row 3: the line has no end"):
+        # The rows asked for end with the one that is cut.
+        read_set(task(), tmp_path, Rows(train=3, validation=2, test=1))
+
+
+def test_a_table_of_papers_that_ends_within_a_text_is_told(tmp_path):
+    release(tmp_path, texts=False)
+    papers(tmp_path, "tsv")
+    path = tmp_path / "aan_papers.tsv"
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(DataError, match=r"papers.tsv', row 8: the line has no end; copy the file"):
+        read(tmp_path)
+
+
+def test_a_last_line_needs_no_end_where_half_of_its_last_field_is_none(tmp_path):
+    release(tmp_path)
+    for path in tmp_path.glob("*.tsv"):
+        rows = [line.split("\t") for line in path.read_text().splitlines()]
+        moved = [
+            ["text1", "text2", "id1", "id2", "label"],
+            *([*r[3:], *r[1:3], r[0]] for r in rows),
+        ]
+        path.write_text("\n".join(map("\t".join, moved)))
+    assert read(tmp_path) == EXPECTED

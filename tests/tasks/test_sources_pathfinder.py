@@ -80,6 +80,9 @@ def write(form, tmp_path):
         "zipped level": below(HARD, level_files(HARD)),
         "zipped inside of a level": level_files(HARD),
         "zip alone in a folder": set_files(),
+        "zipped set below a dot": below("./pathfinder32", set_files() | CLUTTER) | {"./": b""},
+        "zipped level below a dot": below(f"./{HARD}", level_files(HARD)),
+        "zipped inside of a level below a dot": below(".", level_files(HARD)),
     }[form]
     if form == "zip alone in a folder":
         (tmp_path / "in").mkdir()
@@ -101,6 +104,9 @@ def write(form, tmp_path):
         "zipped level",
         "zipped inside of a level",
         "zip alone in a folder",
+        "zipped set below a dot",
+        "zipped level below a dot",
+        "zipped inside of a level below a dot",
     ],
 )
 def test_every_form_gives_the_same_images_in_the_same_splits_and_order(tmp_path, form):

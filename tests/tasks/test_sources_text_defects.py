@@ -210,3 +210,18 @@ def test_a_file_of_another_encoding_or_line_ends_is_refused(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"a.tsv' is not UTF-8 text with line ends LF or CRLF; sav"):
         list(read_rows(path, ("label", "text"), bare=(("label", "text"),)))
+
+
+def test_a_tsv_that_ends_within_a_text_is_told_and_one_that_ends_with_a_label_is_whole(tmp_path):
+    path = tmp_path / "r_train.tsv"
+    (tmp_path / "r_test.tsv").write_text("text\tlabel\nfine\t1")
+    task = Text(TextConfig(), length=64)
+    for content, says in (
+        ("label\ttext\n1\tgood\n0\tba", [f"'{path}', row 2: the line has no end; copy the file"]),
+        ("text\tlabel\ngood\t1\nbad\t0", []),
+    ):
+        path.write_text(content)
+        noted = []
+        found = [row for part in task.parts(str(path)) for row in part.examples(noted.append)]
+        assert [str(told).partition(" again")[0] for told in noted] == says
+        assert len(found) == 3 - len(says)
