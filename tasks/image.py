@@ -99,7 +99,7 @@ class Image(Task):
         if self.length != PIXELS:
             raise DataError(
                 f"image: real pictures have {PIXELS} pixels, the length here is {self.length}; "
-                f"use a scale with image at length {PIXELS}: compact, paper",
+                f"use a scale with image at length {PIXELS}: small, compact, paper",
                 reached=False,
             )
         return picture_parts(source, self.rules)

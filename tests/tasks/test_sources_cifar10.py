@@ -241,5 +241,5 @@ def test_what_identifies_a_set_is_all_of_its_files_and_no_other(tmp_path):
 @pytest.mark.parametrize("length", [100, 4096])
 def test_another_length_is_refused_in_one_line(tmp_path, length):
     config = ImageConfig(shapes=5, smallest_percent=70)
-    with pytest.raises(DataError, match=r"1024 pixels, .* at length 1024: compact, paper$"):
+    with pytest.raises(DataError, match=r"1024 pixels, .* at length 1024: small, compact, paper$"):
         read_set(Image(config, length=length), tmp_path, ALL)

@@ -124,6 +124,22 @@ def test_a_parquet_damaged_inside(tmp_path):
         read_labelled_text(str(path), ALL)
 
 
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_the_last_line_of_a_csv_needs_no_end(tmp_path, end):
+    """Of a TSV whose last column is a text it does."""
+    content = b"label,text\n1,good\n0,bad" + end
+    (tmp_path / "r.csv").write_bytes(content)
+    found = list(read_rows(tmp_path / "r.csv", ("label", "text"), open_ended=("text",)))
+    assert [row for row, _ in found] == [1, 2]
+    (tmp_path / "r.tsv").write_bytes(content.replace(b",", b"\t"))
+    rows = read_rows(tmp_path / "r.tsv", ("label", "text"), open_ended=("text",))
+    if end:
+        assert list(rows) == found
+    else:
+        with pytest.raises(DataError, match=r"r.tsv', row 2: the line has no end"):
+            list(rows)
+
+
 def test_a_truncated_gzip_archive(tmp_path):
     path = as_packed_csv(tmp_path)
     path.write_bytes(path.read_bytes()[:-400])
