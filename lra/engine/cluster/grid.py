@@ -76,7 +76,7 @@ class Grid(Runner):
             if not self._roster.has_room:
                 return
             yield from self._settle(job)
-            if job not in self._waiting:
+            if job.cell.id not in self._open:
                 continue
             member = self._roster.place_for(job)
             if member is not None:
