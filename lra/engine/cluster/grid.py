@@ -111,7 +111,8 @@ class Grid(Runner):
                 word = self._words.get_nowait()
         except Empty:
             pass
-        self._cluster.tend()
+        if not self._stopping:
+            self._cluster.tend(self._roster.names)
         yield from self._look()
 
     def _hear(self, word: Word) -> Iterator[Record]:
