@@ -173,8 +173,8 @@ class Roster:
         scheduler = self.client.scheduler
         if scheduler is None:
             raise OSError("the connection is closed")
-        # Not `scheduler_info`: it is silent on a scheduler that does not answer, and what it returns
-        # the client overwrites, without any worker, every two seconds.
+        # Not `scheduler_info`: it is silent on a scheduler that does not answer, and the client
+        # overwrites what it returns, without any worker, every two seconds.
         found: dict[str, Any] = self.client.sync(scheduler.identity, n_workers=-1)["workers"]
         return found
 
