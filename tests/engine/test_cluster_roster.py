@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,22 @@ def test_the_gpu_is_chosen_before_the_fork_server_is_made(monkeypatch: pytest.Mo
     place.dismiss("run")
     place.prepare("next run", "GPU-b")
     assert seen == ["GPU-b", "GPU-b"]
+
+
+def test_each_run_has_the_log_of_its_own_orders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("lra", "distributed"):
+        monkeypatch.setattr(logging.getLogger(name), "handlers", [])
+    files = [tmp_path / "first.log", tmp_path / "second.log"]
+    for file in (files[0], files[0], files[1]):
+        station._follow(file)
+        station.logger.info("to %s", file.stem)
+    told = [[line.split()[-1] for line in file.read_text().splitlines()] for file in files]
+    assert told == [["first", "first"], ["second"]]
+    for name in ("lra", "distributed"):
+        (log,) = logging.getLogger(name).handlers
+        log.close()
 
 
 def test_an_order_without_its_folder_starts_nothing(tmp_path: Path, cache: Path) -> None:
