@@ -10,19 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from engine_jobs import training
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 
 from lra.core.errors import LraError
-from lra.core.protocol import Machine
 from lra.engine.cluster import cluster as module
 from lra.engine.cluster.cluster import Cluster
-from lra.engine.cluster.grid import Grid
 from lra.engine.cluster.local import MOST_FALLS, LocalWorkers
-from lra.engine.cluster.roster import Member
 from lra.engine.cluster.shared import Shared
-from lra.store import Store
 
 
 class Clock:
@@ -138,39 +133,3 @@ def test_a_worker_that_its_cells_kill_is_started_again_each_time(workers: LocalW
     for _ in range(3 * MOST_FALLS):
         fall(workers, {"local-0"})
     workers.close()
-
-
-def test_a_run_that_ends_starts_no_worker_again(tmp_path: Path, cache: Path) -> None:
-    """What cannot start one is no reason not to wait for the others to save."""
-
-    def tend(joined: Collection[str]) -> None:
-        raise LraError("worker local-1 ends as soon as it starts")
-
-    with Store(tmp_path / "store").writing() as store:
-        grid, job = with_one_member(store, tmp_path), training("Toy", cache)
-        grid._cluster.tend = tend
-        grid._waiting = [job]
-        with pytest.raises(LraError, match="local-1"):
-            list(grid._collect())
-        grid._stopping = True
-        assert list(grid._collect()) == []
-
-
-def with_one_member(store: Store, folder: Path) -> Grid:
-    greeting: Any = SimpleNamespace(
-        host="here",
-        cpus=(0,),
-        gpus=(),
-        provenance={},
-        machines={"cpu": Machine(processor="toy", cores=1)},
-    )
-    roster = SimpleNamespace(
-        members={"w0": Member("w0", "w0", greeting, "")},
-        names={"w0"},
-        is_waiting=False,
-        look=list,
-        news=list,
-    )
-    client = SimpleNamespace(status="running")
-    cluster: Any = SimpleNamespace(roster=roster, client=client, listen=lambda put: None)
-    return Grid(store, cluster)
