@@ -59,7 +59,15 @@ def carry_out(
     from lra.store import Store
 
     clock = Budget(math.inf if budget is None else budget)
-    with opened(cluster, store, device=device, jobs=slots, dry_run=dry_run, told=say) as site:
+    with opened(
+        cluster,
+        store,
+        device=device,
+        jobs=slots,
+        dry_run=dry_run,
+        told=say,
+        left=lambda: clock.left,
+    ) as site:
         spec = site.spec(spec)
         jobs = labelled(plan(spec))
         place = Store(store)

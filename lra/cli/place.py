@@ -95,11 +95,12 @@ def opened(
     jobs: int | None,
     dry_run: bool,
     told: Callable[[str], None],
+    left: Callable[[], float],
 ) -> Iterator[Place]:
     """Open the place that `--cluster` names, this machine where it names none.
 
-    A dry run connects to nothing: its cells are of this machine's class. Raises `LraError` where a
-    cluster cannot be had.
+    A dry run connects to nothing: its cells are of this machine's class. `left` says how many
+    seconds there are for what comes. Raises `LraError` where a cluster cannot be had.
     """
     from lra.core.errors import UsageError
 
@@ -120,7 +121,7 @@ def opened(
             f"--cluster needs the package '{error.name}'; "
             'pip install -c constraints.txt ".[cluster]"'
         ) from error
-    with open_cluster(cluster, store, device=device, told=told) as found:
+    with open_cluster(cluster, store, device=device, told=told, left=left) as found:
         yield There(found, device)
 
 

@@ -44,7 +44,7 @@ class Pool(Runner):
             if len(self._running) == self.slots:
                 return
             yield from self._settle(job)
-            if job not in self._waiting:
+            if job.cell.id not in self._open:
                 continue
             if self._running and (job.alone or self._running[0].job.alone):
                 return

@@ -103,6 +103,20 @@ def test_cells_end_on_a_cluster_as_they_do_in_the_pool(
     assert "crash Killed forward 32" in logs["local-0"] + logs["local-1"]
 
 
+def test_what_dask_asks_by_itself_hides_no_worker(
+    two: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = two.client._update_scheduler_info
+
+    async def overtaken(n_workers: int = 0) -> None:
+        await ask(n_workers=n_workers)
+        # Every two seconds, at any time, and without the workers.
+        await ask()
+
+    monkeypatch.setattr(two.client, "_update_scheduler_info", overtaken)
+    assert two.roster.look(now=True) == [] and two.size == 2
+
+
 def test_a_timing_has_its_machine_for_itself(two: Cluster, whole: Store, cache: Path) -> None:
     diary = Diary()
     jobs = [

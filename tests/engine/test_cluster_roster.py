@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -13,13 +15,15 @@ from engine_jobs import timing, training
 pytest.importorskip("distributed", reason="needs the extra cluster")
 
 from lra.core.protocol import Machine
+from lra.core.records import Failure
 from lra.engine.cluster import station
 from lra.engine.cluster.greeting import Build, Greeting, build, greet, misfit
 from lra.engine.cluster.messages import Ended, Order, pack
 from lra.engine.cluster.roster import Member, Roster
 from lra.engine.cluster.shared import Shared, shared
 from lra.engine.cluster.station import Station
-from lra.engine.jobs import Job
+from lra.engine.endings import Ending
+from lra.engine.jobs import Job, Outcome
 
 OURS = Build(version="1", code="abc", torch="2.13.0", python="3.11", distributed="2026.8.0")
 
@@ -135,11 +139,67 @@ def test_the_gpu_is_chosen_before_the_fork_server_is_made(monkeypatch: pytest.Mo
     assert seen == ["GPU-b", "GPU-b"]
 
 
+def test_each_run_has_the_log_of_its_own_orders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("lra", "distributed"):
+        monkeypatch.setattr(logging.getLogger(name), "handlers", [])
+    files = [tmp_path / "first.log", tmp_path / "second.log"]
+    for file in (files[0], files[0], files[1]):
+        station._follow(file)
+        station.logger.info("to %s", file.stem)
+    told = [[line.split()[-1] for line in file.read_text().splitlines()] for file in files]
+    assert told == [["first", "first"], ["second"]]
+    for name in ("lra", "distributed"):
+        (log,) = logging.getLogger(name).handlers
+        log.close()
+
+
 def test_an_order_without_its_folder_starts_nothing(tmp_path: Path, cache: Path) -> None:
     order = Order(job=training("Toy", cache), run="r", shared=Shared(str(tmp_path), "t"), grace=1.0)
     ended = Station().carry(order, lambda said: None, lambda: False)
     assert isinstance(ended, Ended) and ended.outcome is None
     assert ended.unfit.startswith("does not see the store")
+
+
+def test_what_fails_with_the_folder_is_no_row_of_the_cell(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = Outcome(status="error", failure=Failure(type="OSError", message="gone", phase="train"))
+
+    class Ran:
+        """A cell that has failed."""
+
+        outcome, stopped, asked_to_stop = failed, False, False
+        started_at, seconds = "2026-01-01T00:00:00+00:00", 1.0
+
+        def __init__(self, job: Job, worker: Any, **_: Any) -> None:
+            self.worker = worker
+
+        def drain(self) -> None:
+            pass
+
+        def ending(self) -> Ending:
+            return Ending(failed, 0, "train", None, out_of_memory=False, tail="")
+
+    worker = SimpleNamespace(pid=1, exit_code=0, close=lambda: None)
+    server = SimpleNamespace(start=lambda payload: worker, close=lambda: None)
+    monkeypatch.setattr(station, "ForkServer", lambda: server)
+    monkeypatch.setattr(station, "Running", Ran)
+    monkeypatch.setattr(station, "listen", list)
+    with shared(tmp_path / "store") as folder:
+        order = Order(job=training("Toy", cache), run="r", shared=folder, grace=1.0)
+        ended = Station().carry(order, lambda said: None, lambda: False)
+        assert ended.outcome == failed and not ended.unfit
+
+        def unmounted(running: list[Any]) -> list[Any]:
+            for file in (tmp_path / "store").glob(".cluster-*"):
+                file.unlink()
+            return running
+
+        monkeypatch.setattr(station, "listen", unmounted)
+        ended = Station().carry(order, lambda said: None, lambda: False)
+    assert ended.outcome is None and ended.unfit.startswith("does not see the store")
 
 
 def test_cells_on_one_machine_take_no_more_threads_than_it_has_cores(

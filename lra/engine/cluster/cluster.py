@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,8 @@ from lra.engine.cluster.station import dismiss
 from lra.engine.jobs import Job
 from lra.engine.provenance import library
 
+_OTHERS = 60.0
+"""Seconds that further workers have to come once there is one."""
 _PARTING = 5.0
 """Seconds that workers have to give back what they keep."""
 
@@ -33,8 +36,9 @@ class ClusterLost(LraError):  # noqa: N818  what became of it
 class Cluster:
     """The client's side of a cluster.
 
-    `name` is what a person called it. `tend` is called at each tick of a run: it keeps up what has
-    to be kept up. `patience` is for how many seconds a run waits for a worker while there is none.
+    `name` is what a person called it. `tend` is called at each tick of a run, with the names of the
+    workers that have joined: it keeps up what has to be kept up. `patience` is for how many
+    seconds a run waits for a worker while there is none.
     """
 
     def __init__(
@@ -45,7 +49,7 @@ class Cluster:
         *,
         pins: bool,
         patience: float,
-        tend: Callable[[], None] = lambda: None,
+        tend: Callable[[Collection[str]], None] = lambda joined: None,
     ) -> None:
         self.name, self.client, self.shared = name, client, shared
         self.patience, self.tend = patience, tend
@@ -53,16 +57,18 @@ class Cluster:
         """Name of the run, under which its workers speak."""
         self.roster = Roster(client, shared, self.run, pins=pins)
 
-    def gather(self, number: int, told: Callable[[str], None]) -> None:
+    def gather(
+        self, number: int, told: Callable[[str], None], left: Callable[[], float] = lambda: math.inf
+    ) -> None:
         """Wait for the first workers: until there are so many, or as many as come in time.
 
-        `told` hears that they are waited for. Raises `LraError` where one may not run cells, or
-        none comes.
+        `told` hears that they are waited for; `left` says how many seconds the run still has.
+        Raises `LraError` where one may not run cells, or none comes.
         """
-        began = time.monotonic()
+        began, first_came = time.monotonic(), math.inf
         said = False
         while True:
-            self.tend()
+            self.tend(self.roster.names)
             if self.client.status != "running":
                 raise self.lost()
             try:
@@ -71,14 +77,18 @@ class Cluster:
                 raise self.lost() from error
             for line in self.roster.news():
                 raise LraError(f"--cluster {self.name}: {line}")
-            waited = time.monotonic() - began
-            if len(self.roster.members) >= number and not self.roster.is_waiting:
-                return
-            if waited > self.patience:
-                if self.roster.members:
+            now = time.monotonic()
+            waited = now - began
+            if self.roster.members:
+                first_came = min(first_came, now)
+                if len(self.roster.members) >= number and not self.roster.is_waiting:
                     return
+                if now - first_came > min(self.patience, _OTHERS) or not left():
+                    return
+            elif waited > self.patience or not left():
+                more = "start some" if left() else "give --budget more, start some"
                 raise LraError(
-                    f"--cluster {self.name}: no worker has come in {waited:.0f} s; start some, or "
+                    f"--cluster {self.name}: no worker has come in {waited:.0f} s; {more}, or "
                     f"see {Path(self.shared.folder) / 'logs'}"
                 )
             if waited > 10 and not said:

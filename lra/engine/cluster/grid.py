@@ -76,7 +76,7 @@ class Grid(Runner):
             if not self._roster.has_room:
                 return
             yield from self._settle(job)
-            if job not in self._waiting:
+            if job.cell.id not in self._open:
                 continue
             member = self._roster.place_for(job)
             if member is not None:
@@ -111,7 +111,8 @@ class Grid(Runner):
                 word = self._words.get_nowait()
         except Empty:
             pass
-        self._cluster.tend()
+        if not self._stopping:
+            self._cluster.tend(self._roster.names)
         yield from self._look()
 
     def _hear(self, word: Word) -> Iterator[Record]:

@@ -7,8 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -22,8 +21,7 @@ from lra.engine.server import environment
 
 PREFIX = "local:"
 MOST_FALLS = 3
-"""Of one worker in a row, each before it has lived for `_LIVES`; then it is given up."""
-_LIVES = 10.0
+"""Of one worker in a row, each before it has joined; then it is given up."""
 
 
 def size(value: str, device: Literal["cpu", "cuda"]) -> int:
@@ -52,16 +50,19 @@ class LocalWorkers:
         self._scheduler, self._shared = scheduler, shared
         self._folder = Path(tempfile.mkdtemp(prefix="lra-cluster-"))
         self._falls = [0] * number
-        self._born = [0.0] * number
         self._processes = [self._start(place) for place in range(number)]
 
-    def tend(self) -> None:
-        """Start workers again that have died; raises `LraError` for one that never lives."""
+    def tend(self, joined: Collection[str]) -> None:
+        """Start workers again that have died; raises `LraError` for one that never joins.
+
+        `joined` are the names of those that have: what one of them dies of may be its cell.
+        """
         for place, process in enumerate(self._processes):
+            if _name(place) in joined:
+                self._falls[place] = 0
             if process.poll() is None:
                 continue
-            lived = time.monotonic() - self._born[place] > _LIVES
-            self._falls[place] = 1 if lived else self._falls[place] + 1
+            self._falls[place] += 1
             if self._falls[place] > MOST_FALLS:
                 raise LraError(
                     f"worker {_name(place)} ends as soon as it starts; see "
@@ -79,7 +80,6 @@ class LocalWorkers:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _start(self, place: int) -> subprocess.Popen[bytes]:
-        self._born[place] = time.monotonic()
         name = _name(place)
         with self._shared.log(name).open("ab") as log:
             return subprocess.Popen(

@@ -40,12 +40,13 @@ def open_cluster(
     *,
     device: Literal["cpu", "cuda"] | None,
     told: Callable[[str], None] = lambda line: None,
+    left: Callable[[], float] = lambda: math.inf,
 ) -> Iterator[Cluster]:
     """Connect to `local:N`, the address of a scheduler, or what a TOML file describes.
 
     `device` is what cells compute on, None for a GPU where workers have one; `told` hears what is
-    waited for. Raises `LraError` where a cluster does not answer, no worker comes, or one may not
-    run cells of this run.
+    waited for, and `left` says how many seconds the run still has. Raises `LraError` where a
+    cluster does not answer, no worker comes, or one may not run cells of this run.
     """
     file = Path(value)
     pins = device != "cpu"
@@ -80,7 +81,7 @@ def open_cluster(
             client = stack.enter_context(_client(value, value))
             cluster = Cluster(value, client, folder, pins=pins, patience=_PATIENCE)
             stack.callback(cluster.part)
-        cluster.gather(number, told)
+        cluster.gather(number, told, left)
         yield cluster
 
 

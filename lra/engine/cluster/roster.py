@@ -69,6 +69,11 @@ class Roster:
         self._reserved: set[str] = set()
 
     @property
+    def names(self) -> set[str]:
+        """Of the workers that may run cells."""
+        return {member.name for member in self.members.values()}
+
+    @property
     def is_waiting(self) -> bool:
         """Whether a worker is there that has not yet said what it is."""
         return bool(self._greeted)
@@ -82,7 +87,7 @@ class Roster:
         if not now and time.monotonic() - self._looked < _BETWEEN:
             return []
         self._looked = time.monotonic()
-        there = self.client.scheduler_info()["workers"]
+        there = self._there()
         for address, told in there.items():
             if address not in {*self.members, *self._greeted, *self._refused}:
                 future = self.ask(address, greet, pack(self.shared))
@@ -162,6 +167,16 @@ class Roster:
                 busy[machine] = busy.get(machine, 0) + (member.job is not None)
         if busy:
             self._reserved.add(min(busy, key=lambda machine: busy[machine]))
+
+    def _there(self) -> dict[str, Any]:
+        """Ask the scheduler which workers it has."""
+        scheduler = self.client.scheduler
+        if scheduler is None:
+            raise OSError("the connection is closed")
+        # Not `scheduler_info`: it is silent on a scheduler that does not answer, and the client
+        # overwrites what it returns, without any worker, every two seconds.
+        found: dict[str, Any] = self.client.sync(scheduler.identity, n_workers=-1)["workers"]
+        return found
 
     def _hear_greetings(self) -> None:
         for address, (name, future) in list(self._greeted.items()):

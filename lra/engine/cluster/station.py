@@ -194,14 +194,23 @@ class Station:
 _STATION = Station()
 
 
+class _Log(logging.FileHandler):
+    """The log of this worker in the folder of a run."""
+
+
 def _follow(file: Path) -> None:
-    """Write what this worker does to a file of the shared folder, besides wherever it goes."""
+    """Write what this worker does to a file of the shared folder, besides wherever it goes; no
+    longer to that of an earlier run."""
     for name in ("lra", "distributed"):
         found = logging.getLogger(name)
-        if any(getattr(one, "baseFilename", "") == str(file) for one in found.handlers):
+        logs = [one for one in found.handlers if isinstance(one, _Log)]
+        if any(one.baseFilename == str(file) for one in logs):
             continue
+        for one in logs:
+            found.removeHandler(one)
+            one.close()
         with suppress(OSError):
-            handler = logging.FileHandler(file)
+            handler = _Log(file)
             handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s"))
             found.addHandler(handler)
         found.setLevel(logging.INFO)
