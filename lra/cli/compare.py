@@ -204,6 +204,11 @@ def _known(name: str, found: Selection, store: Path) -> str:
                 f"the store '{store}' has no record of '{name}'; first: python -m lra run "
                 f"--impl {name} --store {store}"
             )
+        if not mechanisms:
+            raise UsageError(
+                f"'{name}' is neither a folder of records nor a mechanism, and the store "
+                f"'{store}' holds none; check the spelling"
+            )
         raise UsageError(f"the store '{store}': {nearest('mechanism', name, mechanisms)}")
     return name
 

@@ -16,6 +16,8 @@ from lra.cli import flags
 
 FEWEST, USUAL, MOST = 3, 5, 12
 """Processes of each cell in each of the two sweeps of the self-test."""
+SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+"""Where Linux says which threads are of one core; a virtual machine may be told nothing of it."""
 TO_MEND = 2
 """As for any error that the user can mend."""
 PATIENCE = 120
@@ -113,6 +115,7 @@ def _problems(store: Path, cache: Path) -> Iterator[str]:
                 "run from a folder without one, or in a fresh virtual environment"
             )
     yield from _idle_gpus()
+    _tell_of_shared_cores()
     for what, folder in (("store", store), ("cache", cache)):
         place = folder.resolve()
         present = next(p for p in (place, *place.parents) if _seen(p))
@@ -123,6 +126,21 @@ def _problems(store: Path, cache: Path) -> Iterator[str]:
     if importlib.util.find_spec("numba") is None:
         click.echo(
             "note: without numba Pathfinder images are drawn slower; install the extra `fast`"
+        )
+
+
+def _tell_of_shared_cores() -> None:
+    if not hasattr(os, "sched_getaffinity"):
+        return
+    from lra.report.words import count
+
+    threads = os.sched_getaffinity(0)
+    known = [file for thread in threads if (file := Path(SIBLINGS.format(thread))).is_file()]
+    cores = {file.read_text().strip() for file in known}
+    if len(known) == len(threads) > len(cores):
+        click.echo(
+            f"note: the {len(threads)} processors allowed are threads of "
+            f"{count(len(cores), 'core')}, so that each is slower while another works"
         )
 
 

@@ -39,7 +39,7 @@ def command(what: str, verbose: bool, as_json: bool) -> None:
                         click.echo(f"    at scale {scale}:")
                         for part, chosen in protocol.items():
                             click.echo(f"        {part}: {_text(chosen)}")
-                elif key != "name":
+                elif key != "name" and value not in (None, ""):
                     click.echo(f"    {key}: {_text(value)}")
     else:
         from tabulate import tabulate
@@ -123,6 +123,8 @@ def _protocols(task: str, *, by_token: bool) -> dict[str, dict[str, Any]]:
 
 
 def _text(value: Any) -> str:
+    if value is None:
+        return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

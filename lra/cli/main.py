@@ -20,6 +20,10 @@ VERBS = (
 """In the order of a user's day; a verb's name is its file's name."""
 
 
+_NUMBERS = {"not a valid integer range": "no whole number", "not a valid float": "no number"}
+"""What click calls a word in place of a number, and what a person does."""
+
+
 class _Verbs(click.Group):
     """A click group whose commands are imported by name, when needed."""
 
@@ -28,7 +32,7 @@ class _Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
-            raise nearest("verb", cmd_name, VERBS)
+            raise nearest("command", cmd_name, VERBS)
         command = importlib.import_module(f"lra.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
@@ -72,6 +76,9 @@ def _remedy(error: click.ClickException) -> str:
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return ""
     flags = f"all flags: {error.ctx.command_path} --help"
+    if isinstance(error, click.MissingParameter):
+        # Of a choice click says what there is.
+        return f" A{flags[1:]}" if error.format_message().endswith(".") else ""
     if isinstance(error, click.NoSuchOption) and not error.possibilities:
         if any("--set" in parameter.opts for parameter in error.ctx.command.params):
             return f" A mechanism's settings are --set NAME=VALUE; {flags}"
@@ -107,6 +114,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         # A missing choice is told by click in a line each.
         told = " ".join(error.format_message().split())
+        for theirs, ours in _NUMBERS.items():
+            told = told.replace(theirs, ours)
         _say(f"{told}{_remedy(error)}")
         return error.exit_code
     except click.Abort:

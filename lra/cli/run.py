@@ -126,7 +126,7 @@ def command(
         if profile and given:
             raise UsageError(f"--profile looks at one seed's step on one device; leave {flag} out")
     if devices > 1 and stack_seeds:
-        raise UsageError("--stack-seeds is for one device; leave one of it and --devices out")
+        raise UsageError("--stack-seeds is for one device; leave --stack-seeds or --devices out")
     if devices > 1 and cluster is not None:
         raise UsageError(
             "--devices is for this machine; a cluster's worker has one GPU: leave one of "

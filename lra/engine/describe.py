@@ -51,18 +51,21 @@ class Description:
         fit, and for a module that is unavailable.
         """
         if self.unavailable is not None:
-            raise UsageError(
-                f"{self.target.kind} '{self.target.name}' is unavailable: {self.unavailable}"
-            )
+            raise self._unavailable(self.unavailable)
         if not changes:
             return dict(self.defaults)
         found = self._describer.ask(Request(self.target, dict(changes)))
         if found.unknown is not None:
             known = f"{where}: {nearest('field', found.unknown, self.defaults)}"
             raise UsageError(known if self.defaults else f"{where}: there is nothing to configure")
+        if found.unavailable is not None:
+            raise self._unavailable(found.unavailable)
         if found.config is None:
-            raise UsageError(f"{where}: {found.problem or found.unavailable}; fix the value")
+            raise UsageError(f"{where}: {found.problem}; fix the value")
         return found.config
+
+    def _unavailable(self, why: str) -> UsageError:
+        return UsageError(f"{self.target.kind} '{self.target.name}' is unavailable: {why}")
 
 
 PATIENCE = 120.0

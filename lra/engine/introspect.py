@@ -72,6 +72,9 @@ def _answer(request: Request) -> Answer:
     config = getattr(found, "Config", None)
     if request.changes is not None:
         return _configure(config, request.changes)
+    if not hasattr(found, "card"):
+        kind = request.target.kind
+        raise LraError(f"it is no {kind}, as it declares no card; CONTRIBUTING.md says how")
     card = msgspec.convert(msgspec.to_builtins(found.card), CARDS[request.target.kind])
     return Answer(
         card=msgspec.to_builtins(card),

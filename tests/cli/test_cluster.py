@@ -49,9 +49,13 @@ def test_a_run_on_a_cluster_stores_what_one_here_does(lra, finished, tmp_path: P
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--cluster", "local:0"), "--cluster 'local:0' says not how many workers; write e.g. "),
+        (("--cluster", "local:0"), "--cluster 'local:0' does not say how many workers; write "),
         (("--cluster", "local:999"), "cores, one for each worker; write local:"),
         (("--cluster", "here"), "'here' is neither local:N, nor an address such as tcp://"),
+        (
+            ("--cluster", "tcp://head"),
+            "'tcp://head': missing port number in address 'head'; write ",
+        ),
         (("--cluster", "no.toml"), "'no.toml' cannot be read: no such file or directory"),
         (("--cluster", "local:1", "--jobs", "2"), "--jobs is for this machine"),
     ],

@@ -105,6 +105,10 @@ def test_what_another_code_measured_is_inconclusive_and_says_why(
         (("lstm", "new", "--store", "new"), "the store 'new' has no record of 'lstm'; first: "),
         (("sdpa", "linaer", "--store", "new"), "did you mean 'linear'?"),
         (("sdpa", "linear", "--store", "nowhere"), "no store at 'nowhere'"),
+        (
+            ("of", "nothing", "--store", "empty"),
+            "'of' is neither a folder of records nor a mechanism",
+        ),
         (("runs/old", "runs/new"), "no folder 'runs/old', and no such revision or mechanism"),
         (("old",), "Missing argument 'B'"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -89,3 +90,19 @@ def test_a_gpu_beside_a_torch_for_cpus_is_a_note_and_no_fault(
     ran = lra_here("doctor")
     assert ran.returncode == 0
     assert "note: this build of torch is for CPUs alone" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("cores", "told"),
+    [({0: "0-1", 1: "0-1"}, True), ({0: "0", 1: "1"}, False), ({0: "0-1"}, False), ({}, False)],
+)
+def test_threads_that_share_a_core_are_a_note(
+    cores: dict[int, str], told: bool, lra_here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for thread, siblings in cores.items():
+        (tmp_path / f"cpu{thread}").write_text(f"{siblings}\n")
+    monkeypatch.setattr(doctor, "SIBLINGS", f"{tmp_path}/cpu{{}}")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    ran = lra_here("doctor")
+    words = "note: the 2 processors allowed are threads of 1 core, so that each is slower while"
+    assert ran.returncode == 0 and (words in ran.stdout) == told

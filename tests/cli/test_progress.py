@@ -13,6 +13,9 @@ import msgspec
 import pytest
 
 from lra.cli.progress import Pace, watcher
+from lra.core.cells import EfficiencyCell
+from lra.core.findings import Finding, Verdict
+from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Metric, Record
 from lra.engine.jobs import Job, Progress
 from lra.store import Store
@@ -129,3 +132,46 @@ def test_a_training_in_bits_is_told_by_them_alone(
         watch.finished(Job(cell=record.cell, cache=""), found)
     told = capsys.readouterr().err
     assert ": 1.914 bits per byte  [" in told and "nat" not in told
+
+
+@pytest.mark.parametrize(("after", "told"), [(0.011, False), (0.016, True)])
+def test_a_timing_between_unlike_controls_is_marked(
+    after: float, told: bool, record: Record, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell = EfficiencyCell(
+        machine=Machine(processor="p", cores=2),
+        measure_hash="m",
+        torch="2.13.0",
+        threads=1,
+        scale="mini",
+        mechanism=Mechanism(name="linear", config={}, hash="h"),
+        length=256,
+        mode="forward",
+        heads=4,
+        head_width=64,
+    )
+    seconds = {"latency": 0.002, "control_before": 0.01, "control_after": after}
+    metrics = {name: Metric(value=value, unit="s") for name, value in seconds.items()}
+    found = msgspec.structs.replace(record, status="ok", cell=cell, metrics=metrics)
+    job = Job(cell=cell, cache="")
+    with closing(watcher([job], quiet=False)) as watch:
+        watch.finished(job, found)
+    assert (": 2.00 ms (busy machine)  [" in capsys.readouterr().err) == told
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "words"),
+    [(("held", "skipped"), "none of 2 laws broken"), (("failed", "held"), "1 of 2 laws broken")],
+)
+def test_of_laws_it_is_told_how_many_are_broken_and_no_more(
+    verdicts: tuple[Verdict, ...],
+    words: str,
+    record: Record,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    findings = tuple(Finding(law="batch", says="", verdict=verdict) for verdict in verdicts)
+    found = msgspec.structs.replace(record, status="ok", metrics={}, findings=findings)
+    job = Job(cell=record.cell, cache="")
+    with closing(watcher([job], quiet=False)) as watch:
+        watch.finished(job, found)
+    assert f": {words}  [" in capsys.readouterr().err

@@ -20,7 +20,7 @@ from lra.core.protocol import ModelSpec, TrainSpec
 USAGE = 2
 
 MISTAKES = {
-    "verb": (["rnu"], "unknown verb 'rnu'; did you mean 'run'?"),
+    "command": (["rnu"], "unknown command 'rnu'; did you mean 'run'?"),
     "flag": (["run", "--imlp", "performer"], "No such option '--imlp'"),
     "setting as a flag": (
         ["run", "--impl", "performer", "--features", "3"],
@@ -36,6 +36,9 @@ MISTAKES = {
     ),
     "flag's value": (["run", "--impl", "full", "--device", "tpu"], "'tpu' is not one of"),
     "flag's number": (["sweep", "--impl", "full", "--replicates", "0"], "'--replicates'"),
+    "missing flag": (["data", "check"], "Missing option '--from'. All flags: "),
+    "no whole number": (["run", "--impl", "full", "--seeds", "x"], "'--seeds': 'x' is no whole n"),
+    "no number": (["report", "--price", "x"], "'--price': 'x' is no number"),
     "no mechanism": (["run"], "--impl performer (see: python -m lra list impls)"),
     "mechanism": (["run", "--impl", "perfomer"], "did you mean 'performer'?"),
     "task": (["run", "--impl", "full", "--task", "listop"], "did you mean 'listops'?"),
@@ -147,7 +150,7 @@ def test_a_list_of_mechanisms_says_what_its_words_mean(lra) -> None:
 
 
 def test_a_verbose_list_of_tasks_holds_every_choice_of_their_protocols(lra_here) -> None:
-    told = [line.strip() for line in lra_here("list", "tasks", "--verbose").stdout.splitlines()]
+    told = [line.lstrip() for line in lra_here("list", "tasks", "--verbose").stdout.splitlines()]
     for part, spec in (("training: ", TrainSpec), ("model: ", ModelSpec)):
         lines = [line for line in told if line.startswith(part)]
         assert len(lines) == sum(line.startswith("at scale ") for line in told) > 0
@@ -156,6 +159,8 @@ def test_a_verbose_list_of_tasks_holds_every_choice_of_their_protocols(lra_here)
     settings = [line for line in told if line.startswith("mechanisms: ")]
     assert len(tuned) == len(settings) == len(lines)
     assert any("performer (features=64)" in line for line in settings)
+    assert not any("None" in line for line in told), "a default of nothing is a word"
+    assert not any(line.endswith(": ") for line in told)
     text = told[told.index("text") :]
     short = text[text.index("at scale compact_short:") :]
     assert next(line for line in short if line in tuned) == "tuned: [0.00015, 0.0005, 0.0015]"

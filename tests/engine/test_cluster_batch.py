@@ -75,8 +75,8 @@ def test_the_file_becomes_the_job_script_of_slurm(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("jobs = 2", "missing required field `system`"),
-        ('system = "slurm"\njobs = 0', "jobs"),
-        ('system = "slrum"\njobs = 1', "slrum"),
+        ('system = "slurm"\njobs = 0', "jobs = 0 must be a whole number >= 1"),
+        ('system = "slrum"\njobs = 1', "system = 'slrum' is none of htcondor, lsf, moab, oar, pbs"),
         ('system = "slurm"\njobs = 1\njbo = {}', "unknown key 'jbo'; did you mean 'job'?"),
         ('system = "slurm"\njobs = 1\n[job]\ncores = 1\nmemory = "1 GB"\nwall = 2', "'wall'"),
         ('system = "slurm"\njobs = 1', "how much cores and memory per job"),

@@ -283,3 +283,11 @@ def test_importing_only_what_was_asked_for(plugin: Path) -> None:
         [sys.executable, "-c", code, root, f"{plugin}:Plugin"], capture_output=True, text=True
     )
     assert done.stdout.split()[-1] == "False", done
+
+
+def test_a_value_is_not_to_blame_where_the_module_hangs(tmp_path: Path, plugin: Path) -> None:
+    cache = tmp_path / "cache"
+    assert Describer(cache).describe(target(plugin)).unavailable is None
+    known = Describer(cache, patience=0.0).describe(target(plugin))
+    with pytest.raises(UsageError, match=r"is unavailable: importing it takes more than 0 s$"):
+        known.configure({"size": 2}, "here")

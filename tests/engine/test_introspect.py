@@ -94,3 +94,10 @@ def test_an_installed_module_is_named_and_its_neighbours_are_not(
     (site / "broken_stranger.py").write_text("undefined_name\n")
     words = "NameError: name 'undefined_name' is not defined"
     assert reason("broken_single:A") == f"{words} (broken_single.py, line 2)"
+
+
+def test_what_declares_no_card_is_no_task(folder: Path) -> None:
+    file = folder / "broken_task.py"
+    file.write_text("def mine(x):\n    return x\n")
+    found = answer(Request(catalogue.find("task", f"{file}:mine")))
+    assert found.unavailable == "it is no task, as it declares no card; CONTRIBUTING.md says how"

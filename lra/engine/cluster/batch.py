@@ -13,6 +13,7 @@ import msgspec
 from dask_jobqueue import JobQueueCluster
 
 from lra.core.errors import UsageError, nearest, readable
+from lra.core.misfits import misfit
 from lra.core.protocol import Frozen, Positive
 from lra.engine.cluster.local import quiet
 from lra.engine.cluster.local_worker import CONFIG
@@ -54,16 +55,20 @@ def read_batch(file: Path) -> Batch:
     """Return what a cluster's file says; raises `UsageError` naming what does not fit."""
     with readable(f"--cluster '{file}'"):
         content = file.read_bytes()
+    given: Any = None
     try:
-        return msgspec.toml.decode(content, type=Batch)
+        given = msgspec.toml.decode(content)
+        return msgspec.convert(given, Batch)
     except (msgspec.MsgspecError, ValueError) as error:
         unknown = _UNKNOWN.search(str(error))
         if unknown:
-            why = nearest("key", unknown[1], Batch.__struct_fields__)
-            raise UsageError(f"--cluster '{file}': {why}") from error
-        raise UsageError(
-            f"--cluster '{file}': {one_line(error)}; docs/cluster.md has an example"
-        ) from error
+            raise UsageError(
+                f"--cluster '{file}': {nearest('key', unknown[1], Batch.__struct_fields__)}"
+            ) from error
+        why = one_line(error)
+        if isinstance(error, msgspec.ValidationError):
+            why = misfit(error, given, Batch)
+        raise UsageError(f"--cluster '{file}': {why}; docs/cluster.md has an example") from error
 
 
 def arguments(batch: Batch, shared: Shared) -> dict[str, Any]:

@@ -34,7 +34,9 @@ def size(value: str, device: Literal["cpu", "cuda"]) -> int:
     told = value.removeprefix(PREFIX)
     number = int(told) if told.isdecimal() else 0
     if number < 1:
-        raise UsageError(f"--cluster '{value}' says not how many workers; write e.g. local:{most}")
+        raise UsageError(
+            f"--cluster '{value}' does not say how many workers; write e.g. local:{most}"
+        )
     if number > most:
         raise UsageError(
             f"--cluster '{value}': this machine has {most} {what}, one for each worker; write "

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import dask
 from distributed import Client
+from distributed.comm import get_address_host_port
 
 from lra.core.errors import LraError, UsageError
 from lra.engine import host
@@ -75,6 +76,7 @@ def open_cluster(
                     "tcp://host:8786, nor a TOML file"
                 )
             number = 1
+            _check_address(value)
             stack.enter_context(dask.config.set(_CONFIG))
             folder = stack.enter_context(shared(store))
             stack.enter_context(quiet(folder))
@@ -83,6 +85,16 @@ def open_cluster(
             stack.callback(cluster.part)
         cluster.gather(number, told, left)
         yield cluster
+
+
+def _check_address(value: str) -> None:
+    # A client that is given such an address prints a traceback of its own when it is dropped.
+    try:
+        get_address_host_port(value)
+    except ValueError as error:
+        raise UsageError(
+            f"--cluster '{value}': {one_line(error)}; write e.g. tcp://host:8786"
+        ) from error
 
 
 @contextmanager

@@ -180,7 +180,15 @@ def _share(cell: Cell) -> str:
 def _best(quality: QualityTable, subjects: Sequence[Row], seeds: Seeds) -> str:
     """The highest means of many mechanisms, with the anchors."""
     number = len({column.task for column in quality.columns})
-    start = f"{count(len(subjects), 'mechanism')} on {count(number, 'task')}"
+    anchors = listing(
+        [
+            words
+            for words, rows in _anchors(quality.table, subjects[0])
+            if any(cell.value is not None for row in rows for cell in row.cells)
+        ]
+    )
+    start = count(len(subjects), "mechanism") + (f" beside {anchors}" if anchors else "")
+    start += f" on {count(number, 'task')}"
     if not quality.mean_of and len(quality.columns) > 1:
         return f"{start}; the table has their accuracies."
     over = f"mean accuracy over {listing(quality.mean_of)}" if quality.mean_of else "accuracy"

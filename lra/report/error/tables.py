@@ -90,7 +90,8 @@ def error_sentences(errors: Sequence[ErrorTables]) -> list[str]:
                 best[line.mechanism] = min(own, best.get(line.mechanism, own))
         if best:
             nearest = [f"{label} {text}" for _, label, text in sorted(best.values())[:_NAMED]]
-            which = f"least, of {len(best)} mechanisms: " if len(best) > _NAMED else ""
+            apart_from = f" besides {listing(one.own_keys)}" if one.own_keys else ""
+            which = f"least, of {len(best)} mechanisms{apart_from}: " if len(best) > _NAMED else ""
             sentences.append(
                 f"{start}elative error of the output against exact softmax attention at length "
                 f"{one.tables[scale].columns[-1]}, inputs {TIMES} {scale:g}: "

@@ -34,8 +34,8 @@ def test_many_mechanisms_are_told_by_the_best() -> None:
     records += [timed(n, s, 50e6) for n, s in zip("abcd", (4.0, 3.0, 2.0, 1.0), strict=True)]
     records.append(timed("sdpa", 5.0, 100e6))
     assert answered(records) == (
-        "4 mechanisms on 3 tasks. Highest mean accuracy over listops, text and image (one seed "
-        "each): b 80.0 %, c 70.0 % and d 60.0 % (sdpa 90.0 %).",
+        "4 mechanisms beside sdpa on 3 tasks. Highest mean accuracy over listops, text and image "
+        "(one seed each): b 80.0 %, c 70.0 % and d 60.0 % (sdpa 90.0 %).",
         "For a training step of the layer at length 2048 (one process each), fastest: d, 0.200 "
         f"{TIMES} sdpa; least memory, not told apart: a, b and c, 0.500, 0.500 and 0.500 {TIMES} "
         "sdpa, and 1 more.",
@@ -50,9 +50,9 @@ def test_only_mechanisms_with_all_tasks_are_compared_and_the_others_named() -> N
     earlier = "2026-11-01T10:00:00Z"
     reference = [quality("identity", task, 0.2, started=earlier) for task in tasks]
     assert answered(run, reference)[0] == (
-        "4 mechanisms on 3 tasks. Highest mean accuracy over listops, text and image (one seed "
-        "each): b 80.0 %, c 70.0 % and a 50.0 % (no mixing 20.0 %). Not compared: d (no figure on "
-        "listops and image)."
+        "4 mechanisms beside no mixing on 3 tasks. Highest mean accuracy over listops, text and "
+        "image (one seed each): b 80.0 %, c 70.0 % and a 50.0 % (no mixing 20.0 %). Not compared: "
+        "d (no figure on listops and image)."
     )
     many = [quality(f"x{n}", "text", 0.9) for n in range(4)]
     assert answered([*run, *many], reference)[0].endswith(

@@ -227,6 +227,9 @@ def test_the_answer_names_the_least_and_never_what_only_rounds() -> None:
     records += [error(name, 256, 0.5) for name in ("linformer", "bigbird", "nystromformer")]
     (sentence,) = error_sentences([tables(records)])
     assert "least, of 4 mechanisms: performer (features=64) 0.200, bigbird 0.500 and" in sentence
+    records.append(error("reformer", 256, 0.01, own_keys=True))
+    (sentence,) = error_sentences([tables(records)])
+    assert "least, of 4 mechanisms besides reformer: performer (features=64) 0.200, " in sentence
 
 
 def test_several_settings_are_told_apart_and_many_are_only_counted() -> None:
