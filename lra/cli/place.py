@@ -99,28 +99,32 @@ def opened(
 ) -> Iterator[Place]:
     """Open the place that `--cluster` names, this machine where it names none.
 
-    A dry run connects to nothing: its cells are of this machine's class. `left` says how many
-    seconds there are for what comes. Raises `LraError` where a cluster cannot be had.
+    A dry run connects to nothing, but refuses what names no cluster: its cells are of this
+    machine's class. `left` says how many seconds there are for what comes. Raises `LraError` where
+    a cluster cannot be had.
     """
     from lra.core.errors import UsageError
+    from lra.engine.server import ForkServer
 
-    if cluster is not None and jobs is not None:
-        raise UsageError("--jobs is for this machine; a cluster has as many slots as workers")
-    if cluster is None or dry_run:
-        from lra.engine.server import ForkServer
-
-        if cluster is not None:
-            told("cells are named as of this machine's class, which the workers' may not be")
+    if cluster is None:
         with ForkServer() as server:
             yield Here(server, jobs)
         return
+    if jobs is not None:
+        raise UsageError("--jobs is for this machine; a cluster has as many slots as workers")
     try:
-        from lra.engine.cluster.opening import open_cluster
+        from lra.engine.cluster.opening import named, open_cluster
     except ModuleNotFoundError as error:
         raise UsageError(
             f"--cluster needs the package '{error.name}'; "
             'pip install -c constraints.txt ".[cluster]"'
         ) from error
+    if dry_run:
+        named(cluster, device)
+        told("cells are named as of this machine's class, which the workers' may not be")
+        with ForkServer() as server:
+            yield Here(server, None)
+        return
     with open_cluster(cluster, store, device=device, told=told, left=left) as found:
         yield There(found, device)
 

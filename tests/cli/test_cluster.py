@@ -60,9 +60,12 @@ def test_a_run_on_a_cluster_stores_what_one_here_does(lra, finished, tmp_path: P
         (("--cluster", "local:1", "--jobs", "2"), "--jobs is for this machine"),
     ],
 )
-def test_a_cluster_that_cannot_be_is_one_line(lra_here, flags: tuple[str, ...], words: str) -> None:
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_cluster_that_cannot_be_is_one_line(
+    lra_here, flags: tuple[str, ...], words: str, dry: tuple[str, ...]
+) -> None:
     pytest.importorskip("distributed", reason="needs the extra cluster")
-    ran = lra_here("run", "--impl", "linear", "--device", "cpu", *TINY, *flags)
+    ran = lra_here("run", "--impl", "linear", "--device", "cpu", *TINY, *flags, *dry)
     assert ran.returncode == USAGE
     (line,) = ran.stderr.splitlines()
     assert line.startswith("lra: ") and words in line

@@ -15,7 +15,7 @@ from distributed.comm import get_address_host_port
 
 from lra.core.errors import LraError, UsageError
 from lra.engine import host
-from lra.engine.cluster.batch import batch_jobs, read_batch
+from lra.engine.cluster.batch import Batch, batch_jobs, read_batch
 from lra.engine.cluster.cluster import Cluster
 from lra.engine.cluster.local import PREFIX, local, quiet, size
 from lra.engine.cluster.shared import shared
@@ -34,6 +34,31 @@ _CONFIG = {
 }
 
 
+def named(value: str, device: Literal["cpu", "cuda"] | None) -> int | Batch | str:
+    """Return what `--cluster` names, without connecting: so many workers of this machine, what a
+    file says, or the address of a scheduler.
+
+    Raises `UsageError` for what is none of them.
+    """
+    if value.startswith(PREFIX):
+        return size(value, device or host.default_device())
+    if Path(value).suffix == ".toml":
+        return read_batch(Path(value))
+    if ":" not in value:
+        raise UsageError(
+            f"--cluster '{value}' is neither local:N, nor an address such as tcp://host:8786, nor "
+            "a TOML file"
+        )
+    try:
+        # A client that is given such an address prints a traceback of its own when it is dropped.
+        get_address_host_port(value)
+    except ValueError as error:
+        raise UsageError(
+            f"--cluster '{value}': {one_line(error)}; write e.g. tcp://host:8786"
+        ) from error
+    return value
+
+
 @contextmanager
 def open_cluster(
     value: str,
@@ -49,11 +74,11 @@ def open_cluster(
     waited for, and `left` says how many seconds the run still has. Raises `LraError` where a
     cluster does not answer, no worker comes, or one may not run cells of this run.
     """
-    file = Path(value)
+    target = named(value, device)
     pins = device != "cpu"
     with ExitStack() as stack:
-        if value.startswith(PREFIX):
-            number = size(value, device or host.default_device())
+        if isinstance(target, int):
+            number = target
             stack.enter_context(dask.config.set(_CONFIG))
             folder = stack.enter_context(shared(store))
             scheduler, workers = stack.enter_context(local(number, folder))
@@ -61,40 +86,23 @@ def open_cluster(
             cluster = Cluster(
                 value, client, folder, pins=pins, patience=_PATIENCE, tend=workers.tend
             )
-        elif file.suffix == ".toml":
-            batch = read_batch(file)
-            number = batch.workers
+        elif isinstance(target, Batch):
+            number = target.workers
             stack.enter_context(dask.config.set(_CONFIG))
             folder = stack.enter_context(shared(store))
-            jobs = stack.enter_context(batch_jobs(batch, folder, value))
+            jobs = stack.enter_context(batch_jobs(target, folder, value))
             client = stack.enter_context(_client(value, jobs))
             cluster = Cluster(value, client, folder, pins=pins, patience=math.inf)
         else:
-            if "://" not in value and ":" not in value:
-                raise UsageError(
-                    f"--cluster '{value}' is neither local:N, nor an address such as "
-                    "tcp://host:8786, nor a TOML file"
-                )
             number = 1
-            _check_address(value)
             stack.enter_context(dask.config.set(_CONFIG))
             folder = stack.enter_context(shared(store))
             stack.enter_context(quiet(folder))
-            client = stack.enter_context(_client(value, value))
+            client = stack.enter_context(_client(value, target))
             cluster = Cluster(value, client, folder, pins=pins, patience=_PATIENCE)
             stack.callback(cluster.part)
         cluster.gather(number, told, left)
         yield cluster
-
-
-def _check_address(value: str) -> None:
-    # A client that is given such an address prints a traceback of its own when it is dropped.
-    try:
-        get_address_host_port(value)
-    except ValueError as error:
-        raise UsageError(
-            f"--cluster '{value}': {one_line(error)}; write e.g. tcp://host:8786"
-        ) from error
 
 
 @contextmanager
