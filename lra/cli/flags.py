@@ -138,9 +138,10 @@ def carried_out(*, timeout: str | None = None) -> Callable[[_Command], _Command]
         click.option(
             "--budget",
             metavar="TIME",
-            help="Stop cleanly after e.g. 90s, 9m, 2h; a rerun continues. Missing cells run in the "
-            "order of their value: what was begun; first seeds before second ones; baselines, then "
-            "sdpa and identity; the shortest. What cannot be continued starts only where it fits.",
+            help="Stop cleanly after e.g. 90s (or 90), 9m, 2h; a rerun continues. Missing cells "
+            "run in the order of their value: what was begun; first seeds before second ones; "
+            "baselines, then sdpa and identity; the shortest. What cannot be continued starts only "
+            "where it fits.",
         ),
         click.option(
             "--rerun",

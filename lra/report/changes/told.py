@@ -23,7 +23,7 @@ _RULES = (
     "Of times, prefill and errors a change is a ratio whose bound of 95 % lies beyond "
     f"{100 * MARGIN:g} %, over pairs of processes or seeds, each time over its control; the same "
     f"is what surely lies within {100 * ALIKE:g} %; what is neither is ambiguous, and more "
-    "--replicates tell.",
+    "replicates tell.",
     f"Bytes and operations are counted: a change of more than {100 * COUNTED:g} % counts. "
     f"Accuracies are paired by seed, with a margin of {100 * POINTS:g} points, and the same where "
     f"they surely lie within {100 * CLOSE:g}; bits per byte by their ratio, with a margin of "
@@ -60,7 +60,9 @@ def _unclear(figures: Counter[str]) -> list[str]:
     if not figures:
         return []
     named = listing([f"{name} ({number})" for name, number in figures.most_common()])
-    return [f"Ambiguous: {named}; more --replicates, or more --seeds of trainings, tell."]
+    return [
+        f"Ambiguous: {named}; more replicates (sweep --replicates) or seeds (run --seeds) tell."
+    ]
 
 
 def _whys(lines: Sequence[Line]) -> str:

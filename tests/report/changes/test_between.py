@@ -208,7 +208,7 @@ def test_replicates_that_fail_in_turns_are_ambiguous_and_the_larger_number_count
     assert table.rows[0].cells[-1].text == f"ambiguous: {line.why}"
     assert sentences(compared(ended(0), ended(1)))[1:] == [
         "Of 1 figure 1 is ambiguous.",
-        "Ambiguous: time (1); more --replicates, or more --seeds of trainings, tell.",
+        "Ambiguous: time (1); more replicates (sweep --replicates) or seeds (run --seeds) tell.",
     ]
     (line,) = compared(ended(0), ended(1, 2)).lines
     assert (line.change.verdict, line.word) == ("worse", "2 of 3 OOM now, 1 of 3 OOM no more")
