@@ -17,6 +17,7 @@ from lra.report.mechanisms.settings import in_words, trained_and_timed
 from lra.report.mechanisms.versions import other_versions
 from lra.report.quality.by_token import bits_sentences
 from lra.report.quality.doubts import doubt_sentences, doubts, impossible
+from lra.report.quality.luck import luck_sentences
 from lra.report.quality.standing import Standing
 from lra.report.quality.tables import QualityTable, bits_tables
 from lra.report.rows import EXACT, NO_MIXING
@@ -119,6 +120,7 @@ def _quality(quality: QualityTable, selection: Selection, *, name_scale: bool) -
         sentences = [_best(quality, subjects, seeds)]
     else:
         sentences = [_per_task(quality, row, seeds) for row in subjects]
+    sentences += luck_sentences(quality, selection)
     sentences += _no_reference(quality, selection)
     return [f"{table.title}:", *sentences] if name_scale else sentences
 

@@ -12,17 +12,15 @@ import msgspec
 from lra.report.entries import Entry
 from lra.report.quality import noise
 from lra.report.quality.columns import Column
+from lra.report.quality.luck import Guesses, beyond, guesses
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING, RowKey, Rows, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table
 from lra.report.words import NO_VALUE, count, listing, percent
-from lra.verdict.accuracy import Accuracies, Difference, Ranks, escapes, holm, paired, ranks
+from lra.verdict.accuracy import Accuracies, Difference, Ranks, holm, paired, ranks
 
 _LEVEL = 0.05
-_LARGEST = "largest class of the test split"
-"""Where a baseline's method says its share: what no guess can do better than but by luck. What is
-the largest class in training, which `majority` answers, may be a smaller one there."""
 _TWICE: RowKey = ("run", noise.TWICE)
 """Its place among the rows of a column."""
 
@@ -66,14 +64,14 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
     grain = 1 / min(column.rows.test for column in columns)
     against = {words: _against(known, key, order, grain) for words, key in anchors.items() if key}
     tests = _tests(known, grain)
-    above, guesses = _above(tests), _guesses(selection)
+    above, chances = _above(tests), guesses(selection)
     lines = []
     for key in order:
         cells = [Cell(percent(_mean(known[key])), value=_mean(known[key]))]
         cells += [differences[key] for differences in against.values()]
         cells += [above.get(key, Cell(NO_VALUE))] if tests else []
         cells += [_rank(ranked.average[_name(key)])] if ranked else []
-        cells += [_escaped(rows[key], columns, guesses)]
+        cells += [_escaped(rows[key], columns, chances)]
         lines.append(row(rows[key], cells))
     another = noise.apart(known.values()) if against else None
     if another is not None:
@@ -243,33 +241,15 @@ def _untested(one: Accuracies, best: Accuracies) -> list[str]:
     return [*(["one seed"] if single else []), *versions] or ["fewer than two shared seeds"]
 
 
-def _guesses(selection: Selection) -> dict[tuple[str, str], float]:
-    """What the best of all constant answers has right, by data and scale."""
-    largest = {kept.record.id: kept.record.method.get(_LARGEST) for kept in selection.kept}
-    return {
-        (e.protocol, e.scale): largest[e.record] or e.value
-        for e in selection.entries
-        if e.kind == "baseline" and e.metric == "majority" and e.value is not None
-    }
-
-
-def _escaped(
-    own: Sequence[Entry], columns: Sequence[Column], guesses: Mapping[tuple[str, str], float]
-) -> Cell:
+def _escaped(own: Sequence[Entry], columns: Sequence[Column], known: Guesses) -> Cell:
     """How many of a row's trainings did better than guessing does by luck."""
-    judged, failed = [], Counter[str]()
-    for column in columns:
-        chance = guesses.get((column.data, column.cell.scale))
-        for entry in own:
-            if chance is None or entry.protocol != column.protocol:
-                continue
-            failed[entry.word] += entry.value is None
-            value = entry.value
-            judged.append(value is not None and escapes(value, chance, column.rows.test))
+    judged = [one for column in columns for one in beyond(own, column, known)]
     if not judged:
         return Cell(NO_VALUE)
-    words = ", ".join(f"{number} {word}" for word, number in sorted(failed.items()) if number)
-    return Cell(f"{sum(judged)} of {len(judged)}", words, fmean(judged))
+    failed = Counter(entry.word for entry, _ in judged if entry.value is None)
+    words = ", ".join(f"{number} {word}" for word, number in sorted(failed.items()))
+    better = [found for _, found in judged]
+    return Cell(f"{sum(better)} of {len(better)}", words, fmean(better))
 
 
 def _over(columns: Sequence[Column]) -> str:
