@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from lra.core.protocol import DataSpec
     from lra.core.scales import Scale
     from tasks.contract import Task
-    from tasks.sources.checking import Tally
 
 SHOWN = 8192
 """Characters shown of an example: a picture of 64 pixels a side is the longest that fits."""
@@ -64,7 +63,7 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
         spec, task, data = _prepare(target, settings, real, cache_folder())
         click.echo(f"{target.name}: {spec.source}, hash {spec.hash}, rules {spec.rules}")
         for part, tally in tallies(data).items():
-            click.echo(f"  {part:<10} {told(tally)}")
+            click.echo(f"  {part:<10} {data_check.told(tally)}")
         for index in _shown_examples(data.test, examples):
             named = "example" if data.test.by_token else f"label {data.test.labels[index]}"
             click.echo(f"  {named}:")
@@ -114,20 +113,6 @@ def _prepare(
         return spec, task, open_or_prepare(task, spec, source, cache, watch)
     finally:
         watch.close()
-
-
-def told(tally: Tally) -> str:
-    """Return the counts of a split as a person reads them."""
-    if not tally.rows:
-        return "no examples"
-    span = f"{tally.longest} tokens"
-    if tally.shortest < tally.longest:
-        mean = tally.tokens / tally.sequences
-        span = f"{tally.shortest} to {span} (mean {mean:.0f})"
-    shares = " ".join(f"{share:.1%}" for share in tally.labels / tally.rows)
-    answers = f"labels {shares}" if shares else f"{tally.asked / tally.rows:.4g} asked of each"
-    too = "".join(f", {count} also in {split}" for split, count in tally.elsewhere.items())
-    return f"{tally.rows} examples, {span}, {answers}{too}"
 
 
 def _cut(example: str) -> str:

@@ -105,7 +105,6 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
 
 
 def _summary(task: str, found: dict[SplitName, Tally], defects: int) -> None:
-    from lra.cli.data import told
     from lra.report.words import count
 
     if defects > LISTED:
@@ -115,3 +114,17 @@ def _summary(task: str, found: dict[SplitName, Tally], defects: int) -> None:
     click.echo(f"{task}: {count(rows, 'sound row')}, {wrong}")
     for split, tally in found.items():
         click.echo(f"  {split:<10} {told(tally)}")
+
+
+def told(tally: Tally) -> str:
+    """Return the counts of a split as a person reads them."""
+    if not tally.rows:
+        return "no examples"
+    span = f"{tally.longest} tokens"
+    if tally.shortest < tally.longest:
+        mean = tally.tokens / tally.sequences
+        span = f"{tally.shortest} to {span} (mean {mean:.0f})"
+    shares = " ".join(f"{share:.1%}" for share in tally.labels / tally.rows)
+    answers = f"labels {shares}" if shares else f"{tally.asked / tally.rows:.4g} asked of each"
+    too = "".join(f", {count} also in {split}" for split, count in tally.elsewhere.items())
+    return f"{tally.rows} examples, {span}, {answers}{too}"

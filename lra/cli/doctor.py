@@ -12,10 +12,9 @@ from typing import Literal
 
 import click
 
-from lra.cli import flags
+from lra.cli import flags, self_test
+from lra.cli.self_test import FEWEST, MOST, USUAL
 
-FEWEST, USUAL, MOST = 3, 5, 12
-"""Processes of each cell in each of the two sweeps of the self-test."""
 SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 """Where Linux says which threads are of one core; a virtual machine may be told nothing of it."""
 TO_MEND = 2
@@ -74,8 +73,6 @@ def command(
         return code
     if not timing:
         return 0
-    from lra.cli import self_test
-
     return self_test.carry_out(
         device or host.default_device(), replicates or USUAL, as_json=as_json
     )

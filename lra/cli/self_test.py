@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Literal
 import click
 import msgspec
 
-from lra.cli.doctor import MOST
 from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
 from lra.verdict.repeat import (
     POWER,
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
     from lra.core.records import Record
 
 SUITE = "timing"
+FEWEST, USUAL, MOST = 3, 5, 12
+"""Processes of each cell in each of the two sweeps."""
 
 
 class Pair(msgspec.Struct, frozen=True):
