@@ -17,7 +17,7 @@ pytest.importorskip("distributed", reason="needs the extra cluster")
 from lra.core.protocol import Machine
 from lra.core.records import Failure
 from lra.engine.cluster import station
-from lra.engine.cluster.greeting import Build, Greeting, build, greet, misfit
+from lra.engine.cluster.greeting import Build, Greeting, build, greet, unfit
 from lra.engine.cluster.messages import Ended, Order, pack
 from lra.engine.cluster.roster import Member, Roster
 from lra.engine.cluster.shared import Shared, shared
@@ -76,14 +76,14 @@ def job(cache: Path, **changes: Any) -> Job:
     ],
 )
 def test_a_worker_of_another_build_may_not_run_cells(field: str, value: str, words: str) -> None:
-    assert misfit(greeting(), OURS, {}) == ""
+    assert unfit(greeting(), OURS, {}) == ""
     other = msgspec.structs.replace(OURS, **{field: value})
-    assert misfit(greeting(build=other), OURS, {}).startswith(words)
+    assert unfit(greeting(build=other), OURS, {}).startswith(words)
 
 
 def test_all_workers_are_of_one_class_of_machine() -> None:
     others = {"cpu": Machine(processor="toy", cores=8)}
-    assert misfit(greeting(), OURS, others).startswith(
+    assert unfit(greeting(), OURS, others).startswith(
         "is another class of machine (toy, 4 cores) than the others (toy, 8 cores)"
     )
 
@@ -91,11 +91,11 @@ def test_all_workers_are_of_one_class_of_machine() -> None:
 def test_this_process_may_run_cells_of_itself_while_it_sees_the_folder(tmp_path: Path) -> None:
     with shared(tmp_path / "store") as folder:
         own = msgspec.msgpack.decode(greet(pack(folder)), type=Greeting)
-        assert misfit(own, build(), own.machines) == ""
+        assert unfit(own, build(), own.machines) == ""
         for file in (tmp_path / "store").glob(".cluster-*"):
             file.rename(tmp_path / "elsewhere")
         own = msgspec.msgpack.decode(greet(pack(folder)), type=Greeting)
-    told = misfit(own, build(), {})
+    told = unfit(own, build(), {})
     assert told.startswith("does not see the store") and str(tmp_path / "store") in told
 
 

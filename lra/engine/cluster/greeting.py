@@ -91,7 +91,7 @@ def build() -> Build:
     )
 
 
-def misfit(theirs: Greeting, ours: Build, machines: dict[str, Machine]) -> str:
+def unfit(theirs: Greeting, ours: Build, machines: dict[str, Machine]) -> str:
     """Return why a worker may not run cells, in words that follow its name; empty where it may.
 
     `machines` is the class of the other workers; {} where it is the first.

@@ -12,7 +12,7 @@ import msgspec
 from distributed import Client, Future, fire_and_forget
 
 from lra.core.protocol import Machine
-from lra.engine.cluster.greeting import Greeting, build, greet, misfit
+from lra.engine.cluster.greeting import Greeting, build, greet, unfit
 from lra.engine.cluster.messages import pack
 from lra.engine.cluster.shared import Shared
 from lra.engine.cluster.station import prepare
@@ -193,7 +193,7 @@ class Roster:
             self._admit(address, name, greeting)
 
     def _admit(self, address: str, name: str, greeting: Greeting) -> None:
-        why = misfit(greeting, self._ours, self.machines)
+        why = unfit(greeting, self._ours, self.machines)
         gpu = ""
         if not why and self.pins and greeting.gpus:
             gpu = self._own_gpu(greeting)
