@@ -113,17 +113,19 @@ def opened(
     if jobs is not None:
         raise UsageError("--jobs is for this machine; a cluster has as many slots as workers")
     try:
-        from lra.engine.cluster.opening import named, open_cluster
+        from lra.engine.cluster.opening import open_cluster, workers_asked
     except ModuleNotFoundError as error:
         raise UsageError(
             f"--cluster needs the package '{error.name}'; "
             'pip install -c constraints.txt ".[cluster]"'
         ) from error
     if dry_run:
-        named(cluster, device)
+        workers = workers_asked(cluster, device)
         told("cells are named as of this machine's class, which the workers' may not be")
+        if workers is None:
+            told("how many workers there are is not asked: times are of as many as fit here")
         with ForkServer() as server:
-            yield Here(server, None)
+            yield Here(server, workers)
         return
     with open_cluster(cluster, store, device=device, told=told, left=left) as found:
         yield There(found, device)

@@ -56,6 +56,7 @@ def test_a_run_on_a_cluster_stores_what_one_here_does(lra, finished, tmp_path: P
             ("--cluster", "tcp://head"),
             "'tcp://head': missing port number in address 'head'; write ",
         ),
+        (("--cluster", "tcp://:8786"), "'tcp://:8786' names no host; write e.g. tcp://host:8786"),
         (("--cluster", "no.toml"), "'no.toml' cannot be read: no such file or directory"),
         (("--cluster", "local:1", "--jobs", "2"), "--jobs is for this machine"),
     ],
@@ -85,7 +86,9 @@ def test_without_the_extra_a_line_says_what_to_install(
 
 
 def test_a_dry_run_connects_to_nothing(lra_here, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="needs the extra cluster")
     ran = lra_here("run", "--impl", "linear", *TINY, "--cluster", "tcp://h:1", "--dry-run")
     assert ran.returncode == 0
     assert "cells are named as of this machine's class" in ran.stderr
+    assert "how many workers there are is not asked" in ran.stderr
     assert not (tmp_path / "results").exists()

@@ -26,6 +26,25 @@ def test_the_estimate_is_of_as_many_cells_side_by_side(
     assert f"5 cells due, about {told} by earlier records" in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("cluster", "told"), [("local:1", "50 min"), ("one.toml", "50 min"), ("four.toml", "35 min")]
+)
+def test_the_estimate_is_of_as_many_cells_as_a_cluster_has_workers(
+    cluster: str, told: str, lra_here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed", reason="needs the extra cluster")
+    jobs = 'system = "slurm"\njobs = {}\n[job]\nprocesses = {}\n'
+    (tmp_path / "one.toml").write_text(jobs.format(1, 1))
+    (tmp_path / "four.toml").write_text(jobs.format(2, 2))
+    monkeypatch.setattr(pool, "side_by_side", lambda jobs: 2)
+    monkeypatch.setattr(
+        carry_out, "_expected", lambda missing, *_: {job.cell.id: 600.0 for job in missing}
+    )
+    asked = ("run", "--impl", "linear", *TINY, "--device", "cpu", "--cluster", cluster)
+    ran = lra_here(*asked, "--dry-run")
+    assert f"5 cells due, about {told} by earlier records" in ran.stderr
+
+
 def test_an_estimate_of_less_than_a_second_says_so(
     lra_here, monkeypatch: pytest.MonkeyPatch
 ) -> None:

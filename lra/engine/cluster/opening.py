@@ -34,29 +34,16 @@ _CONFIG = {
 }
 
 
-def named(value: str, device: Literal["cpu", "cuda"] | None) -> int | Batch | str:
-    """Return what `--cluster` names, without connecting: so many workers of this machine, what a
-    file says, or the address of a scheduler.
+def workers_asked(value: str, device: Literal["cpu", "cuda"] | None) -> int | None:
+    """Return how many workers `--cluster` asks for, without connecting; None where it is the
+    address of a scheduler, which knows.
 
-    Raises `UsageError` for what is none of them.
+    Raises `UsageError` for what names no cluster.
     """
-    if value.startswith(PREFIX):
-        return size(value, device or host.default_device())
-    if Path(value).suffix == ".toml":
-        return read_batch(Path(value))
-    if ":" not in value:
-        raise UsageError(
-            f"--cluster '{value}' is neither local:N, nor an address such as tcp://host:8786, nor "
-            "a TOML file"
-        )
-    try:
-        # A client that is given such an address prints a traceback of its own when it is dropped.
-        get_address_host_port(value)
-    except ValueError as error:
-        raise UsageError(
-            f"--cluster '{value}': {one_line(error)}; write e.g. tcp://host:8786"
-        ) from error
-    return value
+    target = _target(value, device)
+    if isinstance(target, Batch):
+        return target.workers
+    return target if isinstance(target, int) else None
 
 
 @contextmanager
@@ -74,7 +61,7 @@ def open_cluster(
     waited for, and `left` says how many seconds the run still has. Raises `LraError` where a
     cluster does not answer, no worker comes, or one may not run cells of this run.
     """
-    target = named(value, device)
+    target = _target(value, device)
     pins = device != "cpu"
     with ExitStack() as stack:
         if isinstance(target, int):
@@ -103,6 +90,33 @@ def open_cluster(
             stack.callback(cluster.part)
         cluster.gather(number, told, left)
         yield cluster
+
+
+def _target(value: str, device: Literal["cpu", "cuda"] | None) -> int | Batch | str:
+    """Return what `--cluster` names, without connecting: so many workers of this machine, what a
+    file says, or the address of a scheduler.
+
+    Raises `UsageError` for what is none of them.
+    """
+    if value.startswith(PREFIX):
+        return size(value, device or host.default_device())
+    if Path(value).suffix == ".toml":
+        return read_batch(Path(value))
+    if ":" not in value:
+        raise UsageError(
+            f"--cluster '{value}' is neither local:N, nor an address such as tcp://host:8786, nor "
+            "a TOML file"
+        )
+    try:
+        # A client that is given such an address prints a traceback of its own when it is dropped.
+        host_named, _ = get_address_host_port(value)
+    except ValueError as error:
+        raise UsageError(
+            f"--cluster '{value}': {one_line(error)}; write e.g. tcp://host:8786"
+        ) from error
+    if not host_named:
+        raise UsageError(f"--cluster '{value}' names no host; write e.g. tcp://host:8786")
+    return value
 
 
 @contextmanager
