@@ -2,8 +2,8 @@
 
 What was paid for is not to be lost, and all is to be known once before anything is known better:
 
-1. what was begun: trainings with a checkpoint, and the rest of a round of which some was measured
-   just now;
+1. what was begun: trainings with a checkpoint and, in suites that measure rounds together, the
+   rest of a round of which some was measured just now;
 2. first seeds and replicates before second ones;
 3. what other figures are read against: baselines of a task and ceilings of the machine, then
    trainings of `sdpa`, the one to beat, and of `identity`, the floor;
