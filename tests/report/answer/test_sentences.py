@@ -36,6 +36,8 @@ def test_tasks_on_which_nothing_is_above_guessing_are_named() -> None:
         "Nothing trained here on retrieval and pathfinder is beyond what guessing reaches by luck."
     )
     assert len(answered(run, reference)) == 1
+    failed = [quality("performer", "text", status="oom"), quality("performer", "pathfinder", 0.6)]
+    assert "luck" not in " ".join(answered([*records, *failed]))
 
 
 def test_many_mechanisms_are_told_by_the_best() -> None:
