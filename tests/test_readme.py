@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from lra.core.cells import BaselineCell, QualityCell
+from lra.report.words import percent
+from lra.store import Store
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -44,3 +48,33 @@ def test_the_readme_counts_the_mechanisms_of_its_figure() -> None:
     names = re.sub(r" \(.+?\)", "", shown.group(1))
     assert len(re.split(", | and ", names)) == int(figure.group(1))
     assert f"is the report of {figure.group(1)} mechanisms" in readme
+
+
+def compact_table() -> dict[tuple[str, str], str]:
+    """What the README says each mechanism reaches on each task at `compact_short`."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"```text\n(mechanism +ListOps .+?)```", text, re.DOTALL)
+    assert block
+    head, *lines = block.group(1).splitlines()
+    found = {}
+    for task in ("ListOps", "Text"):
+        start = head.index(task)
+        for line in lines:
+            name = line[: head.index("ListOps")].strip()
+            name = "identity" if "(identity)" in name else name.partition(" (")[0]
+            found[name, task.lower()] = line[start:].split("  ")[0].strip()
+    return found
+
+
+def test_the_readme_has_the_accuracies_of_the_reference() -> None:
+    reached = {}
+    for record in Store(ROOT / "results/reference/amd-epyc-2c").records():
+        cell = record.cell
+        if not isinstance(cell, QualityCell | BaselineCell) or cell.scale != "compact_short":
+            continue
+        name = cell.mechanism.name if isinstance(cell, QualityCell) else ""
+        called = {"test_accuracy": name, "majority": "majority", "bag_of_tokens": "bag of tokens"}
+        for metric in called.keys() & record.metrics.keys():
+            share = percent(record.metrics[metric].value)
+            reached[called[metric], cell.data.task] = share
+    assert {key: text for key, text in compact_table().items() if text != "not run"} == reached
