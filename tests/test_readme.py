@@ -1,4 +1,4 @@
-"""The README's commands are the ones that continuous integration runs, word for word."""
+"""The README: its commands are those that CI runs, its figures those of the reference."""
 
 from __future__ import annotations
 

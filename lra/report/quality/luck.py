@@ -1,4 +1,4 @@
-"""What guessing reaches by luck, and where no training got beyond it."""
+"""What guessing reaches by luck, and where no mechanism got beyond it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def beyond(own: Iterable[Entry], column: Column, known: Guesses) -> list[tuple[E
 
 
 def luck_sentences(quality: QualityTable, selection: Selection) -> list[str]:
-    """Return on which tasks no training, here or of the reference, got beyond luck, if any."""
+    """Return on which tasks no mechanism, of the run or the reference, got beyond luck, if any."""
     known = guesses(selection)
     accuracies = [
         e for e in selection.entries if e.metric == "test_accuracy" and e.value is not None
@@ -58,4 +58,4 @@ def luck_sentences(quality: QualityTable, selection: Selection) -> list[str]:
     ]
     if not stuck:
         return []
-    return [f"Nothing trained here on {listing(stuck)} is beyond what guessing reaches by luck."]
+    return [f"No mechanism on {listing(stuck)} is beyond what guessing reaches by luck."]

@@ -33,7 +33,7 @@ def test_tasks_on_which_nothing_is_above_guessing_are_named() -> None:
     run = [quality("performer", task, 0.52) for task in ("text", "retrieval", "pathfinder")]
     reference = [quality("sdpa", "text", 0.53)]
     assert answered([*records, *run], reference)[-1] == (
-        "Nothing trained here on retrieval and pathfinder is beyond what guessing reaches by luck."
+        "No mechanism on retrieval and pathfinder is beyond what guessing reaches by luck."
     )
     assert len(answered(run, reference)) == 1
     failed = [quality("performer", "text", status="oom"), quality("performer", "pathfinder", 0.6)]
