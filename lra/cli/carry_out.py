@@ -103,7 +103,8 @@ def carry_out(
             stretch = Stretch(lambda: clock.left, missing, expected, together=together)
             if not quiet:
                 click.echo(_headline(spec, jobs, missing), err=True)
-            with closing(watcher(missing, quiet=quiet, expected=expected)) as watch:
+            watching = watcher(missing, quiet=quiet, expected=expected, slots=slots)
+            with closing(watching) as watch:
                 runner = site.runner(
                     place,
                     slots,

@@ -23,6 +23,9 @@ from lra.report.words import count, duration
 
 _SHARES = ("share", "ratio")
 NOTHING_KNOWN: Mapping[str, float] = MappingProxyType({})
+_TELLING = 0.05
+"""The share of a run after which its own pace is all that counts. Before, what is missing to it is
+taken to be as fast as expected: a cell of two seconds does not tell how fast one of an hour is."""
 
 
 class Shown(Watcher):
@@ -48,16 +51,19 @@ class Quiet(Shown):
 class Pace:
     """How far a run is, and how long the rest takes at the pace so far.
 
-    `expected` has about how many seconds cells take; one that is not there counts as their mean.
+    `expected` has about how many seconds cells take, `slots` of them side by side; one that is not
+    there counts as their mean.
     """
 
     def __init__(
         self,
         cells: Collection[str],
         expected: Mapping[str, float],
+        slots: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         usual = fmean(expected.values()) if expected else 1.0
+        self._expects, self._slots = bool(expected), slots
         self._waiting = {id: expected.get(id, usual) for id in cells}
         self._whole = self._left = sum(self._waiting.values())
         self._clock, self._start = clock, clock()
@@ -75,8 +81,10 @@ class Pace:
         if self.failed:
             told.append(f"{self.failed} failed")
         if self._waiting and 0.0 < self._left < self._whole:
-            spent = self._clock() - self._start
-            told.append(f"{duration(spent * self._left / (self._whole - self._left))} left")
+            spent, over = self._clock() - self._start, self._whole - self._left
+            untold = max(0.0, _TELLING * self._whole - over) if self._expects else 0.0
+            pace = (spent + untold / self._slots) / (over + untold)
+            told.append(f"{duration(pace * self._left)} left")
         return ", ".join(told)
 
 
@@ -169,15 +177,19 @@ class Bars(Lines):
 
 
 def watcher(
-    jobs: Iterable[Job], *, quiet: bool, expected: Mapping[str, float] = NOTHING_KNOWN
+    jobs: Iterable[Job],
+    *,
+    quiet: bool,
+    expected: Mapping[str, float] = NOTHING_KNOWN,
+    slots: int = 1,
 ) -> Shown:
     """Return what suits the person: quiet, bars on a terminal, lines elsewhere.
 
-    `expected` has about how many seconds cells take, where that is known.
+    `expected` has about how many seconds cells take, where that is known, `slots` side by side.
     """
     if quiet:
         return Quiet()
-    pace = Pace([job.cell.id for job in jobs], expected)
+    pace = Pace([job.cell.id for job in jobs], expected, slots)
     return Bars(pace) if sys.stderr.isatty() else Lines(pace)
 
 

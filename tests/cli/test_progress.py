@@ -106,6 +106,20 @@ def test_the_pace_tells_what_failed_and_what_is_left(record: Record) -> None:
     assert str(pace) == "3/3, 1 failed"
 
 
+def test_a_small_cell_does_not_tell_the_pace_of_large_ones(record: Record) -> None:
+    now = 0.0
+    hours = {"small": 2.0, **{str(i): 3600.0 for i in range(4)}}
+    pace = Pace(hours, hours, slots=2, clock=lambda: now)
+    now = 20.0
+    pace.ended(msgspec.structs.replace(record, id="small"))
+    # Ten times as slow as expected, of a run of two hours with two cells side by side.
+    assert str(pace) == "1/5, 2 h 6 min left"
+    now = 7220.0
+    for i in range(2):
+        pace.ended(msgspec.structs.replace(record, id=str(i)))
+    assert str(pace) == "3/5, 2 h 0 min left", "by its own pace alone, half the speed expected"
+
+
 def test_a_figure_is_told_in_its_unit(record: Record, capsys: pytest.CaptureFixture[str]) -> None:
     job = Job(cell=record.cell, cache="")
     metrics = {
