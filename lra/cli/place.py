@@ -113,6 +113,7 @@ def opened(
     if jobs is not None:
         raise UsageError("--jobs is for this machine; a cluster has as many slots as workers")
     try:
+        from lra.engine.cluster.local import PREFIX
         from lra.engine.cluster.opening import open_cluster, workers_asked
     except ModuleNotFoundError as error:
         raise UsageError(
@@ -121,7 +122,8 @@ def opened(
         ) from error
     if dry_run:
         workers = workers_asked(cluster, device)
-        told("cells are named as of this machine's class, which the workers' may not be")
+        if not cluster.startswith(PREFIX):
+            told("cells are named as of this machine's class, which the workers' may not be")
         if workers is None:
             told("how many workers there are is not asked: times are of as many as fit here")
         with ForkServer() as server:

@@ -92,3 +92,7 @@ def test_a_dry_run_connects_to_nothing(lra_here, tmp_path: Path) -> None:
     assert "cells are named as of this machine's class" in ran.stderr
     assert "how many workers there are is not asked" in ran.stderr
     assert not (tmp_path / "results").exists()
+    # Workers of this machine are known, and of its class.
+    ran = lra_here("run", "--impl", "linear", *TINY, "--cluster", "local:2", "--dry-run")
+    assert ran.returncode == 0
+    assert "cells are named" not in ran.stderr and "not asked" not in ran.stderr
