@@ -44,7 +44,7 @@ class Check:
         from lra.engine.revision import last_commit
 
         targets = expand("mechanism", impls or ("all",))
-        self._told_what_is_gone()
+        self._told_what_is_gone(targets)
         if since is not None:
             targets = self._reached(targets, since)
         if self.quick and not impls:
@@ -58,16 +58,17 @@ class Check:
         elif timed and revision is not None:
             self._against_revision([target.name for target in targets], revision)
 
-    def _told_what_is_gone(self) -> None:
-        from lra.core.catalogue import names
+    def _told_what_is_gone(self, targets: list[Target]) -> None:
+        from lra.core.catalogue import installed, names
         from lra.report.words import listing
 
-        ours = set(names("mechanism"))
-        # Others' names have a colon.
-        gone = [n for n in self.baseline.names() if n.isidentifier() and n not in ours]
+        known = {*names("mechanism"), *installed("mechanism"), *(one.name for one in targets)}
+        # A peer's name has a colon.
+        gone = [n for n in self.baseline.names() if n.isidentifier() and n not in known]
         if gone:
             self.notes.append(
-                f"No mechanism any more, but in the baseline: {listing(gone)}; delete the file."
+                f"In the baseline, and no mechanism that is known or asked for: {listing(gone)}; "
+                "delete the file of what is gone."
             )
 
     def _reached(self, targets: list[Target], since: str) -> list[Target]:

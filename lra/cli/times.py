@@ -65,6 +65,10 @@ class Times:
 
     def changes(self, mechanisms: Sequence[str], keep: Path | None = None) -> Changes:
         """Time mechanisms in both builds and compare; `keep` is a folder for the records."""
+        from lra.core.catalogue import find
+
+        # What is found noisy has its name; it is asked for as it was asked for.
+        asked = {find("mechanism", one).name: one for one in mechanisms}
         with tempfile.TemporaryDirectory() as scratch:
             folder = keep or Path(scratch)
             self._take(mechanisms, range(self.pairs or PAIRS), folder)
@@ -72,7 +76,7 @@ class Times:
             more = {} if self.pairs else self._more(found)
             for name, pairs in more.items():
                 self.told(f"{name} is noisy: {pairs} pairs in all")
-                self._take([name], range(PAIRS, pairs), folder)
+                self._take([asked[name]], range(PAIRS, pairs), folder)
             return self._read(folder) if more else found
 
     def _take(self, mechanisms: Sequence[str], turns: range, folder: Path) -> None:
@@ -193,7 +197,7 @@ def _place(line: Line) -> str:
 
 
 def _told(line: Line) -> str:
-    return line.told or f"{line.before} to {line.after}" if not line.why else line.why
+    return line.why or line.told or f"{line.before} to {line.after}"
 
 
 def echo(quiet: bool) -> Callable[[str], None]:

@@ -321,10 +321,12 @@ def test_another_build_of_torch_is_told_before_anything_is_timed(
 def test_a_mechanism_that_is_gone_is_told(
     lra_here: Run, machines: Machines, tmp_path: Path
 ) -> None:
-    figures = {"old_one": {}, "mine.py:Mine": {}, "peer:other": {}, "linear": {}}
+    (tmp_path / "mine.py").write_text("class Mine: ...\n")
+    figures = {"old_one": {}, "Mine": {}, "peer:other": {}, "linear": {}}
     place(tmp_path).write(figures, Reason("2026-11-20", "abc", (), "a test"))
-    ran = lra_here(*CHECK)
-    assert "No mechanism any more, but in the baseline: old_one; delete the file." in ran.stdout
+    told = "In the baseline, and no mechanism that is known or asked for: {}; delete the file of"
+    assert told.format("Mine and old_one") in lra_here(*CHECK).stdout
+    assert told.format("old_one") in lra_here(*CHECK, "--impl", "linear,mine.py:Mine").stdout
 
 
 def test_without_a_revision_it_is_the_last_commit_or_none(
@@ -394,3 +396,23 @@ def test_what_was_looked_at_is_told_when_it_is_interrupted(
 def test_deterministic_times_nothing(lra_here: Run, machines: Machines) -> None:
     machines.slower = [1.2]
     assert lra_here(*CHECK, "--deterministic").returncode == 0 and machines.asked == []
+
+
+def test_own_mechanisms_that_are_noisy_are_timed_on_by_where_they_lie(
+    lra_here: Run, machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def named_by_class(sides: Any, mechanisms: Sequence[str], *, turns: range, **more: Any) -> None:
+        asked.append((list(mechanisms), len(turns)))
+        machines.in_turns(sides, ["Mine"], turns=turns, **more)
+
+    asked: list[tuple[list[str], int]] = []
+    mine = tmp_path / "mine.py"
+    mine.write_text("class Mine: ...\n")
+    machines.first = lambda name, turn: timed(name, 1.0 + 0.15 * (-1) ** turn, turn)
+    monkeypatch.setattr(revision, "commit_of", lambda name: f"commit of {name}")
+    monkeypatch.setattr(side_by_side, "in_turns", named_by_class)
+    monkeypatch.setattr(reach, "sources", lambda _: machines.before)
+    ran = lra_here("compare", "main", "other", "--impl", f"{mine}:Mine")
+    assert ran.returncode == 0, ran.stderr
+    (first, pairs), (again, more) = asked
+    assert first == again == [f"{mine}:Mine"] and pairs == PAIRS and more > 0

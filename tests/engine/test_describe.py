@@ -173,6 +173,16 @@ def test_a_config_from_elsewhere_is_described_anew_when_it_changes(
     assert found.configure({"speed": 1.0}, "here")["speed"] == 1.0
 
 
+def test_what_a_card_may_say_is_part_of_what_an_answer_is_kept_by(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def of_names(*paths: Path, **_: object) -> str:
+        return " ".join(path.name for path in paths)
+
+    monkeypatch.setattr(describe, "source_hash", of_names)
+    assert "cards.py" in describe._own_hash.__wrapped__()
+
+
 def test_a_damaged_cache_is_asked_again(tmp_path: Path, plugin: Path) -> None:
     Describer(tmp_path / "cache").describe(target(plugin))
     (file,) = (tmp_path / "cache" / "descriptions").iterdir()

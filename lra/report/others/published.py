@@ -44,8 +44,8 @@ _TRAINING = {
     "clip": "clip",
     "precision": "precision",
 }
-_TESTED = "best validation"
-"""Which checkpoint is tested here, whatever the protocol."""
+_TESTED = {"best": "best validation", "last": "last step"}
+"""Which checkpoint is tested, in the words of publications."""
 
 
 def published_sections(quality: Sequence[QualityTable], selection: Selection) -> list[Section]:
@@ -205,7 +205,7 @@ def _here(column: Column, entries: Iterable[Entry]) -> dict[str, Any]:
         "length": cell.data.length,
         **{title: getattr(cell.model, key) for key, title in _MODEL.items()},
         **{title: getattr(cell.training, key) for key, title in _TRAINING.items()},
-        "tested": _TESTED,
+        "tested": _TESTED[cell.training.tested],
         "seeds": f"{least} to {most}" if least < most else most,
     }
 

@@ -6,6 +6,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 
 from lra.core.protocol import ModelSpec, TrainSpec
@@ -89,6 +90,11 @@ def test_a_setting_counts_as_different_only_where_a_paper_states_another() -> No
         "seeds": "1",
     }
     assert (there["tested"].text, there["clip"].text) == ("=", "=")
+    more["training"] = msgspec.structs.replace(training, tested="last")
+    last = quality("linformer", "listops", 0.4, seed=0, data_spec=one, **more)
+    rows = _distances(last)
+    assert rows["listops, here"]["tested"] == "last step"
+    assert rows["Nyströmformer"]["tested"] == "best validation"
     # S4 has no row of this mechanism: nothing of it is compared.
     assert "S4" not in rows
 
