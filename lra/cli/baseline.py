@@ -13,6 +13,7 @@ from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
 
 if TYPE_CHECKING:
     from lra.engine.baselines import Baselines, Noise
+    from lra.verdict.baseline import Figures
 
 CALIBRATED = ("sdpa", "linear", "bigbird")
 """Whose times tell how well a machine repeats: one product, many small ones, gathers."""
@@ -117,16 +118,16 @@ def update(
         if record.status in FAILED or any(f.verdict == "failed" for f in record.findings)
     ]
     if bad:
-        kinds = sorted({record.cell.mechanism.name for record in bad})  # type: ignore[union-attr]
+        names = sorted({record.cell.mechanism.name for record in bad})  # type: ignore[union-attr]
         click.echo(
-            f"{count(len(bad), 'cell')} failed or broke a law ({', '.join(kinds)}); the baseline "
+            f"{count(len(bad), 'cell')} failed or broke a law ({', '.join(names)}); the baseline "
             "is as it was",
             err=True,
         )
         return FAILED_CELLS
     commit, _ = checkout(HOME)
-    names = tuple(target.name for target in targets)
-    why = Reason(f"{datetime.now(UTC):%Y-%m-%d}", commit or "", names, reason.strip())
+    taken = tuple(target.name for target in targets)
+    why = Reason(f"{datetime.now(UTC):%Y-%m-%d}", commit or "", taken, reason.strip())
     place.write(figures(records), why)
     if not deterministic:
         # It takes longest; what is written is kept where somebody has had enough.
@@ -157,13 +158,10 @@ def _calibrated(device: Literal["cpu", "cuda"], *, quiet: bool) -> dict[str, Noi
     }
 
 
-def _shown(own: object) -> list[tuple[str, str]]:
+def _shown(own: Figures) -> list[tuple[str, str]]:
     """A cell's figures in words, its laws and losses in one line each."""
     from collections import Counter
 
-    from lra.verdict.baseline import Figures
-
-    assert isinstance(own, Figures)
     found = [(name, f"{value:,.0f}") for name, value in sorted(own.counts.items())]
     if own.losses:
         found.append(("losses", f"{own.losses[0]:.4f} ... {own.losses[-1]:.4f} nat"))

@@ -40,7 +40,7 @@ def carry_out(
 
     With a `budget`, in seconds, they run in the order of `lra.engine.value`. `prune` skips what is
     longer than a cell that ran out of memory or time. `cluster` is where they run, None for this
-    machine; there `device` is what was asked for, None for what workers have.
+    machine. On a cluster `device` is what was asked for, None for what its workers have.
     """
     from lra.cli.budgets import reach
     from lra.cli.labels import labelled
@@ -122,7 +122,7 @@ def carry_out(
         expected = _expected(runner.left, place, _estimate(place))
         _say_too_short(budget, room, runner.left, expected)
     left = {job.cell.id for job in runner.left}
-    unread = sum(job.cell.id not in left and place.load(job.cell.id) is None for job in jobs)
+    unread = len({job.cell.id for job in jobs} - left - {record.id for record in found})
     if unread:
         click.echo(f"{count(unread, 'cell')} ended without a record that can be read", err=True)
     failed = [record for record in found if record.status in FAILED]
@@ -206,7 +206,7 @@ def _estimate(store: Store) -> Estimate:
     from lra.cli.report import reference
     from lra.engine.estimate import Estimate
 
-    return Estimate([*store.records(), *reference()])
+    return Estimate((*store.records(), *reference()))
 
 
 def _expected(missing: list[Job], store: Store, estimate: Estimate) -> dict[str, float]:

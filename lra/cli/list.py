@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -73,7 +72,7 @@ def _cards(what: str) -> list[dict[str, Any]]:
     from lra.engine.host import cache_folder
 
     kind: catalogue.Kind = {"impls": "mechanism", "tasks": "task", "positions": "position"}[what]  # type: ignore[assignment]
-    describer = Describer(Path(cache_folder()))
+    describer = Describer(cache_folder())
     rows = []
     for name in [*catalogue.names(kind), *catalogue.installed(kind)]:
         target = catalogue.find(kind, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,12 +123,17 @@ def echo_findings(findings: Findings) -> None:
         click.echo(line)
 
 
-def reference() -> list[Record]:
+def reference() -> tuple[Record, ...]:
     """Return the committed reference records of every machine class, from clone or package."""
-    from lra.store import Store
-
     package = Path(__file__).resolve().parents[1]
     clone = package.parent / "results" / "reference"
-    folder = clone if clone.is_dir() else package / "reference"
+    return _committed(clone if clone.is_dir() else package / "reference")
+
+
+@cache
+def _committed(folder: Path) -> tuple[Record, ...]:
+    """Read them once: they are thousands, and a run asks for them thrice."""
+    from lra.store import Store
+
     classes = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [record for place in classes if place.is_dir() for record in Store(place).records()]
+    return tuple(record for place in classes if place.is_dir() for record in Store(place).records())

@@ -2,8 +2,8 @@
 
 Both are replicates of the same cells in one run, in rounds over all cells: A, B, B, A, A, B, B, ...
 A pair is a round of A and its neighbour of B, so that a slow spell falls on both, and each of the
-two comes first as often as the other, of an odd number but once, so that a machine that slows down
-steadily favours neither by much.
+two comes first as often as the other, once more where their number is odd, so that a machine that
+slows down steadily favours neither by much.
 Their records lie in a folder that is gone afterwards: what a machine resolves is said of now, and
 no store gets figures that nobody asked for.
 """

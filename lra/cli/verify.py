@@ -13,6 +13,7 @@ from lra.cli import flags
 from lra.cli.exit_codes import BROKEN_CLAIMS, FAILED_CELLS, INCONCLUSIVE
 
 if TYPE_CHECKING:
+    from lra.core.cells import VerifyCell
     from lra.core.findings import Finding
     from lra.core.records import Record
     from lra.engine.jobs import Job
@@ -107,7 +108,8 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
 
     from tabulate import tabulate
 
-    name = job.cell.mechanism.name  # type: ignore[union-attr]
+    cell = _cell(job)
+    name = cell.mechanism.name
     if record.status != "ok":
         assert record.failure is not None
         click.echo(f"{name}: {record.status}: {record.failure.message}\n")
@@ -119,7 +121,7 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
         for words in _read_as(record):
             click.echo(f"  {words}")
     shown = [f for f in record.findings if not quiet or f.verdict == "failed"]
-    groups = [[f] for f in shown] if job.cell.laws else _folded(shown)  # type: ignore[union-attr]
+    groups = [[f] for f in shown] if cell.laws else _folded(shown)
     rows = [
         (
             first.verdict.upper() if first.verdict == "failed" else first.verdict,
@@ -141,6 +143,13 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
         click.echo("  attends to its own sequence alone? --set cross=false says so")
     if shown or not quiet:
         click.echo()
+
+
+def _cell(job: Job) -> VerifyCell:
+    from lra.core.cells import VerifyCell
+
+    assert isinstance(job.cell, VerifyCell)
+    return job.cell
 
 
 def _words(finding: Finding) -> str:
@@ -178,7 +187,7 @@ def _read_as(record: Record) -> list[str]:
 
 def _can_deny(job: Job) -> bool:
     """Whether it is somebody's class, taken to attend to another sequence."""
-    return job.cell.mechanism.config.get("cross") is True  # type: ignore[union-attr]
+    return _cell(job).mechanism.config.get("cross") is True
 
 
 def _again(job: Job, finding: Finding, settings: dict[str, str], *, full: bool) -> str:
@@ -188,11 +197,11 @@ def _again(job: Job, finding: Finding, settings: dict[str, str], *, full: bool) 
     words = ["python", "-m", "lra", "verify", "--impl", job.mechanism, "--check", finding.law]
     words += [] if finding.case is None else ["--case", str(finding.case)]
     words += ["--full"] if full else []
-    own = job.cell.mechanism  # type: ignore[union-attr]
+    cell = _cell(job)
     for key, value in settings.items():
         head, dot, _ = key.partition(".")
-        if (head == own.name) if dot else (key in own.config):
+        if (head == cell.mechanism.name) if dot else (key in cell.mechanism.config):
             words += ["--set", f"{key}={value}"]
-    if job.cell.device != default_device():  # type: ignore[union-attr]
-        words += ["--device", job.cell.device]  # type: ignore[union-attr]
+    if cell.device != default_device():
+        words += ["--device", cell.device]
     return shlex.join(words)

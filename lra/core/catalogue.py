@@ -164,9 +164,9 @@ def expand(kind: Kind, patterns: Iterable[str]) -> list[Target]:
 def load(target: Target) -> Callable[..., Any]:
     """Import the target's module and return its class, or the function that was named.
 
-    Raises `MisnamedError` when a module has no such name and `UsageError` when it has not the one
-    class that is looked for, `LraError` when the module fails to import because
-    something it needs is not installed.
+    Raises `MisnamedError` when a module has no such name, or several classes of which none was
+    named, `UsageError` when it has none, and `LraError` when it fails to import because something
+    it needs is not installed.
     """
     try:
         module = _import(target)

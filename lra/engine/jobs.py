@@ -37,7 +37,7 @@ class Job(Frozen, frozen=True, kw_only=True):
     unavailable: str = ""
     """Why the mechanism cannot be imported, where that is known: its row says so."""
     task: str = ""
-    """The same for the task."""
+    """How the task is reached; empty where the cell's name does."""
     source: str | None = None
     """Path of real data or of an input to draw, or `hub`; None for the generator."""
     cache: str

@@ -63,6 +63,7 @@ def _why_empty(run: Planning) -> str:
 
 
 def _error_jobs(run: Planning, block: ErrorBlock) -> Iterator[Job]:
+    # Only that there is one: what is measured stands in the block.
     load_scale(block.scale)
     targets = approximating(run.mechanisms, run.describer)
     for target, cell in error_cells(

@@ -12,7 +12,7 @@ from lra.engine.plan import plan
 from lra.engine.plan_verify import VerifySpec, plan_verify
 from lra.engine.planning import RunSpec
 
-COUNTS, QUALITY, TIMES = "check", "check_quality", "check_time"
+COUNTS, QUALITY = "check", "check_quality"
 """Suites."""
 
 

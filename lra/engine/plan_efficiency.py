@@ -9,7 +9,7 @@ import msgspec
 
 from lra.core import catalogue
 from lra.core.catalogue import Target
-from lra.core.cells import CeilingCell, EfficiencyCell
+from lra.core.cells import EfficiencyCell
 from lra.core.scales import EfficiencyBlock, Scale, load_scale
 from lra.engine.jobs import Job
 from lra.engine.plan_pairs import Subject, paired
@@ -27,15 +27,7 @@ def efficiency_jobs(run: Planning, block: EfficiencyBlock) -> Iterator[Job]:
         if (run.spec.device, dtype) == ("cpu", "float16"):
             # Where it has no units for halves one large product takes a minute.
             continue
-        ceiling = CeilingCell(
-            machine=run.machine,
-            torch=run.torch,
-            threads=run.machine.cores,
-            measure_hash=measure_hash("ceiling", "measure/ceilings.py"),
-            dtype=dtype,
-            device=run.spec.device,
-        )
-        yield run.job(ceiling)
+        yield run.ceiling(dtype)
     for place in places(block):
         task = catalogue.find("task", block.task) if place["level"] == "model" else None
         place["measure_hash"] = measure_hash("efficiency", _TIMED)

@@ -4,10 +4,9 @@ one training step of each mechanism on each task."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from lra.core import catalogue
-from lra.core.cells import CeilingCell, ProfileCell
+from lra.core.cells import ProfileCell
 from lra.core.scales import QualityBlock
 from lra.engine.jobs import Job
 from lra.engine.plan_quality import first_trainings
@@ -23,7 +22,7 @@ def profile_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
     A limit comes before the first step that computes in its type, with as many threads.
     """
     for target, task, training in first_trainings(run, block):
-        yield run.job(_ceiling(run, training.training.precision, block.threads))
+        yield run.ceiling(training.training.precision, block.threads)
         position = catalogue.find("position", training.model.position)
         cell = ProfileCell(
             scale=training.scale,
@@ -38,14 +37,3 @@ def profile_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
             device=run.spec.device,
         )
         yield run.job(cell, mechanism=target, task=task)
-
-
-def _ceiling(run: Planning, dtype: Literal["float32", "bfloat16"], threads: int) -> CeilingCell:
-    return CeilingCell(
-        machine=run.machine,
-        torch=run.torch,
-        threads=threads,
-        measure_hash=measure_hash("ceiling", "measure/ceilings.py"),
-        dtype=dtype,
-        device=run.spec.device,
-    )

@@ -12,7 +12,7 @@ import msgspec
 from lra.core import catalogue
 from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
-from lra.core.cells import Cell
+from lra.core.cells import CeilingCell, Cell
 from lra.core.errors import UsageError
 from lra.core.protocol import Frozen, Machine, Mechanism, ModelSpec, Rules, Track
 from lra.core.scales import QualityBlock, Scale, Suite
@@ -22,7 +22,7 @@ from lra.engine.jobs import Job
 from lra.engine.plan_data import by_task
 from lra.engine.provenance import library
 from lra.engine.settings import Settings
-from lra.engine.sources import mechanism_hash
+from lra.engine.sources import measure_hash, mechanism_hash
 
 
 class RunSpec(Frozen, frozen=True, kw_only=True):
@@ -115,6 +115,20 @@ class Planning:
                 name=target.name, config=config, hash=self.hash_of(target, kind)
             )
         return self._configured[asked]
+
+    def ceiling(
+        self, dtype: Literal["float32", "bfloat16", "float16"], threads: int | None = None
+    ) -> Job:
+        """Return the job that measures the machine's limits in a type, on all cores or so many."""
+        cell = CeilingCell(
+            machine=self.machine,
+            torch=self.torch,
+            threads=threads or self.machine.cores,
+            measure_hash=measure_hash("ceiling", "measure/ceilings.py"),
+            dtype=dtype,
+            device=self.spec.device,
+        )
+        return self.job(cell)
 
     def job(
         self,

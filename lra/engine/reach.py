@@ -25,7 +25,7 @@ _CHECKING = (
 """What trains them and tries their laws, too; what is asked of them and kept; and with which
 packages."""
 
-# It runs in a tree, as that tree has it: all it asks for is older than any record.
+# It runs in a tree, as that tree has it: what it imports there has been there all along.
 _ASK = """
 import json, sys
 from pathlib import Path

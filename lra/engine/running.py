@@ -102,10 +102,10 @@ class Running:
                 self.outcome = message
 
 
-def listen(to: Sequence[Running], seconds: float = TICK) -> list[Running]:
-    """Wait so long for news at most, take them in, and return the workers that have ended."""
+def listen(to: Sequence[Running]) -> list[Running]:
+    """Wait for news, a tick at most, take them in, and return the workers that have ended."""
     by_source = {source: running for running in to for source in running.sources}
-    for source in wait(list(by_source), timeout=seconds):
+    for source in wait(list(by_source), timeout=TICK):
         assert isinstance(source, int)
         by_source[source].hear(source)
     for running in to:

@@ -57,7 +57,8 @@ class Settings:
         asked_for: bool,
         scale: Mapping[str, Any] = MappingProxyType({}),
     ) -> dict[str, Any]:
-        """Return a mechanism's full configuration: its defaults, then the scale's, then ours.
+        """Return a mechanism's full configuration: its defaults, then the scale's, then what a
+        person set.
 
         Bare keys count only where the mechanism was asked for. Of one that is unavailable nothing
         is known: it takes whatever may be meant for it, and its configuration is empty.

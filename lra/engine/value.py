@@ -10,9 +10,10 @@ What was paid for is not to be lost, and all is to be known once before anything
 4. the shortest by earlier records, so that most results come out of the time; what is unlike any
    record comes after those, in the order of the plan.
 
-A second seed of a reference is none: it sharpens a comparison, which must be there first. Timings
-are read by rounds: all mechanisms at one place on the axes, minutes apart, the floor and the one to
-beat among them. A round is one unit, counts as its mean cell, and keeps the order of its cells.
+A second seed of a reference is not one of these: it sharpens a comparison, which must be there
+first. Timings are read by rounds: all mechanisms at one place on the axes, minutes apart, the floor
+and the one to beat among them. A round is one unit, counts as its mean cell, and keeps the order of
+its cells.
 Rounds and errors keep the plan's order but for rules 1 and 2: short inputs come first there, and
 one that runs out of memory or time spares the longer ones. What has a record and is only to be
 repeated, or is too long for any such stretch, comes last, in the order given.

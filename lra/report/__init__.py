@@ -1,4 +1,4 @@
-"""From records alone to one page: HTML, Markdown, CSV and plots. Nothing here imports torch."""
+"""From records alone to a page, tables and plots. Nothing here imports torch."""
 
 from lra.report.render import Rendered, render
 

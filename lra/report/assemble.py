@@ -177,9 +177,12 @@ def _decoded(selection: Selection) -> list[Section]:
     return [section] if section.tables else []
 
 
-def _certificate(selection: Selection) -> list[Section]:
-    section = certificate_section(selection)
+def _if_any(section: Section | None) -> list[Section]:
     return [section] if section else []
+
+
+def _certificate(selection: Selection) -> list[Section]:
+    return _if_any(certificate_section(selection))
 
 
 def _learning(quality: Sequence[QualityTable], selection: Selection, known: Looks) -> list[Section]:
@@ -198,18 +201,15 @@ def _errors(errors: Sequence[ErrorTables], known: Looks) -> list[Section]:
 
 
 def _claims(selection: Selection) -> list[Section]:
-    section = capabilities(selection.checks, selection.reference_checks)
-    return [section] if section else []
+    return _if_any(capabilities(selection.checks, selection.reference_checks))
 
 
 def _attended(selection: Selection) -> list[Section]:
-    section = attended_section(selection)
-    return [section] if section else []
+    return _if_any(attended_section(selection))
 
 
 def _shown(selection: Selection) -> list[Section]:
-    section = gallery(selection.shown)
-    return [section] if section else []
+    return _if_any(gallery(selection.shown))
 
 
 def _not_ok(selection: Selection) -> list[Section]:

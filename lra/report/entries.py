@@ -150,10 +150,11 @@ def entries(kept: Kept) -> Iterator[Entry]:
     # Which baselines a task has is known once there are some.
     known = isinstance(kept.cell, BaselineCell) and record.status == "ok"
     expected = {} if known else _expected(kept.cell)
+    whole = _whole(kept)
     for name, metric in sorted({**dict.fromkeys(expected), **record.metrics}.items()):
         if record.status != "ok" and name in expected:
             metric = None
-        yield _entry(kept, name, metric)
+        yield _entry(whole, kept, name, metric)
 
 
 def _expected(cell: MeasuredCell) -> dict[str, Metric]:
@@ -172,11 +173,12 @@ def _expected(cell: MeasuredCell) -> dict[str, Metric]:
     return {"latency": seconds, PEAK_MEMORY[cell.device]: size, **of_decoding}
 
 
-def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:
-    record, cell = kept.record, kept.cell
+def _entry(whole: Entry, kept: Kept, name: str, metric: Metric | None) -> Entry:
+    """Put one metric into what a record's entries share."""
+    record = kept.record
     word, reason = "", ""
     if metric is None:
-        metric = _expected(cell)[name]
+        metric = _expected(kept.cell)[name]
         word = ending(record.status, record.failure)
         reason = visible(record.failure.message) if record.failure else ""
         if record.status == "ok":
@@ -185,16 +187,9 @@ def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:
         word, reason = "not measured", visible(metric.why_null or "no reason given")
     elif name in TIMES_OF_CALLS and metric.value <= 0:
         word, reason = "not measured", f"{metric.value:g} s by a clock that is too coarse"
-    common = Entry(
-        origin=kept.origin,
-        kind="baseline",
+    return msgspec.structs.replace(
+        whole,
         label=kept.label or visible(name.replace("_", " ")),
-        scale=cell.scale,
-        length=cell.data.length if isinstance(cell, _OfData) else cell.length,
-        machine=machine_words(cell.machine),
-        threads=cell.threads,
-        torch=cell.torch,
-        status=STATUS[record.status],
         metric=name,
         value=None if word else metric.value,
         unit=metric.unit,
@@ -206,6 +201,26 @@ def _entry(kept: Kept, name: str, metric: Metric | None) -> Entry:
         word=word,
         reason=reason,
         declared=_declared(record, name),
+    )
+
+
+def _whole(kept: Kept) -> Entry:
+    """Return what the entries of a record share, without a metric."""
+    record, cell = kept.record, kept.cell
+    common = Entry(
+        origin=kept.origin,
+        kind="baseline",
+        label=kept.label,
+        scale=cell.scale,
+        length=cell.data.length if isinstance(cell, _OfData) else cell.length,
+        machine=machine_words(cell.machine),
+        threads=cell.threads,
+        torch=cell.torch,
+        status=STATUS[record.status],
+        metric="",
+        value=None,
+        unit="",
+        better="",
         parameters=record.parameters,
         best_step=record.best_step,
         measure_hash=cell.measure_hash,

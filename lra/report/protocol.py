@@ -57,7 +57,7 @@ def protocol_table(quality: QualityTable, selection: Selection) -> Table:
 
 
 def _settings(column: Column, selection: Selection) -> dict[str, str]:
-    model, training = flat(column.cell.model), flat(column.cell.training)
+    found = flat({"model": column.cell.model, "training": column.cell.training})
     if column.cell.track == "tuned":
         tried = {
             rate
@@ -65,11 +65,10 @@ def _settings(column: Column, selection: Selection) -> dict[str, str]:
             if isinstance(kept.cell, QualityCell) and protocol_hash(kept.cell) == column.protocol
             for rate in kept.rates_tried
         }
-        training["learning_rate"] = f"the best of {', '.join(f'{r:g}' for r in sorted(tried))}"
-    return {
-        **{f"model.{key}": text for key, text in model.items()},
-        **{f"training.{key}": text for key, text in training.items()},
-    }
+        found["training.learning_rate"] = (
+            f"the best of {', '.join(f'{r:g}' for r in sorted(tried))}"
+        )
+    return found
 
 
 def _task(column: Column, settings: Mapping[str, str], varying: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Write a report: one page, one Markdown file, one CSV, and the plots as files of their own."""
+"""Write a report: one page, its tables as Markdown, LaTeX and CSV, its plots as files."""
 
 from __future__ import annotations
 

@@ -16,10 +16,8 @@ from statistics import fmean, variance
 
 import msgspec
 
+from lra.verdict.ratio import SURE
 from lra.verdict.student import quantile, two_sided
-
-SURE = 0.95
-"""Probability of the intervals; one minus it is the level of the tests."""
 
 Accuracies = Mapping[str, Mapping[int, float]]
 """Of one mechanism, by task and then by seed."""

@@ -14,10 +14,9 @@ from statistics import fmean, stdev
 
 import msgspec
 
+from lra.verdict.ratio import SURE
 from lra.verdict.student import quantile
 
-SURE = 0.95
-"""Probability of the intervals."""
 SLACK = 0.15
 """An exponent must exceed the declared one by more than this before it counts as more."""
 LEAST = 3

@@ -16,7 +16,7 @@ import msgspec
 from lra.verdict.student import quantile
 
 SURE = 0.95
-"""Probability of the intervals."""
+"""Probability of every interval; one minus it is the level of the tests."""
 
 
 class Ratio(msgspec.Struct, frozen=True):

@@ -128,7 +128,7 @@ class Grid(Runner):
                 yield from self._finish(flight, word.said)
 
     def _land(self, key: str) -> _Flight:
-        """Forget a task, and the future with it: what is kept is run again with its worker."""
+        """Forget a task and its future: Dask runs again what is held when its worker is lost."""
         flight = self._flights.pop(key)
         flight.member.job = None
         flight.future.release()

@@ -64,10 +64,10 @@ def open_cluster(
     target = _target(value, device)
     pins = device != "cpu"
     with ExitStack() as stack:
+        stack.enter_context(dask.config.set(_CONFIG))
+        folder = stack.enter_context(shared(store))
         if isinstance(target, int):
             number = target
-            stack.enter_context(dask.config.set(_CONFIG))
-            folder = stack.enter_context(shared(store))
             scheduler, workers = stack.enter_context(local(number, folder))
             client = stack.enter_context(_client(value, scheduler))
             cluster = Cluster(
@@ -75,15 +75,11 @@ def open_cluster(
             )
         elif isinstance(target, Batch):
             number = target.workers
-            stack.enter_context(dask.config.set(_CONFIG))
-            folder = stack.enter_context(shared(store))
             jobs = stack.enter_context(batch_jobs(target, folder, value))
             client = stack.enter_context(_client(value, jobs))
             cluster = Cluster(value, client, folder, pins=pins, patience=math.inf)
         else:
             number = 1
-            stack.enter_context(dask.config.set(_CONFIG))
-            folder = stack.enter_context(shared(store))
             stack.enter_context(quiet(folder))
             client = stack.enter_context(_client(value, target))
             cluster = Cluster(value, client, folder, pins=pins, patience=_PATIENCE)

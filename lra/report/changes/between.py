@@ -168,6 +168,7 @@ def between_mechanisms(entries: Sequence[Entry], busy: Busy, names: tuple[str, s
         )
         for n, side in enumerate(sides)
     ]
+    # Without the side and the metric: a cell, not a figure.
     several = {place[1:-1] for place, own in labels.items() if len(own) > 1}
     conditions = {name: words for name, words in CONDITIONS.items() if name != "config"}
     found = _changes(alone, names, conditions, ())

@@ -44,7 +44,7 @@ def paired(
     conditions: tuple[str, ...],
 ) -> list[tuple[list[Entry], list[Entry]]]:
     """Return the entries of one figure on both sides: first those under the same conditions, then
-    of what is left; always where either side has but one candidate."""
+    of what is left; only where each side has a single candidate."""
     strict, pairs = (*asked, *conditions), []
     rest = [list(_grouped(side, (*strict, "label")).values()) for side in (before, after)]
     for names in (strict, asked):

@@ -16,7 +16,7 @@ import msgspec
 
 from lra.core.errors import StoreError, UsageError
 from lra.core.records import Record
-from lra.report.changes.between import QUANTITIES, cell_words
+from lra.report.changes.between import QUANTITIES, cell_words, place
 from lra.report.changes.counterparts import ASKED, CONDITIONS, Key, key
 from lra.report.entries import Entry
 from lra.report.select import join
@@ -60,6 +60,11 @@ class Point(msgspec.Struct, frozen=True):
     """Short; empty where the record has none."""
 
     @property
+    def metric(self) -> str:
+        """What was measured."""
+        return str(self.series[SERIES.index("metric")])
+
+    @property
     def failed(self) -> bool:
         """Whether the cell failed that night."""
         return self.value is None and is_failure(self.word)
@@ -83,7 +88,7 @@ def nights(folder: Path) -> tuple[list[Night], dict[str, str]]:
     Raises `UsageError` where there is no such folder or no night in it.
     """
     try:
-        places = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+        stores = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UsageError(
@@ -91,10 +96,10 @@ def nights(folder: Path) -> tuple[list[Night], dict[str, str]]:
         ) from error
     found, unread = [], {}
     known: Known = {}
-    for place in places:
-        name = visible(place.name)
+    for store in stores:
+        name = visible(store.name)
         try:
-            night = _night(place, known)
+            night = _night(store, known)
         except StoreError as error:
             unread[name] = visible(str(error))
             continue
@@ -111,16 +116,16 @@ def nights(folder: Path) -> tuple[list[Night], dict[str, str]]:
     return sorted(found, key=lambda night: (night.started, night.name)), unread
 
 
-def _night(place: Path, known: Known) -> Night | str:
+def _night(store: Path, known: Known) -> Night | str:
     """One store as a night; why it is none."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", StoreWarning)
-        records = Store(place).records()
+        records = Store(store).records()
     left_out = tuple(visible(str(one.message)) for one in told)
     if not records:
         return left_out[0] if left_out else "no record in it"
     return Night(
-        name=visible(place.name),
+        name=visible(store.name),
         started=min(record.started_at for record in records),
         points=tuple(_points(records, known)),
         left_out=left_out,
@@ -145,13 +150,13 @@ def _points(records: Sequence[Record], known: Known) -> Iterator[Point]:
         if value is None and not any(is_failure(e.word) for e in own) and not word:
             # Never measured on such a machine, or not claimed: there is nothing to follow.
             continue
-        place = (first.kind, first.scale, first.task, first.level, first.mode, first.length)
+        where = place(first)
         yield Point(
             series=known.setdefault(series, series),
             era=known.setdefault(era, era),
             label=sys.intern(first.label),
             cell=sys.intern(cell_words(first)),
-            place=known.setdefault(place, place),
+            place=known.setdefault(where, where),
             unit=first.unit,
             value=value,
             seeds=_seeds(own),

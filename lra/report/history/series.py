@@ -133,7 +133,7 @@ def series_of(nights: Sequence[Night]) -> tuple[list[Series], list[str]]:
 
 
 def _one(points: list[Point | None]) -> Series:
-    metric = next(str(point.series[-3]) for point in points if point is not None)
+    metric = next(point.metric for point in points if point is not None)
     quantity = QUANTITIES[metric]
     margin, grain = math.log1p(COUNTED), _SAME_GRAIN
     if quantity.controlled:

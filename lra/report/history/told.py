@@ -196,7 +196,9 @@ def _why(series: Series, step: Step) -> str:
 def _in_common(history: History) -> list[str]:
     """Many cells that change at once have the machine in common, or their control."""
     timed = [one for one in history.series if one.quantity.controlled]
-    steps = [one for one in history.told if one.step and one.recent and one.series in timed]
+    steps = [
+        one for one in history.told if one.step and one.recent and one.series.quantity.controlled
+    ]
     told = []
     nights = Counter((one.changed.at, one.verdict) for one in steps)
     for (night, verdict), number in sorted(nights.items()):

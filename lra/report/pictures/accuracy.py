@@ -1,4 +1,4 @@
-"""Plots of accuracy: by task beside the baselines, and while learning."""
+"""Plot of accuracy by task, beside the baselines."""
 
 from __future__ import annotations
 

@@ -81,14 +81,10 @@ def mean_columns(columns: Iterable[Column], rows: Mapping[str, int]) -> list[Col
 
 def _titled(cells: list[QualityCell], rows: Mapping[str, Rows]) -> list[Column]:
     settings = [
-        {
-            **{f"data.{key}": text for key, text in flat(cell.data).items() if key != "hash"},
-            **{f"model.{key}": text for key, text in flat(cell.model).items()},
-            **{f"training.{key}": text for key, text in flat(cell.training).items()},
-        }
-        for cell in cells
+        flat({"data": cell.data, "model": cell.model, "training": cell.training}) for cell in cells
     ]
     for one, cell in zip(settings, cells, strict=True):
+        del one["data.hash"]
         if cell.track == "tuned":
             # Each row has a rate of its own; that of the cell at hand is any of them.
             del one["training.learning_rate"]

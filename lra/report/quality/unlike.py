@@ -74,7 +74,4 @@ def _differing(cell: QualityCell, other: QualityCell) -> tuple[str, ...]:
 
 
 def _settings(cell: QualityCell) -> dict[str, str]:
-    parts = {"data": cell.data, "model": cell.model, "training": cell.training}
-    return {
-        f"{name}.{key}": text for name, part in parts.items() for key, text in flat(part).items()
-    }
+    return flat({"data": cell.data, "model": cell.model, "training": cell.training})
