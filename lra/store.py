@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,13 @@ from typing import IO
 import msgspec
 
 from lra.core.errors import StoreError, UsageError
+from lra.core.hashing import DIGITS
 from lra.core.records import SCHEMA, Record, decode, encode
+
+_ID = f"[0-9a-f]{{{DIGITS}}}"
+_HALF_RECORD = re.compile(rf"{_ID}\.json\.\d+\.tmp")
+_HALF_CHECKPOINT = re.compile(rf"{_ID}\.pt\.tmp|\.[0-9a-f]{{32}}\.tmp")
+"""Of a checkpoint, and of a worker that tries whether it may write here."""
 
 
 class StoreWarning(UserWarning):
@@ -162,9 +169,16 @@ class Store:
             ) from error
         with lock:
             self._take(lock)
-            for orphan in [*self.path.glob("*.tmp"), *self.path.glob("checkpoints/*.tmp")]:
-                orphan.unlink(missing_ok=True)
+            self._sweep()
             yield self
+
+    def _sweep(self) -> None:
+        """Delete what dead writers of ours left; files of other names stay."""
+        checkpoints = self.checkpoint("").parent
+        for folder, half in ((self.path, _HALF_RECORD), (checkpoints, _HALF_CHECKPOINT)):
+            for file in folder.glob("*.tmp"):
+                if half.fullmatch(file.name):
+                    file.unlink(missing_ok=True)
 
     def _take(self, lock: IO[str]) -> None:
         try:
@@ -216,6 +230,8 @@ def _read(file: Path) -> Record | _Unreadable | None:
 def _why_unreadable(file: Path, data: bytes, error: Exception) -> _Unreadable:
     """Tell another version's record from a damaged file."""
     schema, remedy = None, "delete it and run its cell again"
+    if not re.fullmatch(_ID, file.stem):
+        remedy = "no record of a run has such a name: move it out of the store"
     try:
         schema = msgspec.json.decode(data, type=_Schema).schema
     except msgspec.ValidationError:

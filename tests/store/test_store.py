@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 import warnings
 from pathlib import Path
 
@@ -154,14 +155,29 @@ def test_a_writer_killed_at_the_worst_instant_leaves_the_old_record(
 
 def test_opening_for_writing_sweeps_what_dead_writers_left(store: Store) -> None:
     store.save(record())
-    for orphan in (store.path / "abc.json.123.tmp", store.path / "checkpoints" / "abc.pt.tmp"):
-        orphan.write_bytes(b"{")
-    kept = store.checkpoint("abc")
+    id = record().id
+    trial = f".{uuid.uuid4().hex}.tmp"
+    for orphan in (f"{id}.json.123.tmp", f"checkpoints/{id}.pt.tmp", f"checkpoints/{trial}"):
+        (store.path / orphan).write_bytes(b"{")
+    kept = store.checkpoint(id)
     kept.write_bytes(b"weights")
     assert len(store.records()) == 1
     with store.writing():
         assert not list(store.path.rglob("*.tmp"))
     assert kept.read_bytes() == b"weights"
+
+
+def test_opening_for_writing_leaves_other_peoples_files(store: Store) -> None:
+    id = record().id
+    names = ("notes.tmp", "a.json.1.tmp", f"{id}.json.tmp", f"{id}.pt.tmp", f"{id}.json.x.tmp")
+    below = ("model.tmp", "abc.pt.tmp", ".a.tmp", f"{id}.json.1.tmp")
+    theirs = {*names, *(f"checkpoints/{name}" for name in below)}
+    for name in theirs:
+        (store.path / name).write_text("mine")
+    with store.writing():
+        pass
+    left = {str(file.relative_to(store.path)) for file in store.path.rglob("*.tmp")}
+    assert left == theirs
 
 
 def test_a_cut_off_record_is_named_and_counts_as_missing(store: Store) -> None:
@@ -178,6 +194,13 @@ def test_a_cut_off_record_is_named_and_counts_as_missing(store: Store) -> None:
         assert store.load(torn.id) is None
     store.save(torn)
     assert store.load(torn.id) == torn
+
+
+@pytest.mark.parametrize("content", ["[1, 2]", '{"status": "ok"}', "{"])
+def test_somebodys_own_file_is_not_for_deletion(store: Store, content: str) -> None:
+    (store.path / "notes.json").write_text(content)
+    with pytest.warns(StoreWarning, match=r"notes\.json is left out: .*; no record .* move it out"):
+        assert store.records() == []
 
 
 def test_a_field_that_a_later_version_of_this_schema_added_is_read_over(store: Store) -> None:
