@@ -11,13 +11,11 @@ import msgspec
 
 from lra.core.cells import Direction, Dtype, Execution, Level, Mode
 from lra.core.errors import UsageError, nearest
+from lra.core.protocol import MOST
 from lra.core.scales import EfficiencyBlock, ErrorBlock
 
 _Block = TypeVar("_Block", EfficiencyBlock, ErrorBlock)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-
-MOST = 2**31
-"""Largest number of a kind that fits any machine."""
 
 WORDS = {
     "mode": ("modes", get_args(Mode), "What is timed."),
@@ -93,9 +91,8 @@ def numbers(entries: Sequence[str], flag: str, example: str) -> tuple[int, ...]:
         except ValueError as error:
             raise UsageError(f"--{flag} '{part}' is no number; write e.g. {example}") from error
         if not 1 <= low <= high <= MOST:
-            raise UsageError(
-                f"--{flag} '{part}': give numbers from 1 to {MOST:,}, the smaller first"
-            )
+            order = ", the smaller first" if dots else ""
+            raise UsageError(f"--{flag} '{part}': give numbers from 1 to {MOST:,}{order}")
         while low <= high:
             found.append(low)
             low *= 2

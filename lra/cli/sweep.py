@@ -8,6 +8,7 @@ from typing import Any, Literal
 import click
 
 from lra.cli import axes, flags
+from lra.core.protocol import REPEATS
 
 
 @click.command("sweep", short_help="Time, memory and errors over lengths and other axes.")
@@ -16,7 +17,7 @@ from lra.cli import axes, flags
 @axes.axes
 @click.option(
     "--replicates",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, REPEATS),
     metavar="N",
     help="Processes for each cell, in rounds over all of them. Default: the suite's.",
 )

@@ -24,10 +24,15 @@ all splits: what is left is what they are, not where they stand."""
 Track = Literal["matched", "tuned"]
 """matched: the same training around every mechanism. tuned: the learning rate is searched for each
 mechanism and task, and chosen by validation. The two are never in one table."""
-Positive = Annotated[int, msgspec.Meta(ge=1)]
+MOST = 2**31
+"""Largest number of a kind that fits any machine."""
+REPEATS = 10_000
+"""Most seeds or processes of one cell."""
+Positive = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
+Repeats = Annotated[int, msgspec.Meta(ge=1, le=REPEATS)]
 Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 Above0 = Annotated[float, msgspec.Meta(gt=0.0)]
-Count = Annotated[int, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
 
 
 class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

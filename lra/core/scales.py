@@ -23,6 +23,7 @@ from lra.core.protocol import (
     ModelSpec,
     Order,
     Positive,
+    Repeats,
     Rows,
     Rules,
     TrainSpec,
@@ -104,7 +105,7 @@ class QualityBlock(Frozen, frozen=True, kw_only=True):
 
     scale: str
     tasks: tuple[str, ...]
-    seeds: Positive = 1
+    seeds: Repeats = 1
     threads: Positive = 1
     """CPU threads of each worker; as many workers run side by side as the cores allow."""
     order: Order = "given"
@@ -136,7 +137,7 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     """Mechanisms measured in the same run: the floor, and the one to beat."""
     ceilings: bool = False
     """Whether to measure what the machine can do at best, too."""
-    replicates: Positive = 1
+    replicates: Repeats = 1
     """Processes for each cell, one round over all cells after the other."""
     seconds: Above0 = 1.0
     """Time budget of each timing pass."""
@@ -168,7 +169,7 @@ class ErrorBlock(Frozen, frozen=True, kw_only=True):
     input_scales: Axis[Above0] = (1.0,)
     """What N(0, 1) queries and keys are multiplied by."""
     dtypes: Axis[Dtype] = ("float32",)
-    seeds: Positive = 1
+    seeds: Repeats = 1
     """Of inputs and draws; a figure of the report is a mean over them."""
     budgets: dict[str, Axis[dict[str, Any]]] = {}
     """Settings by mechanism, each a budget; one that is not named has its defaults alone."""
@@ -231,13 +232,38 @@ def _load(reference: str, noun: str, kind: type[_Value]) -> _Value:
     own = reference.endswith(".toml")
     path = Path(reference) if own else _FOLDER / f"{noun}s" / f"{reference}.toml"
     with readable(f"{noun} file '{reference}'"):
-        text = path.read_bytes() if path.is_file() else None
-    if text is None and own:
-        raise UsageError(f"no {noun} file '{reference}'; check the path")
-    if text is None:
-        raise nearest(noun, reference, names(f"{noun}s"))
+        content = path.read_bytes() if path.is_file() else None
+        if content is None:
+            raise _missing(reference, noun)
+    where = f"{noun} file '{path.name}'"
+    return convert({"name": path.stem, **read_toml(content, where)}, kind, where)
+
+
+def _missing(reference: str, noun: str) -> UsageError:
+    """Why there is no such scale or suite, and what to do."""
+    given = Path(reference)
+    if given.is_dir():
+        return UsageError(f"{noun} '{reference}' is a folder; name a TOML file in it")
+    if reference.endswith(".toml"):
+        return UsageError(f"no {noun} file '{reference}'; check the path")
+    if given.is_file():
+        return UsageError(
+            f"{noun} file '{reference}' does not end in .toml; rename it to '{given.name}.toml'"
+        )
+    if Path(f"{reference}.toml").is_file():
+        return UsageError(f"unknown {noun} '{reference}'; did you mean '{reference}.toml'?")
+    return nearest(noun, reference, names(f"{noun}s"))
+
+
+def read_toml(content: bytes, where: str) -> dict[str, Any]:
+    """Return what a TOML file says.
+
+    Raises `UsageError`, beginning with `where`, for what is no such file.
+    """
     try:
-        data = tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{noun} file '{path.name}' is not valid TOML: {error}") from error
-    return convert({"name": path.stem, **data}, kind, f"{noun} file '{path.name}'")
+        return tomllib.loads(content.decode())
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{where} is not UTF-8 (at line {line}); save it as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{where} is not valid TOML: {error}; mend it there") from error

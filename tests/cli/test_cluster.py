@@ -57,6 +57,7 @@ def test_a_run_on_a_cluster_stores_what_one_here_does(lra, finished, tmp_path: P
             "'tcp://head': missing port number in address 'head'; write ",
         ),
         (("--cluster", "tcp://:8786"), "'tcp://:8786' names no host; write e.g. tcp://host:8786"),
+        (("--cluster", "tcp://"), "'tcp://' names no host; write e.g. tcp://host:8786"),
         (("--cluster", "no.toml"), "'no.toml' cannot be read: no such file or directory"),
         (("--cluster", "local:1", "--jobs", "2"), "--jobs is for this machine"),
     ],

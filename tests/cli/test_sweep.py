@@ -154,8 +154,15 @@ def test_replicates_come_in_rounds(lra) -> None:
     [
         ((), "sweep needs a mechanism"),
         (("--impl", "lineer"), "unknown mechanism 'lineer'; did you mean 'linear'?"),
-        (("--impl", "linear", "--length", "0"), "--length '0': give numbers from 1"),
+        (
+            ("--impl", "linear", "--length", "0"),
+            "--length '0': give numbers from 1 to 2,147,483,648\n",
+        ),
         (("--impl", "linear", "--length", "512..256"), "the smaller first"),
+        (
+            ("--impl", "linear", "--heads", "-4"),
+            "--heads '-4': give numbers from 1 to 2,147,483,648\n",
+        ),
         (("--impl", "linear", "--length", "long"), "--length 'long' is no number"),
         (("--impl", "linear", "--batch", ","), "--batch ',' names nothing"),
         (("--impl", "linear", "--mode", "forward,decode", "--level", "model"), "leave that mode"),

@@ -84,7 +84,8 @@ def test_a_task_overrides_and_a_default_catches_the_rest(tmp_path: Path) -> None
         (("steps = 9", "steps = 0"), "steps"),
         (("heads = 2", "heads = 2\nattention_dropout = 1.0"), "attention_dropout.*< 1.0"),
         (("[tasks.text]", "[task.text]"), "task"),
-        (("title =", "title"), "not valid TOML"),
+        (("title =", "title"), r"mine.toml' is not valid TOML: .*\(at line 2, .*; mend it there$"),
+        (("steps = 9", f"steps = {10**20}"), f"steps = {10**20} must be a whole number <= "),
     ],
 )
 def test_a_mistake_names_its_place(tmp_path: Path, change: tuple[str, str], told: str) -> None:
@@ -93,6 +94,40 @@ def test_a_mistake_names_its_place(tmp_path: Path, change: tuple[str, str], told
         scale.model_spec("text")
         scale.train_spec("text")
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_suite_file_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("folder", "folder.toml"):
+        (tmp_path / folder).mkdir()
+    for file in ("bare", "other.toml"):
+        (tmp_path / file).write_text("title = 'mine'")
+    (tmp_path / "latin.toml").write_bytes(b"title = 'x'\nname = '\xff'\n")
+    for reference, told in {
+        "folder": "suite 'folder' is a folder; name a TOML file in it",
+        "folder.toml": "suite 'folder.toml' is a folder; name a TOML file in it",
+        "bare": "suite file 'bare' does not end in .toml; rename it to 'bare.toml'",
+        "other": "unknown suite 'other'; did you mean 'other.toml'?",
+        "none.toml": "no suite file 'none.toml'; check the path",
+        "latin.toml": "suite file 'latin.toml' is not UTF-8 (at line 2); save it as UTF-8",
+    }.items():
+        with pytest.raises(UsageError) as caught:
+            scales.load_suite(reference)
+        assert str(caught.value) == told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[quality]]\nscale = 'mini'\ntasks = ['text']\nseeds",
+        "[[error]]\nscale = 'mini'\nlengths = [8]\nheads = [1]\nhead_widths = [4]\nseeds",
+        "[[efficiency]]\nscale = 'mini'\nlengths = [8]\nmodes = ['train']\nheads = [1]\n"
+        "head_widths = [4]\nreplicates",
+    ],
+)
+def test_so_many_repeats_are_a_slip(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError, match=f"s = {10**12} must be a whole number <= 10000; fix"):
+        scales.load_suite(write(tmp_path, f"title = 'mine'\n{text} = {10**12}\n"))
 
 
 @pytest.mark.parametrize(

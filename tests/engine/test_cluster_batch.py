@@ -43,6 +43,19 @@ def written(folder: Path, text: str = SLURM) -> Path:
     return file
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"system slurm", r"slurm\.toml' is not valid TOML: .* \(at line 1, .*\); mend it there$"),
+        (b"system = '\xff'", r"slurm\.toml' is not UTF-8 \(at line 1\); save it as UTF-8$"),
+    ],
+)
+def test_what_is_no_toml_file_says_so(tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "slurm.toml").write_bytes(content)
+    with pytest.raises(UsageError, match=told):
+        read_batch(tmp_path / "slurm.toml")
+
+
 def test_the_file_becomes_the_job_script_of_slurm(tmp_path: Path) -> None:
     batch = read_batch(written(tmp_path))
     assert batch.workers == 2

@@ -15,6 +15,7 @@ from dask_jobqueue import JobQueueCluster
 from lra.core.errors import UsageError, nearest, readable
 from lra.core.misfits import misfit
 from lra.core.protocol import Frozen, Positive
+from lra.core.scales import read_toml
 from lra.engine.cluster.local import quiet
 from lra.engine.cluster.local_worker import CONFIG
 from lra.engine.cluster.shared import Shared
@@ -55,9 +56,8 @@ def read_batch(file: Path) -> Batch:
     """Return what a cluster's file says; raises `UsageError` naming what does not fit."""
     with readable(f"--cluster '{file}'"):
         content = file.read_bytes()
-    given: Any = None
+    given = read_toml(content, f"--cluster '{file}'")
     try:
-        given = msgspec.toml.decode(content)
         return msgspec.convert(given, Batch)
     except (msgspec.MsgspecError, ValueError) as error:
         unknown = _UNKNOWN.search(str(error))

@@ -103,6 +103,8 @@ def _target(value: str, device: Literal["cpu", "cuda"] | None) -> int | Batch | 
             f"--cluster '{value}' is neither local:N, nor an address such as tcp://host:8786, nor "
             "a TOML file"
         )
+    if value.endswith("://"):
+        raise UsageError(f"--cluster '{value}' names no host; write e.g. tcp://host:8786")
     try:
         # A client that is given such an address prints a traceback of its own when it is dropped.
         host_named, _ = get_address_host_port(value)
