@@ -64,7 +64,7 @@ class Target(msgspec.Struct, frozen=True):
             return self.name
         if self.module.endswith(".py") and self.attribute is None:
             return self.module
-        return f"{self.module}:{self.attribute or ''}"
+        return f"{self.module}:{self.attribute}"
 
     @property
     def is_peer(self) -> bool:
@@ -126,14 +126,15 @@ def _find(kind: Kind, reference: str) -> Target:
         module, _, attribute = peers.read(reference).reference.partition(":")
         return Target(kind, reference, module, attribute, ours=False, by_name=True)
     module, colon, attribute = reference.partition(":")
+    if colon and not (module and attribute):
+        raise UsageError(f"{kind} '{reference}': {_incomplete(module, attribute)}")
     if module.endswith(".py"):
         if not Path(module).is_file():
             raise UsageError(f"{kind} '{reference}': no file '{module}'; check the path")
         name = attribute or Path(module).stem
         return Target(kind, name, str(Path(module).resolve()), attribute or None, ours=False)
     if colon:
-        name = attribute or module.rpartition(".")[2]
-        return Target(kind, name, module, attribute or None, ours=False)
+        return Target(kind, attribute, module, attribute, ours=False)
     ours = _ours(kind)
     if reference in ours:
         return Target(kind, reference, ours[reference], None, ours=True)
@@ -142,6 +143,17 @@ def _find(kind: Kind, reference: str) -> Target:
             module, attribute = point.module, point.attr
             return Target(kind, reference, module, attribute or None, ours=False, by_name=True)
     raise nearest(kind, reference, [*ours, *installed(kind)])
+
+
+def _incomplete(module: str, attribute: str) -> str:
+    """What a reference lacks on either side of its colon, and what to do."""
+    if module.endswith(".py"):
+        return f"no class after the colon; write {module}:Class, or {module} for its only one"
+    if module:
+        return f"no class after the colon; write {module}:Class"
+    after = attribute or "Class"
+    where = "no module or file before the colon" if attribute else "nothing beside the colon"
+    return f"{where}; write package.module:{after} or file.py:{after}"
 
 
 def expand(kind: Kind, patterns: Iterable[str]) -> list[Target]:

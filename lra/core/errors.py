@@ -60,8 +60,14 @@ def readable(what: str) -> Iterator[None]:
 
 
 def close(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known name that is most like this one, if any is."""
-    return difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    """Return the known name that is most like this one, if any is.
+
+    A prefix that ends in a colon, as in `peer:name`, is no likeness.
+    """
+    prefix = name[: name.find(":") + 1]
+    whole = {one.removeprefix(prefix): one for one in sorted(known)}
+    alike = difflib.get_close_matches(name.removeprefix(prefix), whole, n=1, cutoff=0.5)
+    return [whole[one] for one in alike]
 
 
 def nearest(kind: str, name: str, known: Iterable[str]) -> UsageError:
@@ -75,6 +81,8 @@ def nearest(kind: str, name: str, known: Iterable[str]) -> UsageError:
         hint = f"did you mean '{found[0]}'?"
     elif len(names) > LISTED:
         hint = f"none of the {len(names)} there is like it; check the spelling"
+    elif names:
+        hint = f"choose from: {', '.join(names)}"
     else:
-        hint = f"choose from: {', '.join(names) or 'none'}"
+        hint = "there is none"
     return UsageError(f"unknown {kind} '{name}'; {hint}")

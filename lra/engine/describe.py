@@ -56,8 +56,9 @@ class Description:
             return dict(self.defaults)
         found = self._describer.ask(Request(self.target, dict(changes)))
         if found.unknown is not None:
-            known = f"{where}: {nearest('field', found.unknown, self.defaults)}"
-            raise UsageError(known if self.defaults else f"{where}: there is nothing to configure")
+            if not self.defaults:
+                raise UsageError(f"{where}: there is nothing to configure; leave it out")
+            raise UsageError(f"{where}: {nearest('field', found.unknown, self.defaults)}")
         if found.unavailable is not None:
             raise self._unavailable(found.unavailable)
         if found.config is None:

@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from lra.core.catalogue import Target
+from lra.core import peers
+from lra.core.catalogue import Target, installed, names
 from lra.core.errors import UsageError, nearest
 from lra.core.protocol import ModelSpec, TrainSpec
 from lra.core.scales import convert
@@ -88,6 +89,11 @@ class Settings:
             head, dot, field = key.partition(".")
             if head in ("model", "training") and field:
                 raise UsageError(f"--set {key}: nothing is trained here; leave it out")
+            if dot and head in (*names("mechanism"), *installed("mechanism"), *peers.names()):
+                raise UsageError(
+                    f"--set {key}: '{head}' is not in this run; add it to --impl, or leave the "
+                    "setting out"
+                )
             if dot:
                 raise UsageError(
                     f"--set {key}: '{head}' is neither a mechanism of this run nor model or "

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lra.core import catalogue
-from lra.core.errors import LraError, UsageError
+from lra.core.errors import LraError, UsageError, close, nearest
 
 SEVEN = {"full", "sdpa", "identity", "linear", "performer", "linformer", "sliding_window"}
 FIVE = {"listops", "text", "retrieval", "image", "pathfinder"}
@@ -42,6 +42,16 @@ def test_expand_takes_lists_wildcards_and_all() -> None:
     assert asked("all") == catalogue.names("mechanism")
     with pytest.raises(UsageError, match="unknown mechanism 'q\\*'"):
         asked("q*")
+
+
+@pytest.mark.parametrize("known", [("peer:alpha", "peer:beta"), ("alpha", "beta")])
+def test_a_prefix_is_no_likeness(known: tuple[str, ...]) -> None:
+    assert close("peer:alpa", known) == [known[0]]
+    assert close("peer:", known) == close("peer:xy", known) == []
+
+
+def test_where_there_is_no_name_none_is_offered() -> None:
+    assert str(nearest("law", "x", [])) == "unknown law 'x'; there is none"
 
 
 def test_every_target_loads_and_its_reference_leads_back() -> None:

@@ -146,7 +146,8 @@ def test_settings_override_both(spec: RunSpec) -> None:
     [
         ({"feature": "8"}, "did you mean 'features'"),
         ({"features": "'few'"}, "features"),
-        ({"linear.x": "8"}, "'linear' is neither a mechanism of this run"),
+        ({"linear.x": "8"}, "'linear' is not in this run; add it to --impl"),
+        ({"lineer.x": "8"}, "'lineer' is neither a mechanism of this run"),
         ({"training.step": "8"}, "did you mean 'steps'"),
         ({"model.layers": "0"}, "layers"),
         (
