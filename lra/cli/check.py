@@ -36,14 +36,14 @@ _OF_A_RUN = ("impls", "since", "deterministic", "quick", "device", "store", "bas
 @flags.baselines
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=flags.Folder(Path),
     default=Path("reports/check"),
     show_default=True,
     help="Folder that summary.md and junit.xml are written to, whatever comes.",
 )
 @click.option(
     "--history",
-    type=click.Path(path_type=Path),
+    type=flags.Folder(Path),
     metavar="FOLDER",
     help="Run nothing: look for steps over the nights in a folder, a store each.",
 )

@@ -27,8 +27,8 @@ class _IncomparableError(LraError):
 
 
 @click.command("compare", short_help="What changed between two stores, revisions or mechanisms.")
-@click.argument("before", metavar="A")
-@click.argument("after", metavar="B")
+@click.argument("before", metavar="A", type=flags.Folder(str))
+@click.argument("after", metavar="B", type=flags.Folder(str))
 @flags.store
 @flags.impl
 @click.option(
@@ -103,9 +103,11 @@ def _of_folders(before: str, after: str) -> Changes | None:
     folders = [Path(name) for name in (before, after)]
     for folder, other in (folders, reversed(folders)):
         if folder.is_dir() and not other.is_dir():
+            what = f"'{folder}' is a folder and '{other}' is not one"
+            if not other.exists():
+                what = f"'{folder}' is a folder, and there is no such folder '{other}'"
             raise UsageError(
-                f"'{folder}' is a folder and '{other}' is none; give two stores, or two mechanisms "
-                "with the --store that has them"
+                f"{what}; give two stores, or two mechanisms with the --store that has them"
             )
     if not folders[0].is_dir():
         return None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=flags.Folder(Path),
     metavar="FOLDER",
     help="Where a real set is to lie, of a release a folder with a set for each task. Default: "
     "prepared/TASK in the cache.",

@@ -46,8 +46,12 @@ except Exception as error:
     help=f"With --timing: processes of each cell in each of the two sweeps, {FEWEST} to "
     f"{MOST}. Default: {USUAL}.",
 )
-@flags.device
-@flags.as_json
+@click.option(
+    "--device",
+    type=flags.Choice(["cpu", "cuda"]),
+    help="With --timing: where to time. Default: cuda if present, else cpu.",
+)
+@click.option("--json", "as_json", is_flag=True, help="With --timing: print JSON.")
 def command(
     store: Path,
     timing: bool,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from lra.core.errors import UsageError
+from lra.core.errors import UsageError, close
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -19,8 +20,47 @@ DEFAULT_STORE = Path("results/runs/default")
 CHECK_STORE = Path("results/runs/check")
 DEFAULT_BASELINES = Path("results/baselines")
 
-_PAIRS = {"--data": "text=reviews/", "--set": "features=64"}
-"""Flags that take KEY=VALUE, with an example of each."""
+_PAIRS = {"--data": ("TASK=PATH", "text=reviews/"), "--set": ("KEY=VALUE", "features=64")}
+"""Flags that take pairs, with the form and an example of each."""
+
+_TIME = re.compile(r"(?:([^hms]+)h)?(?:([^hms]+)m)?(?:([^hms]+)s)?|([^hms]+)")
+_WEIGHTS = (3600.0, 60.0, 1.0, 1.0)
+_TIMES = "90s, 9m or 1h30m"
+YEAR = 365 * 24 * 3600.0
+"""The longest time that makes sense, in seconds."""
+
+
+class Folder(click.Path[Any]):
+    """The path of a folder; an empty one is refused, as it would be the current folder."""
+
+    def __init__(self, kind: type[str | Path]) -> None:
+        super().__init__(path_type=kind)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        """Refuse a text without a name in it."""
+        if not os.fspath(value).strip():
+            flag = "the path"
+            if param is not None:
+                option = isinstance(param, click.Option)
+                flag = param.opts[0] if option else param.human_readable_name
+            raise UsageError(f"{flag} '{os.fspath(value)}' names no folder; give a path")
+        return super().convert(value, param, ctx)
+
+
+class Choice(click.Choice[str]):
+    """One of a few words; for a near miss of one of many, the word that was meant is named."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Name the closest word; all where none is close or there are but two."""
+        alike = close(str(value), self.choices)
+        if alike and len(self.choices) > 2:
+            return f"unknown '{value}'; did you mean '{alike[0]}'?"
+        return super().get_invalid_choice_message(value, ctx)
 
 
 class Names(click.ParamType[str]):
@@ -101,7 +141,7 @@ def store(command: _Command) -> _Command:
     """Add `--store`."""
     return click.option(
         "--store",
-        type=click.Path(path_type=Path),
+        type=Folder(Path),
         default=DEFAULT_STORE,
         show_default=True,
         help="Folder of records.",
@@ -138,14 +178,14 @@ def carried_out(*, timeout: str | None = None) -> Callable[[_Command], _Command]
         click.option(
             "--budget",
             metavar="TIME",
-            help="Stop cleanly after e.g. 90s (or 90), 9m, 2h; a rerun continues. Missing cells "
+            help="Stop cleanly after e.g. 90s (or 90), 9m, 1h30m; a rerun continues. Missing cells "
             "run in the order of their value: what was begun; first seeds before second ones; "
             "baselines, then sdpa and identity; the shortest. What cannot be continued starts only "
             "where it fits.",
         ),
         click.option(
             "--rerun",
-            type=click.Choice(["missing", "failed", "disturbed", "all"]),
+            type=Choice(["missing", "failed", "disturbed", "all"]),
             default="missing",
             show_default=True,
             help="Which cells to run; a record makes a cell not missing. disturbed: timings taken "
@@ -187,7 +227,7 @@ def rules(command: _Command) -> _Command:
     """Add `--rules`."""
     return click.option(
         "--rules",
-        type=click.Choice(["fixed", "lra2021"]),
+        type=Choice(["fixed", "lra2021"]),
         help="Rules of the tasks; lra2021 repeats the original's choices.",
     )(command)
 
@@ -207,7 +247,7 @@ def settings(also: str = "") -> Callable[[_Command], _Command]:
 def device(command: _Command) -> _Command:
     """Add `--device`."""
     return click.option(
-        "--device", type=click.Choice(["cpu", "cuda"]), help="Default: cuda if present, else cpu."
+        "--device", type=Choice(["cpu", "cuda"]), help="Default: cuda if present, else cpu."
     )(command)
 
 
@@ -215,7 +255,7 @@ def baselines(command: _Command) -> _Command:
     """Add `--baselines`."""
     return click.option(
         "--baselines",
-        type=click.Path(path_type=Path),
+        type=Folder(Path),
         default=DEFAULT_BASELINES,
         show_default=True,
         help="Folder of baselines, a folder for each class of machine.",
@@ -226,7 +266,7 @@ def check_store(command: _Command) -> _Command:
     """Add `--store` of a check, which shares no folder with runs."""
     return click.option(
         "--store",
-        type=click.Path(path_type=Path),
+        type=Folder(Path),
         default=CHECK_STORE,
         show_default=True,
         help="Folder for the records of the check.",
@@ -272,7 +312,7 @@ def as_json(command: _Command) -> _Command:
 
 
 def pairs(entries: tuple[str, ...], flag: str) -> dict[str, str]:
-    """Split KEY=VALUE entries of `--data` or `--set`.
+    """Split the pairs of `--data` or `--set`.
 
     Raises `UsageError` for an entry that is no such pair, and for a key given twice.
     """
@@ -280,7 +320,8 @@ def pairs(entries: tuple[str, ...], flag: str) -> dict[str, str]:
     for entry in entries:
         key, _, value = (part.strip() for part in entry.partition("="))
         if not (key and value):
-            raise UsageError(f"{flag} '{entry}' is not KEY=VALUE; write e.g. {flag} {_PAIRS[flag]}")
+            form, example = _PAIRS[flag]
+            raise UsageError(f"{flag} '{entry}' is not {form}; write e.g. {flag} {example}")
         if key in found:
             raise UsageError(f"{flag} gives '{key}' twice, {found[key]} and {value}; keep one")
         found[key] = value
@@ -288,18 +329,24 @@ def pairs(entries: tuple[str, ...], flag: str) -> dict[str, str]:
 
 
 def seconds(text: str | None, flag: str) -> float | None:
-    """Read a time such as `90`, `90s`, `9m` or `2h` in seconds; None stays None."""
+    """Read a time such as `90`, `90s`, `9m` or `1h30m` in seconds; None stays None."""
     if text is None:
         return None
-    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:])
+    found = _TIME.fullmatch(text)
+    given = [] if found is None else [*zip(found.groups(), _WEIGHTS, strict=True)]
     try:
-        value = float(text if unit is None else text[:-1]) * (unit or 1.0)
-    except ValueError as error:
-        raise UsageError(f"{flag} '{text}' is no time; write e.g. 90s, 9m or 2h") from error
+        parts = [float(number) * weight for number, weight in given if number is not None]
+    except ValueError:
+        parts = []
+    if not parts:
+        raise UsageError(f"{flag} '{text}' is no time; write e.g. {_TIMES}")
+    value = sum(parts)
     if not math.isfinite(value):
-        raise UsageError(f"{flag} '{text}' has no end; write e.g. 90s, 9m or 2h")
-    if value <= 0:
-        raise UsageError(f"{flag} '{text}': give more than nothing")
+        raise UsageError(f"{flag} '{text}' has no end; write e.g. {_TIMES}")
+    if value <= 0 or min(parts) < 0:
+        raise UsageError(f"{flag} '{text}': give more than nothing, e.g. {_TIMES}")
+    if value > YEAR:
+        raise UsageError(f"{flag} '{text}' is more than a year; write e.g. {_TIMES}")
     return value
 
 

@@ -19,7 +19,7 @@ KINDS = ("impls", "tasks", "positions", "suites", "scales")
 
 
 @click.command("list", short_help="What there is: impls, tasks, positions, suites, scales.")
-@click.argument("what", metavar="WHAT", type=click.Choice(KINDS))
+@click.argument("what", metavar="WHAT", type=flags.Choice(KINDS))
 @click.option("--verbose", is_flag=True, help="All that is declared, settings and defaults too.")
 @flags.as_json
 def command(what: str, verbose: bool, as_json: bool) -> None:

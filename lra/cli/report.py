@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @flags.store
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=flags.Folder(Path),
     metavar="FOLDER",
     help="Default: reports/<name of the store>.",
 )
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @click.option(
     "--compare",
     "before",
-    type=click.Path(path_type=Path),
+    type=flags.Folder(Path),
     metavar="STORE",
     help="Another store: what changed since comes first, and as compare.md.",
 )

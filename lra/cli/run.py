@@ -8,6 +8,7 @@ from typing import Literal
 import click
 
 from lra.cli import flags
+from lra.core.protocol import REPEATS
 
 
 @click.command("run", short_help="Train, time and report: the main job.")
@@ -18,14 +19,14 @@ from lra.cli import flags
 @flags.rules
 @click.option(
     "--track",
-    type=click.Choice(["matched", "tuned"]),
+    type=flags.Choice(["matched", "tuned"]),
     default="matched",
     show_default=True,
     help="tuned: try the scale's learning rates, keep what validates best.",
 )
 @click.option(
     "--seeds",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, REPEATS),
     metavar="N",
     help="Runs of each training: initialisation, order and draws, never data.",
 )

@@ -30,7 +30,7 @@ PATIENCE = 120.0
 )
 @click.option(
     "--direction",
-    type=click.Choice(["bidirectional", "causal"]),
+    type=flags.Choice(["bidirectional", "causal"]),
     help="Default: bidirectional where the mechanism can.",
 )
 @click.option(
@@ -60,7 +60,7 @@ PATIENCE = 120.0
 @flags.settings()
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=flags.Folder(Path),
     metavar="PATH",
     help="A folder, or a file ending in .svg or .png. Default: reports/<name of the store>/show.",
 )

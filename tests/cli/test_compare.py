@@ -99,8 +99,11 @@ def test_what_another_code_measured_is_inconclusive_and_says_why(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("old", "nowhere"), "'old' is a folder and 'nowhere' is none"),
-        (("nowhere", "new"), "'new' is a folder and 'nowhere' is none"),
+        (("old", "nowhere"), "'old' is a folder, and there is no such folder 'nowhere'"),
+        (("nowhere", "new"), "'new' is a folder, and there is no such folder 'nowhere'"),
+        (("old", "file"), "'old' is a folder and 'file' is not one; give two stores, or"),
+        (("", "new"), "A '' names no folder; give a path"),
+        (("old", ""), "B '' names no folder; give a path"),
         (("old", "new", "--store", "new"), "the store 'new': unknown mechanism 'old'"),
         (("lstm", "new", "--store", "new"), "the store 'new' has no record of 'lstm'; first: "),
         (("sdpa", "linaer", "--store", "new"), "did you mean 'linear'?"),
@@ -114,8 +117,9 @@ def test_what_another_code_measured_is_inconclusive_and_says_why(
     ],
 )
 def test_what_cannot_be_compared_is_one_line(
-    arguments: tuple[str, ...], told: str, lra_here, stores: None
+    arguments: tuple[str, ...], told: str, lra_here, stores: None, tmp_path: Path
 ) -> None:
+    (tmp_path / "file").touch()
     ran = lra_here("compare", *arguments)
     assert ran.returncode == USAGE and told in ran.stderr
     assert ran.stderr.count("\n") == 1 and ran.stdout == ""
