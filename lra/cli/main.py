@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import os
+import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 
 import click
 
 from lra.cli.exit_codes import CLOSED_PIPE, INTERRUPTED
-from lra.core.errors import LraError, nearest
+from lra.core.errors import LraError, UsageError, nearest
 from lra.core.version import __version__
 
 VERBS = (
@@ -22,6 +25,8 @@ VERBS = (
 
 _NUMBERS = {"not a valid integer range": "no whole number", "not a valid float": "no number"}
 """What click calls a word in place of a number, and what a person does."""
+
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
 
 
 class _Verbs(click.Group):
@@ -83,9 +88,45 @@ def _remedy(error: click.ClickException) -> str:
         if any("--set" in parameter.opts for parameter in error.ctx.command.params):
             return f" A mechanism's settings are --set NAME=VALUE; {flags}"
         return f" For {flags}"
-    if "extra argument" in error.message:
+    if _EXTRA.match(error.message):
         return f"; lists have commas and no spaces; {flags}"
     return ""
+
+
+def _misplaced(error: click.ClickException) -> str | None:
+    """What to say of names without their flag; None of other mistakes."""
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return None
+    extra, parameters = _EXTRA.match(error.message), error.ctx.command.params
+    if extra is None or any(isinstance(one, click.Argument) for one in parameters):
+        return None
+    from lra.cli.flags import known_names
+
+    words = extra[1].split()
+    known = {flag for one in parameters for flag in one.opts} & {"--impl", "--task"}
+    if "--task" in known and ("--impl" not in known or words[0] in known_names("task")):
+        flag, kind = "--task", "tasks"
+    elif known:
+        flag, kind = "--impl", "mechanisms"
+    else:
+        return None
+    return (
+        f"unexpected '{' '.join(words)}'; name {kind} with {flag} {','.join(words)}, several with "
+        "commas and no spaces"
+    )
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Whether it came up where a line is printed."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code is click.echo.__code__ for frame, _ in frames)
+
+
+def _let_go_of_output() -> None:
+    """Send what is still to be written nowhere, so that the end of Python does not try again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
@@ -116,7 +157,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         told = " ".join(error.format_message().split())
         for theirs, ours in _NUMBERS.items():
             told = told.replace(theirs, ours)
-        _say(f"{told}{_remedy(error)}")
+        _say(_misplaced(error) or f"{told}{_remedy(error)}")
         return error.exit_code
     except click.Abort:
         # What click makes of a Ctrl-C, the line with ^C on it ended.
@@ -125,4 +166,11 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except LraError as error:
         _say(str(error))
         return error.exit_code
+    except OSError as error:
+        if not _is_of_output(error):
+            raise
+        _let_go_of_output()
+        reason = (error.strerror or str(error)).lower()
+        _say(f"cannot write the output: {reason}; make room or send it elsewhere")
+        return UsageError.exit_code
     return code if isinstance(code, int) else 0

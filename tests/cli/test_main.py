@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -44,6 +45,33 @@ def test_a_reader_that_has_seen_enough_ends_it_without_a_word(
     os.close(unread)
     assert ran.communicate()[1] == ""
     assert ran.returncode == 128 + signal.SIGPIPE
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize(
+    "arguments", [("list", "scales"), ("list", "tasks", "--json"), ("--help",)]
+)
+def test_a_full_disk_under_the_output_is_one_line(
+    arguments: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "lra", *arguments],
+            stdout=full, stderr=subprocess.PIPE, env=environment, text=True,
+        )  # fmt: skip
+    told = "cannot write the output: no space left on device; make room or send it elsewhere"
+    assert (ran.returncode, ran.stderr) == (2, f"lra: {told}\n")
+
+
+def test_what_else_the_system_refuses_keeps_its_traceback(
+    lra_here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(host, "gpus", full)
+    with pytest.raises(OSError, match="No space"):
+        lra_here("doctor")
 
 
 @pytest.mark.parametrize("verb", ["data", "baseline"])

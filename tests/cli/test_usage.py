@@ -11,7 +11,7 @@ from typing import get_args
 import click
 import pytest
 
-from lra.cli.flags import pairs, seconds
+from lra.cli.flags import YEAR, pairs, seconds
 from lra.cli.main import VERBS, run_command_line
 from lra.core.cards import Causal, Decode, Padding
 from lra.core.errors import UsageError
@@ -32,7 +32,7 @@ MISTAKES = {
     ),
     "list with spaces": (
         ["sweep", "--impl", "performer", "linear"],
-        "(linear); lists have commas and no spaces; all flags: ",
+        "unexpected 'linear'; name mechanisms with --impl linear, several with commas and no spac",
     ),
     "flag's value": (["run", "--impl", "full", "--device", "tpu"], "'tpu' is not one of"),
     "flag's number": (["sweep", "--impl", "full", "--replicates", "0"], "'--replicates'"),
@@ -55,13 +55,76 @@ MISTAKES = {
     "data path": (["run", "--impl", "full", "--data", "text=no/"], "no such file or folder"),
     "data task": (["run", "--impl", "full", "--data", "txet=no/"], "did you mean 'text'?"),
     "data shown": (["data", "show", "--data", "txet=no/"], "did you mean 'text'?"),
-    "time": (["run", "--impl", "full", "--budget", "soon"], "write e.g. 90s, 9m or 2h"),
+    "time": (["run", "--impl", "full", "--budget", "soon"], "write e.g. 90s, 9m or 1h30m"),
     "endless time": (["run", "--impl", "full", "--timeout", "nan"], "--timeout 'nan' has no end"),
     "store": (["report", "--store", "nowhere"], "no store at 'nowhere'"),
     "class": (["run", "--impl", "os:Qqqq"], "class or function 'Qqqq'; choose from: PathLike, "),
     "class of many": (["run", "--impl", "torch.nn:Qqqq"], "there is like it; check the spelling"),
     "file": (["run", "--impl", "mine.py:Mine"], "no file 'mine.py'"),
 }
+
+
+MORE = {
+    "mechanism without its flag": (["run", "performer"], "mechanisms with --impl performer,"),
+    "mechanisms without their flag": (["verify", "a", "b"], "unexpected 'a b'; name mechanisms w"),
+    "task without its flag": (["run", "text", "--impl", "full"], "name tasks with --task text,"),
+    "task alone": (["data", "show", "text"], "unexpected 'text'; name tasks with --task text,"),
+    "argument beyond those": (["compare", "a", "b", "c"], "argument (c); lists have commas"),
+    "near choice of an argument": (["list", "imple"], "unknown 'imple'; did you mean 'impls'?"),
+    "near choice": (["run", "--rerun", "failde"], "unknown 'failde'; did you mean 'failed'?"),
+    "far choice": (["run", "--rules", "x"], "'x' is not one of 'fixed', 'lra2021'"),
+    "nothing before the colon": (["run", "--impl", ":X"], "no module or file before the colon; w"),
+    "nothing after it": (["run", "--impl", "torch.nn:"], "after the colon; write torch.nn:Class"),
+    "nothing after a file's": (["run", "--impl", "my.py:"], "write my.py:Class, or my.py for its"),
+    "a colon": (["run", "--impl", ":"], "nothing beside the colon; write package.module:Class or"),
+    "no peer": (["run", "--impl", "peer:qqq"], "unknown peer 'peer:qqq'; choose from: peer:hf_"),
+    "near peer": (["run", "--impl", "peer:linfromer"], "did you mean 'peer:linformer'?"),
+    "data pair": (["run", "--impl", "full", "--data", "text"], "'text' is not TASK=PATH; write"),
+    "no time": (["run", "--impl", "full", "--budget", "0"], "more than nothing, e.g. 90s, 9m or"),
+    "too long": (["run", "--impl", "full", "--timeout", f"{10**20}h"], "is more than a year;"),
+    "seeds": (["run", "--impl", "full", "--seeds", str(10**20)], "not in the range 1<=x<=10000."),
+    "replicates": (["sweep", "--replicates", "10001"], "is not in the range 1<=x<=10000."),
+    "steps": (
+        ["run", "--impl", "full", "--set", f"training.steps={10**20}"],
+        f"steps = {10**20} must be a whole number <= 2147483648; fix",
+    ),
+    "nothing to set": (["run", "--impl", "linear", "--set", "linear.x=1"], "configure; leave it o"),
+    "setting of another": (
+        ["run", "--impl", "linear", "--set", "performer.features=9"],
+        "'performer' is not in this run; add it to --impl, or leave the setting out",
+    ),
+}
+
+FOLDERS = (
+    ("run", "--impl", "full", "--store"),
+    ("check", "--store"),
+    ("check", "--out"),
+    ("check", "--history"),
+    ("check", "--baselines"),
+    ("baseline", "show", "--baselines"),
+    ("report", "--out"),
+    ("report", "--compare"),
+    ("show", "--out"),
+    ("data", "prepare", "--out"),
+)
+"""Flags that take a folder."""
+
+
+@pytest.mark.parametrize("mistake", MORE)
+def test_more_mistakes_are_one_line_and_exit_2(mistake: str, lra_here) -> None:
+    arguments, told = MORE[mistake]
+    ran = lra_here(*arguments)
+    assert (ran.returncode, ran.stdout) == (USAGE, "")
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("lra: ") and told in line
+
+
+@pytest.mark.parametrize("words", FOLDERS, ids=" ".join)
+def test_an_empty_text_names_no_folder(words: tuple[str, ...], lra_here, tmp_path: Path) -> None:
+    ran = lra_here(*words, "")
+    assert ran.returncode == USAGE
+    assert ran.stderr == f"lra: {words[-1]} '' names no folder; give a path\n"
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
@@ -117,6 +180,7 @@ def test_help_needs_no_torch_nor_numpy() -> None:
 @pytest.mark.parametrize(
     ("verb", "says", "never"),
     [
+        ("doctor", ["With --timing: print JSON", "With --timing: where to time"], []),
         ("run", ["training.steps=200", "Default: the suite's own"], []),
         ("verify", ["features=64", "cross=false"], ["training.", "model."]),
         ("show", ["features=64", "Heads of the layer", "in one head"], ["training.", "model."]),
@@ -186,13 +250,22 @@ def test_a_key_given_twice_is_refused(flag: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("90", 90.0), ("90s", 90.0), ("1.5m", 90.0), ("2h", 7200.0)]
-)
+    ("text", "value"),
+    [
+        ("90", 90.0), ("90s", 90.0), ("1.5m", 90.0), ("2h", 7200.0), ("9m30s", 570.0),
+        ("1h30m", 5400.0), ("1h0m1s", 3601.0), ("8760h", YEAR),
+    ],
+)  # fmt: skip
 def test_times(text: str, value: float) -> None:
     assert seconds(text, "--budget") == value
 
 
-@pytest.mark.parametrize("text", ["nan", "nanm", "inf", "-inf", "infs", "1e400", "0", "-3m", ""])
+NO_TIMES = ("1h-5m", "1h30", "30m1h", "9mm", "hm", "8761h")
+
+
+@pytest.mark.parametrize(
+    "text", ["nan", "nanm", "inf", "-inf", "infs", "1e400", "0", "-3m", "", *NO_TIMES]
+)
 def test_no_times(text: str) -> None:
     with pytest.raises(UsageError, match="--budget"):
         seconds(text, "--budget")
