@@ -13,10 +13,19 @@ if TYPE_CHECKING:
 
 
 def recorded(
-    jobs: list[Job], place: Store, *, slots: int | None, quiet: bool, timeout: float | None = None
+    jobs: list[Job],
+    place: Store,
+    *,
+    slots: int | None,
+    quiet: bool,
+    silent: bool = False,
+    timeout: float | None = None,
 ) -> list[Record]:
-    """Run what has no record, failed or ran out of time; return records in the jobs' order."""
-    from lra.cli.progress import watcher
+    """Run what has no record, failed or ran out of time; return records in the jobs' order.
+
+    `silent` says nothing at all meanwhile, of failures neither.
+    """
+    from lra.cli.progress import Shown, watcher
     from lra.engine.pool import Pool, side_by_side
     from lra.engine.server import ForkServer
 
@@ -25,7 +34,7 @@ def recorded(
         kept = {job.cell.id: place.load(job.cell.id) for job in jobs}
         done = {id for id, record in kept.items() if record and _is_done(record)}
         missing = [job for job in jobs if job.cell.id not in done]
-        with closing(watcher(missing, quiet=quiet)) as watch:
+        with closing(Shown() if silent else watcher(missing, quiet=quiet)) as watch:
             slots = slots or side_by_side(jobs)
             pool = Pool(place, server, slots=slots, watcher=watch, timeout=timeout)
             for _ in pool.run(missing):

@@ -14,7 +14,7 @@ from lra.cli.exit_codes import BROKEN_CLAIMS, FAILED_CELLS, INCONCLUSIVE
 
 if TYPE_CHECKING:
     from lra.core.cells import VerifyCell
-    from lra.core.findings import Finding
+    from lra.core.findings import Case, Finding
     from lra.core.records import Record
     from lra.engine.jobs import Job
 
@@ -53,7 +53,8 @@ def command(
 ) -> int:
     """Try what mechanisms claim, law by law, and print one line for each.
 
-    Exit code 0 only if all that is claimed holds; 3 if a mechanism could not be tried at all.
+    Exit code 0 only if all that is claimed holds, 1 if something does not; 3 if one of several
+    mechanisms was left out, as a peer that is not installed, 4 if one failed before it was tried.
 
     \b
     python -m lra verify --impl performer
@@ -61,7 +62,6 @@ def command(
     """
     from lra.cli.recorded import recorded
     from lra.core.errors import UsageError
-    from lra.core.findings import parse
     from lra.core.records import FAILED
     from lra.engine.host import cache_folder, default_device
     from lra.engine.plan_verify import VerifySpec, names_of, plan_verify
@@ -76,7 +76,7 @@ def command(
     spec = VerifySpec(
         mechanisms=impls,
         laws=names_of(checks),
-        case=None if text is None else parse(text),
+        case=None if text is None else _case(text),
         full=full,
         settings=flags.pairs(settings, "--set"),
         device=device or default_device(),
@@ -86,21 +86,46 @@ def command(
     with TemporaryDirectory() as folder:
         # Parts of a check are looked at and forgotten; a whole one is a record.
         place = Store(Path(folder) if spec.laws else store)
-        found = recorded(jobs_planned, place, slots=jobs, quiet=quiet)
-    if as_json:
+        # A case that is refused is one line, and no cell that failed.
+        silent = spec.case is not None
+        found = recorded(jobs_planned, place, slots=jobs, quiet=quiet, silent=silent)
+    refused = [one.failure.message for one in found if _is_refused(one) and one.failure]
+    done = [both for both in zip(jobs_planned, found, strict=True) if not _is_refused(both[1])]
+    if as_json and done:
         import msgspec
 
-        click.echo(msgspec.json.encode(found, order="sorted"))
-    else:
-        for job, record in zip(jobs_planned, found, strict=True):
+        click.echo(msgspec.json.encode([record for _, record in done], order="sorted"))
+    elif done:
+        for job, record in done:
             _print(job, record, spec.settings, full=full, quiet=quiet)
-    if any(record.failure and record.failure.type == UsageError.__name__ for record in found):
-        return UsageError.exit_code
+    if refused:
+        raise UsageError(refused[0])
     if any(record.status in FAILED for record in found):
         return FAILED_CELLS
     if any(finding.verdict == "failed" for record in found for finding in record.findings):
         return BROKEN_CLAIMS
     return INCONCLUSIVE if any(record.status != "ok" for record in found) else 0
+
+
+def _case(text: str) -> Case:
+    """Read a case; says in our words where a key is missing or given twice."""
+    from lra.core.errors import UsageError
+    from lra.core.findings import Case, parse
+
+    keys = [word.partition("=")[0] for word in text.split()]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise UsageError(f"--case '{text}' gives {key} twice; keep one")
+    if "n" not in keys and set(keys) <= set(Case.__struct_fields__):
+        raise UsageError(f"--case '{text}': the number n is missing; write e.g. 'n=5 causal'")
+    return parse(text)
+
+
+def _is_refused(record: Record) -> bool:
+    """Whether a worker found something for the user to mend, such as a case that no law takes."""
+    from lra.core.errors import UsageError
+
+    return record.failure is not None and record.failure.type == UsageError.__name__
 
 
 def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, quiet: bool) -> None:

@@ -15,6 +15,7 @@ from lra.core.protocol import Frozen, Mechanism
 from lra.engine.describe import Describer
 from lra.engine.host import machine
 from lra.engine.jobs import Job
+from lra.engine.planning import unavailable
 from lra.engine.provenance import library
 from lra.engine.settings import Settings
 from lra.engine.sources import measure_hash, mechanism_hash
@@ -40,13 +41,12 @@ def plan_verify(spec: VerifySpec) -> list[Job]:
     """Return one job per mechanism.
 
     One that cannot be imported gets a job too, which will say why. Raises `UsageError` for any
-    name, key or value that does not exist.
+    name, key or value that does not exist, and where nothing can be imported.
     """
     settings, describer = Settings(spec.settings), Describer(Path(spec.cache))
-    jobs = [
-        _job(spec, target, settings, describer)
-        for target in catalogue.expand("mechanism", spec.mechanisms)
-    ]
+    targets = catalogue.expand("mechanism", spec.mechanisms)
+    unavailable(targets, describer)
+    jobs = [_job(spec, target, settings, describer) for target in targets]
     settings.refuse_unused()
     return jobs
 

@@ -157,6 +157,6 @@ def unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str,
     missing = {name: words for name, words in found.items() if words is not None}
     if missing and len(missing) == len(found):
         name, words = next(iter(missing.items()))
-        named = words.startswith(f"mechanism '{name}'")
+        named = words.startswith((f"mechanism '{name}'", f"{name} "))
         raise UsageError(words if named else f"mechanism '{name}' is unavailable: {words}")
     return missing
