@@ -288,7 +288,9 @@ class SparseFixed(UnionOfPatterns):
         size, places = self.config.stride, self._summary_places
         number = m // size * len(places) + sum(place < m % size for place in places)
         starts_U1 = torch.arange(0, m, size, device=device).unsqueeze(-1)
-        return (starts_U1 + torch.tensor(places, device=device)).flatten()[:number]
+        last = torch.arange(size - min(size, self.config.summary), size, device=device)
+        places_P = F.pad(last, (len(places) - len(last), 0))
+        return (starts_U1 + places_P).flatten()[:number]
 
     def _is_summary(self, columns_M: Tensor) -> Tensor:
         """Return which positions are among the last c of their block, or the first in parity."""

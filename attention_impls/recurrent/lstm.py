@@ -209,12 +209,15 @@ def _weights(lstm: nn.LSTM) -> list[Tensor]:
 def _run(lstm: nn.LSTM, u_BND: Tensor, h_BW: Tensor, c_BW: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return outputs, hidden and cell."""
     start = (h_BW.unsqueeze(0).contiguous(), c_BW.unsqueeze(0).contiguous())
-    if _weights(lstm)[0].dtype == u_BND.dtype:
-        y_BNW, (h, c) = lstm(u_BND, start)
-        return y_BNW, h[0], c[0]
     weights = [weight.to(u_BND.dtype) for weight in _weights(lstm)]
-    y_BNW, h, c = torch.lstm(u_BND, start, weights, True, 1, 0.0, lstm.training, False, True)
+    y_BNW, h, c = torch.lstm(u_BND, start, weights, True, 1, 0.0, _keeps(lstm), False, True)
     return y_BNW, h[0], c[0]
+
+
+def _keeps(lstm: nn.LSTM) -> bool:
+    """Return whether a backward pass may follow, for which a GPU's kernel keeps what it needs only
+    where it is told that it trains. Nothing else hangs on that: it has no dropout."""
+    return lstm.training or torch.is_grad_enabled()
 
 
 def _run_packed(
@@ -225,7 +228,7 @@ def _run_packed(
     start = (h_BW[order].unsqueeze(0), c_BW[order].unsqueeze(0))
     weights = [weight.to(packed.data.dtype) for weight in _weights(lstm)]
     data, h, c = torch.lstm(
-        packed.data, packed.batch_sizes, start, weights, True, 1, 0.0, lstm.training, False
+        packed.data, packed.batch_sizes, start, weights, True, 1, 0.0, _keeps(lstm), False
     )
     outputs = PackedSequence(data, packed.batch_sizes, order, back)
     y_BNW, _ = nn.utils.rnn.pad_packed_sequence(outputs, batch_first=True, total_length=n)

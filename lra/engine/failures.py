@@ -25,6 +25,9 @@ _OUT_OF_MEMORY = (
     "DefaultCPUAllocator",
     "CUDA error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "CUSOLVER_STATUS_ALLOC_FAILED",
+    "CUFFT_ALLOC_FAILED",
 )
 """What torch says where it has no class for it: on a CPU, and on a GPU outside of its allocator."""
 

@@ -30,9 +30,9 @@ def carried_out(cell: EfficiencyCell, function: Callable[_P, _Out]) -> Callable[
     return cast(Callable[_P, _Out], torch.compile(function))
 
 
-def eagerly(cell: EfficiencyCell) -> AbstractContextManager[None]:
-    """Have even a compiled call run operation by operation, for whoever counts these."""
-    if cell.execution == "eager":
+def eagerly(execution: str) -> AbstractContextManager[None]:
+    """Have even what is compiled run operation by operation, for whoever counts these."""
+    if execution == "eager":
         return nullcontext()
     stance: AbstractContextManager[None] = torch.compiler.set_stance("force_eager")
     return stance

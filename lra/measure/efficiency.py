@@ -129,7 +129,7 @@ def _measure(
         call, found, synchronize=lambda: _synchronize(device), between=between
     )
     report("operations")
-    with compiled.eagerly(cell):
+    with compiled.eagerly(cell.execution):
         operations = count_operations(call, between=between)
     between()
     metrics["operations"] = Metric(value=float(operations), unit="count", better="lower")

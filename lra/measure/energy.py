@@ -42,8 +42,6 @@ def measure_energy(
     *,
     synchronize: Callable[[], object],
     between: Callable[[], object] = lambda: None,
-    seconds: float = SECONDS,
-    idle_seconds: float = IDLE_SECONDS,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Metric]:
@@ -60,11 +58,11 @@ def measure_energy(
             return _found(None, None, None, others)
         synchronize()
         started, before = now(), counter.joules()
-        sleep(idle_seconds)
+        sleep(IDLE_SECONDS)
         idle = (counter.joules() - before) / (now() - started)
         calls, block = 0, 1
         started, before = now(), counter.joules()
-        while (elapsed := now() - started) < seconds:
+        while (elapsed := now() - started) < SECONDS:
             # Waiting for each of many short calls would measure a device that idles between them.
             if elapsed:
                 block = max(1, int(BLOCK * calls / elapsed))
@@ -80,7 +78,7 @@ def measure_energy(
         # All else of the cell has been measured by now, and stays.
         return _found(None, None, None, str(error))
     if spent <= 0.0:
-        return _found(None, each, idle, f"the counter did not move in {seconds:g} s")
+        return _found(None, each, idle, f"the counter did not move in {SECONDS:g} s")
     return _found(spent / calls, each, idle, None)
 
 

@@ -10,6 +10,7 @@ B batch   N positions   D model width   H heads   K width of a head
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -123,12 +124,18 @@ def _declared(layer: Layer, x_1ND: Tensor, context: Context) -> tuple[Tensor | N
     return support.reshape(-1, n, n), weights_HNN
 
 
-def _packed(support_HNN: Tensor, values_HNN: Tensor, kind: str, *, measured: bool) -> Pattern:
+def _packed(
+    support_HNN: Tensor,
+    values_HNN: Tensor,
+    kind: Literal["weights", "dependence"],
+    *,
+    measured: bool,
+) -> Pattern:
     if not bool(values_HNN.isfinite().all()):
         raise LraError(f"its {kind} are not finite on this input; give smaller numbers")
     return pack(
         support_HNN.numpy(),
         values_HNN.numpy(),
-        "weights" if kind == "weights" else "dependence",
+        kind,
         measured=measured,
     )

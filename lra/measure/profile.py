@@ -10,7 +10,7 @@ the time of what it started; on a GPU the parts add up to more than a step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -25,6 +25,7 @@ from lra.core.dataset import Dataset
 from lra.core.profiled import OPERATOR, PARTS, part_metric
 from lra.core.protocol import Rules, TrainSpec
 from lra.core.records import Metric
+from lra.measure.compiled import eagerly
 from lra.measure.latency import quartiles
 from lra.measure.operations import count_operations
 from lra.training.batches import Collator, evaluation_rows
@@ -97,7 +98,7 @@ def measure_profile(
     profiled = _middles(batches, max(3, int(_PROFILED / each)))
     operators = _operators(runs, profiled, device)
     report("operations")
-    with _eagerly(spec):
+    with eagerly(spec.execution):
         counted = [count_operations(partial(runs, [one])) for one in few]
     operations = sum(counted) / len(few)
     return Profile(
@@ -249,14 +250,6 @@ def _middles(items: Sequence[Any], most: int) -> list[Any]:
     """The middles of so many equal parts of a sequence; all of a shorter one."""
     count = min(most, len(items))
     return [items[(2 * n + 1) * len(items) // (2 * count)] for n in range(count)]
-
-
-def _eagerly(spec: TrainSpec) -> AbstractContextManager[None]:
-    """Have even a compiled model run operation by operation, for whoever counts these."""
-    if spec.execution == "eager":
-        return nullcontext()
-    stance: AbstractContextManager[None] = torch.compiler.set_stance("force_eager")
-    return stance
 
 
 def _waiting_for(device: torch.device) -> Callable[[], None]:

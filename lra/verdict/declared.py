@@ -28,7 +28,15 @@ def declared(text: str, *, gpu: bool = False) -> Declared | None:
     On a GPU it is the greatest of the first formula and of those said to hold on one.
     """
     first, *others = text.split(";")
-    clauses = [first, *(one for one in others if gpu and "on a GPU" in one)]
+    return _greatest([first, *(one for one in others if gpu and "on a GPU" in one)])
+
+
+def greatest(text: str) -> Declared | None:
+    """Return the greatest of all formulas of a declared cost, whenever they hold."""
+    return _greatest(text.split(";"))
+
+
+def _greatest(clauses: list[str]) -> Declared | None:
     try:
         return max((_Formula(clause).read() for clause in clauses), key=lambda one: one.exponent)
     except ValueError:

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Literal
 
 import msgspec
 import torch
@@ -161,7 +162,12 @@ _WRAPPED = re.compile(r"\binner\.(bidirectional|causal)\.")
 
 
 def _failed(
-    law: Law, count: int, case: Case | None, detail: str, ending: str = "", inside: str = ""
+    law: Law,
+    count: int,
+    case: Case | None,
+    detail: str,
+    ending: Literal["", "error"] = "",
+    inside: str = "",
 ) -> Finding:
     line = _WRAPPED.sub("", " ".join(detail.split()))
     return Finding(
@@ -170,7 +176,7 @@ def _failed(
         cases=count + 1,
         detail=(line if len(line) <= 300 else line[:299] + "…") + inside,
         case=case,
-        ending=ending,  # type: ignore[arg-type]
+        ending=ending,
     )
 
 

@@ -94,3 +94,23 @@ def test_it_begins_by_remembering(build) -> None:
 def test_a_width_of_one_is_refused_in_one_line(build) -> None:
     with pytest.raises(UsageError, match="lstm: a width of 1 is too small for two; choose 2 or"):
         build(("lstm", {}), width=1)
+
+
+def test_the_kernel_is_told_of_a_backward_pass_whatever_the_mode(
+    build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU's keeps nothing for one else, and refuses it."""
+
+    def lstm(*given: object) -> object:
+        told.append(given[6])
+        return real(*given)
+
+    told: list[object] = []
+    real = torch.lstm
+    monkeypatch.setattr(torch, "lstm", lstm)
+    layer = build(("lstm", {})).eval()
+    x = torch.randn(1, 4, 12, dtype=torch.float64)
+    layer(x, Context())
+    with torch.no_grad():
+        layer(x, Context())
+    assert told == [True, True, False, False], "of two directions each"

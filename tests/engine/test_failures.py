@@ -31,6 +31,8 @@ def ended(error: BaseException, job: Job) -> Outcome:
         (torch.AcceleratorError("CUDA error: out of memory"), "oom"),
         (torch.AcceleratorError("CUDA error: unspecified launch failure"), "error"),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"), "oom"),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), "oom"),
+        (RuntimeError("cuFFT error: CUFFT_ALLOC_FAILED"), "oom"),
         (UnsupportedError("boom"), "unsupported"),
         (LraError("boom"), "error"),
     ],

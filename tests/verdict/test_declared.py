@@ -7,7 +7,7 @@ import re
 import pytest
 
 from lra.core.catalogue import find, names
-from lra.verdict.declared import Declared, declared
+from lra.verdict.declared import Declared, declared, greatest
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,13 @@ def test_what_holds_on_a_gpu_counts_there_alone() -> None:
     assert declared(text) == Declared("O(n (d + c))", 1)
     assert declared(text, gpu=True) == Declared("O(n (l + n c / l))", 2)
     assert declared("O(n); O(n m) with a bias", gpu=True) == Declared("O(n)", 1)
+
+
+def test_the_greatest_of_all_that_is_said_is_of_padding_and_biases_too() -> None:
+    text = "O(n); O(n m) with a bias; O(n sqrt(n)) else"
+    assert greatest(text) == Declared("O(n m)", 2)
+    assert greatest("O(n)") == declared("O(n)")
+    assert greatest("O(n); whatever with a bias") is None
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from lra.core.errors import UsageError
 from lra.core.findings import Case, Finding, parse
 from lra.verify import kit
 from lra.verify.fitting import misfit
-from lra.verify.growth import exponent, greatest_exponent
 from lra.verify.laws import LAWS
 from lra.verify.subject import Subject
 from verify.faults.claims import ComesNoNearer
@@ -295,31 +294,3 @@ def test_every_law_is_a_file_of_its_name_and_says_what_holds() -> None:
         assert law.cases.__module__ == f"lra.verify.laws.{law.name}"
         assert law.says and len(law.says) < 72
     assert len({law.name for law in LAWS}) == len(LAWS)
-
-
-@pytest.mark.parametrize(
-    ("text", "power"),
-    [
-        ("O(1)", 0),
-        ("O(n m d)", 2),
-        ("O((n + m) r d)", 1),
-        ("O(n log n)", 1),
-        ("O(n sqrt(n) d)", 1.5),
-        ("O(n^2 / 64); O(n) on a GPU", 2),
-        ("O(n + r d); O(n m) in training", 1),
-    ],
-)
-def test_growth_is_read_from_a_card(text: str, power: float) -> None:
-    assert exponent(text) == pytest.approx(power, abs=0.01)
-
-
-def test_what_a_card_says_of_padding_and_biases_is_read_too() -> None:
-    assert greatest_exponent("O(n); O(n m) with a bias; O(n sqrt(n)) else") == pytest.approx(
-        2, abs=0.01
-    )
-
-
-@pytest.mark.parametrize("text", ["linear", "O()", "O(n +)", "O(n $ m)"])
-def test_what_is_no_formula_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="write e"):
-        exponent(text)

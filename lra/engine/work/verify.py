@@ -9,6 +9,7 @@ from importlib.metadata import version
 from attention_impls.contract import Layer
 from lra.adapters.adapt import assumed
 from lra.core.cells import VerifyCell
+from lra.core.errors import LraError
 from lra.core.findings import Finding
 from lra.engine.jobs import Job, Outcome, Progress, Report
 from lra.engine.provenance import distribution_of
@@ -19,8 +20,13 @@ from lra.verify.subject import Subject
 
 
 def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
-    """Try every law in a process of its own; this one only waits, and never computes."""
-    device(cell.device)
+    """Try every law in a process of its own; this one only waits, and never computes.
+
+    It does not even look for a GPU: where that touches one, no fork could use it any more.
+    """
+    found = isolated(partial(_lacking, cell.device), kit.TIMEOUT)
+    if isinstance(found, Finding) and found.detail:
+        raise LraError(found.detail)
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
     subject = Subject(mechanism, config, cell.form == "full", cell.device, cell.case)
     laws = kit.select(cell.laws, full=subject.full)
@@ -46,6 +52,15 @@ def _untrained(subject: Subject, findings: Sequence[Finding]) -> Iterator[str]:
 
 def _asked(subject: Subject) -> Finding:
     return Finding(law="training", verdict="reported", detail=subject.untrained)
+
+
+def _lacking(name: str) -> Finding:
+    """Why there is no such device."""
+    try:
+        device(name)
+    except LraError as error:
+        return Finding(law="device", verdict="reported", detail=str(error))
+    return Finding(law="device", verdict="held")
 
 
 def _package(mechanism: type[Layer]) -> dict[str, str]:

@@ -40,7 +40,9 @@ def check(subject: Subject, case: Case) -> None:
     context = Context(causal=case.causal)
     generator = torch.Generator().manual_seed(case.seed)
     q, k, v = (
-        torch.randn(1, 1, case.n, HEAD_WIDTH, generator=generator, dtype=torch.float64)
+        torch.randn(1, 1, case.n, HEAD_WIDTH, generator=generator, dtype=torch.float64).to(
+            subject.device
+        )
         for _ in range(3)
     )
     q, k = q * DEVIATION, k * DEVIATION

@@ -13,8 +13,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from lra.core.errors import UsageError
 from lra.core.findings import Case
-from lra.verify.growth import exponent, greatest_exponent
+from lra.verdict.declared import Declared, declared, greatest
 from lra.verify.law import Broken, Law, Reported, always, something
 from lra.verify.requests import directions, masks, schemes
 from lra.verify.subject import Subject
@@ -28,7 +29,7 @@ SLACK = 0.25
 def cases(subject: Subject) -> Iterator[Case]:
     """Every direction, plain, with padding and with each scheme of positions that acts inside."""
     n = LONGEST[subject.full]
-    if subject.is_ours and exponent(subject.card.memory) > 1.5:
+    if subject.is_ours and _exponent(subject, declared(subject.card.memory)) > 1.5:
         n //= 2  # so much for all pairs is enough
     for causal in directions(subject):
         for mask in masks(subject, "behind"):
@@ -51,9 +52,16 @@ def check(subject: Subject, case: Case) -> None:
     if not subject.is_ours:
         raise Reported(found)
     plain = case.mask == "none" and case.position == "none"
-    allowed = exponent(claimed) if plain else greatest_exponent(claimed)
+    gpu = subject.device == "cuda"
+    allowed = _exponent(subject, declared(claimed, gpu=gpu) if plain else greatest(claimed))
     if measured > max(1.0, allowed) + SLACK:
         raise Broken(found)
+
+
+def _exponent(subject: Subject, claimed: Declared | None) -> float:
+    if claimed is None:
+        raise UsageError(f"'{subject.card.memory}' is no growth; write e.g. O(n m d) on the card")
+    return claimed.exponent
 
 
 def peak(subject: Subject, case: Case, n: int) -> int:

@@ -42,12 +42,19 @@ def _least_seconds(subject: Subject, case: Case, n: int) -> float:
     x_BND, _ = subject.inputs(shape, dtype=torch.float32)
     seconds = []
     for _ in range(ROUNDS):
+        _wait(subject.device)
         start = time.perf_counter()
         y_BND = layer(x_BND, context).y_BND
         if y_BND.requires_grad:
             y_BND.sum().backward()
+        _wait(subject.device)
         seconds.append(time.perf_counter() - start)
     return min(seconds)
+
+
+def _wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
 
 
 LAW = Law(
