@@ -51,26 +51,12 @@ class GroupedSoftmax(ExactSoftmax):
             out_BGSV = fused_softmax(q_BGSK, k_BGMK, v_BGMV, permitted, bias_GSM, dropout=dropout)
             return out_BGSV.reshape(batch, heads, 1, -1), state
 
-        if groups < heads and _wants_copies(q_BHNK, batch * groups, permitted, bias_HNM):
+        shared = groups < heads and q_BHNK.is_cpu and torch.is_grad_enabled()
+        traced = torch.compiler.is_compiling()  # which does not know of threads
+        if shared and not traced and batch * groups < torch.get_num_threads():
+            # The kernel's backward pass works on a group by one thread; copies occupy them all.
             k_BGMK, v_BGMV = (x.repeat_interleave(heads // groups, dim=1) for x in (k_BGMK, v_BGMV))
         out_BHNV = fused_softmax(
             q_BHNK, k_BGMK, v_BGMV, permitted, bias_HNM, causal=by_name, dropout=dropout
         )
         return out_BHNV, state
-
-
-def _wants_copies(
-    q_BHNK: Tensor, shared: int, permitted: Tensor | None, bias_HNM: Tensor | None
-) -> bool:
-    """Return whether a copy of a group's keys for each of its heads is faster than `shared` ones.
-
-    On a CPU the kernel's backward pass works on a group by one thread; copies occupy them all. On a
-    GPU only the kernels for halves without a mask read a group several times; else all pairs would
-    be held.
-    """
-    if not q_BHNK.is_cpu:
-        halves = q_BHNK.dtype in (torch.float16, torch.bfloat16)
-        return not halves or permitted is not None or bias_HNM is not None
-    if torch.compiler.is_compiling():  # which does not know of threads
-        return False
-    return torch.is_grad_enabled() and shared < torch.get_num_threads()

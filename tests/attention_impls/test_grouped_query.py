@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from attention_impls.contract import Context
-from attention_impls.dense import _grouped
 from lra.core.errors import UsageError
 
 CPU = torch.device("cpu")
@@ -86,29 +85,3 @@ def test_multi_query_is_one_group(build) -> None:
     one.load_state_dict(grouped.state_dict())
     x = torch.randn(2, 9, 12, dtype=torch.float64)
     assert torch.equal(one(x, Context()).y_BND, grouped(x, Context()).y_BND)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "context", "heads"),
-    [
-        (torch.float32, Context(), 4),
-        (torch.bfloat16, Context(), 2),
-        (torch.bfloat16, Context(causal=True), 2),
-        (torch.bfloat16, Context(key_mask_BM=torch.ones(1, 5, dtype=torch.bool)), 4),
-    ],
-)
-def test_off_a_cpu_groups_are_copied_where_no_fused_kernel_shares_them(
-    dtype: torch.dtype, context: Context, heads: int, build, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fused(q: torch.Tensor, k: torch.Tensor, *_: object, **__: object) -> torch.Tensor:
-        asked.append(k.shape[1])
-        return q
-
-    asked: list[int] = []
-    monkeypatch.setattr(_grouped, "fused_softmax", fused)
-    layer = build(("grouped_query", {"kv_heads": 2}), heads=4)
-    q, k = (torch.empty(1, n, 5, 4, dtype=dtype, device="meta") for n in (4, 2))
-    if context.key_mask_BM is not None:
-        context = Context(key_mask_BM=context.key_mask_BM.to("meta"))
-    layer.attend(q, k, k, context)
-    assert asked == [heads]
