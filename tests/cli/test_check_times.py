@@ -396,23 +396,3 @@ def test_what_was_looked_at_is_told_when_it_is_interrupted(
 def test_deterministic_times_nothing(lra_here: Run, machines: Machines) -> None:
     machines.slower = [1.2]
     assert lra_here(*CHECK, "--deterministic").returncode == 0 and machines.asked == []
-
-
-def test_own_mechanisms_that_are_noisy_are_timed_on_by_where_they_lie(
-    lra_here: Run, machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def named_by_class(sides: Any, mechanisms: Sequence[str], *, turns: range, **more: Any) -> None:
-        asked.append((list(mechanisms), len(turns)))
-        machines.in_turns(sides, ["Mine"], turns=turns, **more)
-
-    asked: list[tuple[list[str], int]] = []
-    mine = tmp_path / "mine.py"
-    mine.write_text("class Mine: ...\n")
-    machines.first = lambda name, turn: timed(name, 1.0 + 0.15 * (-1) ** turn, turn)
-    monkeypatch.setattr(revision, "commit_of", lambda name: f"commit of {name}")
-    monkeypatch.setattr(side_by_side, "in_turns", named_by_class)
-    monkeypatch.setattr(reach, "sources", lambda _: machines.before)
-    ran = lra_here("compare", "main", "other", "--impl", f"{mine}:Mine")
-    assert ran.returncode == 0, ran.stderr
-    (first, pairs), (again, more) = asked
-    assert first == again == [f"{mine}:Mine"] and pairs == PAIRS and more > 0

@@ -235,3 +235,24 @@ def test_the_second_of_two_revisions_is_told_against_the_first(
     ran = lra_here("compare", "slow", "fast", "--pairs", "3")
     assert revisions[1:] == [("slow", "fast", "linear")]
     assert ran.stdout.startswith("fast against slow: time faster in 1 of 1 cell, linear train 512")
+
+
+def test_own_mechanisms_that_are_noisy_are_timed_on_by_where_they_lie(
+    lra_here, revisions: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_turns(
+        _: object, mechanisms: Sequence[str], *, turns: range, folder: Path, **__: object
+    ) -> None:
+        asked.append((list(mechanisms), len(turns)))
+        for store, sign in zip(of_both(folder), (1, -1), strict=True):
+            with store.writing():
+                for turn in turns:
+                    store.save(_record("Mine", 1.0 + 0.1 * sign * (-1) ** turn, turn))
+
+    asked: list[tuple[list[str], int]] = []
+    monkeypatch.setattr(side_by_side, "in_turns", in_turns)
+    mine = tmp_path / "mine.py"
+    mine.write_text("class Mine: ...\n")
+    ran = lra_here("compare", "fast", "slow", "--impl", f"{mine}:Mine")
+    assert ran.returncode == 0, ran.stderr
+    assert [names for names, _ in asked] == [[f"{mine}:Mine"]] * 2, "first, and once more"
