@@ -13,7 +13,7 @@ from torch import nn
 
 from attention_impls.contract import Dims, MechanismConfig
 from attention_impls.dense._exact import EXACT
-from attention_impls.dense._grouped import GroupedSoftmax
+from attention_impls.dense._shared_heads import SharedHeads
 from lra.core.cards import AttentionCard
 from lra.core.errors import UsageError
 
@@ -26,7 +26,7 @@ class GroupedQueryConfig(MechanismConfig, frozen=True):
     or 1 where they are odd. The paper's 8 of 64 are more than the models here have."""
 
 
-class GroupedQuery(GroupedSoftmax):
+class GroupedQuery(SharedHeads):
     """softmax(q k / sqrt(K)) v, where query head h reads head floor(h G / H) of keys and values.
 
     As much work as with H heads of keys, in O(N M) time, but less to project and to remember: a

@@ -7,11 +7,11 @@ B batch   N queries   M keys   H heads   K width of a query or key head   V widt
 from __future__ import annotations
 
 from attention_impls.dense._exact import EXACT
-from attention_impls.dense._grouped import GroupedSoftmax
+from attention_impls.dense._shared_heads import SharedHeads
 from lra.core.cards import AttentionCard
 
 
-class MultiQuery(GroupedSoftmax):
+class MultiQuery(SharedHeads):
     """softmax(q k / sqrt(K)) v with H heads of queries and one of keys and values.
 
     As much work as with H heads of keys, in O(N M) time, but 1 / H of them to project and to

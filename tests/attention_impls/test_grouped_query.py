@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from attention_impls.contract import Context
+from attention_impls.dense import _grouped
 from lra.core.errors import UsageError
 
 CPU = torch.device("cpu")
@@ -85,3 +86,58 @@ def test_multi_query_is_one_group(build) -> None:
     one.load_state_dict(grouped.state_dict())
     x = torch.randn(2, 9, 12, dtype=torch.float64)
     assert torch.equal(one(x, Context()).y_BND, grouped(x, Context()).y_BND)
+
+
+@pytest.fixture
+def elsewhere(monkeypatch) -> list[int]:
+    """Make tensors say that they are on no CPU; gives the heads of keys that the kernel is given,
+    call by call."""
+    given: list[int] = []
+    fused = _grouped.fused_softmax
+
+    def spied(q_BHNK, k_BGMK, *rest, **named):
+        given.append(k_BGMK.shape[1])
+        return fused(q_BHNK, k_BGMK, *rest, **named)
+
+    monkeypatch.setattr(_grouped, "fused_softmax", spied)
+    monkeypatch.setattr(torch.Tensor, "is_cpu", False)
+    return given
+
+
+@pytest.mark.parametrize(
+    ("dtype", "context", "queries", "given"),
+    [
+        (torch.bfloat16, Context(), 6, 2),
+        (torch.bfloat16, Context(causal=True), 6, 2),
+        (torch.bfloat16, Context(causal=True), 4, 4),
+        (torch.bfloat16, Context(key_mask_BM=torch.ones(2, 6, dtype=torch.bool)), 6, 4),
+        (torch.float32, Context(), 6, 4),
+        (torch.float32, Context(causal=True), 1, 2),
+    ],
+    ids=["half", "half causal", "half at the end", "half masked", "float32", "one query"],
+)
+def test_off_the_cpu_keys_are_copied_where_no_fused_kernel_shares_them(
+    dtype, context, queries, given, build, draw, elsewhere
+) -> None:
+    layer = build(("grouped_query", {"kv_heads": 2}), heads=4)
+    q = draw(2, queries, heads=4, dtype=dtype)[0]
+    k, v = draw(2, 6, heads=2, dtype=dtype)[1:]
+    out, _ = layer.attend(q, k, v, context)
+    assert elsewhere == [given]
+    apart, _ = layer.attend(q, *(x.repeat_interleave(2, 1) for x in (k, v)), context)
+    torch.testing.assert_close(out, apart)
+
+
+def test_off_the_cpu_a_prompt_is_remembered_by_group(build, elsewhere) -> None:
+    layer = build(("grouped_query", {"kv_heads": 2}), heads=4)
+    x, mask = torch.randn(2, 9, 12, dtype=torch.float64), torch.ones(2, 9, dtype=torch.bool)
+    mask[1, 6:] = False
+    with torch.no_grad():
+        whole = layer(x, Context(causal=True, query_mask_BN=mask)).y_BND
+        state, parts = layer.init_state(2, length=9, device=CPU, dtype=x.dtype), []
+        for piece in (slice(0, 5), slice(5, 9)):
+            context = Context(causal=True, query_mask_BN=mask[:, piece])
+            found = layer(x[:, piece], context, state=state)
+            state, _ = found.state, parts.append(found.y_BND)
+    assert elsewhere == [4, 4, 4] and state.k_BHTK.shape[1] == 2
+    torch.testing.assert_close(torch.cat(parts, 1)[mask], whole[mask])
