@@ -30,7 +30,7 @@ YEAR = 365 * 24 * 3600.0
 """The longest time that makes sense, in seconds."""
 
 
-class Folder(click.Path[Any]):
+class Folder(click.Path):
     """The path of a folder; an empty one is refused, as it would be the current folder."""
 
     def __init__(self, kind: type[str | Path]) -> None:
@@ -63,7 +63,7 @@ class Choice(click.Choice[str]):
         return super().get_invalid_choice_message(value, ctx)
 
 
-class Names(click.ParamType[str]):
+class Names(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
     """A comma list of names of one kind; the words themselves are checked where they are used."""
 
     def __init__(self, kind: str) -> None:

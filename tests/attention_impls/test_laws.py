@@ -38,6 +38,14 @@ class Quick(Subject):
         return (self.config, *other, *in_parity)
 
 
+def asked(name: str, law: Law, **where: Any) -> Subject:
+    """A mechanism as it is tried here."""
+    mechanism: Any = load(find("mechanism", name))
+    # What has a parameter per pair of blocks trains it in an input of several.
+    kind = Subject if law.name == "gradient_flow" else Quick
+    return kind(mechanism, mechanism.Config(), **where)
+
+
 @pytest.mark.parametrize("name", names("mechanism"))
 def test_every_file_loads(name: str) -> None:
     mechanism = load(find("mechanism", name))
@@ -49,10 +57,7 @@ def test_every_file_loads(name: str) -> None:
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 @pytest.mark.parametrize("name", names("mechanism"))
 def test_it_keeps_the_law(name: str, law: Law) -> None:
-    mechanism: Any = load(find("mechanism", name))
-    # What has a parameter per pair of blocks trains it in an input of several.
-    kind = Subject if law.name == "gradient_flow" else Quick
-    found = kit.try_law(law, kind(mechanism, mechanism.Config()))
+    found = kit.try_law(law, asked(name, law))
     assert found.verdict != "failed", found
     assert (found.verdict == "skipped") == ((name, law.name) in CANNOT_BE_TRIED), found
 
@@ -61,6 +66,5 @@ def test_it_keeps_the_law(name: str, law: Law) -> None:
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 @pytest.mark.parametrize("name", names("mechanism"))
 def test_it_keeps_the_law_on_a_gpu(name: str, law: Law) -> None:
-    mechanism: Any = load(find("mechanism", name))
-    found = kit.try_law(law, Quick(mechanism, mechanism.Config(), device="cuda"))
+    found = kit.try_law(law, asked(name, law, device="cuda"))
     assert found.verdict != "failed", found
