@@ -39,8 +39,10 @@ STRETCHES = 5
 """Of whole steps, where the time is enough; two at least."""
 TOP = 8
 """Operators that are named."""
-_PROFILED = 0.5
-"""Seconds of steps that the profiler is given, as far as the batches last; three at least."""
+PROFILED = 10
+"""Steps that torch's profiler is given at most, whose bookkeeping takes longer than they do; three
+at least, and else as many as take `_PROFILED_SECONDS`."""
+_PROFILED_SECONDS = 0.5
 _WRAPPER = "autograd::engine::"
 """What torch calls its own loop around a node of the graph."""
 
@@ -95,7 +97,7 @@ def measure_profile(
     report("evaluation")
     row = _row_seconds(step, dataset, spec, length, runs)
     report("operators")
-    profiled = _middles(batches, max(3, int(_PROFILED / each)))
+    profiled = _middles(batches, max(3, min(PROFILED, int(_PROFILED_SECONDS / each))))
     operators = _operators(runs, profiled, device)
     report("operations")
     with eagerly(spec.execution):

@@ -236,10 +236,11 @@ def test_stretches_are_made_while_there_is_time(seconds: float, stretches: int) 
     assert len(found.metrics["step_seconds"].samples) == stretches
 
 
-def test_a_stretch_has_fifty_batches_at_most() -> None:
+def test_a_stretch_has_fifty_batches_at_most_and_the_profiler_ten() -> None:
     longer = Dataset(split(60), split(20), split(20), 2, vocabulary=6, length=LONGEST, inputs=1)
-    found = profiled(data=longer, seconds=1000.0, batch=1)
+    found = profiled(data=longer, seconds=1000.0, tick=0.01, batch=1)
     assert found.method["batches"].startswith("50 of an epoch's 60,")
+    assert found.method["operators"].endswith("of 10 steps")
 
 
 def test_rows_are_evaluated_as_a_validation_does_and_training_goes_on(
