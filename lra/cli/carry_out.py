@@ -190,15 +190,19 @@ def _foretell(
     alone = {job.cell.id for job in missing if job.alone}
     words = f"{count(len(missing), 'cell')} due"
     unknown = len(missing) - len(expected)
-    # What few of them take is read as what all of them take.
+    told = about(sum(s if id in alone else s / slots for id, s in expected.items()))
+    told += " by earlier records"
+    told += f" ({count(profiled, 'training')} by measured steps per second)" * bool(profiled)
+    # What few of them take must not be read as what all of them take.
     telling = len(expected) > unknown
     if telling:
-        whole = sum(s if id in alone else s / slots for id, s in expected.items())
-        words += f", {about(whole)} by earlier records"
-        words += f" ({count(profiled, 'training')} by measured steps per second)" * bool(profiled)
+        words += f", {told}"
     if unknown:
         words += f"; {unknown} of them unlike any earlier record"
-        words += " and not counted" if telling else ""
+        if telling:
+            words += " and not counted"
+        elif expected:
+            words += f", the other {len(expected)} {told}"
     click.echo(words, err=True)
 
 

@@ -59,7 +59,11 @@ def test_an_estimate_of_less_than_a_second_says_so(
     ("known", "told"),
     [
         (0, "5 cells due; 5 of them unlike any earlier record\n"),
-        (2, "5 cells due; 3 of them unlike any earlier record\n"),
+        (
+            2,
+            "5 cells due; 3 of them unlike any earlier record, the other 2 about 20 min by earlier "
+            "records\n",
+        ),
         (
             3,
             "5 cells due, about 30 min by earlier records; 2 of them unlike any earlier record and "
@@ -68,7 +72,7 @@ def test_an_estimate_of_less_than_a_second_says_so(
         (5, "5 cells due, about 50 min by earlier records\n"),
     ],
 )
-def test_there_is_no_estimate_where_most_cells_are_unlike_any_record(
+def test_an_estimate_of_some_cells_is_not_read_as_one_of_all(
     known: int, told: str, lra_here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
