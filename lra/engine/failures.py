@@ -31,6 +31,9 @@ _OUT_OF_MEMORY = (
 )
 """What torch says where it has no class for it: on a CPU, and on a GPU outside of its allocator."""
 
+_TOO_MANY_LENGTHS = "FailOnRecompileLimitHit"
+"""What torch's compiler raises; by name, for loading it takes seconds."""
+
 
 def failed(error: BaseException, phase: str, job: Job) -> Outcome:
     """Return how a cell ended that raised; print the traceback, unless it is only unsupported."""
@@ -40,6 +43,11 @@ def failed(error: BaseException, phase: str, job: Job) -> Outcome:
     # The tail of the record: all that this process wrote to its standard error.
     traceback.print_exception(error, file=sys.stderr)
     words = short.message + ("" if isinstance(error, LraError) else _place(error, job))
+    if short.type == _TOO_MANY_LENGTHS:
+        words = (
+            "torch.compile gave up: inputs of different lengths make it compile this mechanism "
+            "anew too often; leave execution=compiled out"
+        )
     failure = msgspec.structs.replace(short, message=words)
     if _is_out_of_memory(error):
         return Outcome(status="oom", failure=failure)

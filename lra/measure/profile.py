@@ -9,6 +9,7 @@ the time of what it started; on a GPU the parts add up to more than a step.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ at least, and else as many as take `_PROFILED_SECONDS`."""
 _PROFILED_SECONDS = 0.5
 _WRAPPER = "autograd::engine::"
 """What torch calls its own loop around a node of the graph."""
+_COMPILED = "## Call CompiledFxGraph "
+"""What it calls a graph that it compiled, before a hash."""
 
 Clock = Callable[[], float]
 
@@ -233,13 +236,15 @@ def _operators(runs: Stretch, batches: Sequence[int], device: torch.device) -> d
 
     def own(event: Any) -> float:
         """Seconds a step."""
-        spent = event.self_device_time_total if on_gpu else event.self_cpu_time_total
-        return float(spent) / 1e6 / len(batches)
+        total = event.self_device_time_total if on_gpu else event.self_cpu_time_total
+        return float(total) / 1e6 / len(batches)
 
-    found = {
-        OPERATOR + one.key.removeprefix("aten::"): _seconds(own(one))
-        for one in sorted(called, key=own, reverse=True)[:TOP]
-    }
+    spent: defaultdict[str, float] = defaultdict(float)
+    for one in called:
+        compiled = one.key.startswith(_COMPILED)
+        spent["compiled graphs" if compiled else one.key.removeprefix("aten::")] += own(one)
+    most = sorted(spent, key=spent.__getitem__, reverse=True)[:TOP]
+    found = {OPERATOR + name: _seconds(spent[name]) for name in most}
     # On a GPU also what kernels take that no operator of torch's own has started.
     found["operators_seconds"] = _seconds(sum(map(own, kernels if on_gpu else called)))
     if on_gpu:

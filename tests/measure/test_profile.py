@@ -278,6 +278,14 @@ def test_operators_are_seconds_a_step_without_torchs_own_loop(
     assert found.metrics["operators_seconds"].value == pytest.approx(0.002)
 
 
+def test_graphs_that_were_compiled_are_one_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = ("aten::mm", *(f"## Call CompiledFxGraph {hash} ##" for hash in ("f1", "f2")))
+    monkeypatch.setattr(torch.profiler, "profile", Profiler(*keys))
+    found = profiled().metrics
+    operators = {name: found[name].value for name in found if name.startswith(OPERATOR)}
+    assert operators == {OPERATOR + "compiled graphs": 0.002, OPERATOR + "mm": 0.001}
+
+
 def test_the_operators_that_take_most_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.profiler, "profile", Profiler(*map(str, range(TOP + 1))))
     found = profiled().metrics
