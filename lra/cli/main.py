@@ -85,9 +85,11 @@ def _remedy(error: click.ClickException) -> str:
         # Of a choice click says what there is.
         return f" A{flags[1:]}" if error.format_message().endswith(".") else ""
     if isinstance(error, click.NoSuchOption) and not error.possibilities:
+        # Before 8.4 click's message ends without one.
+        stop = "" if error.message.endswith(".") else "."
         if any("--set" in parameter.opts for parameter in error.ctx.command.params):
-            return f" A mechanism's settings are --set NAME=VALUE; {flags}"
-        return f" For {flags}"
+            return f"{stop} A mechanism's settings are --set NAME=VALUE; {flags}"
+        return f"{stop} For {flags}"
     if _EXTRA.match(error.message):
         return f"; lists have commas and no spaces; {flags}"
     return ""

@@ -21,14 +21,14 @@ USAGE = 2
 
 MISTAKES = {
     "command": (["rnu"], "unknown command 'rnu'; did you mean 'run'?"),
-    "flag": (["run", "--imlp", "performer"], "No such option '--imlp'"),
+    "flag": (["run", "--imlp", "performer"], "--impl"),
     "setting as a flag": (
         ["run", "--impl", "performer", "--features", "3"],
-        "No such option '--features'. A mechanism's settings are --set NAME=VALUE; all flags: ",
+        ". A mechanism's settings are --set NAME=VALUE; all flags: ",
     ),
     "flag where there are no settings": (
         ["check", "--features", "3"],
-        "No such option '--features'. For all flags: ",
+        ". For all flags: ",
     ),
     "list with spaces": (
         ["sweep", "--impl", "performer", "linear"],
