@@ -19,8 +19,9 @@ from attention_impls.dense._grouped import GroupedSoftmax
 class SharedHeads(GroupedSoftmax):
     """Exact softmax attention with fewer heads of keys than of queries.
 
-    PyTorch's only fused kernel that shares heads on a GPU takes halves without a mask; in every
-    other case sharing would hold all pairs. There each head of queries gets its copy of the keys.
+    On a GPU FlashAttention shares heads of keys, in halves without a mask. In every other case
+    PyTorch may share them by holding the logits of all pairs, so there each head of queries gets
+    its copy of the keys.
     """
 
     def attend(
@@ -31,9 +32,11 @@ class SharedHeads(GroupedSoftmax):
         context: Context,
         state: KeyValueCache | None = None,
     ) -> tuple[Tensor, KeyValueCache | None]:
-        """Return (B, H, N, V), head h reading group h // (H / G); a state keeps G heads."""
+        """Return (B, H, N, V) from q (B, H, N, K), k (B, G, M, K) and v (B, G, M, V), head h
+        reading group h // (H / G); a state keeps G heads."""
         (_, heads, n, _), groups = q_BHNK.shape, k_BGMK.shape[1]
-        if q_BHNK.is_cpu or n == 1:  # which reads its keys once, without all pairs
+        # A single query needs no copies: its heads stand in as queries of a group.
+        if q_BHNK.is_cpu or n == 1 or groups == heads:
             return super().attend(q_BHNK, k_BGMK, v_BGMV, context, state)
         if state is not None:
             state, k_BGMK, v_BGMV, key_mask_BM = remember(
@@ -42,8 +45,9 @@ class SharedHeads(GroupedSoftmax):
             context = replace(context, key_mask_BM=key_mask_BM)
         square = n == k_BGMK.shape[2]
         masked = context.key_mask_BM is not None or (context.causal and not square)
+        biased = context.position is not None and context.position.card.acts_on == "logits"
         half = q_BHNK.dtype in (torch.float16, torch.bfloat16)
-        if masked or context.position is not None or not half:
+        if masked or biased or not half:
             k_BGMK, v_BGMV = (x.repeat_interleave(heads // groups, dim=1) for x in (k_BGMK, v_BGMV))
         out_BHNV, _ = super().attend(q_BHNK, k_BGMK, v_BGMV, context)
         return out_BHNV, state

@@ -7,6 +7,7 @@ import torch
 
 from attention_impls.contract import Context
 from attention_impls.dense import _grouped
+from lra.core.catalogue import find, load
 from lra.core.errors import UsageError
 
 CPU = torch.device("cpu")
@@ -104,28 +105,46 @@ def elsewhere(monkeypatch) -> list[int]:
     return given
 
 
+MASK = torch.ones(2, 6, dtype=torch.bool)
+
+
 @pytest.mark.parametrize(
-    ("dtype", "context", "queries", "given"),
+    ("dtype", "asked", "queries", "given"),
     [
-        (torch.bfloat16, Context(), 6, 2),
-        (torch.bfloat16, Context(causal=True), 6, 2),
-        (torch.bfloat16, Context(causal=True), 4, 4),
-        (torch.bfloat16, Context(key_mask_BM=torch.ones(2, 6, dtype=torch.bool)), 6, 4),
-        (torch.float32, Context(), 6, 4),
-        (torch.float32, Context(causal=True), 1, 2),
+        (torch.bfloat16, {}, 6, 2),
+        (torch.float16, {"causal": True}, 6, 2),
+        (torch.bfloat16, {"causal": True}, 4, 4),
+        (torch.bfloat16, {"key_mask_BM": MASK}, 6, 4),
+        (torch.bfloat16, {"position": "rope"}, 6, 2),
+        (torch.bfloat16, {"position": "alibi"}, 6, 4),
+        (torch.float32, {}, 6, 4),
+        (torch.float32, {"causal": True}, 1, 2),
     ],
-    ids=["half", "half causal", "half at the end", "half masked", "float32", "one query"],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else str(value),
 )
 def test_off_the_cpu_keys_are_copied_where_no_fused_kernel_shares_them(
-    dtype, context, queries, given, build, draw, elsewhere
+    dtype, asked, queries, given, build, draw, elsewhere
 ) -> None:
     layer = build(("grouped_query", {"kv_heads": 2}), heads=4)
+    if "position" in asked:
+        asked = {"position": load(find("position", asked["position"]))(layer.dims)}
     q = draw(2, queries, heads=4, dtype=dtype)[0]
     k, v = draw(2, 6, heads=2, dtype=dtype)[1:]
-    out, _ = layer.attend(q, k, v, context)
+    out, _ = layer.attend(q, k, v, Context(**asked))
     assert elsewhere == [given]
-    apart, _ = layer.attend(q, *(x.repeat_interleave(2, 1) for x in (k, v)), context)
+    apart, _ = layer.attend(q, *(x.repeat_interleave(2, 1) for x in (k, v)), Context(**asked))
     torch.testing.assert_close(out, apart)
+
+
+@pytest.mark.parametrize("case", [("grouped_query", {"kv_heads": 4}), ("multi_query", {})])
+def test_off_the_cpu_as_many_heads_of_keys_as_of_queries_are_not_copied(
+    case, build, draw, elsewhere, monkeypatch
+) -> None:
+    heads = case[1].get("kv_heads", 1)
+    monkeypatch.setattr(torch.Tensor, "repeat_interleave", None)
+    layer = build(case, heads=heads, qkv_width=8 * heads)
+    layer.attend(*draw(2, 6, heads=heads), Context())
+    assert elsewhere == [heads]
 
 
 def test_off_the_cpu_a_prompt_is_remembered_by_group(build, elsewhere) -> None:
