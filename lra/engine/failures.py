@@ -31,7 +31,7 @@ _OUT_OF_MEMORY = (
 )
 """What torch says where it has no class for it: on a CPU, and on a GPU outside of its allocator."""
 
-_TOO_MANY_LENGTHS = "FailOnRecompileLimitHit"
+_TOO_OFTEN = "FailOnRecompileLimitHit"
 """What torch's compiler raises; by name, for loading it takes seconds."""
 
 
@@ -43,10 +43,10 @@ def failed(error: BaseException, phase: str, job: Job) -> Outcome:
     # The tail of the record: all that this process wrote to its standard error.
     traceback.print_exception(error, file=sys.stderr)
     words = short.message + ("" if isinstance(error, LraError) else _place(error, job))
-    if short.type == _TOO_MANY_LENGTHS:
+    if short.type == _TOO_OFTEN:
         words = (
-            "torch.compile gave up: inputs of different lengths make it compile this mechanism "
-            "anew too often; leave execution=compiled out"
+            "torch.compile gave up: the model had to be compiled anew too often, as for inputs of "
+            f"many lengths; leave execution=compiled out{_place(error, job)}"
         )
     failure = msgspec.structs.replace(short, message=words)
     if _is_out_of_memory(error):

@@ -40,10 +40,9 @@ STRETCHES = 5
 """Of whole steps, where the time is enough; two at least."""
 TOP = 8
 """Operators that are named."""
-PROFILED = 10
-"""Steps that torch's profiler is given at most, whose bookkeeping takes longer than they do; three
-at least, and else as many as take `_PROFILED_SECONDS`."""
-_PROFILED_SECONDS = 0.5
+_PROFILED, _PROFILED_SECONDS = 10, 0.5
+"""At most so many steps under torch's profiler, whose bookkeeping takes longer than they do; else
+as many as take so long, three at least."""
 _WRAPPER = "autograd::engine::"
 """What torch calls its own loop around a node of the graph."""
 _COMPILED = "## Call CompiledFxGraph "
@@ -100,7 +99,7 @@ def measure_profile(
     report("evaluation")
     row = _row_seconds(step, dataset, spec, length, runs)
     report("operators")
-    profiled = _middles(batches, max(3, min(PROFILED, int(_PROFILED_SECONDS / each))))
+    profiled = _middles(batches, max(3, min(_PROFILED, int(_PROFILED_SECONDS / each))))
     operators = _operators(runs, profiled, device)
     report("operations")
     with eagerly(spec.execution):

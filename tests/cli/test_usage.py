@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -21,14 +22,14 @@ USAGE = 2
 
 MISTAKES = {
     "command": (["rnu"], "unknown command 'rnu'; did you mean 'run'?"),
-    "flag": (["run", "--imlp", "performer"], "--impl"),
+    "flag": (["run", "--imlp", "performer"], "--imlp"),
     "setting as a flag": (
         ["run", "--impl", "performer", "--features", "3"],
-        ". A mechanism's settings are --set NAME=VALUE; all flags: ",
+        "A mechanism's settings are --set NAME=VALUE; all flags: ",
     ),
     "flag where there are no settings": (
         ["check", "--features", "3"],
-        ". For all flags: ",
+        "For all flags: ",
     ),
     "list with spaces": (
         ["sweep", "--impl", "performer", "linear"],
@@ -125,6 +126,12 @@ def test_an_empty_text_names_no_folder(words: tuple[str, ...], lra_here, tmp_pat
     assert ran.returncode == USAGE
     assert ran.stderr == f"lra: {words[-1]} '' names no folder; give a path\n"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_hint_is_a_sentence_of_its_own_whatever_click_says(command: str, lra) -> None:
+    ran = lra(command, "--features", "3")
+    assert re.search(r"--features'?\. [AF]", ran.stderr), ran.stderr
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
