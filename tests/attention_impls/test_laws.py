@@ -30,17 +30,9 @@ CANNOT_BE_TRIED = {
 }
 """Claimed, and skipped: what has no keys and values apart from its inputs keeps `causality`."""
 FUSED = (
-    *("sdpa", "grouped_query", "multi_query", "block_local", "sliding_window", "longformer"),
-    *(
-        "bigbird",
-        "sparse_fixed",
-        "sinkhorn",
-        "reformer",
-        "synthesizer",
-        "nystromformer",
-        "linformer",
-    ),
-)
+    "sdpa grouped_query multi_query block_local sliding_window longformer bigbird sparse_fixed "
+    "sinkhorn reformer synthesizer nystromformer linformer"
+).split()
 """Mechanisms that call PyTorch's fused kernels."""
 LAWS = [law for law in kit.select() if law.name not in AS_THEY_ARE]
 
