@@ -29,10 +29,21 @@ CANNOT_BE_TRIED = {
     (name, law) for name in ("lstm", "s4d") for law in ("support", "values_causality")
 }
 """Claimed, and skipped: what has no keys and values apart from its inputs keeps `causality`."""
-FUSED = (
-    "sdpa grouped_query multi_query block_local sliding_window longformer bigbird sparse_fixed "
-    "sinkhorn reformer synthesizer nystromformer linformer"
-).split()
+FUSED = [
+    "sdpa",
+    "grouped_query",
+    "multi_query",
+    "block_local",
+    "sliding_window",
+    "longformer",
+    "bigbird",
+    "sparse_fixed",
+    "sinkhorn",
+    "reformer",
+    "synthesizer",
+    "nystromformer",
+    "linformer",
+]
 """Mechanisms that call PyTorch's fused kernels."""
 LAWS = [law for law in kit.select() if law.name not in AS_THEY_ARE]
 
