@@ -60,14 +60,17 @@ def readable(what: str) -> Iterator[None]:
 
 
 def close(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known name that is most like this one, if any is.
+    """Return the known name that is most like this one, if any is; `preformer` is `performer`, for
+    the same letters in another order are the likeliest slip.
 
     A prefix that ends in a colon, as in `peer:name`, is no likeness.
     """
     prefix = name[: name.find(":") + 1]
+    bare = name.removeprefix(prefix)
     whole = {one.removeprefix(prefix): one for one in sorted(known)}
-    alike = difflib.get_close_matches(name.removeprefix(prefix), whole, n=1, cutoff=0.5)
-    return [whole[one] for one in alike]
+    swapped = [one for one in whole if sorted(one) == sorted(bare)]
+    alike = swapped or difflib.get_close_matches(bare, whole, n=1, cutoff=0.5)
+    return [whole[one] for one in alike[:1]]
 
 
 def nearest(kind: str, name: str, known: Iterable[str]) -> UsageError:

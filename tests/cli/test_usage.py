@@ -41,6 +41,7 @@ MISTAKES = {
     "no whole number": (["run", "--impl", "full", "--seeds", "x"], "'--seeds': 'x' is no whole n"),
     "no number": (["report", "--price", "x"], "'--price': 'x' is no number"),
     "no mechanism": (["run"], "--impl performer (see: python -m lra list impls)"),
+    "letters swapped": (["run", "--impl", "preformer"], "did you mean 'performer'?"),
     "mechanism": (["run", "--impl", "perfomer"], "did you mean 'performer'?"),
     "task": (["run", "--impl", "full", "--task", "listop"], "did you mean 'listops'?"),
     "suite": (["run", "--impl", "full", "--suite", "mimi"], "did you mean 'mini'?"),
