@@ -93,6 +93,13 @@ class Lines(Shown):
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
+        self._reached: dict[str, str] = {}
+        """How far trainings are, by cell."""
+
+    def progress(self, job: Job, progress: Progress) -> None:
+        """Remember how far a training is."""
+        if progress.steps:
+            self._reached[job.cell.id] = f"{progress.step:,} of {progress.steps:,} steps done"
 
     def waiting(self, job: Job) -> None:
         """Say why nothing happens."""
@@ -108,8 +115,9 @@ class Lines(Shown):
         click.echo(f"[{self.pace}] {_line(job, record)}", err=True)
 
     def left(self, job: Job) -> None:
-        """Print a cell that will have to run another time."""
-        click.echo(f"left for another run: {job.label}", err=True)
+        """Print a cell that will have to run another time, and what it has of its training."""
+        reached = self._reached.get(job.cell.id)
+        click.echo(f"left for another run: {job.label}{f', {reached}' * bool(reached)}", err=True)
 
 
 class Bars(Lines):
@@ -130,6 +138,7 @@ class Bars(Lines):
 
     def progress(self, job: Job, progress: Progress) -> None:
         """Move a cell's bar, or name its phase."""
+        super().progress(job, progress)
         bar = self._training.get(job.cell.id)
         if progress.steps and bar is None:
             bar = self._training[job.cell.id] = tqdm(

@@ -88,6 +88,24 @@ def test_without_a_terminal_there_are_no_bars(
     assert told.count("\n") == (0 if quiet else 1)
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_is_left_says_how_far_its_training_is(
+    terminal: bool, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    begun = Job(cell=record.cell, cache="")
+    other = Job(cell=msgspec.structs.replace(record.cell, threads=7), cache="")
+    with closing(watcher([begun, other], quiet=False)) as watch:
+        watch.progress(begun, Progress(phase="train", step=400, steps=4000))
+        watch.progress(other, Progress(phase="data"))
+        watch.left(begun)
+        watch.left(other)
+    shown = left_on(screen.getvalue()) if terminal else screen.getvalue().splitlines()
+    left = f"left for another run: {begun.label}"
+    assert [line for line in shown if line] == [f"{left}, 400 of 4,000 steps done", left]
+
+
 def test_the_pace_tells_what_failed_and_what_is_left(record: Record) -> None:
     def ended(id: str, status: str = "ok") -> Record:
         return msgspec.structs.replace(record, id=id, status=status)
