@@ -93,13 +93,13 @@ class Lines(Shown):
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
-        self._reached: dict[str, str] = {}
+        self._reached: dict[str, Progress] = {}
         """How far trainings are, by cell."""
 
     def progress(self, job: Job, progress: Progress) -> None:
         """Remember how far a training is."""
         if progress.steps:
-            self._reached[job.cell.id] = f"{progress.step:,} of {progress.steps:,} steps done"
+            self._reached[job.cell.id] = progress
 
     def waiting(self, job: Job) -> None:
         """Say why nothing happens."""
@@ -116,8 +116,10 @@ class Lines(Shown):
 
     def left(self, job: Job) -> None:
         """Print a cell that will have to run another time, and what it has of its training."""
-        reached = self._reached.get(job.cell.id)
-        click.echo(f"left for another run: {job.label}{f', {reached}' * bool(reached)}", err=True)
+        words = f"left for another run: {job.label}"
+        if reached := self._reached.get(job.cell.id):
+            words += f", {reached.step:,} of {reached.steps:,} steps done"
+        click.echo(words, err=True)
 
 
 class Bars(Lines):

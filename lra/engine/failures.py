@@ -33,6 +33,10 @@ _OUT_OF_MEMORY = (
 
 _TOO_OFTEN = "FailOnRecompileLimitHit"
 """What torch's compiler raises; by name, for loading it takes seconds."""
+_GAVE_UP = (
+    "torch.compile gave up: the model had to be compiled anew too often, as for inputs of many "
+    "lengths; leave execution=compiled out"
+)
 
 
 def failed(error: BaseException, phase: str, job: Job) -> Outcome:
@@ -42,12 +46,8 @@ def failed(error: BaseException, phase: str, job: Job) -> Outcome:
         return Outcome(status="unsupported", failure=short)
     # The tail of the record: all that this process wrote to its standard error.
     traceback.print_exception(error, file=sys.stderr)
-    words = short.message + ("" if isinstance(error, LraError) else _place(error, job))
-    if short.type == _TOO_OFTEN:
-        words = (
-            "torch.compile gave up: the model had to be compiled anew too often, as for inputs of "
-            f"many lengths; leave execution=compiled out{_place(error, job)}"
-        )
+    words = _GAVE_UP if short.type == _TOO_OFTEN else short.message
+    words += "" if isinstance(error, LraError) else _place(error, job)
     failure = msgspec.structs.replace(short, message=words)
     if _is_out_of_memory(error):
         return Outcome(status="oom", failure=failure)

@@ -38,6 +38,7 @@ FUSED = [
     "longformer",
     "bigbird",
     "sparse_fixed",
+    "sparse_strided",
     "sinkhorn",
     "reformer",
     "synthesizer",
