@@ -46,9 +46,9 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """What it does besides, whatever is set: if ours is fast enough beside it, that may be why."""
     less: str = ""
     """What it leaves out, whatever is set: where ours is too slow beside it, that may be why."""
-    lighter: dict[str, Any] | None = None
-    """Settings with which it has less to compute than our counterpart, which is then asked for no
-    less than its time; {} where it always has."""
+    lighter: bool = False
+    """Whether it has less to compute than our counterpart, which is then asked for no less than its
+    time."""
 
 
 def names() -> list[str]:

@@ -99,6 +99,31 @@ def test_performer_pytorch_with_relu_is_the_function_of_our_kernel_relu() -> Non
 
 
 @pytest.mark.peers
+@pytest.mark.filterwarnings("ignore")  # theirs
+def test_sinkhorn_transformer_does_not_read_the_values_that_it_sorts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Why its file says `lighter`: a release in which this fails is to be asked for more."""
+    from sinkhorn_transformer import sinkhorn_transformer as module
+
+    assert peers.read("peer:sinkhorn_transformer").lighter
+    torch.manual_seed(0)
+    layer = module.SinkhornSelfAttention(32, 8, 64, heads=2, non_permutative=False)
+    x_BND, sort, sorted_BUSK = torch.randn(1, 64, 32), module.reorder_buckets, []
+
+    def without_values(parts: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
+        sorted_BUSK.append(sort(parts, order))
+        return sorted_BUSK[-1] * (len(sorted_BUSK) % 2)  # keys come first
+
+    torch.manual_seed(1)
+    expected = layer(x_BND)
+    monkeypatch.setattr(module, "reorder_buckets", without_values)
+    torch.manual_seed(1)
+    assert torch.equal(layer(x_BND), expected)
+    assert len(sorted_BUSK) == 2
+
+
+@pytest.mark.peers
 def test_the_packages_named_are_those_installed() -> None:
     from importlib.metadata import version
 

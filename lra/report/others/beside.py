@@ -97,7 +97,7 @@ def _row(
     timed = rounds_of(pair, length, entries, "latency", busy)
     sized = rounds_of(pair, length, entries, memory, None)
     whole, over = ratio(timed.ours, timed.theirs), above(timed.ours, timed.theirs, timed.floor)
-    bar = 1.0 if pair.lighter else BAR
+    bar = 1.0 if pair.peer.lighter else BAR
     fast = time_verdict(timed.ours, timed.theirs, timed.floor, timed.exact, bar=bar)
     small = memory_verdict(sized.ours, sized.theirs, sized.floor)
     ours, theirs = pair.ours[0], pair.theirs[0]

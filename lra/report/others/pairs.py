@@ -36,14 +36,6 @@ class Pair(msgspec.Struct, frozen=True):
     unlike: tuple[str, ...]
     """Settings that should agree and do not."""
 
-    @property
-    def lighter(self) -> bool:
-        """Whether theirs has less to compute, as it is set here."""
-        if self.peer.lighter is None:
-            return False
-        there = _settings(self.theirs[0])
-        return all(there.get(key) == plain(value) for key, value in self.peer.lighter.items())
-
     def burdens(self, length: int) -> tuple[str, ...]:
         """Return what our adapter has theirs do for nothing, in words: where nothing is padded, as
         in timings, a mask, and more padding than its blocks need."""
