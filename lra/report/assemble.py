@@ -52,8 +52,8 @@ def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
             return (EMPTY,), None
         sentences, table = profiled
         return (*sentences, *caveats(selection, ())), table
-    quality, costs = quality_tables(selection), efficiency_tables(selection)
-    trained = [*quality, *bits_tables(selection)]
+    quality, costs = _fullest_first(quality_tables(selection)), efficiency_tables(selection)
+    trained = [*quality, *_fullest_first(bits_tables(selection))]
     errors = error_tables(selection)
     standings = [standing(one, selection) for one in quality]
     first = answer(selection, quality, costs, errors, standings)
@@ -74,8 +74,8 @@ def assemble(
             alone = (*alone, *_not_ok(selection))
         told = tuple(text for section in alone for text in section.text) or (EMPTY,)
         return Report(title, "", told, alone, ""), None
-    quality, costs = quality_tables(selection), efficiency_tables(selection)
-    bits = bits_tables(selection)
+    quality, costs = _fullest_first(quality_tables(selection)), efficiency_tables(selection)
+    bits = _fullest_first(bits_tables(selection))
     trained = [*quality, *bits]
     errors = error_tables(selection)
     here = [one for one in costs if not one.reference_only]
@@ -89,7 +89,7 @@ def assemble(
     standings = [standing(one, selection) for one in quality]
     sections = [
         *_tradeoff(quality, costs, selection, known),
-        *_quality(quality, standings, selection, known),
+        *_quality(quality, standings, selection, known, alone=len(trained) == 1),
         *_bits(bits, selection, first=not quality),
         *_decoded(selection),
         *_certificate(selection),
@@ -121,6 +121,18 @@ def assemble(
     return report, summary(trained, costs, errors)
 
 
+def _fullest_first(trained: Sequence[QualityTable]) -> list[QualityTable]:
+    """The tables of the scale with the most mechanisms first, and so within a scale."""
+
+    def number(one: QualityTable) -> int:
+        return len({row.mechanism for row in one.table.rows if row.origin == "run"})
+
+    most: dict[str, int] = {}
+    for one in trained:
+        most[one.group.scale] = max(number(one), most.get(one.group.scale, 0))
+    return sorted(trained, key=lambda one: (-most[one.group.scale], one.group.scale, -number(one)))
+
+
 def _tradeoff(
     quality: Sequence[QualityTable],
     costs: Sequence[EfficiencyTables],
@@ -147,11 +159,14 @@ def _quality(
     standings: Sequence[Standing | None],
     selection: Selection,
     known: Looks,
+    *,
+    alone: bool,
 ) -> list[Section]:
+    """Return a section for each table, named by it unless it stands alone."""
     return [
         Section(
             "quality" if number == 1 else f"quality-{number}",
-            "Quality" if number == 1 else f"Quality: {lowered(one.table.title)}",
+            "Quality" if alone else f"Quality: {lowered(one.table.title)}",
         )
         .with_tables([one.table, interval_table(one, selection), stands.table if stands else None])
         .with_figures([quality_figure(one, known), ranks_figure(stands, known) if stands else None])

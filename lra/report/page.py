@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -12,6 +13,8 @@ from lra.report.table import Figure, Report, Row, Section, Table, escape, markdo
 _TEMPLATES = Path(__file__).with_name("templates")
 _FOLDED = 20
 """Links to more sections than this are folded, so that a person sees a figure and not a list."""
+_BETWEEN = " \N{MIDDLE DOT} "
+"""Between links on a line."""
 
 
 def html_text(report: Report) -> str:
@@ -86,6 +89,7 @@ def markdown_text(report: Report) -> str:
     """Return the same sections as GitHub Markdown, with the plots as linked files."""
     parts = [f"# {escape(report.title)}: attention measured", *map(escape, report.answer)]
     parts.append("\n".join(f"- {escape(text)}" for text in report.caveats))
+    parts += _markdown_contents(report.sections)
     for section in report.sections:
         parts += [f"## {escape(section.title)}", *map(escape, section.text)]
         for table in section.tables:
@@ -98,6 +102,23 @@ def markdown_text(report: Report) -> str:
             ]
     parts += [f"*{escape(report.footer)}*"] if report.footer else []
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _markdown_contents(sections: Sequence[Section]) -> list[str]:
+    """The links to several sections, a line for what neighbours have in common."""
+    if len(sections) < 2:
+        return []
+    titles = {section.id: section.title for section in sections}
+    lines = []
+    for shared, links in contents(sections):
+        linked = [f"[{escape(text)}](#{_anchor(titles[id])})" for id, text in links]
+        lines.append((f"- {escape(shared)}: " if shared else "- ") + _BETWEEN.join(linked))
+    return ["Sections:", "\n".join(lines)]
+
+
+def _anchor(heading: str) -> str:
+    """How GitHub names a heading in links: letters, digits, `_` and hyphens for spaces."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _markdown_table(table: Table) -> list[str]:

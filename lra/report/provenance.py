@@ -12,6 +12,24 @@ from lra.report.table import Cell as Place
 from lra.report.table import Row, Table, sorted_groups
 from lra.report.words import NO_VALUE, count, flat, listing, machine_words, visible
 
+_TOLD = {
+    "timed_region": "Timed",
+    "timer": "Clock",
+    "inputs": "Inputs",
+    "upstream": "Gradient of the output",
+    "exact": "Compared with",
+    "error": "Error",
+    "memory": "Memory",
+    "control": "Control",
+    "garbage_collection": "Garbage collection",
+    "bag of tokens": "Bag of tokens",
+    "exact solver": "Exact solver",
+    "compile": "Execution",
+    "device": "Device",
+    "threads": "Threads",
+}
+"""What a reader can use of the methods in records, and the words for it."""
+
 
 def provenance_table(selection: Selection) -> Table:
     """Return where the records come from: one row per machine class, versions and commit."""
@@ -66,34 +84,25 @@ def _sources(kept: Sequence[Kept]) -> list[tuple[tuple[str, ...], list[Kept]]]:
 
 
 def measuring(selection: Selection) -> tuple[str, ...]:
-    """Return how the run's cells were measured: what all cells of a kind agree on, and in what
-    they do not."""
+    """Return how the run's cells were measured, a paragraph for each kind of them."""
     methods: dict[str, list[dict[str, str]]] = {}
     for kept in selection.kept:
-        if kept.origin == "run" and kept.record.method:
-            kind = _kind(kept.cell)
-            methods.setdefault(kind, []).append(flat(kept.record.method))
-    sentences = []
+        if kept.origin == "run":
+            methods.setdefault(_kind(kept.cell), []).append(flat(kept.record.method))
+    paragraphs = []
     for kind, found in sorted(methods.items()):
-        agreed = [
-            f"{visible(key).replace('_', ' ')}: {text}"
-            for key, text in sorted(found[0].items())
-            if all(method.get(key) == text for method in found)
-        ]
-        keys = {key for method in found for key in method}
-        differing = sorted(k for k in keys if len({method.get(k) for method in found}) > 1)
-        names = listing([visible(key).replace("_", " ") for key in differing])
-        rest = f" Not the same in all: {names}." if names else ""
-        sentences.append(f"Method of {kind} cells. {'; '.join(agreed)}.{rest}")
-    return tuple(sentences)
+        told = {word: sorted({m[key] for m in found if key in m}) for key, word in _TOLD.items()}
+        parts = [f"{word}: {'; or '.join(texts)}." for word, texts in told.items() if texts]
+        paragraphs += [" ".join([f"{kind}.", *parts])] if parts else []
+    return tuple(paragraphs)
 
 
 def _kind(cell: MeasuredCell) -> str:
     if isinstance(cell, EfficiencyCell):
-        return cell.mode
+        return "Timings"
     if isinstance(cell, ErrorCell):
-        return "error"
-    return "baseline" if isinstance(cell, BaselineCell) else "quality"
+        return "Errors"
+    return "Simple baselines" if isinstance(cell, BaselineCell) else "Trainings"
 
 
 def _versions(record: Record) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -14,8 +15,12 @@ from lra.report.words import listing
 NO_MIXING = "identity"
 """The mechanism that returns its values: the floor of every cost, and no mixing at all."""
 EXACT = "sdpa"
-"""Fused exact attention: the one to beat."""
-ANCHORS = f"{EXACT}: exact attention, fused, the one to beat. {NO_MIXING}: no mixing, the floor."
+"""Exact attention by torch's fastest kernel: the one to beat."""
+_FUSED = f"{EXACT}: exact attention, fused, the one to beat."
+_UNFUSED = (
+    f"{EXACT}: exact attention; on a CPU with dropout on its weights torch has no fused kernel for "
+    "it: memory is quadratic, and ratios to it look better than to a fused one."
+)
 
 TOGETHER = timedelta(minutes=15)
 """Within it the processes of a pair began; a machine changes its speed in an hour."""
@@ -43,6 +48,24 @@ def shown(group: Iterable[Entry]) -> Rows:
         for (origin, label), own in rows.items()
         if origin == "run" or not _is_measured(own, rows.get(("run", label), []))
     }
+
+
+def is_unfused(e: Entry) -> bool:
+    """Whether torch has no fused kernel for exact attention in a call: in training on a CPU with
+    dropout on the weights."""
+    on_cpu = e.device == "cpu" and e.mode == "train"
+    return on_cpu and bool(e.model) and bool(json.loads(e.model).get("attention_dropout"))
+
+
+def unfused(entries: Iterable[Entry]) -> list[str]:
+    """Return what to know of exact attention where it is not fused."""
+    return [_UNFUSED] if any(map(is_unfused, entries)) else []
+
+
+def anchor_note(entries: Iterable[Entry]) -> str:
+    """Return what exact attention is in these calls, and what the floor is."""
+    (exact,) = unfused(entries) or [_FUSED]
+    return f"{exact} {NO_MIXING}: no mixing, the floor."
 
 
 def by_replicate(own: Iterable[Entry]) -> dict[int, dict[int, Entry]]:

@@ -219,9 +219,22 @@ def test_the_footer_names_machine_versions_cells_and_dates() -> None:
     )
 
 
-def test_the_method_is_told_where_cells_agree() -> None:
-    sentences = measuring(join([efficiency("a", 512), efficiency("a", 1024)], []))
-    assert sentences == ("Method of forward cells. timer: perf_counter_ns; warm up: 3.",)
+def test_the_method_is_told_by_kind_in_words_and_without_what_a_reader_has_no_use_for() -> None:
+    def said(record: Record, **method: Any) -> Record:
+        return msgspec.structs.replace(record, method=method)
+
+    pass_ = {"timed_region": "one forward pass", "steady": True, "declared_time": "O(n)"}
+    records = [
+        said(efficiency("a", 512), timer="perf_counter_ns", threads=2, **pass_),
+        said(efficiency("a", 512, "train"), timer="perf_counter_ns", timed_region="one step"),
+        said(quality("a", "text"), continued=False, stacked=1, compile="eager", device="cpu"),
+        said(quality("a", "image"), continued=True),
+    ]
+    assert measuring(join(records, [])) == (
+        "Timings. Timed: one forward pass; or one step. Clock: perf_counter_ns. Threads: 2.",
+        "Trainings. Execution: eager. Device: cpu.",
+    )
+    assert measuring(join(records[3:], records[:3])) == ()
 
 
 def test_the_frame_has_one_metric_a_row_and_a_reason_where_there_is_no_value() -> None:

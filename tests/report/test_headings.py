@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable
 from itertools import product
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +14,7 @@ import pytest
 from lra.core.attended import Attended
 from lra.core.cells import QualityCell
 from lra.core.records import Metric, Record
-from lra.report.assemble import assemble
+from lra.report.assemble import assemble, spoken
 from lra.report.headings import distinct
 from lra.report.page import markdown_text
 from lra.report.quality.by_token import bits_sentences
@@ -185,3 +188,42 @@ def test_a_title_that_sections_share_takes_what_sets_these_apart(
 def test_a_title_that_no_other_has_stays() -> None:
     (found,) = distinct([Section("a", "Latency: batch 1", tables=(table("Time"),))])
     assert found.tables[0].title == "Time"
+
+
+def test_links_of_the_markdown_lead_to_one_heading_each(report: Report) -> None:
+    text = markdown_text(report)
+    links = re.findall(r"\]\(#([^)]*)\)", text)
+    assert len(links) == len(report.sections) > 20
+    headings = [line.lstrip("#") for line in text.splitlines() if re.match("##+ ", line)]
+    named = Counter(
+        re.sub(r"[^\w\- ]", "", words[1:].replace("\\", "").lower()).replace(" ", "-")
+        for words in headings
+    )
+    assert [link for link in links if named[link] != 1] == []
+
+
+def test_the_scale_with_the_most_mechanisms_comes_first_and_every_section_names_its_own() -> None:
+    def asked(scale: str, *names: str, **more: Any) -> list[Record]:
+        return [quality(name, "text", 0.8, scale=scale, **more) for name in names]
+
+    files = data("text", source="file")
+    records = [
+        *asked("compact", "sdpa", "linear"),
+        *asked("mini", "sdpa", data_spec=files),
+        *asked("mini", "sdpa", "linear", "performer"),
+        *asked("small", "sdpa", "linear"),
+    ]
+    report, terminal = assemble(join(records, []), "a report")
+    assert [one.title for one in report.sections if one.id.startswith("quality")] == [
+        "Quality: test accuracy at scale mini",
+        "Quality: test accuracy at scale mini, data from files",
+        "Quality: test accuracy at scale compact",
+        "Quality: test accuracy at scale small",
+    ]
+    assert report.sections[[one.id for one in report.sections].index("quality")].tables
+    told, printed = spoken(join(records, []))
+    assert terminal == printed and printed is not None
+    assert printed.title == "Test accuracy at scale mini"
+    assert told[0] == report.answer[0] == "Test accuracy at scale mini:"
+    (alone,) = assemble(join(records[:2], []), "a report")[0].sections[:1]
+    assert alone.title == "Quality"

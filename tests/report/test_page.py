@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lra.report.page import contents
-from lra.report.table import Section
+from lra.report.page import contents, markdown_text
+from lra.report.table import Report, Section
 
 
 def test_links_stand_under_what_their_sections_share() -> None:
@@ -43,3 +43,17 @@ def test_neighbours_of_one_topic_stand_under_it() -> None:
     assert contents(sections[2:4]) == [
         ("Growth", [("growth-1", "batch 1"), ("growth-2", "batch 4")]),
     ]
+
+
+def test_markdown_links_to_its_sections_as_github_names_them() -> None:
+    titles = ("Latency: 4 heads of width 64", "Memory: 4 heads of width 64", "LRA's Table_2")
+    sections = tuple(Section(f"s{n}", title) for n, title in enumerate(titles))
+    told = markdown_text(Report("x", "", ("Fast.",), sections, "", caveats=("Careful.",)))
+    assert told.startswith(
+        "# x: attention measured\n\nFast.\n\n- Careful.\n\nSections:\n\n"
+        "- 4 heads of width 64: [Latency](#latency-4-heads-of-width-64) \N{MIDDLE DOT} "
+        "[Memory](#memory-4-heads-of-width-64)\n"
+        "- [LRA's Table_2](#lras-table_2)\n\n## Latency"
+    )
+    alone = markdown_text(Report("x", "", ("Fast.",), sections[:1], ""))
+    assert "Sections:" not in alone

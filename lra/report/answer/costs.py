@@ -137,40 +137,53 @@ def _cheapest(time: _Told, room: _Told, rows: Sequence[Row], what: str) -> list[
     length = int(time.table.columns[place])
     keys = {_key(row): row for row in rows}
     timed, sized = (told.known.ranked(keys, length) for told in (time, room))
-    named = [("fastest", time)]
+    named = [_least(time, keys, place, "fastest", "faster")]
     # What has a time and no size may need less than the system can tell.
     if {key for key, _ in timed} <= {key for key, _ in sized}:
-        named.append(("least memory", room))
-    parts = [f"{word}{_least(told, keys, place)}" for word, told in named]
+        named.append(_least(room, keys, place, "least memory", "leaner"))
     number = max(len(timed), len(sized))
     where = f"at length {length}"
     if all(cost.processes == 1 for _, cost in timed):
         where += " (one process each)"
     if number < len(rows):
         where += f", where {number} of {len(rows)} mechanisms have a figure"
-    return [f"For {what} {where}, {'; '.join(parts)}."]
+    return [f"For {what} {where}, {'; '.join(named)}."]
 
 
-def _least(told: _Told, rows: Mapping[RowKey, Row], place: int) -> str:
-    """Those that cost least; of timings on a busy machine only where there are no others."""
-    length = int(told.table.columns[place])
+def _least(
+    told: _Told, rows: Mapping[RowKey, Row], place: int, superlative: str, comparative: str
+) -> str:
+    """Those that cost least; of timings on a busy machine only where there are no others.
+
+    Where none is surely below exact attention, they are but the nearest to it. Where some is, what
+    has its figure above is counted and not named: its wide range alone puts it among them.
+    """
+    length, at = int(told.table.columns[place]), told.known.at
     known = [key for key, _ in told.known.ranked(rows, length)]
     quiet = [key for key in known if not told.known.disturbed(key, length)]
-    named = _named(told, [rows[key] for key in told.known.least(quiet or known, length)], place)
+    least = told.known.least(quiet or known, length)
+    exact = told.known.exact("run", length)
+    lead, named = superlative, least
+    if exact.value is not None:
+        if any(at(key, length).below(exact) for key in quiet or known):
+            named = [key for key in least if (at(key, length).value or 0.0) < exact.value]
+        else:
+            lead = f"none is surely {comparative} than {EXACT}; nearest"
+    text = lead + _named(told, [rows[key] for key in named], len(least), place)
     if not quiet:
-        return f"{named}{_BUSY}"
+        return f"{text}{_BUSY}"
     left = len(known) - len(quiet)
-    return f"{named} ({left} timed on a busy machine left out)" if left else named
+    return f"{text} ({left} timed on a busy machine left out)" if left else text
 
 
-def _named(told: _Told, least: Sequence[Row], place: int) -> str:
-    """`: a, 0.07 x sdpa`, or `, not told apart: a and b, 0.068 and 0.07 x sdpa`."""
+def _named(told: _Told, least: Sequence[Row], number: int, place: int) -> str:
+    """`: a, 0.07 x sdpa`, or `, not told apart: a and b, 0.068 and 0.07 x sdpa`; of so many."""
     first = least[:MOST]
     times = [told.times(row, place) for row in first]
     unit = f" {TIMES} {EXACT}" if all(times) else f" {told.symbol}"
     plain = [told.figure(row, place) for row in first]
     figures = [one.removesuffix(f" {TIMES}") for one in times] if all(times) else plain
-    more = f", and {len(least) - MOST} more" if len(least) > MOST else ""
-    alone = "" if len(least) == 1 else ", not told apart"
+    more = f", and {number - len(first)} more" if number > len(first) else ""
+    alone = "" if number == 1 else ", not told apart"
     names = listing([row.label for row in first])
     return f"{alone}: {names}, {listing(figures)}{unit}{more}"

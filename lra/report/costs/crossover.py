@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
+from statistics import median
 
 import msgspec
 
 from lra.core.records import Failure
 from lra.report.costs.derived import Column, is_busy, of_most_lengths, why_none
 from lra.report.entries import Entry, Origin
-from lra.report.rows import EXACT, NO_MIXING, by_replicate, reference_notes, row, shown
+from lra.report.rows import (
+    EXACT,
+    NO_MIXING,
+    by_replicate,
+    reference_notes,
+    row,
+    shown,
+    unfused,
+)
 from lra.report.table import Cell, Table
 from lra.report.words import NO_VALUE, STATUS, ending, listing
 from lra.verdict.crossover import Costs, Crossover, Figure, crossover
@@ -31,6 +40,18 @@ class _Duel(msgspec.Struct, frozen=True):
     exact: list[Entry]
     found: Crossover | None
     busy: bool
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it is never in range though a table has a ratio of medians below 1 at the
+        longest length: replicates cross one by one."""
+        if self.found is None or self.found.interval != "replicates" or self.found.at < math.inf:
+            return False
+        mine, theirs = (
+            [e.value for e in side if e.length == self.found.lengths[-1] and e.value is not None]
+            for side in (self.own, self.exact)
+        )
+        return median(mine) < median(theirs)
 
 
 def crossover_table(
@@ -59,13 +80,17 @@ def crossover_table(
     return Table(
         id=id,
         title=f"Length from which it costs less than {EXACT}",
-        caption=f"The shortest length after which the cost stays below that of {EXACT} in its "
-        "process of the same replicate number, whenever that ran. Between measured lengths both "
-        "costs are taken to follow powers of length.",
+        caption=f"The shortest length after which the cost stays below that of {EXACT}'s process "
+        "of the same replicate number, even if it ran on another day. Between measured lengths "
+        "both costs are taken to follow powers of length.",
         corner="mechanism",
         columns=tuple(column.title for column in columns),
         rows=tuple(row(own, [_cell(duel) for duel in duels[key]]) for key, own in rows.items()),
-        notes=(*_notes([one for own in duels.values() for one in own]), *reference_notes(rows)),
+        notes=(
+            *_notes([one for own in duels.values() for one in own]),
+            *unfused(group),
+            *reference_notes(rows),
+        ),
         numeric=False,
     )
 
@@ -195,6 +220,12 @@ def _notes(duels: Sequence[_Duel]) -> list[str]:
     notes = []
     if "replicates" in kinds:
         notes.append("In brackets, of several replicates: the earliest and the latest of them.")
+    if any(one.hidden for one in duels):
+        notes.append(
+            f"Each replicate has a crossing of its own with {EXACT}'s of its number, of which the "
+            "middle one is told: 'never' may stand here where other tables have a ratio of "
+            "medians below 1."
+        )
     if "quartiles" in kinds:
         notes.append(
             "In brackets, of times with one replicate: crossings of the lower quartile with the "

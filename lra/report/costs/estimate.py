@@ -60,7 +60,7 @@ def _table(energy: Table, stated: Assumptions) -> Table:
     # `Energy of a training step, in mJ`
     call = energy.title.removeprefix("Energy of a ").rpartition(", in ")[0]
     calls = f"a million {call}{'es' if call.endswith('s') else 's'}"
-    below = stated.grams is not None and stated.price is not None
+    both = stated.grams is not None and stated.price is not None
     return Table(
         id=f"estimate-{energy.id}",
         title=f"Estimate: cost of {calls}"
@@ -68,7 +68,7 @@ def _table(energy: Table, stated: Assumptions) -> Table:
         else f"Estimate: CO2e of {calls}, in g",
         caption="Estimated, not measured: the board's whole energy of the call, as above, times "
         f"{' and '.join(stated.stated)}, as stated when this report was made."
-        + (" Below: the cost." if below else ""),
+        + (" The second figure is the cost." if both else ""),
         corner=energy.corner,
         columns=energy.columns,
         rows=tuple(

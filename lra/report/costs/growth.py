@@ -9,10 +9,19 @@ import msgspec
 
 from lra.report.costs.derived import Column, is_busy, of_most_lengths, why_none
 from lra.report.entries import Entry, Origin
-from lra.report.rows import RowKey, Rows, by_replicate, reference_notes, row, shown
+from lra.report.rows import (
+    RowKey,
+    Rows,
+    by_replicate,
+    is_unfused,
+    reference_notes,
+    row,
+    shown,
+    unfused,
+)
 from lra.report.table import Cell, Row, Table
 from lra.report.words import NO_VALUE, count, listing
-from lra.verdict.declared import Declared, declared
+from lra.verdict.declared import Declared, declared, greatest
 from lra.verdict.growth import LEAST, SLACK, Growth, growth
 
 _WIDER = (
@@ -79,7 +88,7 @@ def growth_table(
             "against the claim",
         ),
         rows=tuple(_row(own, fits[key]) for key, own in rows.items()),
-        notes=(*_notes(known), *_parts(rows, fits), *reference_notes(rows)),
+        notes=(*_notes(known), *_parts(rows, fits), *unfused(group), *reference_notes(rows)),
     )
 
 
@@ -89,10 +98,18 @@ def _fit(own: Sequence[Entry], column: Column, busy: Collection[tuple[Origin, st
         for _, by_length in sorted(by_replicate(own).items())
     ]
     said = sorted({entry.declared for entry in own if entry.declared})
-    gpu = any(entry.device == "cuda" for entry in own)
     # Records of one row may come from two versions of a card: neither is compared then.
-    claim = declared(said[0], gpu=gpu) if len(said) == 1 else None
+    claim = _claim(said[0], own) if len(said) == 1 else None
     return _Fit(growth(costs), is_busy(own, column, busy), claim)
+
+
+def _claim(said: str, own: Sequence[Entry]) -> Declared | None:
+    """What a card says of such calls: of plain inputs, and of dropout where a CPU has it."""
+    if any(map(is_unfused, own)):
+        first, *others = said.split(";")
+        on_cpu = [one for one in others if "on a CPU" in one and "dropout" in one]
+        return greatest(";".join([first, *on_cpu]))
+    return declared(said, gpu=any(entry.device == "cuda" for entry in own))
 
 
 def _row(own: Sequence[Entry], fits: Mapping[Column, _Fit]) -> Row:

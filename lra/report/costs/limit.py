@@ -87,7 +87,7 @@ def limit_table(
         id=id,
         title=f"Share of the machine's limit in a {call}, in percent",
         caption="The time that its operations or its bytes would take at the machine's best, over "
-        "the median time; below, which of the two is the limit.",
+        "the median time; then which of the two is the limit.",
         corner="mechanism",
         columns=tuple(str(length) for length in lengths),
         rows=tuple(rows),

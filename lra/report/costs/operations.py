@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from lra.report.entries import Entry, Origin
 from lra.report.rows import row, shown
 from lra.report.table import Cell, Table
-from lra.report.words import NO_VALUE, TIMES, figures, listing
+from lra.report.words import NO_VALUE, TIMES, count, figures, listing
 
 ALIKE = 1e-3
 """A formula within this share of what is counted agrees with it."""
@@ -17,7 +17,7 @@ ALIKE = 1e-3
 def declared_operations(
     id: str, call: str, group: Sequence[Entry]
 ) -> tuple[Table | None, tuple[str, ...]]:
-    """Return a table of those that differ, and sentences on those that agree and have none.
+    """Return a table of those that differ, and a sentence on those that agree and have none.
 
     Nothing where no record says what is declared; `call` is what one call is, in words.
     """
@@ -36,19 +36,9 @@ def declared_operations(
     if not compared:
         return None, ()
     off = {e.label for e in compared if abs(ratios[e.origin, e.record] - 1.0) > ALIKE}
-    agreeing = {e.label for e in compared} - off
-    sentences = []
-    if agreeing:
-        which = f"{len(agreeing)} of {len(agreeing | off)}" if off else f"all {len(agreeing)}"
-        sentences.append(
-            f"The operations counted in a {call} are those that mechanisms declare by a formula, "
-            f"at every length: of {which} compared."
-        )
-    without = sorted({e.label for e in declared} - off - agreeing)
-    if without:
-        sentences.append(f"Not compared, for one of the two is missing: {listing(without)}.")
+    said = _agreement(call, declared, {e.label for e in compared}, off)
     if not off:
-        return None, tuple(sentences)
+        return None, said
     lengths = sorted({e.length for e in compared})
     rows = []
     for own in shown([e for e in declared if e.label in off]).values():
@@ -65,8 +55,34 @@ def declared_operations(
             columns=tuple(map(str, lengths)),
             rows=tuple(rows),
         ),
-        tuple(sentences),
+        said,
     )
+
+
+def _agreement(
+    call: str, declared: Sequence[Entry], compared: Set[str], off: Set[str]
+) -> tuple[str, ...]:
+    """How many mechanisms do what they declare, and which cannot be compared and why; nothing
+    where all differ."""
+    parts = []
+    if compared - off:
+        every = count(len(compared), "mechanism")
+        which = f"{len(compared - off)} of {every}" if off else f"all {every}"
+        parts.append(
+            f"for {which} compared, the operations counted in a {call} equal what the "
+            f"layer declares by formula (within {100 * ALIKE:g} %), at every length"
+        )
+    uncounted = {e.label for e in declared if e.value} - compared
+    if uncounted:
+        parts.append(
+            f"none are counted of {listing(sorted(uncounted))}, as torch sees no product in a "
+            "library's kernel"
+        )
+    undeclared = {e.label for e in declared} - compared - uncounted
+    if undeclared:
+        parts.append(f"none are declared of {listing(sorted(undeclared))}")
+    told = "; ".join(parts)
+    return (f"{told[0].upper()}{told[1:]}.",) if told else ()
 
 
 def _cell(ratio: float | None) -> Cell:

@@ -21,7 +21,7 @@ from lra.report.costs.operations import declared_operations
 from lra.report.costs.place import LOOSE, Costs, costs
 from lra.report.costs.repeatability import RepeatTables, repeatability
 from lra.report.entries import PEAK_MEMORY, TIMES_OF_CALLS, Entry, Origin
-from lra.report.rows import ANCHORS, EXACT, NO_MIXING, reference_notes, row, shown
+from lra.report.rows import EXACT, NO_MIXING, anchor_note, reference_notes, row, shown, unfused
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
 from lra.report.words import Unit, count, differing, flat, listing, quantity, scale_of
@@ -48,7 +48,16 @@ _QUANTITIES = {
 """Title and what is quoted, by metric."""
 _UNITS: dict[str, Unit] = {**dict.fromkeys(TIMES_OF_CALLS, "s"), "energy": "J", NET: "J"}
 """Of metrics other than sizes."""
-_BOLD = f"Bold: the fastest but {NO_MIXING}, its range over processes apart from all others."
+_BOLD = (
+    f"Bold: the fastest apart from {NO_MIXING}, where its range over processes overlaps no other's."
+)
+_FOREIGN = {
+    "cpu": ("peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes"),
+    "cuda": ("peak_resident_bytes",),
+}
+"""Measures of memory that only the other kind of device has."""
+_LEAST = (", which the system's counting", ", the least that the system's counting")
+"""Words of a reason in records, and what they mean."""
 
 
 class EfficiencyTables(msgspec.Struct, frozen=True):
@@ -103,12 +112,16 @@ def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
     groups.sort(key=lambda group: all(e.origin == "reference" for e in group))
     ceilings, models = Ceilings(selection.ceilings), _models(groups)
     alike: dict[tuple[object, ...], list[list[Entry]]] = defaultdict(list)
+    scales: dict[tuple[object, ...], set[str]] = defaultdict(set)
     for group in groups:
         alike[_key(group[0])].append(group)
+        scales[_sizes(group[0])].add(group[0].scale)
     return [
-        _tables(number, group, models[number - 1], selection.busy, ceilings, twins)
-        for number, group in enumerate(groups, start=1)
+        _tables(number, group, model, selection.busy, ceilings, twins, name_scale=name_scale)
+        for number, (group, model) in enumerate(zip(groups, models, strict=True), start=1)
         for twins in [[other for other in alike[_key(group[0])] if other is not group]]
+        # A layer has its sizes from no scale, which is but the name of the suite's block.
+        for name_scale in [group[0].level == "model" or len(scales[_sizes(group[0])]) > 1]
     ]
 
 
@@ -118,9 +131,14 @@ def call_words(mode: str) -> str:
 
 
 def _key(e: Entry) -> tuple[object, ...]:
+    return (e.scale, *_sizes(e))
+
+
+def _sizes(e: Entry) -> tuple[object, ...]:
+    """What is timed, and where."""
     where = (e.device, e.machine, e.threads, e.torch)
     sizes = (e.batch, e.heads, e.head_width, e.dtype, e.execution != "eager")
-    return (e.scale, e.level, e.task, e.direction, *sizes, *where, e.model)
+    return (e.level, e.task, e.direction, *sizes, *where, e.model)
 
 
 def _models(groups: Sequence[Sequence[Entry]]) -> list[str]:
@@ -156,6 +174,8 @@ def _tables(
     busy: Collection[tuple[Origin, str]],
     ceilings: Ceilings,
     twins: Sequence[Sequence[Entry]],
+    *,
+    name_scale: bool,
 ) -> EfficiencyTables:
     """`twins` are groups that differ in the version of the measuring code alone."""
     first = group[0]
@@ -206,7 +226,7 @@ def _tables(
         parts=(
             *asked,
             *where,
-            f"scale {first.scale}",
+            *([f"scale {first.scale}"] if name_scale else []),
             *([f"measured by code {first.measure_hash[:8]}"] if twins else []),
         ),
         setting=f"{', '.join(where)}: {', '.join(asked)}.",
@@ -304,7 +324,7 @@ def _table(
             *(_time_notes(entries, known) if timed else []),
             *([_BOLD] if any(best.values()) else []),
             *_missing(entries, known, lengths, metric),
-            *([ANCHORS] if timed else []),
+            *([anchor_note(entries)] if timed else unfused(entries)),
             *([BOARD] if metric == "energy" else []),
             *reference_notes(rows),
         ),
@@ -368,5 +388,9 @@ def _missing(
         notes.append(f"n/a: no ratio, for {EXACT} has no figure at {listing(words)}.")
     # Of memory also the measures that are in no table.
     told = [e for e in entries if e.metric == metric or {e.metric[:5], metric[:5]} == {"peak_"}]
-    null = {(e.metric, e.word, e.reason) for e in told if e.reason and e.status == "ok"}
+    null = {
+        (e.metric.replace("_", " "), e.word, e.reason.replace(*_LEAST))
+        for e in told
+        if e.reason and e.status == "ok" and e.metric not in _FOREIGN.get(e.device, ())
+    }
     return notes + [f"{name}: {word} ({reason})." for name, word, reason in sorted(null)]

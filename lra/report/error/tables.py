@@ -16,12 +16,14 @@ from lra.report.mechanisms.configs import in_force, told_apart
 from lra.report.rows import EXACT, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table, sorted_groups
-from lra.report.words import NO_VALUE, TIMES, apart, count, figures, listing
+from lra.report.words import NO_VALUE, TIMES, apart, count, figures, listing, percent
 
 ROUNDING = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
 """Relative errors below this are those of a type's digits: what has one is no approximation."""
 _NAMED = 3
 """So many mechanisms the answer names, those with the least error, at so many settings of sizes."""
+_OWN_KEYS = {"reformer": "its own keys (= its queries)"}
+"""Where a mechanism has them from, if that is known."""
 
 
 class Curve(msgspec.Struct, frozen=True):
@@ -65,7 +67,14 @@ def error_tables(selection: Selection) -> list[ErrorTables]:
     measured = [e for e in selection.entries if e.kind == "error"]
     laws = {(kept.origin, kept.record.id): kept.record.method for kept in selection.kept}
     groups = [group for _, group in sorted_groups(measured, _key)]
-    names = apart([[*_parts(group[0]), f"scale {group[0].scale}"] for group in groups])
+    settings = [_parts(group[0]) for group in groups]
+    names = apart(
+        [
+            # The scale is but the name of the suite's block: it is told where nothing else differs.
+            [*own, *([f"scale {group[0].scale}"] if settings.count(own) > 1 else [])]
+            for own, group in zip(settings, groups, strict=True)
+        ]
+    )
     return [
         _tables(number, f"Error: {name}" if name else "Error", group, laws)
         for number, (group, name) in enumerate(zip(groups, names, strict=True), start=1)
@@ -78,7 +87,6 @@ def error_sentences(errors: Sequence[ErrorTables]) -> list[str]:
         return [f"Errors against exact softmax attention at {len(errors)} settings are in tables."]
     sentences = []
     for one in errors:
-        start = f"{one.section.removeprefix('Error: ')}: r" if len(errors) > 1 else "R"
         scale = told_scale(one)
         best: dict[str, tuple[float, str, str]] = {}
         for line in one.tables[scale].rows:
@@ -89,21 +97,52 @@ def error_sentences(errors: Sequence[ErrorTables]) -> list[str]:
                 own = (last.value, line.label, last.text)
                 best[line.mechanism] = min(own, best.get(line.mechanism, own))
         if best:
-            nearest = [f"{label} {text}" for _, label, text in sorted(best.values())[:_NAMED]]
-            apart_from = f" besides {listing(one.own_keys)}" if one.own_keys else ""
-            which = f"least, of {len(best)} mechanisms{apart_from}: " if len(best) > _NAMED else ""
+            start = f"{one.section.removeprefix('Error: ')}: r" if len(errors) > 1 else "R"
             sentences.append(
                 f"{start}elative error of the output against exact softmax attention at length "
                 f"{one.tables[scale].columns[-1]}, inputs {TIMES} {scale:g}: "
-                f"{which}{listing(nearest)}."
+                f"{_nearest(sorted(best.values()))}.{_unranked(one)}"
             )
     return sentences
 
 
+def _nearest(ranked: Sequence[tuple[float, str, str]]) -> str:
+    """Which come nearer than an output of zeros, whose error is 1: to be nearest beyond that is no
+    merit."""
+    named = [f"{label} {text}" for _, label, text in ranked]
+    near = sum(error < 1.0 for error, _, _ in ranked)
+    if near == len(ranked) <= _NAMED:
+        return listing(named)
+    if not near and len(ranked) == 1:
+        return f"{named[0]}, no nearer than an output of zeros (error 1)"
+    which = f"{near or 'none'} of {count(len(ranked), 'approximation')}"
+    if near == len(ranked):
+        which = f"all {near} approximations"
+    verb = "comes" if near < 2 else "come"
+    told = f"{which} {verb} nearer than an output of zeros (error 1)"
+    if not near:
+        return f"{told}; nearest is {named[0]}"
+    first = "the nearest are " if near > _NAMED else ""
+    return f"{told}: {first}{listing(named[: min(near, _NAMED)])}"
+
+
+def _unranked(one: ErrorTables) -> str:
+    """Which of the run's mechanisms have an exact result of their own, in a sentence."""
+    rows = [row for table in one.tables.values() for row in table.rows]
+    asked = {row.mechanism for row in rows if row.origin == "run"}
+    own = [name for name in one.own_keys if name in asked]
+    told = " Not ranked, as it is measured against an exact result of its own: "
+    return f"{told}{listing(own)}." if own else ""
+
+
 def beside_own(own_keys: Sequence[str], among: Collection[str]) -> list[str]:
     """Return a sentence on each mechanism of some that has an exact result of its own."""
-    told = "beside softmax attention over keys and pairs of its own"
-    return [f"{name}: {told}." for name in own_keys if name in among]
+    return [
+        f"{name} is compared with softmax attention over {_OWN_KEYS.get(name, 'its own keys')} "
+        "and pairs."
+        for name in own_keys
+        if name in among
+    ]
 
 
 def told_scale(one: ErrorTables) -> float:
@@ -182,18 +221,20 @@ def _table(id: str, scale: float, group: Sequence[Entry], own_keys: Sequence[str
         for place in line.cells
         if place.value and place.spread is not None
     ]
-    apart = f" They lie up to {max(spreads):.0%} of it apart." if seeds[-1] > 1 and spreads else ""
+    means = f"Means of {over}" if seeds[-1] > 1 else "Of one seed"
+    if seeds[-1] > 1 and spreads:
+        means += f", which lie up to {percent(max(spreads), 1)} % of the mean apart"
     return Table(
         id=id,
         title=f"Relative error, inputs {TIMES} {scale:g}",
         caption="Against softmax attention in float64, by sequence length: norm of the difference "
-        "over that of the exact result, of the output and below of the gradients by queries, keys "
+        "over that of the exact result, of the output, then of the gradients by queries, keys "
         "and values. Queries and keys are N(0, 1) times the factor above.",
         corner="mechanism",
         columns=tuple(map(str, lengths)),
         rows=tuple(lines),
         notes=(
-            f"Mean over {over}.{apart}",
+            f"{means}.",
             "1 is as far off as an output of zero.",
             *beside_own(own_keys, own_keys),
             *_why(group),

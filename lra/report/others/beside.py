@@ -13,7 +13,7 @@ from lra.report.entries import PEAK_MEMORY, Entry
 from lra.report.others.pairs import Busy, Pair, Rounds, pairs_of, rounds_of, why_not
 from lra.report.rows import APART, EXACT, NO_MIXING
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
-from lra.report.words import NO_VALUE, TIMES, apart, between, count, figures, listing, scale_of
+from lra.report.words import NO_VALUE, TIMES, apart, between, count, figures, scale_of
 from lra.verdict.beside import (
     BAR,
     CLOSE,
@@ -26,6 +26,9 @@ from lra.verdict.beside import (
     time_verdict,
 )
 from lra.verdict.ratio import Ratio, ratio
+
+_OTHERS = {"misses": "missed by", "undecided": "undecided for", "not judged": "not judged for"}
+"""Words of rows that do not meet the goal, as the summary has them."""
 
 
 def beside_sections(tables: Iterable[EfficiencyTables], busy: Busy) -> list[Section]:
@@ -174,16 +177,18 @@ def _judged(found: Verdict | None, unlike: Sequence[str]) -> Cell:
 
 
 def _summary(tables: Sequence[Table]) -> list[str]:
-    """`Time: 3 meet the goal, 1 misses it, 2 undecided.`"""
+    """`Goal for time: met by 3 of 6, missed by 1, undecided for 2.`"""
     said = []
     for what in ("time", "memory"):
         words: Counter[str] = Counter()
         for table in tables:
             place = table.columns.index(f"goal, {what}")
             words.update(row.cells[place].text for row in table.rows)
-        parts = [f"{n} {word}" for word, n in sorted(words.items()) if word != NO_VALUE]
-        if parts:
-            said.append(f"Goal for {what}: {listing(parts)}.")
+        total = words.total() - words[NO_VALUE]
+        if total:
+            others = [f"{told} {words[word]}" for word, told in _OTHERS.items() if words[word]]
+            met = f"met by {words['meets']} of {total}"
+            said.append(f"Goal for {what}: {', '.join([met, *others])}.")
     return said
 
 
@@ -193,12 +198,13 @@ def _notes(pairs: Sequence[Pair]) -> tuple[str, ...]:
         (p.ours[0].label, p.theirs[0].label): p.alike for p in pairs if p.alike
     }
     return (
-        f"Goal for time: where theirs is at least {SHARE:g} of {EXACT} above the floor, ours above "
-        f"the floor is at most {BAR:g} of theirs above it, or as much where theirs has less to "
-        "compute; elsewhere ours is at most theirs within "
-        f"the interval. For memory: at most theirs, or within {ROOM:.0%} of the floor's. Within "
-        f"{CLOSE:g} of a bar (but of the floor's {ROOM:.0%}), with a bar inside of the interval, "
-        "or of one round: undecided (--replicates gives more).",
+        f"Goal for time: where theirs takes at least {SHARE:g} {TIMES} {EXACT}'s time more than "
+        f"{NO_MIXING}, ours (less {NO_MIXING}) must take at most {BAR:g} {TIMES} theirs (less "
+        f"{NO_MIXING}), or 1 {TIMES} where theirs has less to compute; elsewhere ours must take "
+        f"at most theirs, both whole. For memory: at most theirs, or within {ROOM:.0%} of "
+        f"{NO_MIXING}'s.",
+        f"Undecided: within {CLOSE:g} of a bar (but of those {ROOM:.0%}), with a bar inside of the "
+        "interval, or of one round (--replicates gives more).",
         f"At the floor: in some round it cost no more than {NO_MIXING}. Disturbed: in one "
         f"of the processes, {SIGNS}. {APART}",
         *(f"{ours} and {theirs}: {'; '.join(said)}." for (ours, theirs), said in alike.items()),

@@ -116,7 +116,11 @@ def _accuracies(
         rows=tuple(rows),
         notes=(
             *(f"{paper.name}: {paper.source}." for paper in papers if paper in shown),
-            *([f"Said of mechanisms there: {'; '.join(differing)}."] if differing else []),
+            *(
+                [f"Variants used in those publications: {'; '.join(differing)}."]
+                if differing
+                else []
+            ),
             f"Not shown: {count(len(others), 'published row')} of models that are no mechanism "
             f"here: {listing(others)}.",
             *(

@@ -49,13 +49,13 @@ def test_what_never_had_a_time_is_told_without_an_internal_word() -> None:
     )
 
 
-def test_the_fastest_is_said_to_be_so_only_of_those_that_came_so_far() -> None:
+def test_the_nearest_is_said_to_be_so_only_of_those_that_came_so_far() -> None:
     names = ("a", "b", "c", "d", "sdpa")
     records = [timed(name, 0.1, 50e6, length=512) for name in names]
     records += [timed(name, 0.2, 50e6) for name in ("a", "sdpa")]
     assert answered(records)[0].startswith(
         "For a training step of the layer at length 2048 (one process each), where 1 of 4 "
-        "mechanisms have a figure, fastest: a,"
+        "mechanisms have a figure, none is surely faster than sdpa; nearest: a,"
     )
 
 
@@ -131,6 +131,29 @@ def test_the_fastest_stands_alone_where_processes_tell_it_apart(
     records += [r for name in ("c", "d") for r in _replicates(name, 4.0, 4.0, 4.0)]
     first = answered([*records, *_replicates("sdpa", 10.0, 10.0, 10.0)])[0]
     assert first.startswith(f"For a training step of the layer at length 2048, {told}")
+
+
+def test_what_is_not_surely_faster_than_exact_attention_is_called_no_more_than_near() -> None:
+    exact = _replicates("sdpa", 1.0, 1.1, 1.2)
+    slow = [r for name in ("c", "d") for r in _replicates(name, 4.0, 4.0, 4.0)]
+    near = [*_replicates("a", 0.9, 1.0, 1.3), *_replicates("b", 1.1, 1.3, 1.5), *slow]
+    start = "For a training step of the layer at length 2048, "
+    first = answered([*near, *exact])[0]
+    assert first.startswith(
+        f"{start}none is surely faster than sdpa; nearest, not told apart: a and b, 0.91 and 1.2 "
+        f"{TIMES} sdpa;"
+    )
+    # One is; the other is near it by its wide range alone.
+    wide = [*_replicates("a", 0.3, 0.4, 0.5), *_replicates("b", 0.4, 1.3, 1.5), *slow]
+    first = answered([*wide, *exact])[0]
+    assert first.startswith(f"{start}fastest, not told apart: a, 0.36 {TIMES} sdpa, and 1 more; ")
+    # Sizes are a million for each letter's number.
+    assert "none is surely leaner than sdpa" not in first
+    lean = [r for name in "wxyz" for r in _replicates(name, 0.1, 0.1, 0.1)]
+    assert (
+        f"; none is surely leaner than sdpa; nearest: w, 1.03 {TIMES} sdpa"
+        in answered([*lean, *exact])[0]
+    )
 
 
 def test_one_process_within_the_range_of_several_is_not_told_apart() -> None:

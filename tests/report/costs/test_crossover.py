@@ -83,6 +83,18 @@ def test_a_crossing_is_told_with_the_range_over_replicates() -> None:
         records += exact(replicate=replicate)
     assert _said(records) == "about 1,900 (1,600 to 2,300)"
     assert any("several replicates" in note for note in _table(records).notes)
+    assert not any("medians" in note for note in _table(records).notes)
+
+
+def test_never_is_explained_where_the_ratio_of_medians_is_below_one() -> None:
+    records = []
+    # Medians of 3 and 4 times the line; replicates of 5, 3 and 2 against 4, 2 and 6.
+    for replicate, (own, other) in enumerate(((5, 4), (3, 2), (2, 6))):
+        records += swept("a", lambda n, f=own: f * n, replicate=replicate)
+        records += swept("sdpa", lambda n, f=other: f * n, replicate=replicate)
+    table = _table(records)
+    assert _said(records).startswith("never in range (up to 8192; perhaps from ")
+    assert any("a ratio of medians below 1" in note for note in table.notes)
 
 
 def test_below_everywhere_and_never_below_name_the_range() -> None:

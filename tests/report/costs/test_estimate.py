@@ -39,12 +39,14 @@ def test_a_million_calls_of_3_6_joules_take_a_kilowatt_hour() -> None:
     assert table.title == "Estimate: CO2e of a million forward passes, in g"
     assert "not measured" in table.caption
     assert "400 g of CO2e per kWh and a price of 0.3 per kWh" in table.caption
+    assert table.caption.endswith("The second figure is the cost.")
 
 
 def test_each_assumption_alone_and_none() -> None:
     records = (powered("linear", 512, 3.6), powered("sdpa", 512, 3.6))
     (grams,) = estimates(Assumptions(grams=400.0), *records)
     assert (grams.rows[0].cells[0].text, grams.rows[0].cells[0].note) == ("400", "")
+    assert "second figure" not in grams.caption
     (price,) = estimates(Assumptions(price=0.3), *records)
     assert price.title == "Estimate: cost of a million forward passes"
     assert (price.rows[0].cells[0].text, price.rows[0].cells[0].note) == ("0.30", "")

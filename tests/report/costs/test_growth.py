@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ from lra.report.assemble import assemble
 from lra.report.costs.tables import efficiency_tables
 from lra.report.select import Selection, join
 from lra.report.table import Cell, Table
-from report.sample import GPU, THERE, efficiency
+from report.sample import GPU, MODEL, THERE, efficiency
 
 LENGTHS = (256, 512, 1024, 2048, 4096)
 LINEAR = ("O(n d)", "O(n d)")
@@ -263,3 +264,18 @@ def test_a_few_lengths_that_were_repeated_more_often_are_no_fit_of_their_own() -
     ]
     assert _cell(_table(whole + more), "sdpa", "time, train").text == "2.00"
     assert not any("alone" in note for note in _table(whole + more).notes)
+
+
+def test_with_dropout_on_a_cpu_the_formula_that_a_card_has_for_it_is_what_is_claimed() -> None:
+    said = ("O(n m d)", "O(n); O(n m) with a bias, with dropout on a CPU")
+
+    def told(dropout: float) -> Table:
+        model = msgspec.structs.replace(MODEL, attention_dropout=dropout)
+        whole = {"level": "model", "task": "text", "scale": "mine", "model": model}
+        return _table(swept("sdpa", 2.0, declared=said, room=2.0, **whole))
+
+    dropped, plain = told(0.1), told(0.0)
+    assert _cell(dropped, "sdpa", "declared") == Cell("n^2, memory n^2", "O(n m d); O(n m)")
+    assert _cell(dropped, "sdpa", "against the claim") == Cell("nothing shown")
+    assert _cell(plain, "sdpa", "declared") == Cell("n^2, memory n^1", "O(n m d); O(n)")
+    assert _cell(plain, "sdpa", "against the claim").note == "memory, train"

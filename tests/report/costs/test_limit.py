@@ -36,6 +36,7 @@ def test_the_share_is_the_least_time_over_the_median_and_says_which_limit() -> N
     ).limit
     cells = {row.label: row.cells for row in table.rows}
     assert cells["linear"][0].value == pytest.approx(0.5)
+    assert table.caption.endswith("over the median time; then which of the two is the limit.")
     assert (cells["linear"][0].text, cells["linear"][0].note) == ("50", "operations")
     assert (cells["linear"][1].text, cells["linear"][1].note) == ("90", "bytes")
     assert cells["sdpa"][0].value == pytest.approx(1.0)

@@ -41,8 +41,8 @@ def test_where_all_agree_there_is_a_sentence_and_no_table() -> None:
     assert one.declared is None
     (sentence,) = one.agreement
     assert sentence == (
-        "The operations counted in a forward pass are those that mechanisms declare by a formula, "
-        "at every length: of all 2 compared."
+        "For all 2 mechanisms compared, the operations counted in a forward pass equal what the "
+        "layer declares by formula (within 0.1 %), at every length."
     )
 
 
@@ -59,14 +59,17 @@ def test_what_differs_has_a_row_with_the_multiple() -> None:
         "linear",
         (Cell(f"1.000 {TIMES}", value=1.0), Cell(f"1.250 {TIMES}", value=1.25)),
     )
-    assert one.agreement[0].endswith("of 1 of 2 compared.")
+    assert one.agreement[0].startswith("For 1 of 2 mechanisms compared, the operations")
 
 
 def test_what_is_not_counted_or_not_declared_is_named_and_not_compared() -> None:
     one = tables(said("linear", 512, 1e6, 1e6), said("lstm", 512, 1e6, 0.0), silent("mine", 512))
     assert one.declared is None
-    assert one.agreement[1] == "Not compared, for one of the two is missing: lstm and mine."
-    assert one.agreement[0].endswith("of all 1 compared.")
+    (sentence,) = one.agreement
+    assert sentence.endswith(
+        "at every length; none are counted of lstm, as torch sees no product in a library's "
+        "kernel; none are declared of mine."
+    )
 
 
 def test_records_that_declare_nothing_and_other_modes_say_nothing() -> None:

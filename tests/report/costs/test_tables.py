@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from lra.core.protocol import Machine
 from lra.core.records import Metric, Record
 from lra.report.costs.estimate import Assumptions
 from lra.report.costs.sections import cost_sections
@@ -238,7 +239,7 @@ def test_notes_tell_of_how_many_processes_and_of_whose_samples_figures_are() -> 
     assert "3 samples a figure." in tables.latency["decode"].notes
 
 
-def test_memory_on_a_cpu_is_resident_and_says_what_was_not_measured() -> None:
+def test_memory_on_a_cpu_is_resident() -> None:
     (tables,) = _tables([efficiency("a", 512, memory=50e6), efficiency("sdpa", 512, memory=1e8)])
     table = tables.memory["forward"]
     assert table.title == "Peak memory of a forward pass, in MB"
@@ -247,7 +248,34 @@ def test_memory_on_a_cpu_is_resident_and_says_what_was_not_measured() -> None:
         "50.0",
         f"0.500 {TIMES}",
     )
-    assert "peak_allocated_bytes: not measured (no GPU)." in table.notes
+
+
+def test_a_gap_in_memory_is_told_in_words_and_what_only_a_gpu_has_is_none() -> None:
+    (tables,) = _tables([efficiency("a", 512), efficiency("sdpa", 512)])
+    assert not any("allocated" in note for note in tables.memory["forward"].notes)
+    small = efficiency("a", 512)
+    why = "below 0.26 MB, which the system's counting can tell"
+    gap = {
+        "peak_resident_bytes": Metric(value=None, unit="B", why_null=why),
+        "peak_device_bytes": Metric(value=None, unit="B", why_null="no GPU"),
+    }
+    (tables,) = _tables([msgspec.structs.replace(small, metrics={**small.metrics, **gap})])
+    found = [note for note in tables.memory["forward"].notes if "not measured (" in note]
+    assert found == [
+        "peak resident bytes: not measured (below 0.26 MB, the least that the system's counting "
+        "can tell)."
+    ]
+
+
+def test_on_a_gpu_its_own_gaps_are_told_and_what_only_a_cpu_has_is_none() -> None:
+    made = efficiency("a", 512, machine=GPU)
+    lost = Metric(value=None, unit="B", why_null="memory of the device was given back meanwhile")
+    metrics = {**made.metrics, "peak_device_bytes": lost}
+    (tables,) = _tables([msgspec.structs.replace(made, metrics=metrics)])
+    found = [note for note in tables.memory["forward"].notes if "not measured (" in note]
+    assert found == [
+        "peak device bytes: not measured (memory of the device was given back meanwhile)."
+    ]
 
 
 def test_memory_on_a_gpu_is_what_tensors_hold() -> None:
@@ -260,7 +288,7 @@ def test_a_null_memory_is_words_with_its_reason_in_a_note() -> None:
     (tables,) = _tables([efficiency("a", 512, memory=None)])
     table = tables.memory["forward"]
     assert _cell(table, "a", "512") == Cell("not measured")
-    assert "peak_resident_bytes: not measured (no counter)." in table.notes
+    assert "peak resident bytes: not measured (no counter)." in table.notes
 
 
 def test_an_absent_latency_is_words_and_its_memory_stays() -> None:
@@ -290,3 +318,50 @@ def test_the_drift_of_the_control_is_of_both_origins_of_one_cell() -> None:
     (tables,) = _tables([drifted, efficiency("a", 1024)], quiet)
     (note,) = (n for n in tables.latency["forward"].notes if n.startswith("Control"))
     assert "up to 50% apart" in note
+
+
+UNFUSED = "sdpa: exact attention; on a CPU with dropout on its weights torch has no fused kernel"
+FUSED = "sdpa: exact attention, fused, the one to beat. identity: no mixing, the floor."
+
+
+@pytest.mark.parametrize(
+    ("machine", "mode", "dropout", "fused"),
+    [
+        (HERE, "train", 0.1, False),
+        (HERE, "train", 0.0, True),
+        (HERE, "forward", 0.1, True),
+        (GPU, "train", 0.1, True),
+    ],
+)
+def test_exact_attention_is_called_fused_only_where_it_is(
+    machine: Machine, mode: str, dropout: float, fused: bool
+) -> None:
+    model = msgspec.structs.replace(MODEL, attention_dropout=dropout)
+    whole = {"level": "model", "task": "text", "scale": "mine", "model": model, "machine": machine}
+    lengths, names = (256, 512, 1024), ("sdpa", "a")
+    (one,) = _tables([efficiency(name, n, mode, **whole) for name in names for n in lengths])
+    assert one.growth is not None and one.crossover is not None
+    assert (FUSED in one.latency[mode].notes) == fused
+    for table in (one.latency[mode], one.memory[mode], one.growth, one.crossover):
+        assert any(note.startswith(UNFUSED) for note in table.notes) != fused
+
+
+def test_a_layer_is_named_without_a_scale_unless_nothing_else_tells_it_apart() -> None:
+    def titles(*records: Record) -> list[str]:
+        selection = join([*records], [])
+        sections = cost_sections(efficiency_tables(selection), selection, looks([]), Assumptions())
+        return sorted(one.title for one in sections if one.title.startswith("Latency"))
+
+    layer = efficiency("a", 512)
+    model = efficiency("a", 512, level="model", task="text", scale="mine", model=MODEL)
+    assert titles(layer, model) == [
+        "Latency: a model of text, scale mine",
+        "Latency: one layer",
+    ]
+    wide = efficiency("a", 512, head_width=32, scale="small")
+    assert titles(layer, wide) == [
+        "Latency: 4 heads of width 32",
+        "Latency: 4 heads of width 64",
+    ]
+    twin = efficiency("a", 512, scale="small")
+    assert titles(layer, twin) == ["Latency: scale mini", "Latency: scale small"]

@@ -48,14 +48,17 @@ def figure(one: ErrorTables) -> Figure:
     return found
 
 
-def test_a_cell_is_the_mean_over_seeds_with_the_gradients_below() -> None:
+def test_a_cell_is_the_mean_over_seeds_and_then_the_gradients() -> None:
     records = [performer(64, 256, value, seed=seed) for seed, value in enumerate((0.1, 0.3))]
     table = only(records)
     assert cell(table, "performer", "256") == Cell(
         "0.200", "0.40, 0.60, 0.80", value=pytest.approx(0.2), spread=pytest.approx(0.2)
     )
-    assert table.notes[0] == "Mean over 2 seeds. They lie up to 100% of it apart."
+    assert table.notes[0] == "Means of 2 seeds, which lie up to 100 % of the mean apart."
+    assert "of the output, then of the gradients by queries, keys and values" in table.caption
     assert table.title == f"Relative error, inputs {TIMES} 1"
+    alone = only([performer(64, 256)])
+    assert alone.notes[0] == "Of one seed."
 
 
 def test_rows_are_budgets_in_order_and_exact_attention_comes_last() -> None:
@@ -112,7 +115,7 @@ def test_a_mean_is_of_one_version_of_torch_and_of_no_machine_twice() -> None:
     (one,) = error_tables(selection)
     (table,) = one.tables.values()
     assert cell(table, "performer", "256").text == "0.200"
-    assert table.notes[0].startswith("Mean over 2 seeds.")
+    assert table.notes[0].startswith("Means of 2 seeds, ")
     assert selection.superseded == 5
 
 
@@ -132,11 +135,12 @@ def test_what_has_keys_of_its_own_says_so_and_is_nearest_to_nobody_elses_softmax
     failed = error("reformer", 256, status="timeout", seed=1)
     one = tables([*records, failed])
     (table,) = one.tables.values()
-    told = "reformer: beside softmax attention over keys and pairs of its own."
-    assert told in table.notes
-    (sentence,) = error_sentences([one])
-    assert "linformer" in sentence and "reformer" not in sentence
-    assert not any("of its own" in note for note in only([error("linformer", 256)]).notes)
+    assert (
+        "reformer is compared with softmax attention over its own keys (= its queries) and pairs."
+    ) in table.notes
+    mine = only([error("mine", 256, own_keys=True)])
+    assert "mine is compared with softmax attention over its own keys and pairs." in mine.notes
+    assert not any("its own" in note for note in only([error("linformer", 256)]).notes)
 
 
 def test_figures_say_what_stands_beside_keys_of_its_own() -> None:
@@ -147,7 +151,7 @@ def test_figures_say_what_stands_beside_keys_of_its_own() -> None:
             for scale in (1.0, 2.0)
         ]
 
-    told = " reformer: beside softmax attention over keys and pairs of its own."
+    told = "softmax attention over its own keys (= its queries) and pairs."
     for records, said in (
         (rounds("reformer", own_keys=True), told),
         (rounds("linformer", own_keys=False), ""),
@@ -157,7 +161,7 @@ def test_figures_say_what_stands_beside_keys_of_its_own() -> None:
         by_scale = error_scale_figure(one, known)
         assert by_scale is not None
         for drawn in (figure(one), by_scale):
-            assert drawn.caption.endswith(said) and ("of its own" in drawn.caption) == bool(said)
+            assert drawn.caption.endswith(said) and ("its own" in drawn.caption) == bool(said)
 
 
 def test_a_law_of_features_is_not_drawn_where_something_else_varies_too() -> None:
@@ -217,19 +221,45 @@ def test_one_budget_is_no_curve() -> None:
     assert error_figure(tables([performer(64, n) for n in (256, 1024)]), {}) is None
 
 
-def test_the_answer_names_the_least_and_never_what_only_rounds() -> None:
+def test_the_answer_names_what_is_nearer_than_zeros_and_never_what_only_rounds() -> None:
     records = [performer(16, 256, 0.4), performer(64, 256, 0.2), error("sdpa", 256, 2e-7)]
-    (sentence,) = error_sentences([tables(records)])
-    assert sentence == (
+    start = (
         f"Relative error of the output against exact softmax attention at length 256, inputs "
-        f"{TIMES} 1: performer (features=64) 0.200."
+        f"{TIMES} 1: "
     )
-    records += [error(name, 256, 0.5) for name in ("linformer", "bigbird", "nystromformer")]
-    (sentence,) = error_sentences([tables(records)])
-    assert "least, of 4 mechanisms: performer (features=64) 0.200, bigbird 0.500 and" in sentence
-    records.append(error("reformer", 256, 0.01, own_keys=True))
-    (sentence,) = error_sentences([tables(records)])
-    assert "least, of 4 mechanisms besides reformer: performer (features=64) 0.200, " in sentence
+
+    def said(*more: Record) -> str:
+        (sentence,) = error_sentences([tables([*records, *more])])
+        assert sentence.startswith(start)
+        return sentence.removeprefix(start)
+
+    assert said() == "performer (features=64) 0.200."
+    names = ("linformer", "bigbird", "nystromformer")
+    near = [error(name, 256, 0.5) for name in names]
+    assert said(*near) == (
+        "all 4 approximations come nearer than an output of zeros (error 1): the nearest are "
+        "performer (features=64) 0.200, bigbird 0.500 and linformer 0.500."
+    )
+    far = [error(name, 256, 1.5) for name in names]
+    assert said(*far) == (
+        "1 of 4 approximations comes nearer than an output of zeros (error 1): "
+        "performer (features=64) 0.200."
+    )
+    assert said(near[0], *far[1:]) == (
+        "2 of 4 approximations come nearer than an output of zeros (error 1): "
+        "performer (features=64) 0.200 and linformer 0.500."
+    )
+    own = error("reformer", 256, 0.01, own_keys=True)
+    assert said(own) == (
+        "performer (features=64) 0.200. Not ranked, as it is measured against an exact result of "
+        "its own: reformer."
+    )
+    records = []
+    assert said(*far) == (
+        "none of 3 approximations comes nearer than an output of zeros (error 1); nearest is "
+        "bigbird 1.50."
+    )
+    assert said(far[0]) == "linformer 1.50, no nearer than an output of zeros (error 1)."
 
 
 def test_several_settings_are_told_apart_and_many_are_only_counted() -> None:
@@ -312,3 +342,20 @@ def test_the_figure_by_input_scale_names_the_law_only_where_there_is_one() -> No
     report, _ = assemble(join(_scaled(64, {}), []), "near")
     (section,) = [section for section in report.sections if section.id == "error"]
     assert [figure.id for figure in section.figures] == ["error-scale-1"]
+
+
+def test_a_scale_is_named_only_where_nothing_else_tells_settings_apart() -> None:
+    def sections(*records: Record) -> list[str]:
+        return sorted(one.section for one in error_tables(join([*records], [])))
+
+    def of(scale: str, **more: object) -> Record:
+        made = performer(64, 256, **more)
+        cell = msgspec.structs.replace(made.cell, scale=scale)
+        return msgspec.structs.replace(made, cell=cell, id=cell.id)
+
+    wide = of("small", head_width=64)
+    assert sections(of("mini"), wide) == [
+        "Error: 2 heads of width 32",
+        "Error: 2 heads of width 64",
+    ]
+    assert sections(of("mini"), of("small")) == ["Error: scale mini", "Error: scale small"]

@@ -81,7 +81,13 @@ def test_the_section_says_what_was_set_alike_and_what_the_peer_does_besides() ->
         "bigbird and peer:hf_bigbird: block = block_size = 64; random = random_blocks = 3." in notes
     )
     assert any(note.startswith("peer:hf_bigbird: no output projection") for note in notes)
-    assert "Goal for time: 1 meets." in section.text
+    assert "Goal for time: met by 1 of 1." in section.text
+    (rule,) = (note for note in notes if note.startswith("Goal for time"))
+    assert rule.startswith(
+        f"Goal for time: where theirs takes at least 0.1 {TIMES} sdpa's time more than identity, "
+        f"ours (less identity) must take at most 0.8 {TIMES} theirs (less identity), or 1 {TIMES} "
+        "where theirs has less to compute; elsewhere ours must take at most theirs, both whole."
+    )
     assert section.tables[0].columns[4].startswith("memory in MB")
     report, _ = assemble(join(beside(), []), "mine")
     assert "beside" in [one.id for one in report.sections]
@@ -317,3 +323,25 @@ def test_a_reference_is_no_round_of_the_run() -> None:
     selection = join(timed(OURS, (2.0,)), timed(THEIRS, (6.0,)))
     assert len(selection.kept) == 2
     assert beside_sections(efficiency_tables(selection), selection.busy) == []
+
+
+def test_the_summary_counts_what_is_missed_unsure_or_not_judged_beside_what_is_met() -> None:
+    met = beside(ours=(2.0, 2.0), theirs=(6.0, 6.0), floor=(1.0, 1.0))
+    other = mechanism("performer", features=64, kernel="softmax")
+    slower = timed(mechanism("peer:performer_pytorch", nb_features=64), (6.0, 6.0))
+    relu = mechanism("performer", features=64, kernel="relu")
+
+    def told(*records: Record) -> str:
+        (section,) = sections(*met, *records)
+        return section.text[1]
+
+    assert told() == "Goal for time: met by 1 of 1."
+    assert told(*slower, *timed(other, (9.0, 9.0))) == "Goal for time: met by 1 of 2, missed by 1."
+    assert told(*slower, *timed(other, (4.9, 4.9))) == (
+        "Goal for time: met by 1 of 2, undecided for 1."
+    )
+    assert told(*slower, *timed(relu, (2.0, 2.0))) == (
+        "Goal for time: met by 1 of 2, not judged for 1."
+    )
+    gone = efficiency(other, 4096, "train", status="error")
+    assert told(*slower, gone) == "Goal for time: met by 1 of 1."

@@ -53,7 +53,8 @@ def test_published_rows_stand_below_the_mechanism_they_are_of() -> None:
     # What no paper has, and the floor, are in the accuracy table alone.
     assert "s4d" not in found and not any("identity" in label for label in found)
     notes = " ".join(table.notes)
-    assert "LRA: Performer (ReLU features without draws" in notes
+    variants = "Variants used in those publications: LRA: Performer (ReLU features without draws"
+    assert variants in notes
     assert "15 published rows of models that are no mechanism here: IGLOO" in notes
     (of_three,) = (row for row in table.rows if row.label == "Skyformer: Performer")
     assert of_three.cells[0].note == "n 3"

@@ -174,3 +174,32 @@ def test_each_setting_has_its_own_section_and_a_reference_alone_none() -> None:
     assert [s.id for s in report.sections].count("table-2") == 1
     report, _ = assemble(join([other], [cpu]), "mine")
     assert "table-2" not in [s.id for s in report.sections]
+
+
+def test_exact_attention_is_called_unfused_where_a_cpu_drops_weights() -> None:
+    own = load_scale("paper").model_spec("text")
+    kept = msgspec.structs.replace(own, attention_dropout=0.0)
+    assert own.attention_dropout
+    for more, fused in (
+        ({"model": own}, False),
+        ({"model": kept}, True),
+        ({"model": own, "machine": GPU}, True),
+    ):
+        (section,) = sections(*(step(name, 1000, **more) for name in ("sdpa", "linear")))
+        assert any("here it is sdpa, fused" in text for text in section.text) == fused
+        assert any("so is sdpa here, on a CPU" in text for text in section.text) != fused
+        notes = section.tables[0].notes
+        assert any(note.startswith("sdpa: exact attention, fused,") for note in notes) == fused
+        assert any("no fused kernel" in note for note in notes) != fused
+
+
+def test_what_stands_behind_a_figure_is_called_so_on_a_page_and_in_markdown() -> None:
+    rounds = [step(name, 1000, replicate=r) for name in ("sdpa", "linear") for r in (0, 1)]
+    (section,) = sections(*rounds)
+    speed, memory = section.tables
+    assert "; then what LRA published" in speed.caption
+    assert "; then what LRA published" in memory.caption
+    interval = "After a ratio of several replicates: its Student's interval of 95 %."
+    assert interval in speed.notes
+    (section,) = sections(*rounds[::2])
+    assert interval not in section.tables[0].notes
