@@ -8,16 +8,16 @@ from lra.core.cells import QualityCell
 from lra.core.dataset import SPLITS
 from lra.report.entries import Entry, protocol_hash
 from lra.report.quality.columns import Column
+from lra.report.quality.sizes import UNEQUAL, distance, exact_sizes
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table
 from lra.report.words import NO_VALUE, NOT_RUN, flat, lowered, plain, visible
 
-_UNEQUAL = 0.1
-"""Parameter counts further than this share from exact attention's are marked."""
 _HASH = 12
 """Letters of a hash in the table; the CSV has all."""
+_TIED = "tied"
 
 
 def protocol_table(quality: QualityTable, selection: Selection) -> Table:
@@ -51,9 +51,20 @@ def protocol_table(quality: QualityTable, selection: Selection) -> Table:
             "Rules: fixed, or lra2021, the choices of the original code, faults included. Matched "
             "track: the same model and training around every mechanism. Tuned track: of the "
             "learning rates tried, for each mechanism and task the one that validates best.",
+            *_starts(quality.columns),
         ),
         numeric=False,
     )
+
+
+def _starts(columns: Iterable[Column]) -> list[str]:
+    """What the start of queries and keys means, where one is not the usual."""
+    if all(column.cell.model.query_key_start != _TIED for column in columns):
+        return []
+    return [
+        "Query key start: tied, in each layer the projections to queries and to keys start alike; "
+        "independent, each from draws of its own."
+    ]
 
 
 def _settings(column: Column, selection: Selection) -> dict[str, str]:
@@ -103,20 +114,19 @@ def parameter_table(quality: QualityTable, selection: Selection) -> Table:
         for entry in selection.entries
         if entry.metric == quality.score.metric and entry.protocol in protocols
     ]
-    sizes = {(e.origin, e.mechanism, e.protocol): e.parameters for e in group}
+    sizes = exact_sizes(group)
     rows = []
     for own in shown(group).values():
         cells = []
         for column in quality.columns:
-            exact = [sizes.get((o, EXACT, column.protocol)) for o in ("run", "reference")]
             found = [entry for entry in own if entry.protocol == column.protocol]
-            cells.append(_size(found, next((size for size in exact if size), None)))
+            cells.append(_size(found, sizes.get(column.protocol)))
         rows.append(row(own, cells))
     return Table(
         id=f"parameters-{quality.number}",
         title=f"Trainable parameters: {lowered(quality.table.title)}",
         caption=f"Of the whole model, used or not: {NO_MIXING} has projections to queries and "
-        f"keys too. With its distance from {EXACT} where that is above {_UNEQUAL:.0%}.",
+        f"keys too. With its distance from {EXACT} where that is above {UNEQUAL:.0%}.",
         corner="mechanism",
         columns=tuple(column.title for column in quality.columns),
         rows=tuple(rows),
@@ -130,5 +140,5 @@ def _size(found: Iterable[Entry], exact: int | None) -> Cell:
     size = next((entry.parameters for entry in entries if entry.parameters is not None), None)
     if size is None:
         return Cell(entries[0].word or NO_VALUE)
-    off = size / exact - 1 if exact else 0.0
-    return Cell(f"{size:,}", f"{off:+.0%}" if abs(off) > _UNEQUAL else "", float(size))
+    off = distance(size, exact)
+    return Cell(f"{size:,}", f"{off:+.0%}" if abs(off) > UNEQUAL else "", float(size))

@@ -164,10 +164,10 @@ def short_names(rows: Sequence[Row], most: int = 28) -> list[str]:
     return shortened(found, most)
 
 
-def cut_note(rows: Sequence[Row], most: int = 28) -> str:
-    """Return what a caption adds where names are cut short; empty where none is."""
+def cut_note(rows: Sequence[Row], most: int = 28, table: str = "the table") -> str:
+    """Return what a caption adds where names are cut short, and which table has them in full."""
     cut = any(len(name) > most for name in names(rows))
-    return " Long names are cut short; the table has them in full." if cut else ""
+    return f" Long names are cut short; {table} has them in full." if cut else ""
 
 
 def hollow_note(rows: Iterable[Row]) -> str:

@@ -164,6 +164,16 @@ def test_the_protocol_lists_what_differs_by_task_and_says_the_rest_once() -> Non
     assert not any(" steps " in note for note in protocol.notes)
 
 
+def test_the_protocol_says_what_a_tied_start_is_where_there_is_one() -> None:
+    tied = msgspec.structs.replace(MODEL, query_key_start="tied")
+    told = (
+        "Query key start: tied, in each layer the projections to queries and to keys start alike; "
+        "independent, each from draws of its own."
+    )
+    assert told in _both(quality("a", "text", model=tied), quality("a", "image"))[1].notes
+    assert told not in _both(quality("a", "text"))[1].notes
+
+
 def test_unequal_parameters_are_marked_against_exact_attention() -> None:
     records = [
         quality("sdpa", "text", parameters=70_000),

@@ -137,9 +137,9 @@ def test_no_two_headings_of_the_answer_are_alike_nor_its_sentences_on_bits(
     headings = [sentence for sentence in report.answer if sentence.endswith(":")]
     # Whole inputs and token by token of each kind, language modelling, speed and memory.
     assert len(headings) == len(set(headings)) == 2 * len(KINDS) + 2
-    assert "Test accuracy at scale mini, tuned track:" in headings
+    assert "Test accuracy at scale mini, tuned track (generated data, 64 tokens):" in headings
     words = "mini, data from files, lra2021 rules, tuned track, token by token"
-    assert f"Test accuracy at scale {words}:" in headings
+    assert f"Test accuracy at scale {words} (64 tokens):" in headings
     starts = [one.partition(", on ")[0] for one in bits_sentences(bits_tables(selection))]
     assert len(starts) == len(set(starts)) == len(KINDS)
 

@@ -7,7 +7,17 @@ import re
 import msgspec
 import pytest
 
-from lra.report.table import Cell, Row, Table, escape, markdown, names, plain_text, short_names
+from lra.report.table import (
+    Cell,
+    Row,
+    Table,
+    cut_note,
+    escape,
+    markdown,
+    names,
+    plain_text,
+    short_names,
+)
 
 AWKWARD = "a|b_c %d* <e>"
 
@@ -86,6 +96,13 @@ def test_plain_text_says_what_it_is_and_has_one_line_per_row() -> None:
 def test_names_carry_their_note_only_where_two_are_alike() -> None:
     rows = [Row("a", ()), Row("a", (), "reference"), Row("b", (), "reference")]
     assert names(rows) == ["a", "a (reference)", "b"]
+
+
+def test_where_names_are_cut_the_table_that_has_them_is_named() -> None:
+    rows = [Row("a long name", ())]
+    assert cut_note(rows) == ""
+    assert cut_note(rows, 4) == " Long names are cut short; the table has them in full."
+    assert cut_note(rows, 4, "the other").endswith("; the other has them in full.")
 
 
 def test_a_plot_names_settings_only_where_they_tell_rows_apart_or_have_room() -> None:

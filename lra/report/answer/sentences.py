@@ -15,9 +15,11 @@ from lra.report.costs.tables import EfficiencyTables
 from lra.report.error.tables import ErrorTables, error_sentences, told_scale
 from lra.report.mechanisms.settings import in_words, trained_and_timed
 from lra.report.mechanisms.versions import other_versions
+from lra.report.quality.baselines import SIMPLE, best_bag
 from lra.report.quality.by_token import bits_sentences
+from lra.report.quality.columns import tokens
 from lra.report.quality.doubts import doubt_sentences, doubts, impossible
-from lra.report.quality.luck import luck_sentences
+from lra.report.quality.luck import bag_sentences, luck_sentences
 from lra.report.quality.standing import Standing
 from lra.report.quality.tables import QualityTable, bits_tables
 from lra.report.rows import EXACT, NO_MIXING
@@ -27,6 +29,8 @@ from lra.report.words import NO_VALUE, NOT_RUN, STATUS, apart, count, listing
 
 _FIGURES = 10
 """With more accuracies than this the answer names the best mechanisms instead of each."""
+_EXACT = 5
+"""So many mechanisms that are exact attention are named beside those that are not."""
 _SETTINGS = 2
 """With more settings of sizes than this the answer has the costs of two."""
 _OTHERS = {
@@ -50,17 +54,21 @@ def answer(
     `standings` are those of the accuracy tables, where they are known.
     """
     sentences: list[str] = []
+    said = _costs([cost for cost in costs if not cost.reference_only], selection)
     for one, stands in zip_longest(quality, standings[: len(quality)]):
         sentences += _quality(one, selection, name_scale=len(quality) > 1)
         sentences += [stands.leading] if stands is not None and stands.leading else []
     # Where accuracies have headings, the rest has, too.
     headed = len(quality) > 1
+    if quality and said and not headed:
+        # Costs name lengths of their own.
+        lengths = tokens(quality[0].columns)
+        sentences.append(f"Trained on {quality[0].group.data}, {lengths}.")
     modelled = bits_tables(selection)
     bits = bits_sentences(modelled, impossible(doubts(selection)))
     bits += [words for one in modelled for words in _no_reference(one, selection)]
     sentences += ["Language modelling:"] if headed and bits else []
     sentences += bits
-    said = _costs([cost for cost in costs if not cost.reference_only], selection)
     sentences += ["Speed and memory:"] if headed and said else []
     sentences += said
     off = error_sentences(errors)
@@ -115,14 +123,22 @@ def caveats(selection: Selection, quality: Sequence[QualityTable]) -> tuple[str,
 
 
 def _quality(quality: QualityTable, selection: Selection, *, name_scale: bool) -> list[str]:
-    table, subjects, seeds = quality.table, asked(quality.table), seeds_of(quality, selection)
+    subjects, seeds = asked(quality.table), seeds_of(quality, selection)
     if len(subjects) * len(quality.columns) > _FIGURES:
         sentences = [_best(quality, subjects, seeds)]
     else:
         sentences = [_per_task(quality, row, seeds) for row in subjects]
     sentences += luck_sentences(quality, selection)
+    sentences += bag_sentences(quality, selection)
     sentences += _no_reference(quality, selection)
-    return [f"{table.title}:", *sentences] if name_scale else sentences
+    return [_heading(quality), *sentences] if name_scale else sentences
+
+
+def _heading(quality: QualityTable) -> str:
+    """`Test accuracy at scale mini (generated data, 24 to 128 tokens):`."""
+    # The title names other data.
+    data = f"{quality.group.data}, " if quality.group.source == "generated" else ""
+    return f"{quality.table.title} ({data}{tokens(quality.columns)}):"
 
 
 def _no_reference(quality: QualityTable, selection: Selection) -> list[str]:
@@ -152,10 +168,9 @@ def _anchors(table: Table, row: Row) -> list[tuple[str, list[Row]]]:
 
 def _per_task(quality: QualityTable, row: Row, seeds: Seeds) -> str:
     """`performer: 78.3 % on text (sdpa 99.9 %, no mixing 50.1 %), OOM on image (...)`."""
-    anchors = _anchors(quality.table, row)
     parts = []
     for place, column in enumerate(quality.columns):
-        cell, beside = row.cells[place], _beside(anchors, place)
+        cell, beside = row.cells[place], _beside(quality.table, row, place)
         beside = f" ({beside})" if beside else ""
         of = seeds.told(row, [column], place) if cell.value is not None else ""
         # Where no row has several seeds, one goes without saying.
@@ -164,14 +179,17 @@ def _per_task(quality: QualityTable, row: Row, seeds: Seeds) -> str:
     return f"{row.label}: {'; '.join(parts)}."
 
 
-def _beside(anchors: Sequence[tuple[str, list[Row]]], place: int) -> str:
-    """`sdpa 99.9 %, no mixing 50.1 %`: what the anchors have in a column, each from the first of
-    its rows that has anything."""
+def _beside(table: Table, row: Row, place: int) -> str:
+    """`sdpa 99.9 %, no mixing 50.1 %`: what a row's anchors have in a column, each from the first
+    of its rows that has anything, and the bag of tokens where nothing else that is simple is as
+    good."""
     parts = []
-    for words, rows in anchors:
-        cells = [row.cells[place] for row in rows]
+    for words, rows in _anchors(table, row):
+        cells = [anchor.cells[place] for anchor in rows]
         told = [_share(cell) for cell in cells if cell.text not in (NOT_RUN, NO_VALUE)]
         parts += [f"{words} {text}" for text in told[:1]]
+    bag = best_bag(table.rows, place)
+    parts += [f"{SIMPLE['bag_of_tokens']} {_share(bag)}"] if bag else []
     return ", ".join(parts)
 
 
@@ -180,7 +198,8 @@ def _share(cell: Cell) -> str:
 
 
 def _best(quality: QualityTable, subjects: Sequence[Row], seeds: Seeds) -> str:
-    """The highest means of many mechanisms, with the anchors."""
+    """The highest means of many mechanisms, with the anchors; what is exact attention in another
+    guise comes after those that are not, where there are any."""
     number = len({column.task for column in quality.columns})
     anchors = listing(
         [
@@ -194,13 +213,17 @@ def _best(quality: QualityTable, subjects: Sequence[Row], seeds: Seeds) -> str:
     if not quality.mean_of and len(quality.columns) > 1:
         return f"{start}; the table has their accuracies."
     over = f"mean accuracy over {listing(quality.mean_of)}" if quality.mean_of else "accuracy"
-    ranked = sorted(
-        ((row.cells[-1].value, row) for row in subjects if row.cells[-1].value is not None),
-        key=lambda pair: (-(pair[0] or 0.0), pair[1].label),
-    )
+    known = [row for row in subjects if row.cells[-1].value is not None]
+    ranked = sorted(known, key=lambda row: (-(row.cells[-1].value or 0.0), row.label))
     if not ranked:
         return f"{start}; none of them has a {over}."
-    first = [row for _, row in ranked[:MOST]]
+    exact = [row for row in ranked if row.mechanism in quality.exact]
+    leading = [row for row in ranked if row not in exact]
+    if exact and leading:
+        over += " of those that are not exact attention"
+    else:
+        exact, leading = [], ranked
+    first = leading[:MOST]
     of = [seeds.told(row, quality.averaged or quality.columns, -1) for row in first]
     if {*of} == {ONE}:
         over, of = f"{over} ({ONE} each)", [""] * len(of)
@@ -208,12 +231,22 @@ def _best(quality: QualityTable, subjects: Sequence[Row], seeds: Seeds) -> str:
         f"{row.label} {_share(row.cells[-1])}{f' ({said})' if said else ''}"
         for row, said in zip(first, of, strict=True)
     ]
-    beside = _beside(_anchors(quality.table, ranked[0][1]), -1)
+    last = first[-1].cells[-1].text
+    more = _more(sum(row.cells[-1].text == last for row in leading[MOST:]))
+    beside = _beside(quality.table, first[0], -1)
     if beside:
         # Two pairs of brackets side by side read badly.
-        beside = f"; {beside}" if any(of) else f" ({beside})"
-    told = f"{start}. Highest {over}: {listing(best)}{beside}."
+        beside = f"; {beside}" if any(of) or more else f" ({beside})"
+    told = f"{start}. Highest {over}: {listing(best)}{more}{beside}."
+    if exact:
+        others = [f"{row.label} {_share(row.cells[-1])}" for row in exact[:_EXACT]]
+        told += f" Exact as {EXACT} is: {listing(others)}{_more(len(exact[_EXACT:]))}."
     return f"{told}{_unranked(quality, [row for row in subjects if row.cells[-1].value is None])}"
+
+
+def _more(left: int) -> str:
+    """`, and 2 more`: how many a list leaves out."""
+    return f", and {left} more" if left else ""
 
 
 def _unranked(quality: QualityTable, rows: Sequence[Row]) -> str:

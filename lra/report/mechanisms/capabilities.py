@@ -153,7 +153,7 @@ def _table(
         return None
     return Table(
         id=id,
-        title="Claimed and proved" if id == "capabilities" else "Public packages",
+        title="Claims tested" if id == "capabilities" else "Public packages",
         caption=caption,
         corner="mechanism",
         columns=(*COLUMNS, "laws held"),

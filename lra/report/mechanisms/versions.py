@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from lra.report.entries import Entry
-from lra.report.words import count, listing, visible
+from lra.report.words import listing, visible
 
-_NAMED = 3
-"""More mechanisms than this are counted; report.csv has the hashes of each."""
+_NAMED = 10
+"""More mechanisms than this are counted beside those; report.csv has the hashes of each."""
 
 
 def other_versions(entries: Iterable[Entry]) -> list[str]:
@@ -28,8 +28,9 @@ def other_versions(entries: Iterable[Entry]) -> list[str]:
     )
     if not names:
         return []
-    told = listing(names) if len(names) <= _NAMED else count(len(names), "mechanism")
+    left = len(names) - _NAMED
+    told = listing([*names[:_NAMED], *([f"{left} more"] if left > 0 else [])])
     return [
-        f"Accuracy and speed of {told} are of different versions of the source; the same "
-        "commands measure again what is due."
+        f"Accuracy and speed of {told} are of different versions of the source: running the same "
+        "commands again measures what is out of date."
     ]

@@ -17,7 +17,7 @@ from lra.report.pictures.style import MUTED, Looks, draw
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.table import Figure, cut_note, short_names
-from lra.report.tradeoff.front import Front
+from lra.report.tradeoff.front import ON_FRONT, Front
 from lra.report.tradeoff.points import Circle
 from lra.report.words import TIMES, figures, listing, quantity
 
@@ -71,10 +71,11 @@ def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) ->
         id=quality.table.id.replace("quality", "front"),
         title=f"The front by length {quality.where}",
         alt=f"Panels of {over} against the time of a training step, one for each length, with a "
-        f"line through the mechanisms that none beats in both. On it, the fastest first: {told}.",
+        f"line through the front. On it, the fastest first: {told}.",
         caption=f"{over[0].upper()}{over[1:]}; left is faster, up is better, small is lean (area "
-        "is peak memory). The line joins what no other beats in both; what lies below it is named "
-        f"in the table.{fewer}{faint_note(circles)}{cut_note(named, _LETTERS)}",
+        f"is peak memory). Trained on {quality.tokens}, timed at the length of each panel. The "
+        f"line joins the front: {ON_FRONT}; what lies below it is named in the table.{fewer}"
+        f"{faint_note(circles)}{cut_note(named, _LETTERS)}",
         svg=draw(paint, _WIDTH, _ROW * down),
     )
 

@@ -22,6 +22,8 @@ _WIDTH = 9.6
 _ACROSS = 3
 _PLAIN = 1.6
 """Points that a line is wide, but for the thick and the thin ones."""
+_ANCHORS = {EXACT: EXACT, NO_MIXING: "no mixing"}
+"""What others are compared with, in words."""
 _ROOMY = 12
 """With more lines than this none is thick and none has a band, or dashes and markers drown."""
 _LETTERS = 84
@@ -59,21 +61,25 @@ def learning_figure(quality: QualityTable, selection: Selection, looks: Looks) -
         title=f"Learning curves {quality.where}",
         alt="Line plots of validation accuracy against training steps on "
         f"{listing([c.title for c in columns])} for {listing(names(rows))}.",
-        caption=_reading(rows, f"Means over seeds{bands}." if several else "") + cut_note(rows),
+        caption=_reading(rows, f"Means over seeds{bands}." if several else "")
+        + cut_note(rows, table="the table of accuracies"),
         svg=draw(paint, _WIDTH, 0.8 + 2.3 * down + 0.24 * -(-len(rows) // ncols)),
     )
 
 
 def _reading(rows: Sequence[Row], seeds: str) -> str:
     """What the widths of the lines mean, of those that are drawn, and over what they are means."""
-    thick = max(_width(row, rows) for row in rows) > _PLAIN
-    thin = min(_width(row, rows) for row in rows) < _PLAIN
-    told = [
-        "Thick: the mechanisms asked for." if thick else "",
-        "Thin: reference." if thin else "",
-        seeds,
-    ]
-    return " ".join(filter(None, told)) or "A point for each validation."
+    widths = [_width(row, rows) for row in rows]
+    parts, plain = [], ""
+    if max(widths) > _PLAIN:
+        parts.append("thick: the mechanisms compared")
+        anchors = [r.mechanism for r, width in zip(rows, widths, strict=True) if width == _PLAIN]
+        plain = listing([words for name, words in _ANCHORS.items() if name in anchors])
+    parts += [f"thin: {plain}"] if plain else []
+    parts += [f"{'thinnest' if plain else 'thin'}: reference"] if min(widths) < _PLAIN else []
+    told = "; ".join(parts)
+    told = f"{told[0].upper()}{told[1:]}." if told else ""
+    return " ".join(filter(None, [told, seeds, "A point for each validation."]))
 
 
 def _points(quality: QualityTable, selection: Selection) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from lra.report.pictures.style import MUTED, Looks, draw
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.table import Figure, cut_note, short_names
-from lra.report.tradeoff.front import members
+from lra.report.tradeoff.front import ON_FRONT, members
 from lra.report.tradeoff.points import Circle, Tradeoff, tradeoff
 from lra.report.words import TIMES, listing, quantity
 
@@ -66,6 +66,7 @@ def tradeoff_figure(
         caption=" ".join(
             [
                 f"{over[0].upper()}{over[1:]}; {_READING}{faint_note(found.circles)}",
+                f"Trained on {quality.tokens}, timed at length {found.length}.",
                 *_marks(found, differences, quality.columns[0].cell.scale),
             ]
         )
@@ -91,10 +92,7 @@ def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
             "another build or version of the code."
         )
     if len(found.circles) > _CROWDED:
-        marks.append(
-            "Named are those that no other beats in accuracy and speed at once, exact attention "
-            "and no mixing."
-        )
+        marks.append(f"Named are exact attention, no mixing and the front: {ON_FRONT}.")
     marks += _busy(found)
     if found.missing:
         missing = listing([one.row.title for one in found.missing])

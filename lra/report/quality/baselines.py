@@ -25,6 +25,16 @@ SOLVER = "exact_solver"
 FLOOR = "its grammar"
 """What a generated text costs at the least, in bits per byte: no model can do with fewer."""
 
+_KNOWS = {
+    SIMPLE["bag_of_tokens"]: "logistic regression on how often each token occurs",
+    SIMPLE["majority"]: "the commonest answer in training",
+    _RULE: "the best rule that looks at one thing alone",
+    "area": "how many pixels the shape covers",
+    "marker distance": "how far the two discs are apart",
+    "a value of the pairs": "the commonest of them",
+}
+"""What a simple baseline answers by; below the rule of thumb the rules that tasks have."""
+
 
 def no_mixing_rows(
     rows: Sequence[Row], columns: Sequence[Column], averaged: Sequence[Column]
@@ -58,6 +68,32 @@ def simple_rows(
         note = "reference" if marks == {"reference"} else ""
         rows.append(Row(SIMPLE.get(metric, _RULE), tuple(cells), note, GROUP))
     return rows
+
+
+def legend(rows: Sequence[Row]) -> list[str]:
+    """Return a sentence on what the simple baselines are that have a figure in these rows."""
+    known = [(row.label, cell) for row in rows for cell in row.cells if cell.value is not None]
+    rules = [cell.note for label, cell in known if label == _RULE]
+    named = dict.fromkeys([*(label for label, _ in known), *rules])
+    told = [f"{name}, {_KNOWS[name]}" for name in named if name in _KNOWS]
+    return [f"Simple baselines: {'; '.join(told)}."] if told else []
+
+
+def best_bag(rows: Sequence[Row], place: int) -> Cell | None:
+    """Return the bag of tokens' cell in a column where it prints more than no mixing and is the
+    best of all simple baselines; None elsewhere."""
+    known = [row for row in rows if row.group == GROUP and row.cells[place].value is not None]
+    floor = [row.cells[place].text for row in known if row.mechanism]
+    if not floor:
+        return None
+    best = max(known, key=lambda row: row.cells[place].value or 0.0)
+    cell = best.cells[place]
+    return cell if is_bag(best) and cell.text not in floor else None
+
+
+def is_bag(row: Row) -> bool:
+    """Whether it is the bag of tokens, of the run or the reference."""
+    return row.group == GROUP and row.label == SIMPLE["bag_of_tokens"]
 
 
 def fitting(simple: Sequence[Entry], cell: QualityCell) -> list[Entry]:

@@ -93,8 +93,8 @@ def _decode_table(
         id=id,
         # Only what answers token by token is decoded.
         title=f"Decoding by use at scale {group_of(columns[0].cell).whole.words}",
-        caption="Percent of the tokens asked for that a trained model tells alike in one pass and "
-        "step by step, after half of each text was taken in at once; over seeds, the least.",
+        caption="Share of tokens predicted alike in one pass and step by step (after half of each "
+        "text was taken in at once), in percent; of several seeds the least.",
         corner="mechanism",
         columns=tuple(column.title for column in columns),
         rows=rows,

@@ -79,6 +79,13 @@ def mean_columns(columns: Iterable[Column], rows: Mapping[str, int]) -> list[Col
     return chosen if len(chosen) > 1 else []
 
 
+def tokens(columns: Iterable[Column]) -> str:
+    """Return how long their inputs are: `24 to 128 tokens`."""
+    lengths = {column.cell.data.length for column in columns}
+    low, high = min(lengths), max(lengths)
+    return f"{low:,} to {high:,} tokens" if low < high else f"{low:,} tokens"
+
+
 def _titled(cells: list[QualityCell], rows: Mapping[str, Rows]) -> list[Column]:
     settings = [
         flat({"data": cell.data, "model": cell.model, "training": cell.training}) for cell in cells

@@ -1,10 +1,11 @@
-"""What guessing reaches by luck, and where no mechanism got beyond it."""
+"""What guessing reaches by luck, and where no mechanism got beyond it or beyond counting tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from lra.report.entries import Entry
+from lra.report.quality.baselines import is_bag
 from lra.report.quality.columns import Column
 from lra.report.quality.tables import QualityTable
 from lra.report.select import Selection
@@ -59,3 +60,26 @@ def luck_sentences(quality: QualityTable, selection: Selection) -> list[str]:
     if not stuck:
         return []
     return [f"No mechanism on {listing(stuck)} is beyond what guessing reaches by luck."]
+
+
+def bag_sentences(quality: QualityTable, selection: Selection) -> list[str]:
+    """Return on which tasks no mechanism is above the bag of tokens, where that is beyond luck
+    itself, if any."""
+    known, rows = guesses(selection), quality.table.rows
+    bag = next(filter(is_bag, rows), None)
+    below = []
+    for place, column in enumerate(quality.columns):
+        counted = bag.cells[place].value if bag else None
+        chance = known.get((column.data, column.cell.scale))
+        if counted is None or chance is None:
+            continue
+        cells = [row.cells[place] for row in rows if row.mechanism]
+        reached = [cell.value for cell in cells if cell.value is not None]
+        if escapes(counted, chance, column.rows.test) and max(reached, default=1.0) <= counted:
+            below.append(column.title)
+    if not below:
+        return []
+    return [
+        f"No mechanism on {listing(below)} is above the bag of tokens: none shows that it reads "
+        "more than how often each token occurs."
+    ]

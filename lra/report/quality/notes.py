@@ -37,13 +37,22 @@ def table_notes(
         notes.append(f"One seed: differences of {little} may be chance.")
     if by_token:
         notes.append(
-            "Told from the tokens up to each alone, by mechanisms that are strictly causal."
+            "Each token's answer is predicted from that token and earlier ones only; all "
+            "mechanisms here are strictly causal."
         )
     else:
-        rows = min(column.rows.test for column in columns)
-        error = percent(math.sqrt(0.25 / rows))
+        rows = [column.rows.test for column in columns]
+        fewest = " (the fewest of these tasks)" if len({*rows}) > 1 else ""
+        error = percent(math.sqrt(0.25 / min(rows)))
         notes.append(
-            f"With {rows:,} test rows, sampling alone has a standard error of up to {error} points."
+            f"With {min(rows):,} test rows{fewest}, sampling alone has a standard error of up to "
+            f"{error} points."
+        )
+    tied = [column.title for column in columns if column.cell.model.query_key_start == "tied"]
+    if tied:
+        notes.append(
+            f"On {listing(tied)} each layer starts with its keys equal to its queries (query key "
+            "start: tied), which favours softmax attention."
         )
     if bold:
         clear = "below" if score.lower else "above"

@@ -274,11 +274,11 @@ def _notes(tested: int, ranked: Ranks | None, seeds: bool, versions: int) -> lis
         notes.append(
             f"Average rank: over {count(ranked.tasks, 'task')}, 1 is the best. Ranks closer than "
             f"{ranked.critical:.1f} are not told apart for tasks in general (Nemenyi; Friedman's "
-            f"p {ranked.p:.2g}): few tasks say little of others."
+            f"p {ranked.p:.2g}): with so few tasks, ranks say little about other tasks."
         )
     notes.append(
-        "Beyond luck: trainings with an accuracy above that of 99 % of guesses, at the share of "
-        "the test's largest class."
+        "Beyond luck: how many trainings are more accurate than always answering the test split's "
+        "largest class is in 99 of 100 tests of as many rows."
     )
     if seeds:
         notes += noise.NOTES

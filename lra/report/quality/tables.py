@@ -10,19 +10,22 @@ import msgspec
 
 from lra.core.cells import QualityCell
 from lra.report.entries import Entry
+from lra.report.mechanisms.exact import exact_mechanisms
 from lra.report.mechanisms.settings import Differences, in_words, trained_and_timed
 from lra.report.quality.baselines import (
     FLOOR,
     bits_rows,
+    legend,
     no_mixing_rows,
     simple_rows,
 )
-from lra.report.quality.columns import Column, columns_of, mean_columns
+from lra.report.quality.columns import Column, columns_of, mean_columns, tokens
 from lra.report.quality.doubts import Leaked, doubts, impossible
 from lra.report.quality.group import Group, group_of
 from lra.report.quality.notes import machine_notes, sharing_notes, table_notes
 from lra.report.quality.score import ACCURACY, BITS, Score
-from lra.report.rows import NO_MIXING, RowKey, Rows, reference_notes, row, shown
+from lra.report.quality.sizes import same_function, size_notes
+from lra.report.rows import EXACT, NO_MIXING, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table, sorted_groups
 from lra.report.words import NO_VALUE, NOT_RUN, count, listing, percent
@@ -36,6 +39,12 @@ class QualityTable(msgspec.Struct, frozen=True):
     averaged: tuple[Column, ...]
     """Those that the last column averages; empty if there is no such column."""
     score: Score = ACCURACY
+    exact: frozenset[str] = frozenset({EXACT})
+    """Names of mechanisms that are exact attention, as far as the records tell."""
+    alike: tuple[str, ...] = ()
+    """Labels of rows that compute the same function as `sdpa`, itself among them."""
+    differences: Differences = {}
+    """Between the settings that mechanisms were trained and timed with."""
 
     @property
     def group(self) -> Group:
@@ -56,6 +65,11 @@ class QualityTable(msgspec.Struct, frozen=True):
     def mean_of(self) -> tuple[str, ...]:
         """Their tasks."""
         return tuple(column.task for column in self.averaged)
+
+    @property
+    def tokens(self) -> str:
+        """How long the inputs are that the last column is of: `24 to 128 tokens`."""
+        return tokens(self.averaged or self.columns)
 
 
 def quality_tables(selection: Selection) -> list[QualityTable]:
@@ -78,6 +92,7 @@ def _tables(selection: Selection, score: Score, id: str) -> list[QualityTable]:
     simple = [e for e in selection.entries if e.kind == "baseline"]
     groups = sorted_groups(found, lambda e: group_of(cells[e.record][0]))
     differences, leaked = trained_and_timed(selection.entries), impossible(doubts(selection))
+    exact = exact_mechanisms(selection)
     return [
         _table(
             f"{id}-{number}",
@@ -87,6 +102,7 @@ def _tables(selection: Selection, score: Score, id: str) -> list[QualityTable]:
             columns_of(cells[e.record] for e in group),
             differences,
             leaked,
+            exact,
         )
         for number, (_, group) in enumerate(groups, start=1)
     ]
@@ -100,6 +116,7 @@ def _table(
     columns: list[Column],
     differences: Differences,
     leaked: Leaked,
+    exact: frozenset[str],
 ) -> QualityTable:
     measured = {(e.protocol, e.origin, e.label) for e in group if e.value is not None}
     averaged = mean_columns(columns, Counter(protocol for protocol, _, _ in measured))
@@ -124,6 +141,7 @@ def _table(
     under, trained = group_of(columns[0].cell), {(entry.scale, entry.label) for entry in group}
     title, caption = _heading(score, under.by_token)
     bits = score == BITS
+    simpler = bits_rows(simple, columns) if bits else simple_rows(simple, columns, averaged)
     table = Table(
         id=id,
         title=f"{title} {_where(under, score)}",
@@ -137,7 +155,7 @@ def _table(
         rows=(
             *mechanisms,
             *no_mixing_rows(floor, columns, averaged),
-            *(bits_rows(simple, columns) if bits else simple_rows(simple, columns, averaged)),
+            *simpler,
         ),
         notes=(
             *table_notes(
@@ -148,13 +166,23 @@ def _table(
                 bold=any(best.values()),
                 by_token=under.by_token,
             ),
+            *([] if bits else legend(simpler)),
+            *size_notes(rows, several=len(columns) > 1),
             *machine_notes(rows),
             *sharing_notes(rows),
             *reference_notes(rows),
             *in_words(differences, trained),
         ),
     )
-    return QualityTable(table, tuple(columns), tuple(averaged), score)
+    return QualityTable(
+        table,
+        tuple(columns),
+        tuple(averaged),
+        score,
+        exact,
+        same_function(rows, exact),
+        differences,
+    )
 
 
 def _where(under: Group, score: Score) -> str:

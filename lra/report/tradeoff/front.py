@@ -7,12 +7,17 @@ from collections.abc import Sequence
 import msgspec
 
 from lra.report.costs.tables import EfficiencyTables
-from lra.report.mechanisms.settings import StandIns
+from lra.report.mechanisms.settings import StandIns, in_words
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.table import Cell, Row, Table
 from lra.report.tradeoff.points import Circle, Tradeoff, at_length, lengths
-from lra.report.words import TIMES, figures, is_failure, quantity
+from lra.report.words import TIMES, figures, is_failure, listing, quantity
+
+ON_FRONT = "no other mechanism is at least as accurate and as fast, and better in one of the two"
+"""What all on it have in common, in words."""
+_OTHERWISE = "timed otherwise"
+"""Beside an accuracy, where the times are of other settings."""
 
 
 class Front(msgspec.Struct, frozen=True):
@@ -66,38 +71,66 @@ def _beats(one: Circle, other: Circle) -> bool:
 
 def front_table(quality: QualityTable, found: Sequence[Front]) -> Table:
     """Return the mechanisms by length: time over exact attention and memory, the front bold."""
-    exact = all(front.placed.exact_seconds is not None for front in found)
     rows = [row for row in quality.table.rows if row.mechanism]
     one = found[0].placed
-    notes = [
-        "Bold: on the front of its length: no other mechanism is at least as accurate and at least "
-        "as fast. It is of the figures as they are: a difference within their spread can move it.",
-        f"{NO_MIXING} stands in no front.",
-    ]
-    if not exact:
-        notes.append(f"In seconds: lengths at which {EXACT} has no time.")
-    if any(_disturbed(front, circle) for front in found for circle in front.placed.circles):
-        notes.append("!: timed, wholly or in part, on a busy machine.")
     what = "attention" if one.level == "attention" else one.level
+    otherwise = _otherwise(quality, found)
     return Table(
         id=quality.table.id.replace("quality", "front"),
         title=f"Accuracy against time by length {quality.where}",
         caption=f"Time of a training step of the {what} over that of {EXACT}, by sequence length, "
-        "and its peak memory.",
+        f"and its peak memory. Accuracy is of training on {quality.tokens}.",
         corner="mechanism",
         columns=("accuracy", *(front.placed.length for front in found)),
         rows=tuple(
             msgspec.structs.replace(
                 row,
                 cells=(
-                    msgspec.structs.replace(row.cells[-1], note="", strong=False),
+                    msgspec.structs.replace(
+                        row.cells[-1],
+                        note=_OTHERWISE if row.variant in otherwise else "",
+                        strong=False,
+                    ),
                     *(_cell(row, front) for front in found),
                 ),
             )
             for row in rows
         ),
-        notes=tuple(notes),
+        notes=tuple(_notes(quality, found, otherwise)),
     )
+
+
+def _otherwise(quality: QualityTable, found: Sequence[Front]) -> set[str]:
+    """Labels of what has a place and was timed with other settings than it was trained with."""
+    scale = quality.group.scale
+    placed = {circle.row.variant for front in found for circle in front.placed.circles}
+    return {label for label in placed if (scale, label) in quality.differences}
+
+
+def _notes(quality: QualityTable, found: Sequence[Front], otherwise: set[str]) -> list[str]:
+    """What is bold, what is left out, and which figures do not mean what they seem to."""
+    circles = [(front, circle) for front in found for circle in front.placed.circles]
+    notes = [
+        f"Bold: on the front of its length: {ON_FRONT}. It is of the figures as they are: a "
+        "difference within their spread can move it."
+    ]
+    if any(circle.row.mechanism == NO_MIXING for _, circle in circles):
+        notes.append(
+            f"No mixing ({NO_MIXING}) is left out of the front: it would always be the fastest."
+        )
+    placed = {circle.row.variant for _, circle in circles}
+    alike = [label for label in quality.alike if label in placed]
+    if len(alike) > 1:
+        notes.append(
+            f"{listing(alike)} compute the same function; differences of accuracy between them are "
+            "chance."
+        )
+    if any(front.placed.exact_seconds is None for front in found):
+        notes.append(f"In seconds: lengths at which {EXACT} has no time.")
+    if any(_disturbed(front, circle) for front, circle in circles):
+        notes.append("!: timed, wholly or in part, on a busy machine.")
+    shown = {(quality.group.scale, label) for label in otherwise}
+    return [*notes, *in_words(quality.differences, shown)]
 
 
 def _cell(row: Row, front: Front) -> Cell:

@@ -213,7 +213,7 @@ def test_the_cheapest_of_many_are_at_the_longest_length_that_has_a_ratio() -> No
 def test_costs_of_another_machine_are_not_told() -> None:
     records = [quality("performer", "text", 0.8), efficiency("performer", 512, "train")]
     reference = [efficiency("sdpa", 512, "train", 0.001, machine=THERE)]
-    (_, cost) = answered(records, reference)
+    (*_, cost) = answered(records, reference)
     assert cost.endswith("takes 10.0 ms and 50.0 MB; sdpa has no time there.")
 
 

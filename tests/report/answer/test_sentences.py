@@ -16,6 +16,7 @@ from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from lra.report.words import TIMES
 from report.answer.said import answered, timed
+from report.mechanisms.test_exact import softmax
 from report.sample import TRAINING, baseline, data, efficiency, error, mechanism, quality
 
 
@@ -40,6 +41,37 @@ def test_tasks_on_which_nothing_is_above_guessing_are_named() -> None:
     assert "luck" not in " ".join(answered([*records, *failed]))
 
 
+def test_the_bag_of_tokens_stands_beside_what_it_is_as_good_as() -> None:
+    run = [quality("performer", "text", 0.60), quality("identity", "text", 0.55)]
+    told, *rest = answered([*run, baseline("text", bag=0.64)])
+    assert told == "performer: 60.0 % on text (no mixing 55.0 %, bag of tokens 64.0 %)."
+    assert rest == [
+        "No mechanism on text is above the bag of tokens: none shows that it reads more than how "
+        "often each token occurs."
+    ]
+    # Not where no mixing, or a rule that says less, is better.
+    for simple in (baseline("text", bag=0.54), baseline("text", bag=0.64, area=0.65)):
+        assert answered([*run, simple])[0] == "performer: 60.0 % on text (no mixing 55.0 %)."
+    # Nor where both print the same.
+    simple = baseline("text", bag=0.5502)
+    assert answered([*run, simple])[0] == "performer: 60.0 % on text (no mixing 55.0 %)."
+    assert answered([run[0], baseline("text", bag=0.64)])[0] == "performer: 60.0 % on text."
+
+
+def test_one_mechanism_above_the_bag_of_tokens_is_enough_and_luck_is_not() -> None:
+    needle = "is above the bag of tokens"
+
+    def below(bag: float, *accuracies: float) -> bool:
+        run = [quality(f"m{n}", "text", accuracy) for n, accuracy in enumerate(accuracies)]
+        return needle in " ".join(answered([*run, baseline("text", bag=bag)]))
+
+    assert below(0.64, 0.60, 0.64)
+    assert not below(0.64, 0.60, 0.65)
+    # Of 2000 rows; guessing at one half reaches 52.6 % by luck.
+    assert not below(0.52, 0.51)
+    assert needle not in " ".join(answered([quality("m", "text", 0.5)]))
+
+
 def test_many_mechanisms_are_told_by_the_best() -> None:
     shares = {"a": 0.5, "b": 0.8, "c": 0.7, "d": 0.6, "sdpa": 0.9}
     tasks = ("text", "image", "listops")
@@ -49,10 +81,59 @@ def test_many_mechanisms_are_told_by_the_best() -> None:
     assert answered(records) == (
         "4 mechanisms beside sdpa on 3 tasks. Highest mean accuracy over listops, text and image "
         "(one seed each): b 80.0 %, c 70.0 % and d 60.0 % (sdpa 90.0 %).",
+        "Trained on generated data, 32 to 160 tokens.",
         "For a training step of the layer at length 2048 (one process each), fastest: d, 0.200 "
         f"{TIMES} sdpa; least memory, not told apart: a, b and c, 0.500, 0.500 and 0.500 {TIMES} "
         "sdpa, and 1 more.",
     )
+
+
+def test_accuracies_name_their_length_where_times_of_another_stand_beside_them() -> None:
+    files = data("text", source="file", length=1000)
+    run = [quality("a", "text", 0.6, data_spec=files), timed("a", 1.0, 1e6)]
+    assert answered(run)[1] == "Trained on data from files, 1,000 tokens."
+    assert len(answered(run[:1])) == 1
+    # With several tables it stands in their headings.
+    both = answered([*run, quality("a", "text", scale="small"), quality("a", "image")])
+    assert [told for told in both if told.endswith(":")] == [
+        "Test accuracy at scale mini, data from files (1,000 tokens):",
+        "Test accuracy at scale mini (generated data, 144 tokens):",
+        "Test accuracy at scale small (generated data, 160 tokens):",
+        "Speed and memory:",
+    ]
+    assert not any(told.startswith("Trained on") for told in both)
+
+
+def _ranked(shares: dict[str, float]) -> list[Record]:
+    tasks = ("text", "image", "listops")
+    return [quality(name, task, share) for name, share in shares.items() for task in tasks]
+
+
+def test_exact_attention_in_another_guise_is_told_apart_from_the_others() -> None:
+    shares = {"full": 0.91, "chunked": 0.92, "a": 0.5, "b": 0.8, "sdpa": 0.9, "identity": 0.3}
+    checks = [softmax("full"), softmax("chunked")]
+    start = "4 mechanisms beside sdpa and no mixing on 3 tasks. Highest mean accuracy over "
+    (told,) = answered([*_ranked(shares), *checks])
+    assert told == (
+        f"{start}listops, text and image of those that are not exact attention (one seed each): "
+        "b 80.0 % and a 50.0 % (sdpa 90.0 %, no mixing 30.0 %). Exact as sdpa is: chunked 92.0 % "
+        "and full 91.0 %."
+    )
+    # What no check tells of stays among the others.
+    (told,) = answered(_ranked(shares))
+    assert f"{start}listops, text and image (one seed each): chunked 92.0 %, full 91.0 %" in told
+    exact = {f"exact_{n}": 0.9 + n / 100 for n in range(7)}
+    records = [*_ranked({**exact, "a": 0.5}), *map(softmax, exact)]
+    assert answered(records)[0].endswith(", exact_3 93.0 % and exact_2 92.0 %, and 2 more.")
+    (told,) = answered([*_ranked(exact), *map(softmax, exact)])
+    assert "not exact" not in told and "exact_6 96.0 %, exact_5 95.0 % and exact_4 94.0 %." in told
+
+
+def test_those_that_print_the_last_figure_told_are_counted() -> None:
+    (told,) = answered(_ranked({"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.7, "e": 0.6, "sdpa": 0.95}))
+    assert told.endswith(": a 90.0 %, b 80.0 % and c 70.0 %, and 1 more; sdpa 95.0 %.")
+    (told,) = answered(_ranked({"a": 0.9, "b": 0.9, "c": 0.7, "d": 0.6}))
+    assert "more" not in told
 
 
 def test_only_mechanisms_with_all_tasks_are_compared_and_the_others_named() -> None:
@@ -105,7 +186,7 @@ def test_the_best_have_their_seeds_and_interval_and_what_was_not_tested_is_told(
 def test_beside_intervals_the_anchors_stand_in_no_second_brackets() -> None:
     run = [*_trained("sdpa", (0.9,), "text"), *(quality(f"x{n}", "text") for n in range(10))]
     run += _trained("y", (0.6, 0.7), "text")
-    assert " x1 50.0 % (one seed); sdpa 90.0 %." in answered(run)[0]
+    assert " x1 50.0 % (one seed), and 8 more; sdpa 90.0 %." in answered(run)[0]
 
 
 def test_of_few_mechanisms_seeds_and_those_that_failed_are_told() -> None:
@@ -178,12 +259,12 @@ def test_reference_rows_are_missed_in_the_columns_and_at_the_scale_that_lack_the
     run.append(quality("a", "image", scale="tiny"))
     told = answered(run, [*reference, quality("sdpa", "text", scale="small")])
     assert [t.partition(" on text: ")[0] for t in told] == [
-        "Test accuracy at scale mini:",
+        "Test accuracy at scale mini (generated data, 160 tokens):",
         "a: 50.0 % on text (sdpa 90.0 %).",
-        "Test accuracy at scale small:",
+        "Test accuracy at scale small (generated data, 160 tokens):",
         "a: 50.0 % on text.",
         "Reference rows are not shown",
-        "Test accuracy at scale tiny:",
+        "Test accuracy at scale tiny (generated data, 144 tokens):",
         "a: 50.0 % on image.",
     ]
 
@@ -208,9 +289,9 @@ def test_the_hash_of_data_is_told_only_where_nothing_else_differs() -> None:
 def test_two_tables_are_told_apart_by_their_titles() -> None:
     told = answered([quality("a", "text", 0.5), quality("a", "text", 0.6, scale="small")])
     assert told == (
-        "Test accuracy at scale mini:",
+        "Test accuracy at scale mini (generated data, 160 tokens):",
         "a: 50.0 % on text.",
-        "Test accuracy at scale small:",
+        "Test accuracy at scale small (generated data, 160 tokens):",
         "a: 60.0 % on text.",
     )
 
@@ -273,3 +354,20 @@ def test_an_edit_between_training_and_timing_is_told() -> None:
 
     assert told("as it was", "edited")
     assert not told("edited", "edited")
+
+
+def test_of_edits_ten_mechanisms_are_named() -> None:
+    def told(number: int) -> str:
+        records = []
+        for name in (f"m{n:02}" for n in range(number)):
+            records.append(quality(mechanism(name, "as it was"), "text"))
+            records.append(efficiency(mechanism(name, "edited"), 512))
+        (sentence,) = (one for one in answered(records) if "of the source" in one)
+        return sentence
+
+    assert told(4) == (
+        "Accuracy and speed of m00, m01, m02 and m03 are of different versions of the source: "
+        "running the same commands again measures what is out of date."
+    )
+    assert ", m08 and m09 are of" in told(10)
+    assert ", m09 and 2 more are of" in told(12)

@@ -126,6 +126,7 @@ def test_peers_stand_apart_with_their_release() -> None:
     section = capabilities([peer, check("x", "2026", {"causality": "held"})])
     assert section is not None
     assert [t.id for t in section.tables] == ["capabilities", "peers", "broken-claims"]
+    assert [t.title for t in section.tables[:2]] == ["Claims tested", "Public packages"]
     assert section.tables[1].rows[0].note == "x-package 1.2"
 
 

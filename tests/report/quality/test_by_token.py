@@ -53,6 +53,11 @@ def test_answers_at_tokens_have_a_table_of_their_own():
     assert [column.task for column in second.columns] == ["recall"] and second.group.by_token
     assert second.table.title == "Test accuracy at scale mini, token by token"
     assert "tokens asked for" in second.table.caption
+    causal = (
+        "Each token's answer is predicted from that token and earlier ones only; all mechanisms "
+        "here are strictly causal."
+    )
+    assert causal in second.table.notes and causal not in first.table.notes
 
 
 def test_answers_at_tokens_stand_against_no_cost_of_a_layer():
@@ -186,6 +191,10 @@ def test_a_state_that_forgets_shows_in_the_least_of_the_seeds():
     ]
     (table,) = decode_tables(join(records, []))
     assert table.title == "Decoding by use at scale mini"
+    assert table.caption == (
+        "Share of tokens predicted alike in one pass and step by step (after half of each text was "
+        "taken in at once), in percent; of several seeds the least."
+    )
     assert table.columns == ("bytes", "recall")
     assert texts(table) == {
         "linear": [("75.0", ""), ("100.0", "")],

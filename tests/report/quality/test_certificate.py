@@ -52,6 +52,9 @@ def test_all_that_does_without_stands_beside_exact_attention():
         "margin": "+30.0",
     }
     assert section.text == (
+        "A shortcut does without attention over the whole input in its order; a task tests "
+        "attention as far as exact attention beats the best of them. Its own rule works the label "
+        "out from the tokens alone: what can be known.",
         "text, scale mini: exact attention reaches 90.0 % (1 seed) and its own rule 100.0 %, the "
         "best shortcut (window of 8 left, 4 right) 60.0 %: 30.0 points above.",
     )
@@ -70,12 +73,21 @@ def test_a_run_of_controls_says_what_came_of_them():
 def test_the_rows_that_its_own_rule_is_tried_on_are_told():
     (table,) = certificate_section(join([*records(), shuffled(0.53)], [])).tables
     (note,) = (note for note in table.notes if note.startswith("Its own rule"))
-    assert note.endswith(
-        "what can be known. That is the task's own rule, on at most 500 test rows."
-    )
+    assert note == "Its own rule was tried thus: the task's own rule, on at most 500 test rows."
     silent = [msgspec.structs.replace(record, method={}) for record in records()]
     (table,) = certificate_section(join([*silent, shuffled(0.53)], [])).tables
-    assert any(note.endswith("what can be known.") for note in table.notes)
+    assert not any("own rule" in note for note in table.notes)
+
+
+def test_where_no_task_has_a_rule_of_its_own_nothing_is_said_of_one():
+    simple = records()[-1]
+    unsolved = {name: m for name, m in simple.metrics.items() if name != SOLVER}
+    given = [*records()[:-1], msgspec.structs.replace(simple, metrics=unsolved)]
+    section = certificate_section(join([*given, shuffled(0.53)], []))
+    assert [*cells(section)][:2] == ["exact (sdpa)", "margin"]
+    assert cells(section)["exact (sdpa)"] == "90.0"
+    assert section.text[0].endswith("as far as exact attention beats the best of them.")
+    assert "own rule" not in section.text[1]
 
 
 def test_shuffled_input_is_that_of_exact_attention_alone():
@@ -90,7 +102,7 @@ def test_a_reference_stands_in_only_for_what_the_run_has_not():
     mixed = certificate_section(join([*records(), shuffled(0.53)], reference))
     assert cells(mixed)["exact (sdpa)"] == "90.0"
     assert cells(mixed)["shuffled input"] == "53.0"
-    assert "exact attention reaches 90.0 % (1 seed)" in mixed.text[0]
+    assert "exact attention reaches 90.0 % (1 seed)" in mixed.text[1]
     filled = certificate_section(join([*records()[1:], shuffled(0.53)], reference))
     assert cells(filled)["exact (sdpa)"] == "20.0"
 
@@ -98,7 +110,7 @@ def test_a_reference_stands_in_only_for_what_the_run_has_not():
 def test_a_shortcut_that_is_as_good_is_said_to_be():
     section = certificate_section(join([*records(identity=0.92), shuffled(0.5)], []))
     assert cells(section)["margin"] == "-2.0"
-    assert "shortcut (no mixing (identity)) 92.0 %: 2.0 points below." in section.text[0]
+    assert "shortcut (no mixing (identity)) 92.0 %: 2.0 points below." in section.text[1]
 
 
 def test_shuffled_input_is_in_no_table_of_accuracies():
@@ -126,7 +138,7 @@ def test_no_best_shortcut_is_told_of_a_task_whose_order_was_not_tried():
     other = [sample.quality("sdpa", "image", 0.8), sample.quality("identity", "image", 0.4)]
     section = certificate_section(join([*records(), shuffled(0.5), *other], []))
     assert [line.label for table in section.tables for line in table.rows] == ["text"]
-    assert [sentence.partition(",")[0] for sentence in section.text] == ["text"]
+    assert [sentence.partition(",")[0] for sentence in section.text[1:]] == ["text"]
 
 
 @pytest.mark.parametrize("others", [[], [shuffled(0.6, "image")]])
@@ -196,10 +208,10 @@ def test_rules_tracks_and_sources_have_a_certificate_each(changes, words):
     given, control = records()[:-1], shuffled(0.53)
     there = [*records(sdpa=0.7)[:-1], shuffled(0.4)]
     section = certificate_section(join([*given, control, *map(other, there)], []))
-    exact = {t.title: [(line.label, line.cells[1].text) for line in t.rows] for t in section.tables}
+    exact = {t.title: [(line.label, line.cells[0].text) for line in t.rows] for t in section.tables}
     start = "What exact attention has over shortcuts at scale mini"
     assert exact == {start: [("text", "90.0")], f"{start}, {words}": [("text", "70.0")]}
-    assert {sentence.partition(":")[0] for sentence in section.text} == {
+    assert {sentence.partition(":")[0] for sentence in section.text[1:]} == {
         "text, scale mini",
         f"text, scale mini, {words}",
     }

@@ -161,6 +161,17 @@ def test_rows_go_from_the_best_and_ranks_are_over_tasks() -> None:
     assert [row.label for row in one.rows][::3] == ["sdpa", "identity"]
     assert cells(one)["sdpa"]["average rank"].text == "1.0"
     assert cells(one)["identity"]["average rank"].text == "4.0"
+    (note,) = (note for note in one.table.notes if note.startswith("Average rank: over 2 tasks"))
+    assert note.endswith(": with so few tasks, ranks say little about other tasks.")
+
+
+def test_what_is_beyond_luck_is_said_in_words() -> None:
+    one = found(*everything())
+    assert one is not None
+    assert (
+        "Beyond luck: how many trainings are more accurate than always answering the test split's "
+        "largest class is in 99 of 100 tests of as many rows."
+    ) in one.table.notes
 
 
 def test_seeds_of_one_mechanism_say_what_a_difference_of_two_seeds_is_worth() -> None:

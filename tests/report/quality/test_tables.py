@@ -8,6 +8,7 @@ from statistics import mean, stdev
 import msgspec
 import pytest
 
+from lra.core.protocol import Rows
 from lra.core.records import Record, Status
 from lra.report.pictures.accuracy import quality_figure
 from lra.report.pictures.learning import learning_figure
@@ -15,7 +16,8 @@ from lra.report.pictures.style import looks
 from lra.report.quality.tables import QualityTable, quality_tables
 from lra.report.select import join
 from lra.report.table import Cell
-from report.sample import LENGTHS, THERE, TRAINING, baseline, data, mechanism, quality
+from report.mechanisms.test_exact import softmax
+from report.sample import LENGTHS, MODEL, THERE, TRAINING, baseline, data, mechanism, quality
 
 
 def _tables(records: list[Record], reference: list[Record] | None = None) -> list[QualityTable]:
@@ -235,6 +237,74 @@ def test_baselines_that_nobody_ran_say_so() -> None:
         assert _cell(table, label, "text") == Cell("not run")
 
 
+def test_the_baselines_that_there_are_have_a_legend() -> None:
+    def legend(*simple: Record) -> list[str]:
+        (table,) = _tables([quality("performer", "pathfinder"), *simple])
+        return [note for note in table.table.notes if note.startswith("Simple baselines")]
+
+    both = (
+        "Simple baselines: bag of tokens, logistic regression on how often each token occurs; "
+        "majority, the commonest answer in training"
+    )
+    assert legend(baseline("pathfinder")) == [f"{both}."]
+    assert legend(baseline("pathfinder", marker_distance=0.6, other_rule=0.5)) == [
+        f"{both}; rule of thumb, the best rule that looks at one thing alone; marker distance, how "
+        "far the two discs are apart."
+    ]
+    assert legend() == []
+
+
+def test_the_fewest_test_rows_are_said_to_be_of_one_task_only_where_others_have_more() -> None:
+    few = data("image", rows=Rows(train=20000, validation=1000, test=400))
+    (table,) = _tables([quality("a", "text"), quality("a", "image", data_spec=few)])
+    assert (
+        "With 400 test rows (the fewest of these tasks), sampling alone has a standard error of up "
+        "to 2.5 points."
+    ) in table.table.notes
+    (table,) = _tables([quality("a", "text"), quality("a", "image")])
+    assert any(note.startswith("With 2,000 test rows, sampling") for note in table.table.notes)
+
+
+def test_a_start_that_favours_softmax_attention_is_told_with_its_tasks() -> None:
+    tied = msgspec.structs.replace(MODEL, query_key_start="tied")
+    run = [quality("a", task, model=tied) for task in ("text", "retrieval")]
+    (table,) = _tables([*run, quality("a", "listops")])
+    assert (
+        "On text and retrieval each layer starts with its keys equal to its queries (query key "
+        "start: tied), which favours softmax attention."
+    ) in table.table.notes
+    (table,) = _tables([quality("a", "listops")])
+    assert not any("tied" in note for note in table.table.notes)
+
+
+def test_models_of_another_size_are_named_with_the_most_that_they_differ() -> None:
+    def told(*records: Record) -> list[str]:
+        (table,) = _tables(list(records))
+        return [note for note in table.table.notes if note.startswith("Parameters differ")]
+
+    exact = [quality("sdpa", task, parameters=100_000) for task in ("text", "image")]
+    wide = [quality("linformer", "text", parameters=756_000)]
+    wide.append(quality("linformer", "image", parameters=150_000))
+    slim = quality("multi_query", "text", parameters=80_000)
+    assert told(*exact, *wide, slim, quality("linear", "text", parameters=109_000)) == [
+        "Parameters differ from sdpa's by more than 10 %, at most by: linformer +656 % and "
+        "multi_query -20 % (table under Protocol)."
+    ]
+    assert told(exact[0], slim) == [
+        "Parameters differ from sdpa's by more than 10 %: multi_query -20 % (table under Protocol)."
+    ]
+    assert told(*wide, slim) == []
+
+
+def test_what_computes_the_same_function_is_exact_with_as_many_parameters() -> None:
+    run = [quality(name, "text", 0.9) for name in ("sdpa", "full", "linear", "chunked")]
+    run.append(quality("multi_query", "text", 0.8, parameters=60_000))
+    checks = [softmax("full"), softmax("multi_query")]
+    (table,) = _tables([*run, *checks])
+    assert table.exact == {"sdpa", "full", "multi_query"}
+    assert table.alike == ("full", "sdpa")
+
+
 def test_reference_rows_are_marked_and_their_machine_named() -> None:
     (table,) = _tables(
         [quality("performer", "text", 0.78)],
@@ -303,8 +373,25 @@ def test_lines_of_many_mechanisms_are_thin_and_each_is_in_the_legend() -> None:
         assert figure is not None
         widths = set(re.findall(r"stroke-width: ([12]\.[46])\b", figure.svg))
         assert widths == {thickest}
-        assert ("Thick: the mechanisms asked for" in figure.caption) is (thickest == "2.4")
+        assert ("Thick: the mechanisms compared" in figure.caption) is (thickest == "2.4")
         assert all(f">{name}</text>" in figure.svg for name in some)
+
+
+def test_the_widths_of_lines_are_told_of_those_that_are_drawn() -> None:
+    def told(run: tuple[str, ...], *reference: str) -> str:
+        selection = join([quality(n, "text") for n in run], [quality(n, "text") for n in reference])
+        known = looks((name, name) for name in (*run, *reference))
+        figure = learning_figure(quality_tables(selection)[0], selection, known)
+        assert figure is not None
+        return figure.caption.removesuffix(" A point for each validation.")
+
+    thick, anchors = "Thick: the mechanisms compared", ("sdpa", "identity")
+    assert told(("linear", *anchors)) == f"{thick}; thin: sdpa and no mixing."
+    assert told(("linear", "sdpa"), "identity") == f"{thick}; thin: sdpa; thinnest: reference."
+    assert told(("linear",), *anchors) == f"{thick}; thin: reference."
+    assert told(anchors) == "A point for each validation."
+    long = told(("a" * 40, "sdpa"))
+    assert long.endswith("Long names are cut short; the table of accuracies has them in full.")
 
 
 @pytest.mark.parametrize("beside", [False, True])
@@ -316,7 +403,7 @@ def test_captions_speak_of_what_is_drawn(beside: bool) -> None:
     dots, curves = quality_figure(table, known), learning_figure(table, selection, known)
     assert dots is not None and curves is not None
     assert ("Hollow: reference." in dots.caption) is beside
-    assert ("Thin: reference." in curves.caption) is beside
+    assert ("thin: reference." in curves.caption) is beside
     assert "standard deviation" not in dots.caption + curves.caption
 
 

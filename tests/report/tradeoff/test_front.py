@@ -16,9 +16,10 @@ from lra.report.pictures.tradeoff import tradeoff_figure
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from lra.report.table import Figure, Table
-from lra.report.tradeoff.front import Front, front_table, fronts
+from lra.report.tradeoff.front import ON_FRONT, Front, front_table, fronts
 from lra.report.words import TIMES
-from report.sample import efficiency, quality
+from report.mechanisms.test_exact import softmax
+from report.sample import efficiency, mechanism, quality
 
 ACCURACY = {"sdpa": 0.9, "linear": 0.7, "slow": 0.6, "identity": 0.4}
 SECONDS = {"sdpa": 0.04, "linear": 0.02, "slow": 0.03, "identity": 0.01}
@@ -56,6 +57,53 @@ def test_the_front_is_what_no_other_beats_in_both_and_never_the_floor() -> None:
     assert cells["linear"][1].text == f"0.500 {TIMES}"
     told = f"linear (0.500 {TIMES} sdpa) and sdpa (1.00 {TIMES} sdpa)"
     assert f"at length 512 {told}; at length 1024 {told}." in figure.alt
+
+
+def test_table_and_caption_say_the_same_of_the_front_and_what_accuracy_is_of() -> None:
+    _, table, figure = _found(_records(512))
+    assert table.notes[0].startswith(f"Bold: on the front of its length: {ON_FRONT}. ")
+    assert f"The line joins the front: {ON_FRONT}; " in figure.caption
+    assert "Trained on 160 tokens, timed at the length of each panel." in figure.caption
+    assert table.caption.endswith(" Accuracy is of training on 160 tokens.")
+
+
+def test_no_mixing_is_said_to_be_left_out_where_it_has_a_place() -> None:
+    told = "No mixing (identity) is left out of the front: it would always be the fastest."
+    assert told in _found(_records(512))[1].notes
+    without = [r for r in _records(512) if r.cell.mechanism.name != "identity"]  # type: ignore[union-attr]
+    assert not any("identity" in note for note in _found(without)[1].notes)
+
+
+def test_what_computes_the_same_function_as_exact_attention_is_named() -> None:
+    same = [quality("full", "text", 0.91), efficiency("full", 512, "train", 0.05, 50e6)]
+    told = "full and sdpa compute the same function; differences of accuracy between them are "
+    notes = _found([*_records(512), *same, softmax("full")])[1].notes
+    assert f"{told}chance." in notes
+    for records in ([*_records(512), *same], [*_records(512), same[0], softmax("full")]):
+        assert not any("same function" in note for note in _found(records)[1].notes)
+
+
+def test_accuracies_beside_times_of_other_settings_are_marked() -> None:
+    few, many = (mechanism("performer", features=n) for n in (32, 256))
+    wide = mechanism("window", left=8)
+    records = [
+        *_records(512),
+        quality(few, "text", 0.8),
+        efficiency(many, 512, "train", 0.03, 50e6),
+        quality(wide, "text", 0.8),
+        efficiency(wide, 512, "train", 0.03, 50e6),
+    ]
+    table = _found(records)[1]
+    assert {row.label: row.cells[0].note for row in table.rows if row.cells[0].note} == {
+        "performer": "timed otherwise"
+    }
+    told = "performer was trained at scale mini with features=32, and timed with features=256."
+    assert told in table.notes
+    # Without a time there is nothing to mark.
+    untimed = [quality(few, "text", 0.8), efficiency(many, 512, "forward", 0.03, 50e6)]
+    table = _found([*_records(512), *untimed])[1]
+    assert not any(row.cells[0].note for row in table.rows)
+    assert told not in table.notes
 
 
 def test_names_stay_off_the_line_which_goes_on_to_the_right() -> None:
@@ -140,7 +188,7 @@ def test_of_a_crowd_the_front_alone_is_named() -> None:
     figure = tradeoff_figure(table, costs, {}, stand_ins(selection.entries, "mini"), known)
     assert figure is not None
     assert ">linear<" in figure.svg and ">sdpa<" in figure.svg and ">m7<" not in figure.svg
-    assert "Named are those that no other beats in accuracy and speed at once" in figure.caption
+    assert f"Named are exact attention, no mixing and the front: {ON_FRONT}." in figure.caption
 
 
 def test_a_busy_time_of_exact_attention_marks_every_ratio_over_it() -> None:

@@ -59,6 +59,12 @@ def test_the_runs_own_figures_place_it() -> None:
     assert found.exact_seconds == 0.04
 
 
+def test_the_caption_names_the_lengths_of_training_and_of_timing() -> None:
+    trained = [quality(name, task) for name in ("a", "sdpa") for task in ("text", "image")]
+    told = _caption([*trained, _timed("a", 0.01, 1e6), _timed("sdpa", 0.02, 1e6)])
+    assert " Trained on 144 to 160 tokens, timed at length 1024." in told
+
+
 def test_a_run_that_is_slowed_down_does_not_make_reference_rows_fast() -> None:
     """There `full` takes twice the time of exact attention, which takes five times as long here."""
     run = [quality("sdpa", "text", 0.9), _busy(_timed("sdpa", 0.2, 100e6))]
