@@ -234,7 +234,7 @@ def test_a_whole_check_is_a_record_and_a_section_of_the_report(lra, tmp_path: Pa
     assert again.returncode == 1 and "[1/1]" not in again.stderr, "it is in the store"
     assert lra("report").returncode == 0
     text = (tmp_path / "reports/default/report.md").read_text()
-    assert "Claimed and proved" in text
+    assert "Claims tested" in text
 
 
 def test_laws_that_end_alike_are_one_row_and_one_command(lra, tmp_path: Path) -> None:
