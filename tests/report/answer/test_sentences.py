@@ -28,6 +28,19 @@ def test_one_mechanism_is_told_task_by_task_beside_exact_and_no_mixing() -> None
     )
 
 
+def test_several_mechanisms_on_one_task_are_one_list_the_best_first() -> None:
+    names = {"linear": 0.603, "performer": 0.783, "sdpa": 0.999, "identity": 0.501}
+    run = [quality(name, "text", share) for name, share in names.items()]
+    run += [quality("lstm", "text", None, status="oom")]
+    told = "text: performer 78.3 %, linear 60.3 % and lstm OOM (sdpa 99.9 %, no mixing 50.1 %)."
+    assert answered(run)[0] == told
+    # Of several seeds each has its own words, and two pairs of brackets would stand side by side.
+    again = [quality(name, "text", share, seed=1) for name, share in names.items()]
+    (first, *_) = answered([*run[:4], *again])
+    assert first.startswith("text: performer 78.3 % (77.9 to 78.7, 2 seeds) and linear 60.3 % (")
+    assert first.endswith(", 2 seeds); sdpa 99.9 %, no mixing 50.1 %.")
+
+
 def test_tasks_on_which_nothing_is_above_guessing_are_named() -> None:
     # Of 2000 rows; guessing at one half reaches 52.6 % by luck.
     records = [baseline(task) for task in ("text", "retrieval", "pathfinder")]
