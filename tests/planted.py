@@ -84,9 +84,10 @@ def plant(fault: Fault, clone: Path) -> None:
     file = clone / fault.file
     source = file.read_text() + fault.method
     if "_leaking" in fault.method:
+        honest = "k_BHMK, v_BHMV, context, state, EluFeatures()"
+        assert source.count(honest) == 1
         source = source.replace(
-            "k_BHMK, v_BHMV, context, state, EluFeatures()",
-            "k_BHMK, self._leaking(v_BHMV, context), context, state, EluFeatures()",
+            honest, "k_BHMK, self._leaking(v_BHMV, context), context, state, EluFeatures()"
         )
     file.write_text(source)
 

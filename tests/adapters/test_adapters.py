@@ -98,7 +98,7 @@ def test_it_computes_the_same(what: Any, causal: bool, masked: bool) -> None:
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("what", sorted(CROSS - {zoo.OneMaskForTwo}, key=ALL.index))
+@pytest.mark.parametrize("what", sorted(CROSS, key=ALL.index))
 def test_it_reads_another_sequence(what: Any, causal: bool, masked: bool) -> None:
     layer, x_BND, source_BMD = built(what), inputs(3), inputs(M, seed=2)
     mask = KEEP_BM if masked else None

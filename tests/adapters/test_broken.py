@@ -164,7 +164,7 @@ class HangsAfterwards(zoo.Keeps):
 
 def test_who_lets_two_laws_wait_is_asked_no_more() -> None:
     laws = ("output", "gradcheck", "empty_rows", "batch")
-    found = findings(HangsAfterwards, *laws, "padding_content", timeout=3.0)
+    found = findings(HangsAfterwards, *laws, "padding_content", timeout=6.0)
     endings = {finding.law: (finding.verdict, finding.ending) for finding in found}
     assert endings["output"] == ("held", "")
     assert [law for law, end in endings.items() if end[1] == "timeout"] == [

@@ -31,7 +31,10 @@ def test_a_wildcard_is_all_files_and_imports_nothing() -> None:
         "print(*sorted((heads - {'lra'} | {'torch'}) & set(sys.modules)))\n"
         "print(*sorted(m for m in sys.modules if m.startswith('lra.adapters')))\n"
     )
-    ran = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=Path(__file__).parents[2], text=True, capture_output=True,
+    )  # fmt: skip
     assert ran.stdout.split("\n") == [" ".join(NAMES), "", "", ""], ran.stderr
     assert len(NAMES) > 10
 

@@ -18,9 +18,11 @@ def test_a_whole_installation(lra) -> None:
     assert "all well" in ran.stdout
 
 
-def test_without_a_gpu_it_says_what_will_be_empty(lra, environment) -> None:
+def test_without_a_gpu_it_says_what_will_be_empty(
+    lra, environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Hidden where there is one.
-    environment["CUDA_VISIBLE_DEVICES"] = ""
+    monkeypatch.setitem(environment, "CUDA_VISIBLE_DEVICES", "")
     assert "gpu        none: GPU figures will be empty" in lra("doctor").stdout
 
 

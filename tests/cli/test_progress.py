@@ -7,7 +7,6 @@ import re
 import sys
 from collections import defaultdict
 from contextlib import closing
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -16,7 +15,7 @@ from lra.cli.progress import Pace, watcher
 from lra.core.cells import EfficiencyCell
 from lra.core.findings import Finding, Verdict
 from lra.core.protocol import Machine, Mechanism
-from lra.core.records import Metric, Record
+from lra.core.records import Failure, Metric, Record
 from lra.engine.jobs import Job, Progress
 from lra.store import Store
 
@@ -75,17 +74,48 @@ def test_a_run_that_breaks_off_takes_its_bars_with_it(
     assert [line for line in left_on(terminal.getvalue()) if line] == ["lra: stopped"]
 
 
-@pytest.mark.parametrize("quiet", [True, False])
 def test_without_a_terminal_there_are_no_bars(
-    quiet: bool, record: Record, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    record: Record, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = Job(cell=record.cell, cache="")
-    with closing(watcher([job], quiet=quiet)) as watch:
+    with closing(watcher([job], quiet=False)) as watch:
         watch.progress(job, Progress(phase="train", step=3, steps=10))
         watch.finished(job, record)
     told = capsys.readouterr().err
-    assert told.startswith("" if quiet else f"[1/1] {job.label}: ")
-    assert told.count("\n") == (0 if quiet else 1)
+    assert told.startswith(f"[1/1] {job.label}: ") and told.count("\n") == 1
+
+
+def test_quiet_says_only_what_went_wrong(
+    record: Record, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = Job(cell=record.cell, cache="")
+    with closing(watcher([job], quiet=True)) as watch:
+        watch.progress(job, Progress(phase="train", step=3, steps=10))
+        watch.waiting(job)
+        watch.finished(job, record)
+        watch.left(job)
+        assert capsys.readouterr().err == ""
+        failure = Failure(type="MemoryError", message="no memory")
+        watch.finished(job, msgspec.structs.replace(record, status="oom", failure=failure))
+        watch.noticed("worker local-0 is gone")
+    failed, noticed = capsys.readouterr().err.splitlines()
+    assert failed.startswith(f"{job.label}: oom (no memory)  [")
+    assert noticed == "worker local-0 is gone"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_who_waits_and_what_became_of_a_machine_are_lines(
+    terminal: bool, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    job = Job(cell=record.cell, cache="")
+    with closing(watcher([job], quiet=False)) as watch:
+        watch.waiting(job)
+        watch.noticed("worker local-0 is gone")
+    shown = left_on(screen.getvalue()) if terminal else screen.getvalue().splitlines()
+    waits = f"{job.label}: waits for another run's timing on this machine"
+    assert [line for line in shown if line] == [waits, "worker local-0 is gone"]
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -9,8 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from lra.cli import report
-from lra.core.cells import QualityCell
+from lra.core.cells import EfficiencyCell, QualityCell
 from lra.core.protocol import Mechanism
+from lra.core.records import Metric
 from lra.store import Store
 
 
@@ -41,6 +42,22 @@ def test_reference_records_of_a_clone_stand_beside_the_runs(
     assert "elsewhere" not in text["without"]
     (row,) = [line for line in text["with"].splitlines() if line.startswith("| elsewhere")][:1]
     assert "reference" in row
+
+
+def test_what_is_stated_of_electricity_makes_an_estimate(lra_here, finished, tmp_path) -> None:
+    """Of energy, which the board of a GPU counts."""
+    timed = next(r for r in Store(finished.store).records() if isinstance(r.cell, EfficiencyCell))
+    cell = replace(timed.cell, device="cuda")
+    energy = {"energy": Metric(value=3.6, unit="J"), "energy_seconds": Metric(value=0.1, unit="s")}
+    metrics = {**timed.metrics, **energy}
+    with Store(tmp_path / "powered").writing() as store:
+        store.save(replace(timed, id=cell.id, cell=cell, metrics=metrics))
+    stated = ("--grid-intensity", "400", "--price", "0.3")
+    ran = lra_here("report", "--store", "powered", *stated)
+    assert ran.returncode == 0, ran.stderr
+    text = (tmp_path / "reports/powered/report.md").read_text(encoding="utf-8")
+    assert "Estimate: CO2e of a million forward passes, in g" in text
+    assert "400 g of CO2e per kWh and a price of 0.3 per kWh, as stated" in text
 
 
 def test_assumptions_that_make_no_sense_are_refused_in_one_line(lra, finished) -> None:

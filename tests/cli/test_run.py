@@ -24,7 +24,7 @@ from lra.engine import pool
 from lra.engine.jobs import Job
 from lra.store import Store
 
-from .conftest import HERE, TINY
+from .conftest import HERE, PATIENCE, TINY
 
 INTERRUPTED = 130
 FAILED_CELLS = 4
@@ -200,13 +200,15 @@ def test_baselines_are_trained_when_asked_for(lra_here) -> None:
     assert trained == ["baselines", "sdpa", "identity", "linear"]
 
 
-def test_jobs_reach_the_pool(lra_here, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, slots: int, **__: object) -> None:
-        raise UsageError(f"{slots} side by side")
+def test_jobs_and_timeout_reach_the_pool(lra_here, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, slots: int, timeout: float | None, **__: object) -> None:
+        raise UsageError(f"{slots} side by side, {timeout} s each")
 
     monkeypatch.setattr(pool, "Pool", refuse)
-    ran = lra_here("run", "--impl", "linear", *TINY, "--jobs", "3")
-    assert "lra: 3 side by side\n" in ran.stderr
+    asked = ("run", "--impl", "linear", *TINY, "--jobs", "3")
+    assert "lra: 3 side by side, None s each\n" in lra_here(*asked).stderr
+    ran = lra_here(*asked, "--timeout", "2m")
+    assert "lra: 3 side by side, 120.0 s each\n" in ran.stderr
 
 
 def test_offline_tells_the_libraries_that_fetch(lra_here, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +236,7 @@ def long_run(place: Path, environment: dict[str, str]) -> Iterator[subprocess.Po
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
         try:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + PATIENCE
             while not (list(folder.glob("*.json")) and list(folder.glob("checkpoints/*.pt"))):
                 assert process.poll() is None, process.communicate()
                 assert time.monotonic() < deadline

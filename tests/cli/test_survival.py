@@ -87,7 +87,7 @@ def test_a_run_that_is_killed_and_continued_ends_as_an_uninterrupted_one(
     with subprocess.Popen(
         command, cwd=tmp_path / "killed", env=environment, text=True, stderr=subprocess.PIPE
     ) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while not (before and list(killed.path.glob("checkpoints/*.pt"))):
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < deadline

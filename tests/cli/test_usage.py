@@ -182,7 +182,8 @@ def test_help_needs_no_torch_nor_numpy() -> None:
         "heavy = {'torch', 'numpy', 'pandas', 'matplotlib', 'datasets'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, cwd=root)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from lra.cli import recorded
+from lra.core.findings import Case, Finding
+from lra.core.records import Record
+from lra.engine.jobs import Job
+
 FEW = ("--check", "oracle,causality,padding_count,cross")
 
 BROKEN = """
@@ -262,6 +267,31 @@ def test_a_check_that_the_kernel_may_have_ended_is_tried_again(lra, tmp_path: Pa
         ran = lra("verify", "--impl", "mine.py", "--json")
         assert "[1/1]" in ran.stderr, "an end by memory is no verdict"
         assert "killed by SIGKILL" in json.loads(ran.stdout)[0]["findings"][0]["detail"]
+
+
+@pytest.mark.parametrize(("flags", "form"), [((), "short"), (("--full",), "full")])
+def test_the_full_form_is_planned_and_tried_again(
+    flags: tuple[str, ...], form: str, lra_here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Finding(law="batch", verdict="failed", detail="differs", case=Case(n=2))
+
+    def found(jobs: list[Job], *_: object, **__: object) -> list[Record]:
+        done = {"status": "ok", "started_at": "", "seconds": 1.0, "findings": (broken,)}
+        assert [job.cell.form for job in jobs] == [form]
+        return [Record(id=job.cell.id, cell=job.cell, **done) for job in jobs]
+
+    monkeypatch.setattr(recorded, "recorded", found)
+    ran = lra_here("verify", "--impl", "identity", *flags)
+    assert ran.returncode == 1
+    (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  again: "))
+    assert again.endswith(" ".join(("--impl identity --check batch --case n=2", *flags)))
+
+
+@pytest.mark.slow
+def test_the_law_of_the_compiler_is_tried_in_the_full_form(lra) -> None:
+    ran = lra("verify", "--impl", "identity", "--full", "--check", "compiled")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.startswith("identity: 1 held")
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def test_finding_names_imports_nothing() -> None:
         "assert catalogue.names('mechanism') and catalogue.find('mechanism', 'performer').file\n"
         "assert not {'torch', 'attention_impls.contract', 'tasks.contract'} & set(sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
 def test_expand_takes_lists_wildcards_and_all() -> None:

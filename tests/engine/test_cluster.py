@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -83,10 +82,11 @@ def test_cells_end_on_a_cluster_as_they_do_in_the_pool(
         training("Toy", cache, steps=10, evaluate_every=5),
         *(timing(toy, cache) for toy in ("Killed", "Raises", "OutOfMemory", "Toy")),
         *(timing("TooLarge", cache, length=length) for length in (64, 128)),
-        timing("Sleeps", cache),
     ]
     diary = Diary()
-    found = list(Grid(whole, two, timeout=8.0, watcher=diary).run(jobs))
+    found = list(Grid(whole, two, watcher=diary).run(jobs))
+    jobs.append(timing("Sleeps", cache))
+    found += Grid(whole, two, timeout=2.0, watcher=diary).run(jobs[-1:])
     status = {(record.cell.mechanism.name, record.cell.id): record.status for record in found}  # type: ignore[union-attr]
     assert [status[job.cell.mechanism.name, job.cell.id] for job in jobs] == [  # type: ignore[union-attr]
         "ok", "crash", "error", "oom", "ok", "oom", "skipped", "timeout"
@@ -194,9 +194,7 @@ def test_a_budget_stops_a_training_on_a_worker_and_it_continues(
     never = timing("Toy", cache, length=24)
     diary = Strikes(20, lambda job: now.__setitem__(0, 99.0))
     grid = Grid(whole, two, budget=Budget(100, lambda: now[0]), watcher=diary)
-    began = time.monotonic()
     assert list(grid.run([job, never])) == []
-    assert time.monotonic() - began < 30
     assert {left.cell.id for left in grid.left} == {job.cell.id, never.cell.id}
     assert whole.load(job.cell.id) is None and whole.checkpoint(job.cell.id).is_file()
     rest = Diary()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from unittest.mock import Mock, call
 
 import pytest
 from diary import Diary
@@ -11,7 +12,8 @@ from engine_jobs import baselines, training
 
 from lra.core.records import Record
 from lra.engine.cuts import Cuts, wanted
-from lra.engine.jobs import Job
+from lra.engine.jobs import Job, Progress
+from lra.engine.runner import Watcher
 from lra.store import Store
 
 LOST, KEPT = baselines(Path("cache")), training("Toy", Path("cache"))
@@ -31,6 +33,10 @@ def stop(store: Store, job: Job, clock: list[float], *, after: float) -> None:
     cuts.left(job)
 
 
+def record_of(job: Job) -> Record:
+    return Record(id=job.cell.id, cell=job.cell, status="ok", started_at="", seconds=1.0)
+
+
 def test_a_cell_that_was_lost_is_to_have_a_quarter_more(store: Store, clock: list[float]) -> None:
     assert wanted(store, LOST) is None
     stop(store, LOST, clock, after=80.0)
@@ -46,8 +52,7 @@ def test_a_training_loses_nothing(store: Store, clock: list[float]) -> None:
 
 def test_a_record_takes_its_place(store: Store, clock: list[float]) -> None:
     stop(store, LOST, clock, after=80.0)
-    record = Record(id=LOST.cell.id, cell=LOST.cell, status="ok", started_at="", seconds=1.0)
-    Cuts(store, Diary()).finished(LOST, record)
+    Cuts(store, Diary()).finished(LOST, record_of(LOST))
     assert wanted(store, LOST) is None
     assert list(store.checkpoint("").parent.iterdir()) == []
 
@@ -58,8 +63,17 @@ def test_a_note_that_was_cut_off_says_nothing(store: Store) -> None:
 
 
 def test_the_other_watcher_hears_all(store: Store) -> None:
-    diary = Diary()
-    cuts = Cuts(store, diary)
-    cuts.started(LOST)
-    cuts.left(LOST)
-    assert diary.lines == [f"start {LOST.label}", f"left {LOST.label}"]
+    told = {
+        "started": (LOST,),
+        "progress": (LOST, Progress(phase="train")),
+        "waiting": (LOST,),
+        "noticed": ("a worker is gone",),
+        "left": (LOST,),
+        "finished": (LOST, record_of(LOST)),
+    }
+    assert set(told) == {name for name in vars(Watcher) if not name.startswith("_")}
+    other = Mock(spec=Watcher)
+    cuts = Cuts(store, other)
+    for name, what in told.items():
+        getattr(cuts, name)(*what)
+    assert other.mock_calls == [getattr(call, name)(*what) for name, what in told.items()]

@@ -102,7 +102,7 @@ def test_a_plan_is_deterministic_across_processes(spec: RunSpec) -> None:
     )
     told = subprocess.run(
         [sys.executable, "-c", code, msgspec.json.encode(spec).decode()],
-        check=True, capture_output=True, text=True,
+        cwd=Path(__file__).parents[2], check=True, capture_output=True, text=True,
     )  # fmt: skip
     assert told.stdout.split() == [job.cell.id for job in plan(spec)]
 

@@ -33,6 +33,16 @@ def test_position_schemes_that_laws_name_are_in_the_hash(
     assert len(hashes) == 4
 
 
+def test_the_full_form_is_another_cell(tmp_path: Path) -> None:
+    short = planner.VerifySpec(mechanisms=("identity",), device="cpu", cache=str(tmp_path))
+    cells = [
+        job.cell
+        for spec in (short, msgspec.structs.replace(short, full=True))
+        for job in planner.plan_verify(spec)
+    ]
+    assert [cell.form for cell in cells] == ["short", "full"] and cells[0].id != cells[1].id
+
+
 def test_what_a_peers_file_lets_the_kit_try_is_in_the_hash_of_proofs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

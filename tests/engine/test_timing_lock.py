@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -53,21 +54,22 @@ def test_a_place_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
 
 
 def test_tmpdir_makes_no_second_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing_lock, "_NAME", f"{tmp_path.name}.lock")
+    shared = Path("/tmp", f"lra-{uuid4().hex}.lock")
+    monkeypatch.setattr(timing_lock, "_NAME", shared.name)
     first = TimingLock()
-    assert first.acquire()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    second = TimingLock()
     try:
+        assert first.acquire()
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        second = TimingLock()
         assert not second.acquire()
     finally:
         first.release()
-        Path("/tmp", timing_lock._NAME).unlink()
-    # Where /tmp refuses, the temporary folder is taken.
-    Path("/tmp", timing_lock._NAME).symlink_to(tmp_path / "none" / "lock")
+        shared.unlink(missing_ok=True)
     try:
+        # Where /tmp refuses, the temporary folder is taken.
+        shared.symlink_to(tmp_path / "none" / "lock")
         assert second.acquire()
-        assert (tmp_path / timing_lock._NAME).is_file()
+        assert (tmp_path / shared.name).is_file()
     finally:
         second.release()
-        Path("/tmp", timing_lock._NAME).unlink()
+        shared.unlink(missing_ok=True)

@@ -15,13 +15,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from lra.core.cells import Cell
 from lra.core.records import SCHEMA, Record, decode, encode
 from lra.report.render import render
 from lra.store import Store, StoreWarning
 
 HISTORIC = Path(__file__).parents[1] / "fixtures/records"
 NOW = sorted((HISTORIC / f"schema-{SCHEMA}").glob("*.json"))
-KINDS = {"quality", "baseline", "efficiency", "ceiling", "error", "verify", "show"}
+KINDS = {kind.__struct_config__.tag for kind in Cell.__args__}
 
 
 def test_every_schema_that_there_was_has_its_records() -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -113,7 +114,10 @@ print(int(data.train.tokens.sum()), "torch" in sys.modules, "datasets" in sys.mo
 def test_two_processes_prepare_the_same_set_at_once(tmp_path):
     children = [
         subprocess.Popen(
-            [sys.executable, "-c", OPEN, str(tmp_path)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", OPEN, str(tmp_path)],
+            cwd=Path(__file__).parents[2],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for _ in range(2)
     ]

@@ -5,7 +5,7 @@ import os
 import socket
 import subprocess
 import sys
-import time
+from pathlib import Path
 
 import datasets
 import pytest
@@ -91,19 +91,25 @@ def test_a_hub_that_cannot_be_reached_is_one_line(hub):
 
 
 UNREACHABLE = """
-import logging, sys
+import logging, socket
 import datasets, huggingface_hub
 from lra.core.errors import DataError
 from tasks.sources.hub import load_hub
 logger = logging.getLogger("huggingface_hub")
 def state():
     return logger.level, huggingface_hub.constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
+asked, connect = [], socket.socket.connect
+def counted(self, address):
+    asked.append(address)
+    return connect(self, address)
+socket.socket.connect = counted
 before = state()
 try:
     load_hub("hub:someone/films", "text")
 except DataError as error:
     print(error)
 assert state() == before, (before, state())
+print(len(asked))
 """
 
 
@@ -114,9 +120,9 @@ def test_a_hub_where_nobody_answers_is_asked_once_and_named_in_one_line(tmp_path
         address = f"http://127.0.0.1:{nobody.getsockname()[1]}"
         gone = {"HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"}
         kept = {name: value for name, value in os.environ.items() if name not in gone}
-        began = time.monotonic()
         ran = subprocess.run(
             [sys.executable, "-c", UNREACHABLE],
+            cwd=Path(__file__).parents[2],
             env={**kept, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path), "NO_PROXY": "*"},
             capture_output=True,
             text=True,
@@ -124,10 +130,8 @@ def test_a_hub_where_nobody_answers_is_asked_once_and_named_in_one_line(tmp_path
     assert ran.stderr == "" and ran.returncode == 0
     assert ran.stdout == (
         "hub:someone/films: the hub cannot be reached; give a local file with --data text=PATH "
-        "or leave --data out for the stand-in\n"
+        "or leave --data out for the stand-in\n1\n"
     )
-    # The library's own retries take 23 seconds.
-    assert time.monotonic() - began < 20
 
 
 def test_an_unknown_data_set_is_one_line(hub):

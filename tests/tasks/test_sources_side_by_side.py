@@ -131,7 +131,7 @@ def test_after_a_kill_nobody_is_left_and_the_next_goes_on(steps, tmp_path, undis
     first = subprocess.Popen(
         [sys.executable, str(tmp_path / "killed.py"), steps],
         cwd=cache,
-        env={**os.environ, "AT_30": "hang", "PYTHONPATH": str(Path.cwd())},
+        env={**os.environ, "AT_30": "hang", "PYTHONPATH": str(Path(__file__).parents[2])},
     )
     journal = cache / ".f00d.draft" / "journal.json"
     until(lambda: journal.is_file() and b'"parts":4' in journal.read_bytes())

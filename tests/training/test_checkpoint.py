@@ -4,13 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
 import torch
 
 from lra.core.errors import LraError
 from lra.core.records import CurvePoint
-from lra.training import checkpoint
+from lra.training import checkpoint, loop
 from lra.training.checkpoint import Best, Generators, Standing
+from lra.training.loop import train
 
 
 def now() -> Generators:
@@ -115,3 +117,27 @@ def test_a_write_that_fails_leaves_the_old_file(
     # What the failed write left behind does not hinder the next.
     checkpoint.save(path, "run", standing, model, optimiser, now())
     assert [p.name for p in tmp_path.iterdir()] == ["a.pt"]
+
+
+def test_checkpoints_by_the_clock(
+    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[int] = []
+    monkeypatch.setattr(
+        checkpoint, "save", lambda path, run, standing, *rest: saved.append(standing.step)
+    )
+    data = toy.dataset()
+    spec = msgspec.structs.replace(toy.SPEC, steps=10, evaluate_every=5)
+    monkeypatch.setattr(loop, "SAVE_EVERY", 0.0)
+    train(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "a.pt")
+    assert set(saved) == set(range(1, 11))
+
+    # Without the clock, only validations save; dear writes only the first and the last.
+    saved.clear()
+    monkeypatch.setattr(loop, "SAVE_EVERY", 1e9)
+    train(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "b.pt")
+    assert saved == [5, 10]
+    saved.clear()
+    monkeypatch.setattr(loop, "SAVE_SHARE", -1.0)
+    train(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "c.pt")
+    assert saved == [10]

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,8 +20,9 @@ from lra.training.outcome import Diverged, Interrupted, Trained
 from lra.training.stacked import abreast, train_stacked, why_not_stacked
 
 SEEDS = (0, 1, 2)
-CLOSE = 1e-9
-"""How far a weight may be from that of the seed by itself, in float64."""
+CLOSE = {"cpu": 1e-9, "cuda": 1e-5}
+"""How far a weight may be from that of the seed by itself, in float64; a GPU's kernels for several
+may round the loss, in float32, otherwise than those for one."""
 
 
 def changed(spec: TrainSpec, **fields: object) -> TrainSpec:
@@ -41,48 +43,51 @@ def a_run(
     model: torch.nn.Module | None = None,
     inputs: int = 1,
     rows: int = 400,
+    place: str = "cpu",
 ) -> Run:
+    model = model if model is not None else a_model(toy, seed, inputs=inputs)
     return Run(
-        model if model is not None else a_model(toy, seed, inputs=inputs),
+        model.to(place),
         toy.dataset(inputs=inputs, rows=rows),
         spec,
         seed=seed,
-        device=toy.CPU,
+        device=torch.device(place),
         checkpoint=None if folder is None else folder / f"{seed}.pt",
         stop=stop,
     )
 
 
-def alone(toy: ModuleType, seed: int, spec: TrainSpec, **options: int) -> tuple[Trained, Run]:
+def alone(toy: ModuleType, seed: int, spec: TrainSpec, **options: Any) -> tuple[Trained, Run]:
     run = a_run(toy, seed, spec, **options)
     return carry_on(run), run
 
 
 def assert_close(one: Trained, other: Trained, run: Run, other_run: Run) -> None:
     assert (one.test.correct, one.best_step) == (other.test.correct, other.best_step)
+    close = CLOSE[run.device.type]
     for point, twin in zip(one.curve, other.curve, strict=True):
         assert (point.step, point.learning_rate) == (twin.step, twin.learning_rate)
-        assert point.train_loss == pytest.approx(twin.train_loss, rel=1e-6)
+        assert point.train_loss == pytest.approx(twin.train_loss, rel=max(1e-6, close))
         assert point.validation_accuracy == twin.validation_accuracy
     state = other_run.model.state_dict()
     for name, value in run.model.state_dict().items():
-        torch.testing.assert_close(value, state[name], rtol=0, atol=CLOSE)
+        torch.testing.assert_close(value, state[name], rtol=0, atol=close)
 
 
+@pytest.mark.parametrize("place", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("inputs", [1, 2])
 @pytest.mark.parametrize("clip", [None, 0.5])
 def test_every_seed_ends_where_it_ends_alone(
-    toy: ModuleType, tmp_path: Path, inputs: int, clip: float | None
+    toy: ModuleType, tmp_path: Path, inputs: int, clip: float | None, place: str
 ) -> None:
     # In batches of 30 and 31: seeds have different numbers of rows in a step.
-    options = {"inputs": inputs, "rows": 391}
+    options = {"inputs": inputs, "rows": 391, "place": place}
     spec = changed(toy.SPEC, clip=clip, weight_decay=0.1)
     runs = [a_run(toy, seed, spec, folder=tmp_path, **options) for seed in SEEDS]
     assert why_not_stacked(runs) == ""
     first = train_stacked(runs)
-    assert_close(
-        first, alone(toy, 0, spec, **options)[0], runs[0], alone(toy, 0, spec, **options)[1]
-    )
+    reference, its_run = alone(toy, 0, spec, **options)
+    assert_close(first, reference, runs[0], its_run)
     for seed in SEEDS[1:]:
         own = a_run(toy, seed, spec, folder=tmp_path, **options)
         assert (own.standing.step, own.standing.stacked) == (spec.steps, 3)
@@ -163,30 +168,29 @@ class Explodes(torch.nn.Module):
 
 @pytest.mark.parametrize("bad", [0, 1])
 def test_a_seed_that_diverges_leaves_the_others(toy: ModuleType, tmp_path: Path, bad: int) -> None:
-    runs = []
-    for seed in SEEDS:
+    def explosive(seed: int, folder: Path | None = None) -> Run:
         model = a_model(toy, seed)
         model.head = Explodes(model.head)
-        if seed == bad:
-            model.head.factor.data.fill_(float("inf"))
-        runs.append(a_run(toy, seed, toy.SPEC, folder=tmp_path, model=model))
+        return a_run(toy, seed, toy.SPEC, folder=folder, model=model)
+
+    runs = [explosive(seed, tmp_path) for seed in SEEDS]
+    runs[bad].model.head.factor.data.fill_(float("inf"))
     if bad == 0:
         with pytest.raises(Diverged):
             train_stacked(runs)
     else:
-        reference = a_model(toy, 0)
-        reference.head = Explodes(reference.head)
-        expected = carry_on(a_run(toy, 0, toy.SPEC, model=reference))
-        found = train_stacked(runs)
-        assert found.test.correct == expected.test.correct
+        reference = explosive(0)
+        assert_close(train_stacked(runs), carry_on(reference), runs[0], reference)
         assert runs[2].standing.step == toy.SPEC.steps
-    # Its own job goes on from the checkpoint, and says what became of it.
-    model = a_model(toy, bad)
-    model.head = Explodes(model.head)
-    again = a_run(toy, bad, toy.SPEC, folder=tmp_path, model=model)
-    assert again.standing.step > 0
-    with pytest.raises(Diverged):
-        carry_on(again)
+    # Each job goes on from its checkpoint: the one says what became of it, the others end well.
+    for seed in SEEDS:
+        own, reference = explosive(seed, tmp_path), explosive(seed)
+        assert own.standing.step > 0
+        if seed == bad:
+            with pytest.raises(Diverged):
+                carry_on(own)
+        else:
+            assert_close(carry_on(own), carry_on(reference), own, reference)
 
 
 def test_seeds_that_stand_elsewhere_are_told_apart(toy: ModuleType, tmp_path: Path) -> None:

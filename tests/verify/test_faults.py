@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from attention_impls.contract import MechanismConfig
+from lra.core.findings import Case
 from lra.verify import kit
 from lra.verify.laws import LAWS
 from lra.verify.subject import Subject
@@ -118,7 +120,7 @@ CAUGHT: dict[type[Dense], tuple[str, str]] = {
 }
 
 WITHOUT_A_FAULT = {"time_growth", "compiled"}
-"""One reports and does not judge; the other holds the compiler to its word."""
+"""One reports and does not judge; the other is slow, and has its fault further down."""
 
 UNDECLARED = {claims.ExactNowhere, claims.ComesNearAtNoRate}
 """What is wrong shows before any input is tried."""
@@ -183,6 +185,29 @@ TRIED = [law.name for law in kit.select() if law.name not in {"memory_growth", "
 def test_an_honest_stranger_keeps_every_law(law: str) -> None:
     found = verdict(stranger(Dense), law)
     assert found.verdict != "failed", found
+
+
+class KnowsTheCompiler(Dense):
+    """Answers otherwise where it is compiled."""
+
+    def attend(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Any]:
+        out, state = super().attend(*args, **kwargs)
+        return (2 * out if torch.compiler.is_compiling() else out), state
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch by torch
+@pytest.mark.parametrize(
+    ("mechanism", "wanted", "words"),
+    [(Dense, "held", ""), (KnowsTheCompiler, "failed", "compiled output against eager: ")],
+)
+def test_what_is_compiled_answers_as_it_does_eagerly(
+    mechanism: type[Dense], wanted: str, words: str
+) -> None:
+    subject = Subject(mechanism, mechanism.Config(), only=Case(n=37))
+    found = kit.try_law(kit.select(["compiled"])[0], subject)
+    assert (found.verdict, found.ending) == (wanted, ""), found
+    assert found.detail.startswith(words)
 
 
 def test_there_is_a_fault_for_every_law() -> None:

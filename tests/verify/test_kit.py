@@ -114,7 +114,7 @@ def test_what_was_found_first_survives_the_search_for_less(end: Callable[[], Non
             return super().attend(q, *args, **kwargs)
 
     subject = Late(EndsWhenSmall, EndsWhenSmall.Config())
-    (found,) = kit.verify(subject, kit.select(["values_causality"]), timeout=5.0)
+    (found,) = kit.verify(subject, kit.select(["values_causality"]), timeout=10.0)
     assert (found.verdict, found.ending) == ("failed", "")
     assert found.case == Case(n=16, causal=True)
     assert "when later values are multiplied by" in found.detail
@@ -183,7 +183,7 @@ def test_what_hangs_where_nothing_is_claimed_hides_no_failure() -> None:
             return super().attend(q, k, v, context)[0] + v.mean((0, 2), keepdim=True), None
 
     found = findings(
-        HangsWhenCausal, "causality", "values_causality", "batch", "strides", timeout=2.0
+        HangsWhenCausal, "causality", "values_causality", "batch", "strides", timeout=6.0
     )
     assert (found["causality"].verdict, found["causality"].ending) == ("not claimed", "timeout")
     assert (found["values_causality"].verdict, found["values_causality"].ending) == (
@@ -243,6 +243,21 @@ def test_a_limit_that_is_not_kept_comes_with_a_case_that_its_law_takes() -> None
 
     found = findings(TakesAnyLength, "length_limit")["length_limit"]
     assert found.case == Case(n=2, batch=1, heads=1)
+
+
+@pytest.mark.parametrize(("full", "patience"), [(False, 3.0), (True, 30.0)])
+def test_the_full_form_has_ten_times_the_patience(
+    full: bool, patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def answer(function: Callable[[], Finding], timeout: float) -> Finding:
+        asked.append(timeout)
+        return Finding(law="batch", verdict="held")
+
+    monkeypatch.setattr(kit, "isolated", answer)
+    list(kit.verify(Subject(Dense, Dense.Config(), full), kit.select(["batch"]), timeout=3.0))
+    assert asked == [patience]
 
 
 def test_what_needs_no_gradient_is_timed_all_the_same() -> None:

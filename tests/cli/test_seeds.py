@@ -1,0 +1,62 @@
+"""`--seeds`, `--stack-seeds` and `--track`: which trainings there are, and which go together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lra.core.cells import QualityCell
+from lra.core.errors import UsageError
+from lra.engine import pool
+from lra.engine.jobs import Job
+
+from .conftest import HERE, TINY
+
+ASKED = ("run", "--impl", "linear", *TINY)
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
+    """Those that the pool is given, which starts nothing."""
+    given: list[Job] = []
+
+    def refuse(self: pool.Pool, jobs: list[Job]) -> None:
+        given.extend(job for job in jobs if isinstance(job.cell, QualityCell))
+        raise UsageError("nothing is started here")
+
+    monkeypatch.setattr(pool.Pool, "run", refuse)
+    return given
+
+
+def test_seeds_are_trained_one_by_one(lra_here, trainings: list[Job]) -> None:
+    lra_here(*ASKED, "--seeds", "2")
+    told = [(job.cell.seed, job.beside, job.after) for job in trainings]
+    assert told == [(0, (), ""), (1, (), "")]
+
+
+def test_stacked_seeds_are_trained_with_the_first(lra_here, trainings: list[Job]) -> None:
+    lra_here(*ASKED, "--seeds", "3", "--stack-seeds")
+    first = trainings[0].cell.id
+    told = [(job.cell.seed, job.beside, job.after) for job in trainings]
+    assert told == [(0, (1, 2), ""), (1, (), first), (2, (), first)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ((), [("matched", 1e-2)]),
+        (("--track", "tuned"), [("tuned", 5e-3), ("tuned", 2e-2)]),
+    ],
+)
+def test_the_tuned_track_tries_the_rates_of_the_scale(
+    flags: tuple[str, ...],
+    told: list[tuple[str, float]],
+    lra_here,
+    trainings: list[Job],
+    tmp_path: Path,
+) -> None:
+    scale = (HERE / "tiny.toml").read_text(encoding="utf-8")
+    (tmp_path / "rated.toml").write_text(f"rates = [0.5, 2.0]\n{scale}")
+    lra_here(*ASKED[:-1], "rated.toml", *flags)
+    assert [(job.cell.track, job.cell.training.learning_rate) for job in trainings] == told
