@@ -125,7 +125,8 @@ def _fullest_first(trained: Sequence[QualityTable]) -> list[QualityTable]:
     """The tables of the scale with the most mechanisms first, and so within a scale."""
 
     def number(one: QualityTable) -> int:
-        return len({row.mechanism for row in one.table.rows if row.origin == "run"})
+        rows = [row for row in one.table.rows if any(cell.value is not None for cell in row.cells)]
+        return len({row.mechanism for row in rows if row.mechanism and row.origin == "run"})
 
     most: dict[str, int] = {}
     for one in trained:

@@ -17,7 +17,6 @@ from lra.report.words import NO_VALUE, NOT_RUN, flat, lowered, plain, visible
 
 _HASH = 12
 """Letters of a hash in the table; the CSV has all."""
-_TIED = "tied"
 
 
 def protocol_table(quality: QualityTable, selection: Selection) -> Table:
@@ -59,11 +58,11 @@ def protocol_table(quality: QualityTable, selection: Selection) -> Table:
 
 def _starts(columns: Iterable[Column]) -> list[str]:
     """What the start of queries and keys means, where one is not the usual."""
-    if all(column.cell.model.query_key_start != _TIED for column in columns):
+    if not any(column.tied for column in columns):
         return []
     return [
-        "Query key start: tied, in each layer the projections to queries and to keys start alike; "
-        "independent, each from draws of its own."
+        "Query key start: tied, each layer starts with its keys equal to its queries; independent, "
+        "each of the two from draws of its own."
     ]
 
 

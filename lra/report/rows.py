@@ -19,8 +19,9 @@ EXACT = "sdpa"
 _FUSED = f"{EXACT}: exact attention, fused, the one to beat."
 _UNFUSED = (
     f"{EXACT}: exact attention; on a CPU with dropout on its weights torch has no fused kernel for "
-    "it: memory is quadratic, and ratios to it look better than to a fused one."
+    "it: memory is quadratic"
 )
+_RATIOS = ", and ratios to it look better than to a fused one"
 
 TOGETHER = timedelta(minutes=15)
 """Within it the processes of a pair began; a machine changes its speed in an hour."""
@@ -57,9 +58,12 @@ def is_unfused(e: Entry) -> bool:
     return on_cpu and bool(e.model) and bool(json.loads(e.model).get("attention_dropout"))
 
 
-def unfused(entries: Iterable[Entry]) -> list[str]:
-    """Return what to know of exact attention where it is not fused."""
-    return [_UNFUSED] if any(map(is_unfused, entries)) else []
+def unfused(entries: Iterable[Entry], *, ratios: bool = True) -> list[str]:
+    """Return what to know of exact attention where it is among the calls and not fused; `ratios`
+    says whether there are any to it."""
+    if not any(is_unfused(e) for e in entries if e.mechanism == EXACT):
+        return []
+    return [f"{_UNFUSED}{_RATIOS if ratios else ''}."]
 
 
 def anchor_note(entries: Iterable[Entry]) -> str:

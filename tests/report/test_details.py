@@ -18,7 +18,7 @@ from lra.report.quality.tables import quality_tables
 from lra.report.select import Selection, join
 from lra.report.table import Table, one_line
 
-from .mechanisms.test_capabilities import check
+from .mechanisms.checks import check
 from .sample import MODEL, THERE, TRAINING, ceiling, efficiency, quality, shown, store
 
 
@@ -167,8 +167,8 @@ def test_the_protocol_lists_what_differs_by_task_and_says_the_rest_once() -> Non
 def test_the_protocol_says_what_a_tied_start_is_where_there_is_one() -> None:
     tied = msgspec.structs.replace(MODEL, query_key_start="tied")
     told = (
-        "Query key start: tied, in each layer the projections to queries and to keys start alike; "
-        "independent, each from draws of its own."
+        "Query key start: tied, each layer starts with its keys equal to its queries; independent, "
+        "each of the two from draws of its own."
     )
     assert told in _both(quality("a", "text", model=tied), quality("a", "image"))[1].notes
     assert told not in _both(quality("a", "text"))[1].notes

@@ -41,7 +41,7 @@ def trained(name: str, task: str, accuracy: float | None, **asked: str) -> list[
             task,
             None if accuracy is None else accuracy + seed / 100,
             seed=seed,
-            data_spec=data(task, length=64, **changed),
+            data_spec=data(task, length=128 if task == "bytes" else 64, **changed),
             training=training,
             model=MODEL.by_token() if task in ("recall", "bytes") else MODEL,
         )
@@ -202,6 +202,13 @@ def test_links_of_the_markdown_lead_to_one_heading_each(report: Report) -> None:
     assert [link for link in links if named[link] != 1] == []
 
 
+def test_what_was_trained_beside_times_is_told_with_the_lengths_of_all_of_it() -> None:
+    records = [*trained("a", "recall", 0.5), *trained("a", "bytes", None)]
+    records += [efficiency("a", 2048, "train", 1.0, 1e6)]
+    told, _ = spoken(join(records, []))
+    assert "Trained on generated data, 64 to 128 tokens." in told
+
+
 def test_the_scale_with_the_most_mechanisms_comes_first_and_every_section_names_its_own() -> None:
     def asked(scale: str, *names: str, **more: Any) -> list[Record]:
         return [quality(name, "text", 0.8, scale=scale, **more) for name in names]
@@ -226,5 +233,11 @@ def test_the_scale_with_the_most_mechanisms_comes_first_and_every_section_names_
     assert printed.title == "Test accuracy at scale mini"
     assert told[0] == report.answer[0]
     assert told[0] == "Test accuracy at scale mini (generated data, 160 tokens):"
+    # What no mixing of the reference adds to a scale is no mechanism of the run.
+    even = [*asked("compact", "linear"), *asked("mini", "linear")]
+    told, _ = spoken(join(even, asked("compact", "identity")))
+    assert told[0] == "Test accuracy at scale compact (generated data, 160 tokens):"
+    told, _ = spoken(join(even, asked("mini", "identity")))
+    assert told[0] == "Test accuracy at scale compact (generated data, 160 tokens):"
     (alone,) = assemble(join(records[:2], []), "a report")[0].sections[:1]
     assert alone.title == "Quality"

@@ -60,11 +60,11 @@ def answer(
         sentences += [stands.leading] if stands is not None and stands.leading else []
     # Where accuracies have headings, the rest has, too.
     headed = len(quality) > 1
+    modelled = bits_tables(selection)
     if quality and said and not headed:
         # Costs name lengths of their own.
-        lengths = tokens(quality[0].columns)
+        lengths = tokens([column for one in (*quality, *modelled) for column in one.columns])
         sentences.append(f"Trained on {quality[0].group.data}, {lengths}.")
-    modelled = bits_tables(selection)
     bits = bits_sentences(modelled, impossible(doubts(selection)))
     bits += [words for one in modelled for words in _no_reference(one, selection)]
     sentences += ["Language modelling:"] if headed and bits else []
@@ -179,9 +179,8 @@ def _per_task(quality: QualityTable, row: Row, seeds: Seeds) -> str:
 
 
 def _is_list(quality: QualityTable, subjects: Sequence[Row]) -> bool:
-    """Whether it is one task of several mechanisms that the same stands beside."""
-    beside = {_beside(quality.table, row, 0) for row in subjects}
-    return len(quality.columns) == 1 and len(subjects) > 1 and len(beside) == 1
+    """Whether it is one task of several mechanisms: the same stands beside all."""
+    return len(quality.columns) == 1 and len(subjects) > 1
 
 
 def _listed(quality: QualityTable, subjects: Sequence[Row], seeds: Seeds) -> str:
@@ -255,7 +254,8 @@ def _best(quality: QualityTable, subjects: Sequence[Row], seeds: Seeds) -> str:
         for row, said in zip(first, of, strict=True)
     ]
     last = first[-1].cells[-1].text
-    more = _more(sum(row.cells[-1].text == last for row in leading[MOST:]))
+    equal = sum(row.cells[-1].text == last for row in leading[MOST:])
+    more = f"{_more(equal)} with {last} %" if equal else ""
     beside = _beside(quality.table, first[0], -1)
     if beside:
         # Two pairs of brackets side by side read badly.

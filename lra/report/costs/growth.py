@@ -88,7 +88,12 @@ def growth_table(
             "against the claim",
         ),
         rows=tuple(_row(own, fits[key]) for key, own in rows.items()),
-        notes=(*_notes(known), *_parts(rows, fits), *unfused(group), *reference_notes(rows)),
+        notes=(
+            *_notes(known),
+            *_parts(rows, fits),
+            *unfused(group, ratios=False),
+            *reference_notes(rows),
+        ),
     )
 
 

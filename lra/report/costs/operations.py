@@ -67,7 +67,8 @@ def _agreement(
     parts = []
     if compared - off:
         every = count(len(compared), "mechanism")
-        which = f"{len(compared - off)} of {every}" if off else f"all {every}"
+        whole = f"all {every}" if len(compared) > 1 else "the one mechanism"
+        which = f"{len(compared - off)} of {every}" if off else whole
         parts.append(
             f"for {which} compared, the operations counted in a {call} equal what the "
             f"layer declares by formula (within {100 * ALIKE:g} %), at every length"

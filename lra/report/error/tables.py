@@ -131,7 +131,7 @@ def _unranked(one: ErrorTables) -> str:
     rows = [row for table in one.tables.values() for row in table.rows]
     asked = {row.mechanism for row in rows if row.origin == "run"}
     own = [name for name in one.own_keys if name in asked]
-    told = " Not ranked, as it is measured against an exact result of its own: "
+    told = " Not ranked, as measured against an exact result of its own: "
     return f"{told}{listing(own)}." if own else ""
 
 

@@ -51,7 +51,7 @@ PUBLIC = (
 
 def capabilities(own: Iterable[Record], reference: Iterable[Record] = ()) -> Section | None:
     """Return the section on what was proved; None without a whole check among the records."""
-    found = [*_newest(own), *(committed := _newest(reference))]
+    found = [*newest_checks(own), *(committed := newest_checks(reference))]
     if not found:
         return None
     labels = _labels(found)
@@ -95,7 +95,7 @@ def _cell(record: Record) -> VerifyCell:
     return record.cell
 
 
-def _newest(records: Iterable[Record]) -> list[Record]:
+def newest_checks(records: Iterable[Record]) -> list[Record]:
     """The newest whole check of each mechanism and configuration on each device; of the same
     sources and torch a full one before a short."""
     found: dict[tuple[str, str, str], Record] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lra.core.cells import VerifyCell
 from lra.core.records import Record
+from lra.report.mechanisms.capabilities import newest_checks
 from lra.report.rows import EXACT
 from lra.report.select import Selection
 
@@ -19,7 +20,7 @@ def exact_mechanisms(selection: Selection) -> frozenset[str]:
     wide as the input, and both are one law. What claims the time of all pairs, whatever its
     configuration, is taken to be it always; a mechanism without a check is none of them.
     """
-    checks = (*selection.checks, *selection.reference_checks)
+    checks = (*newest_checks(selection.checks), *newest_checks(selection.reference_checks))
     return frozenset({EXACT, *(_name(record) for record in checks if _is_exact(record))})
 
 

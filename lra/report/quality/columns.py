@@ -31,6 +31,11 @@ class Column(msgspec.Struct, frozen=True, dict=True):
         """The task's name."""
         return self.cell.data.task
 
+    @property
+    def tied(self) -> bool:
+        """Whether each layer starts with its keys equal to its queries."""
+        return self.cell.model.query_key_start == "tied"
+
     @cached_property
     def protocol(self) -> str:
         """Hash of all that."""

@@ -75,7 +75,8 @@ def bag_sentences(quality: QualityTable, selection: Selection) -> list[str]:
             continue
         cells = [row.cells[place] for row in rows if row.mechanism]
         reached = [cell.value for cell in cells if cell.value is not None]
-        if escapes(counted, chance, column.rows.test) and max(reached, default=1.0) <= counted:
+        told = escapes(counted, chance, column.rows.test)
+        if told and reached and max(reached) <= counted:
             below.append(column.title)
     if not below:
         return []

@@ -48,7 +48,7 @@ def table_notes(
             f"With {min(rows):,} test rows{fewest}, sampling alone has a standard error of up to "
             f"{error} points."
         )
-    tied = [column.title for column in columns if column.cell.model.query_key_start == "tied"]
+    tied = [column.title for column in columns if column.tied]
     if tied:
         notes.append(
             f"On {listing(tied)} each layer starts with its keys equal to its queries (query key "

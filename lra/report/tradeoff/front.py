@@ -9,7 +9,7 @@ import msgspec
 from lra.report.costs.tables import EfficiencyTables
 from lra.report.mechanisms.settings import StandIns, in_words
 from lra.report.quality.tables import QualityTable
-from lra.report.rows import EXACT, NO_MIXING
+from lra.report.rows import EXACT, NO_MIXING, RowKey
 from lra.report.table import Cell, Row, Table
 from lra.report.tradeoff.points import Circle, Tradeoff, at_length, lengths
 from lra.report.words import TIMES, figures, is_failure, listing, quantity
@@ -88,7 +88,7 @@ def front_table(quality: QualityTable, found: Sequence[Front]) -> Table:
                 cells=(
                     msgspec.structs.replace(
                         row.cells[-1],
-                        note=_OTHERWISE if row.variant in otherwise else "",
+                        note=_OTHERWISE if (row.origin, row.variant) in otherwise else "",
                         strong=False,
                     ),
                     *(_cell(row, front) for front in found),
@@ -100,14 +100,14 @@ def front_table(quality: QualityTable, found: Sequence[Front]) -> Table:
     )
 
 
-def _otherwise(quality: QualityTable, found: Sequence[Front]) -> set[str]:
-    """Labels of what has a place and was timed with other settings than it was trained with."""
-    scale = quality.group.scale
-    placed = {circle.row.variant for front in found for circle in front.placed.circles}
-    return {label for label in placed if (scale, label) in quality.differences}
+def _otherwise(quality: QualityTable, found: Sequence[Front]) -> set[RowKey]:
+    """What has a place and was timed with other settings than it was trained with."""
+    scale, circles = quality.group.scale, [c for front in found for c in front.placed.circles]
+    placed: set[RowKey] = {(circle.row.origin, circle.row.variant) for circle in circles}
+    return {key for key in placed if (scale, key[1]) in quality.differences}
 
 
-def _notes(quality: QualityTable, found: Sequence[Front], otherwise: set[str]) -> list[str]:
+def _notes(quality: QualityTable, found: Sequence[Front], otherwise: set[RowKey]) -> list[str]:
     """What is bold, what is left out, and which figures do not mean what they seem to."""
     circles = [(front, circle) for front in found for circle in front.placed.circles]
     notes = [
@@ -121,15 +121,15 @@ def _notes(quality: QualityTable, found: Sequence[Front], otherwise: set[str]) -
     placed = {circle.row.variant for _, circle in circles}
     alike = [label for label in quality.alike if label in placed]
     if len(alike) > 1:
-        notes.append(
-            f"{listing(alike)} compute the same function; differences of accuracy between them are "
-            "chance."
-        )
+        # Of the tuned track each has a learning rate of its own.
+        tuned = quality.group.track == "tuned"
+        chance = "" if tuned else "; differences of accuracy between them are chance"
+        notes.append(f"{listing(alike)} compute the same function{chance}.")
     if any(front.placed.exact_seconds is None for front in found):
         notes.append(f"In seconds: lengths at which {EXACT} has no time.")
     if any(_disturbed(front, circle) for front, circle in circles):
         notes.append("!: timed, wholly or in part, on a busy machine.")
-    shown = {(quality.group.scale, label) for label in otherwise}
+    shown = {(quality.group.scale, label) for _, label in otherwise}
     return [*notes, *in_words(quality.differences, shown)]
 
 

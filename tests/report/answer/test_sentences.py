@@ -16,7 +16,7 @@ from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from lra.report.words import TIMES
 from report.answer.said import answered, timed
-from report.mechanisms.test_exact import softmax
+from report.mechanisms.checks import softmax
 from report.sample import TRAINING, baseline, data, efficiency, error, mechanism, quality
 
 
@@ -83,6 +83,8 @@ def test_one_mechanism_above_the_bag_of_tokens_is_enough_and_luck_is_not() -> No
     # Of 2000 rows; guessing at one half reaches 52.6 % by luck.
     assert not below(0.52, 0.51)
     assert needle not in " ".join(answered([quality("m", "text", 0.5)]))
+    failed = [quality("m", "text", None, status="oom"), baseline("text", bag=1.0)]
+    assert needle not in " ".join(answered(failed))
 
 
 def test_many_mechanisms_are_told_by_the_best() -> None:

@@ -228,10 +228,13 @@ def test_the_answer_names_what_is_nearer_than_zeros_and_never_what_only_rounds()
         f"{TIMES} 1: "
     )
 
-    def said(*more: Record) -> str:
-        (sentence,) = error_sentences([tables([*records, *more])])
+    def alone(*records: Record) -> str:
+        (sentence,) = error_sentences([tables([*records])])
         assert sentence.startswith(start)
         return sentence.removeprefix(start)
+
+    def said(*more: Record) -> str:
+        return alone(*records, *more)
 
     assert said() == "performer (features=64) 0.200."
     names = ("linformer", "bigbird", "nystromformer")
@@ -251,15 +254,14 @@ def test_the_answer_names_what_is_nearer_than_zeros_and_never_what_only_rounds()
     )
     own = error("reformer", 256, 0.01, own_keys=True)
     assert said(own) == (
-        "performer (features=64) 0.200. Not ranked, as it is measured against an exact result of "
-        "its own: reformer."
+        "performer (features=64) 0.200. Not ranked, as measured against an exact result of its "
+        "own: reformer."
     )
-    records = []
-    assert said(*far) == (
+    assert alone(*far) == (
         "none of 3 approximations comes nearer than an output of zeros (error 1); nearest is "
         "bigbird 1.50."
     )
-    assert said(far[0]) == "linformer 1.50, no nearer than an output of zeros (error 1)."
+    assert alone(far[0]) == "linformer 1.50, no nearer than an output of zeros (error 1)."
 
 
 def test_several_settings_are_told_apart_and_many_are_only_counted() -> None:

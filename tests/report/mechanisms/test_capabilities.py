@@ -3,42 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from lra.core.cells import VerifyCell
-from lra.core.findings import Finding
-from lra.core.records import Failure, Record
+from lra.core.records import Record
 from lra.report.mechanisms.capabilities import capabilities
 from lra.report.render import render
-from report.sample import HERE, PROVENANCE, mechanism
-
-
-def check(name: str, started: str, verdicts: dict[str, Any], **fields: Any) -> Record:
-    source = fields.pop("source", "a")
-    method = fields.pop("method", {})
-    status = fields.pop("status", "ok")
-    config = fields.pop("config", {})
-    cell = VerifyCell(
-        machine=fields.pop("machine", HERE),
-        torch=fields.pop("torch", "2.13.0"),
-        threads=fields.pop("threads", 1),
-        measure_hash="m",
-        mechanism=mechanism(name, source, **config),
-        form=fields.pop("form", "short"),
-        **fields,
-    )
-    findings = tuple(Finding(law=law, verdict=verdict) for law, verdict in verdicts.items())
-    return Record(
-        id=cell.id,
-        cell=cell,
-        status=status,
-        failure=None if status == "ok" else Failure(type="X", message="x"),
-        started_at=started,
-        seconds=1.0,
-        findings=findings,
-        method=method,
-        provenance=PROVENANCE,
-    )
+from report.mechanisms.checks import check
 
 
 def cells(*records: Record) -> dict[str, dict[str, str]]:

@@ -17,7 +17,7 @@ from lra.report.mechanisms.settings import trained_and_timed
 from lra.report.select import join
 from report.sample import efficiency, mechanism, quality, shown
 
-from .test_capabilities import check
+from .checks import check
 
 NEWER = "2026-11-21T10:00:00Z"
 

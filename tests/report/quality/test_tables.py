@@ -16,7 +16,7 @@ from lra.report.pictures.style import looks
 from lra.report.quality.tables import QualityTable, quality_tables
 from lra.report.select import join
 from lra.report.table import Cell
-from report.mechanisms.test_exact import softmax
+from report.mechanisms.checks import softmax
 from report.sample import LENGTHS, MODEL, THERE, TRAINING, baseline, data, mechanism, quality
 
 
