@@ -146,7 +146,7 @@ def test_exact_attention_in_another_guise_is_told_apart_from_the_others() -> Non
 
 def test_those_that_print_the_last_figure_told_are_counted() -> None:
     (told,) = answered(_ranked({"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.7, "e": 0.6, "sdpa": 0.95}))
-    assert told.endswith(": a 90.0 %, b 80.0 % and c 70.0 %, and 1 more; sdpa 95.0 %.")
+    assert told.endswith(": a 90.0 %, b 80.0 % and c 70.0 %, and 1 more with 70.0 %; sdpa 95.0 %.")
     (told,) = answered(_ranked({"a": 0.9, "b": 0.9, "c": 0.7, "d": 0.6}))
     assert "more" not in told
 
@@ -201,7 +201,7 @@ def test_the_best_have_their_seeds_and_interval_and_what_was_not_tested_is_told(
 def test_beside_intervals_the_anchors_stand_in_no_second_brackets() -> None:
     run = [*_trained("sdpa", (0.9,), "text"), *(quality(f"x{n}", "text") for n in range(10))]
     run += _trained("y", (0.6, 0.7), "text")
-    assert " x1 50.0 % (one seed), and 8 more; sdpa 90.0 %." in answered(run)[0]
+    assert " x1 50.0 % (one seed), and 8 more with 50.0 %; sdpa 90.0 %." in answered(run)[0]
 
 
 def test_of_few_mechanisms_seeds_and_those_that_failed_are_told() -> None:
