@@ -54,6 +54,13 @@ def test_a_run_on_a_terminal_shows_bars_and_leaves_one_line_per_cell(finished) -
     assert all(line.endswith(" s]") for line in cells)
 
 
+def lines_on(screen: io.StringIO) -> list[str]:
+    """The lines that a person sees, whether it is a terminal or a file."""
+    if screen.isatty():
+        return left_on(screen.getvalue())
+    return screen.getvalue().splitlines()
+
+
 @pytest.fixture
 def record(finished) -> Record:
     return Store(finished.store).records()[0]
@@ -103,27 +110,25 @@ def test_quiet_says_only_what_went_wrong(
     assert noticed == "worker local-0 is gone"
 
 
-@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("kind", [Terminal, io.StringIO])
 def test_who_waits_and_what_became_of_a_machine_are_lines(
-    terminal: bool, record: Record, monkeypatch: pytest.MonkeyPatch
+    kind: type[io.StringIO], record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    screen = Terminal() if terminal else io.StringIO()
-    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(sys, "stderr", screen := kind())
     job = Job(cell=record.cell, cache="")
     with closing(watcher([job], quiet=False)) as watch:
         watch.waiting(job)
         watch.noticed("worker local-0 is gone")
-    shown = left_on(screen.getvalue()) if terminal else screen.getvalue().splitlines()
+    shown = lines_on(screen)
     waits = f"{job.label}: waits for another run's timing on this machine"
     assert [line for line in shown if line] == [waits, "worker local-0 is gone"]
 
 
-@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("kind", [Terminal, io.StringIO])
 def test_what_is_left_says_how_far_its_training_is(
-    terminal: bool, record: Record, monkeypatch: pytest.MonkeyPatch
+    kind: type[io.StringIO], record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    screen = Terminal() if terminal else io.StringIO()
-    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(sys, "stderr", screen := kind())
     begun = Job(cell=record.cell, cache="")
     other = Job(cell=msgspec.structs.replace(record.cell, threads=7), cache="")
     with closing(watcher([begun, other], quiet=False)) as watch:
@@ -131,7 +136,7 @@ def test_what_is_left_says_how_far_its_training_is(
         watch.progress(other, Progress(phase="data"))
         watch.left(begun)
         watch.left(other)
-    shown = left_on(screen.getvalue()) if terminal else screen.getvalue().splitlines()
+    shown = lines_on(screen)
     left = f"left for another run: {begun.label}"
     assert [line for line in shown if line] == [f"{left}, 400 of 4,000 steps done", left]
 

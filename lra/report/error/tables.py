@@ -22,8 +22,6 @@ ROUNDING = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
 """Relative errors below this are those of a type's digits: what has one is no approximation."""
 _NAMED = 3
 """So many mechanisms the answer names, those with the least error, at so many settings of sizes."""
-_OWN_KEYS = {"reformer": "its own keys (= its queries)"}
-"""Where a mechanism has them from, if that is known."""
 
 
 class Curve(msgspec.Struct, frozen=True):
@@ -138,8 +136,7 @@ def _unranked(one: ErrorTables) -> str:
 def beside_own(own_keys: Sequence[str], among: Collection[str]) -> list[str]:
     """Return a sentence on each mechanism of some that has an exact result of its own."""
     return [
-        f"{name} is compared with softmax attention over {_OWN_KEYS.get(name, 'its own keys')} "
-        "and pairs."
+        f"{name} is compared with softmax attention over its own keys and pairs."
         for name in own_keys
         if name in among
     ]

@@ -136,7 +136,7 @@ def test_what_has_keys_of_its_own_says_so_and_is_nearest_to_nobody_elses_softmax
     one = tables([*records, failed])
     (table,) = one.tables.values()
     assert (
-        "reformer is compared with softmax attention over its own keys (= its queries) and pairs."
+        "reformer is compared with softmax attention over its own keys and pairs."
     ) in table.notes
     mine = only([error("mine", 256, own_keys=True)])
     assert "mine is compared with softmax attention over its own keys and pairs." in mine.notes
@@ -151,7 +151,7 @@ def test_figures_say_what_stands_beside_keys_of_its_own() -> None:
             for scale in (1.0, 2.0)
         ]
 
-    told = "softmax attention over its own keys (= its queries) and pairs."
+    told = "softmax attention over its own keys and pairs."
     for records, said in (
         (rounds("reformer", own_keys=True), told),
         (rounds("linformer", own_keys=False), ""),
