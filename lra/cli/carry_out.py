@@ -44,7 +44,7 @@ def carry_out(
     """
     from lra.cli.budgets import reach
     from lra.cli.labels import labelled
-    from lra.cli.place import opened, say
+    from lra.cli.place import foresee, opened, say
     from lra.cli.progress import watcher
     from lra.cli.report import reference
     from lra.core.records import FAILED
@@ -52,6 +52,7 @@ def carry_out(
     from lra.engine.cuts import Cuts
     from lra.engine.due import Due
     from lra.engine.plan import plan
+    from lra.engine.signals import terminable
     from lra.engine.stacks import stacked
     from lra.engine.stretch import Stretch
     from lra.report.costs.disturbed import disturbed
@@ -59,15 +60,20 @@ def carry_out(
     from lra.store import Store
 
     clock = Budget(math.inf if budget is None else budget)
-    with opened(
-        cluster,
-        store,
-        device=device,
-        jobs=slots,
-        dry_run=dry_run,
-        told=say,
-        left=lambda: clock.left,
-    ) as site:
+    if cluster is not None and not dry_run:
+        foresee(spec, store, device)
+    with (
+        terminable(),
+        opened(
+            cluster,
+            store,
+            device=device,
+            jobs=slots,
+            dry_run=dry_run,
+            told=say,
+            left=lambda: clock.left,
+        ) as site,
+    ):
         spec = site.spec(spec)
         jobs = labelled(plan(spec))
         place = Store(store)

@@ -348,9 +348,3 @@ def seconds(text: str | None, flag: str) -> float | None:
     if value > YEAR:
         raise UsageError(f"{flag} '{text}' is more than a year; write e.g. {_TIMES}")
     return value
-
-
-def go_offline() -> None:
-    """Tell the libraries that fetch data not to try; child processes inherit it."""
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    os.environ["HF_DATASETS_OFFLINE"] = "1"

@@ -105,6 +105,8 @@ def _misplaced(error: click.ClickException) -> str | None:
     from lra.cli.flags import known_names
 
     words = extra[1].split()
+    if not words:
+        return None
     known = {flag for one in parameters for flag in one.opts} & {"--impl", "--task"}
     if "--task" in known and ("--impl" not in known or words[0] in known_names("task")):
         flag, kind = "--task", "tasks"

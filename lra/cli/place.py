@@ -86,6 +86,26 @@ class There:
         return Grid(store, self._cluster, **more)
 
 
+def foresee(spec: RunSpec, store: Path, device: Device | None) -> None:
+    """Refuse what the workers of a cluster would be waited for in vain: what cannot be planned, a
+    store that another run holds.
+
+    Raises `LraError`. What they compute on is not known yet, unless a `device` was asked for.
+    """
+    from msgspec.structs import replace
+
+    from lra.engine import host
+    from lra.engine.plan import plan
+    from lra.store import Store
+
+    named = (block.device for block in spec.suite.efficiency if block.device is not None)
+    on = device or next(named, spec.device)
+    machines = dict.fromkeys((on, "cpu"), host.machine("cpu"))
+    plan(replace(spec, device=on, machines=machines))
+    with Store(store).writing():
+        pass
+
+
 @contextmanager
 def opened(
     cluster: str | None,

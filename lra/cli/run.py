@@ -91,6 +91,7 @@ def command(
     from lra.core.errors import UsageError
     from lra.core.scales import load_suite
     from lra.engine.host import cache_folder, default_device
+    from lra.engine.offline import go_offline
     from lra.engine.plan_data import check_sources
     from lra.engine.planning import RunSpec
 
@@ -134,7 +135,7 @@ def command(
             "--devices and --cluster out"
         )
     if offline:
-        flags.go_offline()
+        go_offline()
     spec = RunSpec(
         suite=whole,
         mechanisms=impls,

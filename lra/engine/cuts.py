@@ -50,9 +50,10 @@ class Cuts(Watcher):
         self._watcher.finished(job, record)
 
     def left(self, job: Job) -> None:
-        """Note how long it had, where all of that is lost."""
+        """Note how long it had, where all of that is lost and it never had longer."""
         if not isinstance(job.cell, QualityCell):
             had = time.monotonic() - self._began[job.cell.id]
+            had = max(had, _had(self._store, job) or 0.0)
             # A run that ends for want of disk space is to say so itself.
             with suppress(OSError):
                 _note(self._store, job).write_text(f"{had:.1f}\n", encoding="ascii")
@@ -61,8 +62,13 @@ class Cuts(Watcher):
 
 def wanted(store: Store, job: Job) -> float | None:
     """Return how many seconds a cell is to have after it was stopped; None where it was not."""
+    had = _had(store, job)
+    return None if had is None else MORE * had
+
+
+def _had(store: Store, job: Job) -> float | None:
     try:
-        return MORE * float(_note(store, job).read_text(encoding="ascii"))
+        return float(_note(store, job).read_text(encoding="ascii"))
     except (OSError, ValueError):
         # Not there, or cut off by a full disk.
         return None

@@ -133,7 +133,7 @@ def _without_words(ending: Ending, cell: Cell) -> Outcome:
         return Outcome(
             status="error", failure=Failure(type="NoResult", message=message, phase=phase)
         )
-    name = signal.Signals(-code).name
+    name = _signal(-code)
     if name == "SIGKILL" and ending.out_of_memory:
         message = "the kernel killed the worker because memory ran out"
         return Outcome(status="oom", failure=Failure(type=name, message=message, phase=phase))
@@ -141,3 +141,11 @@ def _without_words(ending: Ending, cell: Cell) -> Outcome:
         status="crash",
         failure=Failure(type=name, message=f"the worker ended by {name}", phase=phase),
     )
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        # Of those for real-time use Python names the first and the last.
+        return f"signal {number}"

@@ -8,7 +8,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from lra.core.cells import Cell, EfficiencyCell, ErrorCell, ProfileCell, QualityCell
+from lra.core.cells import (
+    BaselineCell,
+    CeilingCell,
+    Cell,
+    EfficiencyCell,
+    ErrorCell,
+    ProfileCell,
+    QualityCell,
+)
 from lra.core.profiled import training_seconds
 from lra.core.records import Record
 
@@ -149,6 +157,10 @@ def _kind(cell: Cell) -> object:
         return kind, *_training(cell)
     if isinstance(cell, ErrorCell):
         return kind, mechanism, cell.device
+    if isinstance(cell, BaselineCell):
+        return kind, cell.data.task, cell.scale, cell.data.source
+    if isinstance(cell, CeilingCell):
+        return kind, cell.dtype, cell.device
     return kind, mechanism
 
 

@@ -38,6 +38,8 @@ TRIES = 3
 LOOK_EVERY = 0.1
 """Seconds between looks at whether a process has ended."""
 _STOPPED = "stopped"
+_LONGEST = 70
+"""Signs of a folder for temporary files below which a socket can have its place."""
 _CLEARED_AFTER = 10
 """Seconds; torchrun kills what has not ended 30 s after the first failure."""
 
@@ -81,7 +83,7 @@ def _tried(job: Job, heard: _Heard, report: Report) -> str:
     """Start all processes until they end with a word, `TRIES` times at most; return how the last
     ones ended."""
     how = ""
-    with tempfile.TemporaryDirectory(prefix="lra-ranks-") as name:
+    with tempfile.TemporaryDirectory(prefix="lra-ranks-", dir=_place()) as name:
         folder = Path(name)
         (folder / "job").write_bytes(msgspec.msgpack.encode(job))
         for _ in range(TRIES):
@@ -90,6 +92,12 @@ def _tried(job: Job, heard: _Heard, report: Report) -> str:
             if heard.outcome is not None or heard.stopped or how == _STOPPED:
                 break
     return how
+
+
+def _place() -> str:
+    """Where the address of a socket is no longer than it may be, about a hundred signs."""
+    usual = tempfile.gettempdir()
+    return usual if len(os.fsencode(usual)) <= _LONGEST else "/tmp"
 
 
 @contextmanager

@@ -119,7 +119,7 @@ def cache_folder() -> Path:
     """Return where prepared data and descriptions are kept: $LRA_CACHE or the system's place."""
     told = os.environ.get("LRA_CACHE")
     if told:
-        return Path(told)
+        return Path(told).expanduser().resolve()
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "lra"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lra"

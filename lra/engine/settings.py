@@ -109,8 +109,14 @@ class Settings:
 def _value(key: str, text: str) -> Any:
     try:
         value = tomllib.loads(f"value = {text}")["value"]
+        # As it goes to a worker.
+        msgspec.msgpack.encode(value)
     except tomllib.TOMLDecodeError:
         return text
+    except OverflowError as error:
+        raise UsageError(f"--set {key}={text}: a number beyond 64 bits; write less") from error
+    except RecursionError as error:
+        raise UsageError(f"--set {key}: brackets in too many brackets; write fewer") from error
     if isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"--set {key}={text}: not a finite number; write one")
     return value

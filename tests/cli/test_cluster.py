@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -97,3 +98,25 @@ def test_a_dry_run_connects_to_nothing(lra_here, tmp_path: Path) -> None:
     ran = lra_here("run", "--impl", "linear", *TINY, "--cluster", "local:2", "--dry-run")
     assert ran.returncode == 0
     assert "cells are named" not in ran.stderr and "not asked" not in ran.stderr
+
+
+@pytest.mark.parametrize("wrong", ["name", "setting", "store"])
+def test_what_is_wrong_here_is_said_before_any_worker_is_waited_for(
+    lra_here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    pytest.importorskip("distributed", reason="needs the extra cluster")
+    from lra.engine.cluster import opening
+
+    monkeypatch.setattr(opening, "open_cluster", lambda *_, **__: pytest.fail("it is opened"))
+    flags = ["--impl", "linear", *TINY, "--cluster", "tcp://127.0.0.1:9", "--store", "here"]
+    with ExitStack() as stack:
+        if wrong == "store":
+            stack.enter_context(Store(tmp_path / "here").writing())
+        flags += {"name": ["--impl", "linaer"], "setting": ["--set", "qqq=1"]}.get(wrong, [])
+        ran = lra_here("run", *flags)
+    words = {
+        "name": "did you mean 'linear'?",
+        "setting": "no mechanism of this run has settings",
+        "store": "is in use by another run",
+    }
+    assert ran.returncode == USAGE and words[wrong] in ran.stderr

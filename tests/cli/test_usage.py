@@ -87,9 +87,18 @@ MORE = {
     "seeds": (["run", "--impl", "full", "--seeds", str(10**20)], "not in the range 1<=x<=10000."),
     "replicates": (["sweep", "--replicates", "10001"], "is not in the range 1<=x<=10000."),
     "steps": (
-        ["run", "--impl", "full", "--set", f"training.steps={10**20}"],
-        f"steps = {10**20} must be a whole number <= 2147483648; fix",
+        ["run", "--impl", "full", "--set", f"training.steps={10**12}"],
+        f"steps = {10**12} must be a whole number <= 2147483648; fix",
     ),
+    "endless number": (
+        ["run", "--impl", "performer", "--set", f"features=[{10**20}]"],
+        f"--set features=[{10**20}]: a number beyond 64 bits; write less",
+    ),
+    "endless brackets": (
+        ["run", "--impl", "performer", "--set", f"features={'[' * 3000}"],
+        "--set features: brackets in too many brackets; write fewer",
+    ),
+    "an empty word": (["run", "--impl", "performer", ""], "lists have commas and no spaces"),
     "nothing to set": (["run", "--impl", "linear", "--set", "linear.x=1"], "configure; leave it o"),
     "setting of another": (
         ["run", "--impl", "linear", "--set", "performer.features=9"],

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,12 +17,16 @@ from processes import gone
 
 pytest.importorskip("dask_jobqueue", reason="needs the extra cluster")
 
+from lra.cli.exit_codes import INTERRUPTED
 from lra.core.errors import UsageError
 from lra.engine.cluster.batch import batch_jobs, make, read_batch
 from lra.engine.cluster.grid import Grid
 from lra.engine.cluster.opening import open_cluster
 from lra.engine.cluster.shared import shared
 from lra.store import Store
+
+PATIENCE = 60.0
+"""Seconds for what takes a few."""
 
 SLURM = """
 system = "slurm"
@@ -92,6 +98,13 @@ def test_the_file_becomes_the_job_script_of_slurm(tmp_path: Path) -> None:
         ('system = "slrum"\njobs = 1', "system = 'slrum' is none of htcondor, lsf, moab, oar, pbs"),
         ('system = "slurm"\njobs = 1\njbo = {}', "unknown key 'jbo'; did you mean 'job'?"),
         ('system = "slurm"\njobs = 1\n[job]\ncores = 1\nmemory = "1 GB"\nwall = 2', "'wall'"),
+        (
+            'system = "slurm"\njobs = 1\n[job]\nprocesses = "two"',
+            "[job] processes = 'two' must be a",
+        ),
+        ('system = "slurm"\njobs = 1\n[job]\nscheduler_options = "ib0"', "'ib0' must be a table"),
+        ('system = "slurm"\njobs = 1\n[job]\nworker_extra_args = "-v"', "'-v' must be a list"),
+        ('system = "slurm"\njobs = 1\n[job]\njob_script_prologue = "a"', "'a' must be a list"),
         ('system = "slurm"\njobs = 1', "how much cores and memory per job"),
         ("system = ", "slurm.toml"),
     ],
@@ -108,6 +121,22 @@ def test_a_mistake_in_the_file_is_one_line_with_its_name(
         pass
     assert words in str(refused.value) and str(file) in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_ctrl_c_is_still_pythons_own() -> None:
+    """The import of dask-jobqueue makes it an exit without a word."""
+    told = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import signal, lra.engine.cluster.opening as _\n"
+            "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout == "True\n"
 
 
 @pytest.fixture
@@ -151,3 +180,33 @@ def test_cells_run_in_jobs_which_are_cancelled_at_the_end(
     assert (queue / "cancelled").read_text().split() == [str(submitted(queue)[0])]
     assert gone(pids)
     assert any("Toy forward 32" in one.read_text() for one in (store.path / "logs").iterdir())
+
+
+def test_a_run_that_is_ended_in_the_queue_cancels_its_jobs(tmp_path: Path, queue: Path) -> None:
+    (queue / "sbatch").write_text(
+        f'#!/usr/bin/env bash\necho "Submitted batch job 7"; touch {queue}/asked\n'
+    )
+    (queue / "scancel").write_text(f'#!/usr/bin/env bash\necho "$1" >>{queue}/cancelled\n')
+    text = 'system = "slurm"\njobs = 1\n[job]\ncores = 1\nmemory = "1 GB"\n'
+    file = written(tmp_path, text + 'scheduler_options = {host = "127.0.0.1"}\n')
+    asked = ["run", "--impl", "identity", "--device", "cpu", "--task", "listops"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "lra", *asked, "--cluster", str(file)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as run:
+        try:
+            deadline = time.monotonic() + PATIENCE
+            while not (queue / "asked").exists():
+                assert run.poll() is None and time.monotonic() < deadline
+                time.sleep(0.1)
+            run.terminate()
+            _, told = run.communicate(timeout=PATIENCE)
+        finally:
+            run.kill()
+    assert told.endswith("lra: stopped by SIGTERM\n") and run.returncode == INTERRUPTED
+    assert (queue / "cancelled").read_text().split() == ["7"]
+    assert not list((tmp_path / "results/runs/default").glob(".cluster-*"))

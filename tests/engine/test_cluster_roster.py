@@ -99,7 +99,12 @@ def test_this_process_may_run_cells_of_itself_while_it_sees_the_folder(tmp_path:
     assert told.startswith("does not see the store") and str(tmp_path / "store") in told
 
 
-def test_each_worker_gets_a_gpu_of_its_own_and_one_too_many_is_refused(roster: Roster) -> None:
+def test_each_worker_gets_a_gpu_of_its_own_and_one_too_many_is_refused(
+    roster: Roster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hubs = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+    for name, value in hubs.items():
+        monkeypatch.setenv(name, value)
     sees = greeting(gpus=("GPU-a", "GPU-b"))
     for name in ("w0", "w1", "w2"):
         roster._admit(name, name, sees)
@@ -108,8 +113,9 @@ def test_each_worker_gets_a_gpu_of_its_own_and_one_too_many_is_refused(roster: R
         "w0": "GPU-a", "w1": "GPU-b", "w3": "GPU-a"
     }  # fmt: skip
     assert roster.client.calls == [  # type: ignore[attr-defined]
-        ("w0", ("run", "GPU-a")), ("w1", ("run", "GPU-b")), ("w3", ("run", "GPU-a"))
-    ]  # fmt: skip
+        (name, ("run", {**hubs, "CUDA_VISIBLE_DEVICES": gpu}))
+        for name, gpu in (("w0", "GPU-a"), ("w1", "GPU-b"), ("w3", "GPU-a"))
+    ]
     (line,) = roster.news()
     assert line.startswith("worker w2 has no GPU of its own: all 2 that it sees have workers")
     del roster.members["w0"]
@@ -117,26 +123,33 @@ def test_each_worker_gets_a_gpu_of_its_own_and_one_too_many_is_refused(roster: R
     assert roster.members["w4"].gpu == "GPU-a"
 
 
-def test_the_gpu_is_chosen_before_the_fork_server_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str | None] = []
+def test_a_fork_server_is_made_in_the_environment_of_its_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[str | None, str | None]] = []
 
     class Server:
         def __init__(self) -> None:
-            seen.append(os.environ.get("CUDA_VISIBLE_DEVICES"))
+            names = ("CUDA_VISIBLE_DEVICES", "HF_HUB_OFFLINE")
+            seen.append((os.environ.get(names[0]), os.environ.get(names[1])))
 
         def close(self) -> None:
             pass
 
     monkeypatch.setattr(station, "ForkServer", Server)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    place = Station()
-    place.prepare("run", "GPU-b")
-    place.prepare("run", "GPU-b")
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    place, told = Station(), {"CUDA_VISIBLE_DEVICES": "GPU-b", "HF_HUB_OFFLINE": "1"}
+    place.prepare("run", told)
+    place.prepare("run", told)
     place.dismiss("another run")
-    assert seen == ["GPU-b"]
+    assert seen == [("GPU-b", "1")]
+    # A worker that serves several runs says of itself what it has, to each.
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert "HF_HUB_OFFLINE" not in os.environ
     place.dismiss("run")
-    place.prepare("next run", "GPU-b")
-    assert seen == ["GPU-b", "GPU-b"]
+    place.prepare("next run", {"CUDA_VISIBLE_DEVICES": "GPU-a"})
+    assert seen == [("GPU-b", "1"), ("GPU-a", None)]
 
 
 def test_each_run_has_the_log_of_its_own_orders(

@@ -45,6 +45,14 @@ def test_a_cell_that_was_lost_is_to_have_a_quarter_more(store: Store, clock: lis
     assert wanted(store, LOST) == 200.0
 
 
+def test_one_that_is_stopped_sooner_the_next_time_is_to_have_no_less(
+    store: Store, clock: list[float]
+) -> None:
+    stop(store, LOST, clock, after=80.0)
+    stop(store, LOST, clock, after=4.0)
+    assert wanted(store, LOST) == 100.0
+
+
 def test_a_training_loses_nothing(store: Store, clock: list[float]) -> None:
     stop(store, KEPT, clock, after=80.0)
     assert wanted(store, KEPT) is None

@@ -43,6 +43,7 @@ JOB = timing("Toy", Path("/somewhere/cache"))
         ({"exit_code": -9}, "crash", "SIGKILL"),
         ({"exit_code": -9, "out_of_memory": True}, "oom", "SIGKILL"),
         ({"exit_code": -11, "out_of_memory": True}, "crash", "SIGSEGV"),
+        ({"exit_code": -40}, "crash", "signal 40"),
         ({"exit_code": -9, "timeout": 3.0}, "timeout", "Timeout"),
         ({"exit_code": 0}, "error", "NoResult"),
         ({"exit_code": 3}, "error", "NoResult"),

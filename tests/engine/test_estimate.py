@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from lra.core.cells import EfficiencyCell, ProfileCell, QualityCell
+from lra.core.cells import BaselineCell, CeilingCell, EfficiencyCell, ProfileCell, QualityCell
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import Metric, Record
 from lra.engine.estimate import Estimate
@@ -56,6 +56,27 @@ def test_nothing_is_said_of_what_no_record_is_like() -> None:
     estimate = Estimate([record(1024, 3.0)])
     for changes in ({"mode": "forward"}, {"level": "attention"}, {"device": "cuda"}):
         assert estimate.seconds(msgspec.structs.replace(CELL, **changes)) is None
+
+
+def test_baselines_and_limits_are_known_by_those_of_their_kind_alone() -> None:
+    def measured(cell: BaselineCell | CeilingCell, seconds: float) -> Record:
+        return Record(id=cell.id, cell=cell, status="ok", started_at="", seconds=seconds)
+
+    whole = {"machine": CELL.machine, "torch": "", "threads": 1, "measure_hash": ""}
+    text = BaselineCell(**whole, scale="compact", data=TRAINING.data)
+    listops = msgspec.structs.replace(TRAINING.data, task="listops")
+    limit = CeilingCell(**whole)
+    estimate = Estimate([measured(text, 800.0), measured(limit, 3.0)])
+    assert estimate.seconds(text) == pytest.approx(800.0)
+    assert estimate.seconds(limit) == pytest.approx(3.0)
+    for other in (
+        msgspec.structs.replace(text, data=listops),
+        msgspec.structs.replace(text, scale="mini"),
+        msgspec.structs.replace(text, data=msgspec.structs.replace(text.data, source="hub:a")),
+        msgspec.structs.replace(limit, dtype="bfloat16"),
+        msgspec.structs.replace(limit, device="cuda"),
+    ):
+        assert estimate.seconds(other) is None
 
 
 def test_a_training_that_was_continued_took_all_of_its_stretches() -> None:

@@ -223,6 +223,9 @@ def test_a_gpu_is_the_default_only_where_torch_can_use_it(
 def test_the_cache_is_where_the_person_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LRA_CACHE", "/elsewhere")
     assert host.cache_folder() == Path("/elsewhere")
+    # Others may have another current folder.
+    monkeypatch.setenv("LRA_CACHE", "elsewhere")
+    assert host.cache_folder() == Path.cwd() / "elsewhere"
     monkeypatch.delenv("LRA_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
     if sys.platform == "linux":

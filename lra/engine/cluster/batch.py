@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-from dask_jobqueue import JobQueueCluster
 
 from lra.core.errors import UsageError, nearest, readable
 from lra.core.misfits import misfit
 from lra.core.protocol import Frozen, Positive
 from lra.core.scales import read_toml
+from lra.engine.cluster.jobqueue import dask_jobqueue
 from lra.engine.cluster.local import quiet
 from lra.engine.cluster.local_worker import CONFIG
 from lra.engine.cluster.shared import Shared
@@ -37,6 +37,15 @@ _OF_CLUSTER = ("scheduler_options", "security", "shared_temp_directory")
 _UNKNOWN = re.compile(r"contains unknown field `(\w+)`|unexpected keyword argument '(\w+)'")
 
 
+class Shaped(Frozen, frozen=True, kw_only=True):
+    """The arguments of dask-jobqueue's classes that are read or added to here."""
+
+    processes: Positive = 1
+    job_script_prologue: tuple[str, ...] = ()
+    worker_extra_args: tuple[str, ...] = ()
+    scheduler_options: dict[str, Any] = {}
+
+
 class Batch(Frozen, frozen=True, kw_only=True):
     """What a cluster's file says."""
 
@@ -47,9 +56,14 @@ class Batch(Frozen, frozen=True, kw_only=True):
     """Arguments of dask-jobqueue's class for the system, passed on as they are."""
 
     @property
+    def shaped(self) -> Shaped:
+        """Those of the arguments that we shape; raises `msgspec.ValidationError` for misfits."""
+        return msgspec.convert(_shaped(self.job), Shaped)
+
+    @property
     def workers(self) -> int:
         """How many workers there are once all jobs run."""
-        return self.jobs * int(self.job.get("processes", 1))
+        return self.jobs * self.shaped.processes
 
 
 def read_batch(file: Path) -> Batch:
@@ -57,8 +71,12 @@ def read_batch(file: Path) -> Batch:
     with readable(f"--cluster '{file}'"):
         content = file.read_bytes()
     given = read_toml(content, f"--cluster '{file}'")
+    kind: type = Batch
     try:
-        return msgspec.convert(given, Batch)
+        batch = msgspec.convert(given, Batch)
+        given, kind = _shaped(batch.job), Shaped
+        msgspec.convert(given, kind)
+        return batch
     except (msgspec.MsgspecError, ValueError) as error:
         unknown = _UNKNOWN.search(str(error))
         if unknown:
@@ -67,13 +85,14 @@ def read_batch(file: Path) -> Batch:
             ) from error
         why = one_line(error)
         if isinstance(error, msgspec.ValidationError):
-            why = misfit(error, given, Batch)
+            why = misfit(error, given, kind)
+        why = f"[job] {why}" if kind is Shaped else why
         raise UsageError(f"--cluster '{file}': {why}; docs/cluster.md has an example") from error
 
 
 def arguments(batch: Batch, shared: Shared) -> dict[str, Any]:
     """Return the arguments of dask-jobqueue's class: the file's, and what it leaves to us."""
-    given = dict(batch.job)
+    shaped = batch.shaped
     exports = {
         "PYTHONPATH": environment()["PYTHONPATH"],
         "PYTHONSAFEPATH": "1",
@@ -82,22 +101,20 @@ def arguments(batch: Batch, shared: Shared) -> dict[str, Any]:
     ours = [f"export {name}={shlex.quote(value)}" for name, value in exports.items()]
     return {
         "job_name": "lra",
-        "processes": 1,
         "log_directory": str(shared.log("").parent),
-        **given,
-        "job_script_prologue": [*given.get("job_script_prologue", ()), *ours],
-        "worker_extra_args": [*given.get("worker_extra_args", ()), "--no-dashboard"],
-        "scheduler_options": {"dashboard_address": ":0", **given.get("scheduler_options", {})},
+        **batch.job,
+        "processes": shaped.processes,
+        "job_script_prologue": [*shaped.job_script_prologue, *ours],
+        "worker_extra_args": [*shaped.worker_extra_args, "--no-dashboard"],
+        "scheduler_options": {"dashboard_address": ":0", **shaped.scheduler_options},
     }
 
 
-def make(batch: Batch, shared: Shared, name: str) -> JobQueueCluster:
+def make(batch: Batch, shared: Shared, name: str) -> dask_jobqueue.JobQueueCluster:
     """Return the cluster of a file, its scheduler running here and no job asked for yet.
 
     Raises `UsageError` for arguments that dask-jobqueue does not take.
     """
-    import dask_jobqueue
-
     kind = getattr(dask_jobqueue, _CLASSES[batch.system])
     given = arguments(batch, shared)
     try:
@@ -113,12 +130,16 @@ def make(batch: Batch, shared: Shared, name: str) -> JobQueueCluster:
 
 
 @contextmanager
-def batch_jobs(batch: Batch, shared: Shared, name: str) -> Iterator[JobQueueCluster]:
+def batch_jobs(batch: Batch, shared: Shared, name: str) -> Iterator[dask_jobqueue.JobQueueCluster]:
     """Keep as many jobs in the queue as a file asks for, while the context lasts; one that ends
     at its time limit is asked for again."""
     with quiet(shared), make(batch, shared, name) as cluster:
         cluster.adapt(minimum_jobs=batch.jobs, maximum_jobs=batch.jobs)
         yield cluster
+
+
+def _shaped(job: dict[str, Any]) -> dict[str, Any]:
+    return {name: job[name] for name in Shaped.__struct_fields__ if name in job}
 
 
 def _variable(name: str) -> str:

@@ -89,7 +89,7 @@ class Grid(Runner):
             job=self._cluster.localised(job, file),
             run=self._cluster.run,
             shared=self._cluster.shared,
-            gpu=member.gpu,
+            variables=member.variables,
             timeout=self._time_for(job),
             grace=self._grace,
         )

@@ -33,6 +33,8 @@ def size(value: str, device: Literal["cpu", "cuda"]) -> int:
     what = "GPUs" if device == "cuda" else "cores"
     told = value.removeprefix(PREFIX)
     number = int(told) if told.isdecimal() else 0
+    if not most:
+        host.machine(device)
     if number < 1:
         raise UsageError(
             f"--cluster '{value}' does not say how many workers; write e.g. local:{most}"

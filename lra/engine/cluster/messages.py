@@ -17,8 +17,8 @@ class Order(Frozen, frozen=True, kw_only=True):
     run: str
     """Name of the run, and of the topic under which it listens."""
     shared: Shared
-    gpu: str = ""
-    """The one GPU that it computes on, as CUDA_VISIBLE_DEVICES has it; empty leaves that alone."""
+    variables: dict[str, str] = {}
+    """Of the environment of the cell: the one GPU that it computes on, whether hubs are asked."""
     timeout: float | None = None
     """Of the cell, in seconds."""
     grace: float

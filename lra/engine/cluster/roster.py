@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Set
@@ -12,6 +13,7 @@ import msgspec
 from distributed import Client, Future, fire_and_forget
 
 from lra.core.protocol import Machine
+from lra.engine import offline
 from lra.engine.cluster.greeting import Greeting, build, greet, unfit
 from lra.engine.cluster.messages import pack
 from lra.engine.cluster.shared import Shared
@@ -34,6 +36,12 @@ class Member:
     """The one that is its own, as CUDA_VISIBLE_DEVICES has it; empty where it has none."""
     job: Job | None = None
     """What it runs."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Of the environment of its cells, beside what the worker has itself."""
+        told = {name: os.environ[name] for name in offline.VARIABLES if name in os.environ}
+        return told | ({"CUDA_VISIBLE_DEVICES": self.gpu} if self.gpu else {})
 
     @property
     def _seat(self) -> tuple[str, tuple[int, ...]]:
@@ -206,8 +214,8 @@ class Roster:
             self._turn_away(address, name, why)
             return
         self.machines = self.machines or greeting.machines
-        self.members[address] = Member(address, name, greeting, gpu)
-        fire_and_forget(self.ask(address, prepare, self.run, gpu))
+        member = self.members[address] = Member(address, name, greeting, gpu)
+        fire_and_forget(self.ask(address, prepare, self.run, member.variables))
 
     def _own_gpu(self, greeting: Greeting) -> str:
         taken: Set[str] = {

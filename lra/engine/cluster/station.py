@@ -13,8 +13,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -50,9 +50,9 @@ def carry(payload: bytes) -> None:
     tell(_STATION.carry(order, tell, lambda: _is_unwanted(worker, key)))
 
 
-def prepare(run: str, gpu: str) -> None:
+def prepare(run: str, variables: dict[str, str]) -> None:
     """Have the fork server of a run import what its cells need, before there is one."""
-    _STATION.prepare(run, gpu)
+    _STATION.prepare(run, variables)
 
 
 def dismiss(run: str) -> None:
@@ -101,11 +101,11 @@ class Station:
             lock.release()
             self._free.release()
 
-    def prepare(self, run: str, gpu: str) -> None:
+    def prepare(self, run: str, variables: dict[str, str]) -> None:
         """Start the fork server of a run, unless another run computes here."""
         if self._free.acquire(blocking=False):
             try:
-                self._serving(run, gpu)
+                self._serving(run, variables)
             finally:
                 self._free.release()
 
@@ -121,7 +121,7 @@ class Station:
     def _run_cell(
         self, order: Order, tell: Callable[[_SAID], None], is_unwanted: Callable[[], bool]
     ) -> Ended:
-        job, server = order.job, self._serving(order.run, order.gpu)
+        job, server = order.job, self._serving(order.run, order.variables)
         logger.info("start %s", job.label)
         worker = server.start(msgspec.msgpack.encode(job))
         running = Running(job, worker, timeout=order.timeout, told=tell)
@@ -174,15 +174,14 @@ class Station:
             time.sleep(TICK)
             running.asked_to_stop = is_unwanted()
 
-    def _serving(self, run: str, gpu: str) -> ForkServer:
+    def _serving(self, run: str, variables: dict[str, str]) -> ForkServer:
         """The fork server of a run; each has its own, which imports the sources as they are now."""
         if self._server is None or self._run != run:
             self._end()
-            if gpu:
-                # Before anything imports torch: the worker itself never does.
-                os.environ["CUDA_VISIBLE_DEVICES"] = gpu
-            self._server, self._run = ForkServer(), run
-            self._provenance = provenance(host.facts())
+            # Before anything imports torch: the worker itself never does.
+            with _environment(variables):
+                self._server, self._run = ForkServer(), run
+                self._provenance = provenance(host.facts())
         return self._server
 
     def _end(self) -> None:
@@ -192,6 +191,21 @@ class Station:
 
 
 _STATION = Station()
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Have these variables while the context lasts; the next run may want others."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 class _Log(logging.FileHandler):
