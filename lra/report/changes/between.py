@@ -218,7 +218,7 @@ def _changes(
             # Not measured on either side, as memory of a GPU on a CPU.
             continue
         change, why = _judged(one, other, (before.controls, after.controls), conditions)
-        words = (_text(one), _text(other), why)
+        words = (*_texts(one, other), why)
         cell = ", ".join([cell_words(last), *told_apart(last)])
         label = last.label if subject else ""
         lines.append(Line(label, cell, place(last), QUANTITIES[last.metric], change, *words))
@@ -300,6 +300,15 @@ def _share(words: Sequence[str], own: list[Entry]) -> str:
     """`OOM`, or of how many: `2 of 3 crash (SIGKILL)`."""
     word = Counter(words).most_common(1)[0][0]
     return word if len(words) == len(own) else f"{len(words)} of {len(own)} {word}"
+
+
+def _texts(before: list[Entry], after: list[Entry]) -> tuple[str, str]:
+    """Both sides' figures: of the replicates or seeds that both have, as their change is."""
+    shared = _figures(before).keys() & _figures(after).keys()
+    one, other = (
+        [e for e in own if _number(e) in shared] if shared else own for own in (before, after)
+    )
+    return _text(one), _text(other)
 
 
 def _text(own: list[Entry]) -> str:

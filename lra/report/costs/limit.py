@@ -39,8 +39,8 @@ class Ceilings:
             cell = record.cell
             if not isinstance(cell, CeilingCell) or record.status != "ok":
                 continue
-            product = record.metrics["product_rate"].value
-            copy = record.metrics["copy_rate"].value
+            rates = [record.metrics.get(name) for name in ("product_rate", "copy_rate")]
+            product, copy = (None if rate is None else rate.value for rate in rates)
             if product and copy:
                 place = (machine_words(cell.machine), cell.threads, cell.torch)
                 key = (*place, cell.dtype, cell.device)

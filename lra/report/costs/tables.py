@@ -49,7 +49,8 @@ _QUANTITIES = {
 _UNITS: dict[str, Unit] = {**dict.fromkeys(TIMES_OF_CALLS, "s"), "energy": "J", NET: "J"}
 """Of metrics other than sizes."""
 _BOLD = (
-    f"Bold: the fastest apart from {NO_MIXING}, where its range over processes overlaps no other's."
+    f"Bold: the fastest apart from {NO_MIXING}, reference rows beside a run's left out, where its "
+    "range over processes overlaps no other's."
 )
 _FOREIGN = {
     "cpu": ("peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes"),

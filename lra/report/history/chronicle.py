@@ -45,6 +45,8 @@ class History(msgspec.Struct, frozen=True, dict=True):
             for one in self.series
             for step in one.course.steps
         ]
+        # Of the seeds that both levels have: another number of them may be all that changed.
+        found = [one for one in found if one.verdict != "same"]
         ordered = sorted(found, key=lambda one: (-one.changed.at, -one.changed.size))
         failing = [Told(one, "worse", None, True) for one in self._failing if failing_is_told(one)]
         return (*failing, *ordered)

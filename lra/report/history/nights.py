@@ -53,7 +53,8 @@ class Point(msgspec.Struct, frozen=True):
     seeds: dict[int, float]
     """Accuracies and bits per byte by seed; empty for others."""
     word: str
-    """Why there is no value: how the cell ended, or that the machine was busy."""
+    """Why there is no value: how the cell ended, or some of its seeds, or that the machine was
+    busy."""
     mechanism: str
     """Hash of the mechanism's sources."""
     commit: str
@@ -172,10 +173,13 @@ def _figure(
     """The figure of a night; else why there is none, empty where there never is one."""
     quantity = QUANTITIES[own[0].metric]
     there = [(e, e.value) for e in own if e.value is not None]
+    failed = [e.word for e in own if is_failure(e.word)]
     if not there:
-        failed = [e.word for e in own if is_failure(e.word)]
         return None, failed[0] if failed else ""
     if quantity.by_seed:
+        if failed:
+            # The mean of the others would be of other seeds than that of other nights.
+            return None, f"{failed[0]} of {len(failed)} of {len(own)} seeds"
         return fmean(value for _, value in there), ""
     if not quantity.controlled:
         return max(value for _, value in there), ""

@@ -1,4 +1,4 @@
-"""Mechanisms whose accuracy and whose speed are of different versions of their source, in words."""
+"""Mechanisms whose figures are of different versions of their source, in words."""
 
 from __future__ import annotations
 
@@ -18,19 +18,31 @@ def other_versions(entries: Iterable[Entry]) -> list[str]:
     An edit makes both due, but one of the two may have been measured since.
     """
     sources: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    rows: dict[str, dict[tuple[str, ...], set[str]]] = defaultdict(lambda: defaultdict(set))
     for entry in entries:
         if entry.origin == "run" and entry.kind in ("quality", "efficiency"):
             sources[entry.mechanism][entry.kind].add(entry.mechanism_hash)
-    names = sorted(
-        visible(name)
+        if entry.origin == "run" and entry.kind == "quality":
+            row = (entry.label, entry.scale, entry.rules, entry.track)
+            rows[entry.mechanism][row].add(entry.mechanism_hash)
+    apart = [
+        name
         for name, own in sources.items()
         if len(own) > 1 and not own["quality"] & own["efficiency"]
-    )
-    if not names:
-        return []
-    left = len(names) - _NAMED
-    told = listing([*names[:_NAMED], *([f"{left} more"] if left > 0 else [])])
-    return [
-        f"Accuracy and speed of {told} are of different versions of the source: running the same "
-        "commands again measures what is out of date."
     ]
+    mixed = [name for name, own in rows.items() if any(len(hashes) > 1 for hashes in own.values())]
+    again = "running the same commands again measures what is out of date."
+    return [
+        f"{what} of {_named(names)} are of different versions of the source: {again}"
+        for what, names in (
+            ("Accuracy and speed", apart),
+            ("Accuracies on different tasks", mixed),
+        )
+        if names
+    ]
+
+
+def _named(names: Iterable[str]) -> str:
+    ordered = sorted(visible(name) for name in names)
+    left = len(ordered) - _NAMED
+    return listing([*ordered[:_NAMED], *([f"{left} more"] if left > 0 else [])])

@@ -148,7 +148,7 @@ def _exact_cell(cost: Cost, said: str) -> Cell:
     if cost.value is None:
         return Cell(cost.word, said)
     speed = ("!" if cost.disturbed else "") + figures(1 / cost.value, cost.spread / cost.value**2)
-    return Cell(f"1 {TIMES}", _joined(f"{speed} steps a second", said), cost.value, ratio=1.0)
+    return Cell(f"1 {TIMES}", _joined(f"{speed} steps a second", said), 1.0, ratio=1.0)
 
 
 def _speed_cell(cost: Cost, exact: Cost, found: Ratio | None, said: str) -> Cell:
@@ -164,8 +164,8 @@ def _speed_cell(cost: Cost, exact: Cost, found: Ratio | None, said: str) -> Cell
     return Cell(
         f"{marks}{figures(found.value, spread)} {TIMES}",
         _joined(bounds, said),
-        cost.value,
-        cost.spread,
+        found.value,
+        spread,
         found.value,
     )
 

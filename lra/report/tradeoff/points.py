@@ -13,6 +13,7 @@ from lra.report.mechanisms.settings import StandIns
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT
 from lra.report.table import Cell, Row, Table
+from lra.report.words import is_failure
 
 
 class Circle(msgspec.Struct, frozen=True):
@@ -127,6 +128,8 @@ def _why(row: Row, length: str, here: EfficiencyTables, instead: StandIns, accur
     cells = _cells(here, row, row.origin, instead, length) or _cells(
         here, row, "run", instead, length
     )
+    if cells is None and row.origin == "run" and _is_timed(here, row.mechanism):
+        return "timed with other settings"
     words = [cell.text for cell in cells or () if cell.value is None]
     return words[0] if words else "not timed"
 
@@ -158,9 +161,19 @@ def _circle(
     here: EfficiencyTables,
     costs: Sequence[EfficiencyTables],
 ) -> Circle | None:
-    """Place a mechanism by its own figures, or by its ratios to exact attention in another run."""
+    """Place a mechanism by its own figures, or by its ratios to exact attention in another run.
+
+    What failed in the run, or was timed there with other settings alone, has no place.
+    """
+    if row.origin == "run":
+        own = _cells(here, row, "run", instead, length)
+        if own is None and _is_timed(here, row.mechanism):
+            return None
+        if own is not None and is_failure(own[0].text):
+            return None
     exact = _exact(here, instead, length)
-    places = (here, *(other for other in costs if other.reference_only))
+    asked = _asked(here)
+    places = (here, *(o for o in costs if o.reference_only and _asked(o) == asked))
     for place, origin in product(places, origins):
         cells = _cells(place, row, origin, instead, length)
         if cells is None:
@@ -175,6 +188,18 @@ def _circle(
             busy = _is_marked(time.text)
             return Circle(row, accuracy, time.value, room.value, disturbed=busy)
     return None
+
+
+def _is_timed(here: EfficiencyTables, mechanism: str) -> bool:
+    rows = here.latency["train"].rows
+    return any(row.origin == "run" and row.mechanism == mechanism for row in rows)
+
+
+def _asked(costs: EfficiencyTables) -> tuple[object, ...]:
+    """What a call is of: times of no other call stand for it."""
+    e = costs.entries[0]
+    sizes = (e.batch, e.heads, e.head_width, e.dtype, e.execution)
+    return (e.level, e.task, e.direction, *sizes, e.device, e.model)
 
 
 def _exact(here: EfficiencyTables, instead: StandIns, length: str) -> tuple[float, float] | None:

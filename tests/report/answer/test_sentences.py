@@ -371,6 +371,17 @@ def test_an_edit_between_training_and_timing_is_told() -> None:
     assert not told("edited", "edited")
 
 
+def test_a_mean_over_tasks_of_two_versions_is_told() -> None:
+    def told(image: str) -> bool:
+        sources = {"text": "as it was", "image": image}
+        records = [quality(mechanism("performer", own), task) for task, own in sources.items()]
+        sentence = "Accuracies on different tasks of performer are of different versions of the"
+        return any(one.startswith(sentence) for one in answered(records))
+
+    assert told("edited")
+    assert not told("as it was")
+
+
 def test_of_edits_ten_mechanisms_are_named() -> None:
     def told(number: int) -> str:
         records = []

@@ -216,6 +216,12 @@ def test_replicates_that_fail_in_turns_are_ambiguous_and_the_larger_number_count
     assert (line.change.verdict, line.word) == ("better", "1 of 3 OOM now, 2 of 3 OOM no more")
 
 
+def test_both_sides_are_shown_by_what_both_have() -> None:
+    """The third seed alone lies apart, and is gone."""
+    line = only(compared(trained(0.60, 0.62, 0.90), trained(0.60, 0.62)), "accuracy")
+    assert (line.before, line.after, line.change.verdict) == ("61.0 %", "61.0 %", "same")
+
+
 def test_a_figure_that_is_none_is_told_in_its_own_words() -> None:
     """A record has null for it."""
     broken = [with_metrics(r, latency=float("nan")) for r in timed(0.01, 0.01)]

@@ -52,6 +52,9 @@ def test_a_ceiling_holds_for_its_machine_and_dtype_alone_and_the_highest_counts(
     (table,) = _tables(ceiling(started="2026-11-21"), timed, reference=[ceiling(2e11)]).limit
     assert table.rows[0].cells[0].value == pytest.approx(0.25)
     assert not any("Above 100" in note for note in table.notes)
+    half = ceiling()
+    del half.metrics["copy_rate"]
+    assert _tables(half, timed).limit == ()
     (table,) = _tables(ceiling(1e10), timed).limit
     assert table.rows[0].cells[0].value == pytest.approx(5.0)
     assert any("Above 100" in note for note in table.notes)

@@ -283,6 +283,30 @@ def test_a_cell_that_fails_is_told_by_how_it_ended(tmp_path: Path) -> None:
     assert not gone.worse and not gone.untold, "it failed four nights and is measured no more"
 
 
+def test_a_seed_that_fails_is_told_and_makes_no_step_of_the_others(tmp_path: Path) -> None:
+    """Its accuracy lies apart, so that without it the mean is another."""
+
+    def cells(n: int) -> list[Record]:
+        late = {"status": "oom"} if n >= 16 else {}
+        own = [
+            quality("linear", "text", accuracy, seed=s) for s, accuracy in enumerate((0.6, 0.62))
+        ]
+        return [dated(one, n) for one in (*own, quality("linear", "text", 0.9, seed=2, **late))]
+
+    found = history(tmp_path, cells)
+    (told,) = found.worse
+    assert found.told == (told,) and told.step is None
+    assert "linear text, scale mini: OOM of 1 of 3 seeds since 2026-10-17" in sentences(found)[0]
+
+
+def test_a_seed_that_is_no_longer_trained_makes_no_step(tmp_path: Path) -> None:
+    def cells(n: int) -> list[Record]:
+        seeds = (0.6, 0.62, 0.9)[: 2 if n >= 15 else 3]
+        return [dated(quality("linear", "text", a, seed=s), n) for s, a in enumerate(seeds)]
+
+    assert history(tmp_path, cells).told == ()
+
+
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     for n in (*range(8), *range(10, 20)):
         cells = [night_of(n)] + ([night_of(n, "sdpa")] if n != 12 else [])

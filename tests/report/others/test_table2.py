@@ -40,6 +40,8 @@ def test_a_cell_is_the_measured_ratio_with_the_published_one_below() -> None:
     # 2 s over 0.5 s in one round, 6 s over 1.5 s in the other.
     assert cells["performer"].ratio == pytest.approx(4.0)
     assert cells["performer"].text == f"4.00 {TIMES}"
+    # A page sorts by what is shown.
+    assert cells["performer"].value == pytest.approx(4.0) and cells["sdpa"].value == 1.0
     assert cells["performer"].note == f"4.00 to 4.00; LRA 1.2 {TIMES}"
     assert cells["identity"].note == "8.00 to 8.00"
     assert cells["sdpa"].text == f"1 {TIMES}" and cells["sdpa"].note.endswith(

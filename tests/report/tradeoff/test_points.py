@@ -194,3 +194,43 @@ def test_a_ratio_is_disturbed_where_it_was_taken() -> None:
 
 def test_one_mechanism_alone_is_no_figure() -> None:
     assert _place([quality("a", "text"), _timed("a", 0.1, 1e6)]) is None
+
+
+def _missing(run: list[Record], reference: list[Record]) -> dict[str, str]:
+    found = _place(run, reference)
+    assert found is not None
+    return {one.row.label: one.why for one in found.missing if one.why != "no accuracy"}
+
+
+def test_what_ran_out_of_memory_here_is_not_placed_by_what_it_took_elsewhere() -> None:
+    run = [quality(name, "text") for name in ("a", "full", "sdpa")]
+    run += [_timed("a", 0.02, 50e6), _timed("sdpa", 0.04, 100e6)]
+    there = [_timed("full", 0.03, 3e9, machine=THERE), _timed("sdpa", 0.02, 1e9, machine=THERE)]
+    assert _missing(run, there) == {}
+    failed = [*run, efficiency("full", 1024, "train", status="oom")]
+    assert _missing(failed, there) == {"full": "OOM"}
+    assert _missing(failed, [_timed("full", 0.03, 3e9, replicate=1)]) == {"full": "OOM"}
+
+
+def test_settings_that_were_not_timed_here_take_no_other_settings_times_from_elsewhere() -> None:
+    """Two others were timed at as many lengths, and neither stands for them."""
+    few, some, many = (mechanism("performer", features=n) for n in (32, 64, 128))
+    run = [quality(few, "text"), quality("a", "text"), quality("sdpa", "text")]
+    run += [_timed("a", 0.02, 50e6), _timed("sdpa", 0.04, 100e6)]
+    there = [
+        efficiency(mechanism("performer", features=256), 1024, "train", 0.01, 1e6, machine=THERE),
+        _timed("sdpa", 0.02, 1e9, machine=THERE),
+    ]
+    assert _missing(run, there) == {}
+    run += [efficiency(one, 1024, "train", 0.01, 1e6) for one in (some, many)]
+    assert _missing(run, there) == {"performer (features=32)": "timed with other settings"}
+
+
+@pytest.mark.parametrize("other", [{"batch": 2}, {"heads": 8}])
+def test_no_other_call_stands_for_one_that_was_not_timed(other: dict[str, object]) -> None:
+    run = [quality(name, "text") for name in ("a", "linear", "sdpa")]
+    run += [_timed("a", 0.02, 50e6), _timed("sdpa", 0.04, 100e6)]
+    # What the run timed of that call makes the reference's rows fit it.
+    run += [_timed("a", 0.02, 50e6, **other)]
+    there = [_timed(name, 0.01, 1e6, machine=THERE, **other) for name in ("linear", "sdpa")]
+    assert _missing(run, there) == {"linear": "not timed"}
