@@ -39,6 +39,9 @@ ROOM = 1e-4
 """What somebody's own code may differ by, relative to the largest output, in place of a stricter
 tolerance: it may compute in float32, whatever it is given."""
 
+MUTED = 0.1
+"""Below this in size, a parameter that starts as one number throughout is drawn anew."""
+
 LONGEST = {False: 300, True: 2200}
 """Longest input of the short form and of the full one, borders of a mechanism's blocks apart."""
 
@@ -57,6 +60,8 @@ class Subject:
     device: str = "cpu"
     only: Case | None = None
     """The one case to try of a law; None tries all of its own."""
+    called_plainly: bool = False
+    """Whether somebody's own code has no word for causal: it is called without, and may be it."""
 
     @property
     def card(self) -> AttentionCard:
@@ -160,7 +165,8 @@ class Subject:
         steady: bool = True,
         **sizes: Any,
     ) -> Layer:
-        """Return a small layer for a case, with biases that are not zero.
+        """Return a small layer for a case, with biases that are not zero, and of somebody's own
+        no parameter that is as good as zero.
 
         Parameters are drawn from torch's default generator, seeded by `drawing` or as the layer.
         In training it has no dropout, and no noise unless a configuration given asks for it.
@@ -186,6 +192,8 @@ class Subject:
         for name, parameter in layer.named_parameters():
             if name.endswith("bias"):
                 nn.init.normal_(parameter)
+            elif not self.is_ours and _mutes(parameter):
+                _draw_anew(parameter)
         if steady and not self.is_ours:
             for part in cast(Directions, layer.inner).children():
                 part.register_forward_pre_hook(_draw_the_same)
@@ -216,7 +224,7 @@ class Subject:
         """Return what a case asks of a layer: masked inputs, or a masked source."""
         mask = self.mask(case)
         return Context(
-            causal=case.causal,
+            causal=case.causal and not self.called_plainly,
             query_mask_BN=mask if case.m is None else None,
             key_mask_BM=mask,
             position=position(case.position, layer.dims, self.device),
@@ -259,7 +267,8 @@ class Subject:
             (self.mechanism,),
             {"card": card, "__module__": self.mechanism.__module__},
         )
-        return replace(self, mechanism=bolder)
+        wordless = not self.is_ours and self.card.capabilities.causal == "no"
+        return replace(self, mechanism=bolder, called_plainly=wordless)
 
 
 def quiet(config: MechanismConfig) -> MechanismConfig:
@@ -276,6 +285,23 @@ def seed_torch(seed: int) -> None:
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_available():
         torch.cuda.manual_seed_all(seed)
+
+
+def _mutes(parameter: Tensor) -> bool:
+    """Whether it starts as one small number throughout, as the last projection of a block that is
+    to start as the identity does: what it scales would be hidden from every law."""
+    values = parameter.detach()
+    if not values.numel():
+        return False
+    least, most = (float(end) for end in values.aminmax())
+    return least == most and abs(most) < MUTED
+
+
+def _draw_anew(parameter: Tensor) -> None:
+    if parameter.dim() < 2:
+        nn.init.uniform_(parameter, 0.5, 1.5)
+    else:
+        nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5)
 
 
 def _draw_the_same(*_: object) -> None:
