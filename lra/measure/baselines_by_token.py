@@ -20,9 +20,9 @@ def baselines_by_token(dataset: Dataset, metric: TaskMetric) -> dict[str, float]
     counted both are frequencies of the training split, each plus one, and what they pay.
     """
     tokens, labels = _asked(dataset.train)
-    seen_VC = np.ones((dataset.vocabulary, dataset.classes))
-    np.add.at(seen_VC, (tokens, labels), 1.0)
-    of_labels_1C = seen_VC.sum(axis=0, keepdims=True)
+    counted_VC = np.zeros((dataset.vocabulary, dataset.classes))
+    np.add.at(counted_VC, (tokens, labels), 1.0)
+    seen_VC, of_labels_1C = counted_VC + 1.0, counted_VC.sum(axis=0, keepdims=True) + 1.0
     test_tokens, test_labels = _asked(dataset.test)
     return {
         "majority": _score(of_labels_1C, np.zeros_like(test_tokens), test_labels, metric),

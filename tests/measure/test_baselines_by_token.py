@@ -39,8 +39,11 @@ def test_each_answers_the_most_frequent_training_label() -> None:
 def test_bits_are_of_training_counts_each_plus_one() -> None:
     shares = [(2 + 1) / (3 + CLASSES), (0 + 1) / (4 + CLASSES), 1 / CLASSES]
     test = split((1, 0), (2, 2), (3, 1))
-    found = scores(TRAIN, test, "bits_per_byte")["current_token"]
-    assert found == pytest.approx(-sum(map(math.log2, shares)) / 3)
+    found = scores(TRAIN, test, "bits_per_byte")
+    assert found["current_token"] == pytest.approx(-sum(map(math.log2, shares)) / 3)
+    # Of labels one is added to each, and not for each token.
+    of_labels = [(2 + 1) / (7 + CLASSES), (0 + 1) / (7 + CLASSES), (5 + 1) / (7 + CLASSES)]
+    assert found["majority"] == pytest.approx(-sum(map(math.log2, of_labels)) / 3)
 
 
 def test_bits_of_the_majority_are_the_entropy_of_what_many_tokens_say() -> None:
