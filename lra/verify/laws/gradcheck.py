@@ -17,9 +17,9 @@ from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
 DIRECTIONS = 3
-STEPS = {True: (1e-6,), False: (1e-3, 1e-4, 1e-5)}
-"""Of the finite differences, of ours and of others': float32 inside needs large ones, and kinks, as
-of a ReLU, small ones. At one of them an honest gradient agrees."""
+STEPS = {True: (1e-6,), False: (1e-3, 1e-4, 1e-5, 1e-7)}
+"""Of the finite differences, of ours and of others': float32 inside needs large ones, small ones
+kinks, as of a ReLU, and jumps, as where positions are hashed. An honest gradient agrees at one."""
 TOLERANCE = {True: 1e-6, False: 1e-2}
 """Of the gap, relative to the norm of the gradient."""
 
@@ -59,11 +59,15 @@ def check(subject: Subject, case: Case) -> None:
         )
         for what, own in (("the input", slice(0, 1)), ("its parameters", slice(1, None))):
             directions = [normal(leaf) for leaf in leaves[own]]
-            gap = _gap(projected, leaves[own], found[own], directions, STEPS[subject.is_ours])
-            if not gap <= TOLERANCE[subject.is_ours]:
+            gaps = []
+            for step in STEPS[subject.is_ours]:
+                gaps.append(_gap(projected, leaves[own], found[own], directions, step))
+                if gaps[-1] <= TOLERANCE[subject.is_ours]:
+                    break
+            else:
                 raise Broken(
                     f"the gradient of {what} is not that of finite differences: along a random "
-                    f"direction they are {gap:.1e} of its norm apart"
+                    f"direction they are {min(gaps):.1e} of its norm apart"
                 )
 
 
@@ -73,25 +77,22 @@ def _gap(
     leaves: list[Tensor],
     gradients: tuple[Tensor, ...],
     directions: list[Tensor],
-    steps: tuple[float, ...],
+    step: float,
 ) -> float:
-    """How far a gradient along a direction is from central differences, over the gradient's norm;
-    the least of all steps."""
+    """How far a gradient along a direction is from central differences, over the gradient's norm.
+    NaN agrees with nothing."""
     along = sum(float((g * d).sum()) for g, d in zip(gradients, directions, strict=True))
     norm = sum(float(g.square().sum()) for g in gradients) ** 0.5
     start = [leaf.clone() for leaf in leaves]
-    gaps = []
-    for step in steps:
-        ends = []
-        for sign in (1, -1):
-            for leaf, old, direction in zip(leaves, start, directions, strict=True):
-                leaf.copy_(old + sign * step * direction)
-            ends.append(projected())
-        gap = abs((ends[0] - ends[1]) / (2 * step) - along)
-        gaps.append(gap / norm if norm else gap)
+    ends = []
+    for sign in (1, -1):
+        for leaf, old, direction in zip(leaves, start, directions, strict=True):
+            leaf.copy_(old + sign * step * direction)
+        ends.append(projected())
     for leaf, old in zip(leaves, start, strict=True):
         leaf.copy_(old)
-    return min(gaps)
+    gap = abs((ends[0] - ends[1]) / (2 * step) - along)
+    return gap / norm if norm else gap
 
 
 LAW = Law(
