@@ -44,7 +44,7 @@ def carry_out(
     """
     from lra.cli.budgets import reach
     from lra.cli.labels import labelled
-    from lra.cli.place import foresee, opened, say
+    from lra.cli.place import opened, say
     from lra.cli.progress import watcher
     from lra.cli.report import reference
     from lra.core.records import FAILED
@@ -60,11 +60,10 @@ def carry_out(
     from lra.store import Store
 
     clock = Budget(math.inf if budget is None else budget)
-    if cluster is not None and not dry_run:
-        foresee(spec, store, device)
     with (
         terminable(),
         opened(
+            spec,
             cluster,
             store,
             device=device,

@@ -86,28 +86,38 @@ class There:
         return Grid(store, self._cluster, **more)
 
 
-def foresee(spec: RunSpec, store: Path, device: Device | None) -> None:
+def _foresee(spec: RunSpec, store: Path, device: Device | None) -> None:
     """Refuse what the workers of a cluster would be waited for in vain: what cannot be planned, a
     store that another run holds.
 
-    Raises `LraError`. What they compute on is not known yet, unless a `device` was asked for.
+    Raises `LraError`. What they compute on is not known yet, unless a `device` was asked for: then
+    what can be planned for either may pass.
     """
     from msgspec.structs import replace
 
+    from lra.core.errors import UsageError
     from lra.engine import host
     from lra.engine.plan import plan
     from lra.store import Store
 
-    named = (block.device for block in spec.suite.efficiency if block.device is not None)
-    on = device or next(named, spec.device)
-    machines = dict.fromkeys((on, "cpu"), host.machine("cpu"))
-    plan(replace(spec, device=on, machines=machines))
+    either: tuple[Device, ...] = ("cpu", "cuda")
+    refused: list[UsageError] = []
+    for on in either if device is None else (device,):
+        machines = dict.fromkeys(either, host.machine("cpu"))
+        try:
+            plan(replace(spec, device=on, machines=machines))
+            break
+        except UsageError as error:
+            refused.append(error)
+    else:
+        raise refused[0]
     with Store(store).writing():
         pass
 
 
 @contextmanager
 def opened(
+    spec: RunSpec,
     cluster: str | None,
     store: Path,
     *,
@@ -121,7 +131,7 @@ def opened(
 
     A dry run connects to nothing, but refuses what names no cluster: its cells are of this
     machine's class. `left` says how many seconds there are for what comes. Raises `LraError` where
-    a cluster cannot be had.
+    a cluster cannot be had, or what is asked of it cannot be carried out.
     """
     from lra.core.errors import UsageError
     from lra.engine.server import ForkServer
@@ -140,8 +150,8 @@ def opened(
             f"--cluster needs the package '{error.name}'; "
             'pip install -c constraints.txt ".[cluster]"'
         ) from error
+    workers = workers_asked(cluster, device)
     if dry_run:
-        workers = workers_asked(cluster, device)
         if not cluster.startswith(PREFIX):
             told("cells are named as of this machine's class, which the workers' may not be")
         if workers is None:
@@ -149,6 +159,7 @@ def opened(
         with ForkServer() as server:
             yield Here(server, workers)
         return
+    _foresee(spec, store, device)
     with open_cluster(cluster, store, device=device, told=told, left=left) as found:
         yield There(found, device)
 

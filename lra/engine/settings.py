@@ -113,8 +113,9 @@ def _value(key: str, text: str) -> Any:
         msgspec.msgpack.encode(value)
     except tomllib.TOMLDecodeError:
         return text
-    except OverflowError as error:
-        raise UsageError(f"--set {key}={text}: a number beyond 64 bits; write less") from error
+    except (OverflowError, ValueError) as error:
+        # Of thousands of digits Python refuses to read any.
+        raise UsageError(f"--set {key}: a number beyond 64 bits; write one within them") from error
     except RecursionError as error:
         raise UsageError(f"--set {key}: brackets in too many brackets; write fewer") from error
     if isinstance(value, float) and not math.isfinite(value):

@@ -26,8 +26,8 @@ class Cell(msgspec.Struct, frozen=True):
     note: str = ""
     """The smaller second line: a spread, a ratio, the reason for a word."""
     value: float | None = None
-    """What `text` rounds, in shares, seconds, bytes, joules or positions; None where `text` is a
-    word."""
+    """What `text` rounds: shares, seconds, bytes, joules, positions or ratios; None where `text` is
+    a word."""
     spread: float | None = None
     ratio: float | None = None
     """To exact attention in the same run."""

@@ -192,7 +192,7 @@ class Subject:
         for name, parameter in layer.named_parameters():
             if name.endswith("bias"):
                 nn.init.normal_(parameter)
-            elif not self.is_ours and _mutes(parameter):
+            elif not self.is_ours and parameter.requires_grad and _mutes(parameter):
                 _draw_anew(parameter)
         if steady and not self.is_ours:
             for part in cast(Directions, layer.inner).children():
@@ -291,7 +291,7 @@ def _mutes(parameter: Tensor) -> bool:
     """Whether it starts as one small number throughout, as the last projection of a block that is
     to start as the identity does: what it scales would be hidden from every law."""
     values = parameter.detach()
-    if not values.numel():
+    if not values.numel() or not values.is_floating_point():
         return False
     least, most = (float(end) for end in values.aminmax())
     return least == most and abs(most) < MUTED

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from lra.core.errors import LraError
 from lra.core.records import Record
 from lra.engine.host import cores_allowed
 from lra.store import Store
@@ -65,13 +66,14 @@ def test_a_run_on_a_cluster_stores_what_one_here_does(lra, finished, tmp_path: P
 )
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
 def test_a_cluster_that_cannot_be_is_one_line(
-    lra_here, flags: tuple[str, ...], words: str, dry: tuple[str, ...]
+    lra_here, tmp_path: Path, flags: tuple[str, ...], words: str, dry: tuple[str, ...]
 ) -> None:
     pytest.importorskip("distributed", reason="needs the extra cluster")
     ran = lra_here("run", "--impl", "linear", "--device", "cpu", *TINY, *flags, *dry)
     assert ran.returncode == USAGE
     (line,) = ran.stderr.splitlines()
     assert line.startswith("lra: ") and words in line
+    assert not (tmp_path / "results").exists()
 
 
 def test_without_the_extra_a_line_says_what_to_install(
@@ -120,3 +122,25 @@ def test_what_is_wrong_here_is_said_before_any_worker_is_waited_for(
         "store": "is in use by another run",
     }
     assert ran.returncode == USAGE and words[wrong] in ran.stderr
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_what_workers_of_either_kind_could_run_is_not_refused(
+    lra_here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    """A suite for one kind of device, and a setting of a model that is there alone."""
+    pytest.importorskip("distributed", reason="needs the extra cluster")
+    from lra.engine.cluster import opening
+
+    def reached(*_: object, **__: object) -> None:
+        raise LraError("the cluster is asked")
+
+    monkeypatch.setattr(opening, "open_cluster", reached)
+    (tmp_path / "one.toml").write_text(
+        'title = "One"\n[[efficiency]]\nlevels = ["model"]\ntask = "text"\nscale = "mini"\n'
+        'lengths = [64]\nmodes = ["train"]\nheads = [4]\nhead_widths = [16]\n'
+        f'device = "{device}"\n'
+    )
+    asked = ("--suite", "one.toml", "--set", "model.layers=1", "--cluster", "tcp://127.0.0.1:9")
+    ran = lra_here("sweep", "--impl", "linear", *asked)
+    assert ran.stderr == "lra: the cluster is asked\n"

@@ -92,7 +92,11 @@ MORE = {
     ),
     "endless number": (
         ["run", "--impl", "performer", "--set", f"features=[{10**20}]"],
-        f"--set features=[{10**20}]: a number beyond 64 bits; write less",
+        "--set features: a number beyond 64 bits; write one within them",
+    ),
+    "number without end": (
+        ["run", "--impl", "performer", "--set", f"features={'9' * 5000}"],
+        "--set features: a number beyond 64 bits; write one within them",
     ),
     "endless brackets": (
         ["run", "--impl", "performer", "--set", f"features={'[' * 3000}"],

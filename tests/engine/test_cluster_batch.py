@@ -40,6 +40,7 @@ account = "attention"
 walltime = "04:00:00"
 job_extra_directives = ["--gres=gpu:1"]
 job_script_prologue = ["module load cuda"]
+worker_extra_args = ["--lifetime", 3600]
 """
 
 
@@ -87,7 +88,7 @@ def test_the_file_becomes_the_job_script_of_slurm(tmp_path: Path) -> None:
     assert str(Path(__file__).parents[2]) in path
     command = lines[-1]
     assert command.startswith(f"{sys.executable} -m distributed.cli.dask_worker tcp://")
-    assert "--nworkers" not in command and "--nanny" in command
+    assert "--nworkers" not in command and "--nanny" in command and "--lifetime 3600" in command
 
 
 @pytest.mark.parametrize(
@@ -135,6 +136,7 @@ def test_ctrl_c_is_still_pythons_own() -> None:
         capture_output=True,
         text=True,
         check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert told.stdout == "True\n"
 

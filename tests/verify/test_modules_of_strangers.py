@@ -156,8 +156,17 @@ class Normed(Block):
     norm = True
 
 
+class OtherNumbers(Block):
+    """It keeps numbers that are not trained, of other kinds."""
+
+    def __init__(self, dim: int, causal: bool = False) -> None:
+        super().__init__(dim, causal)
+        self.flag = nn.Parameter(torch.zeros(2, dtype=torch.bool), requires_grad=False)
+        self.count = nn.Parameter(torch.zeros(1, dtype=torch.long), requires_grad=False)
+
+
 @pytest.mark.parametrize("law", ["gradcheck", "causality", "gradient_flow"])
-@pytest.mark.parametrize("right", [Block, FromZero, Float32Inside, Kinked, Normed])
+@pytest.mark.parametrize("right", [Block, FromZero, Float32Inside, Kinked, Normed, OtherNumbers])
 def test_what_is_right_is_not_failed(right: type[nn.Module], law: str) -> None:
     theirs = adapt(right, "mine")
     found = kit.try_law(kit.select([law])[0], Subject(theirs, theirs.Config()))

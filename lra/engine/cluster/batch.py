@@ -41,8 +41,8 @@ class Shaped(Frozen, frozen=True, kw_only=True):
     """The arguments of dask-jobqueue's classes that are read or added to here."""
 
     processes: Positive = 1
-    job_script_prologue: tuple[str, ...] = ()
-    worker_extra_args: tuple[str, ...] = ()
+    job_script_prologue: tuple[Any, ...] = ()
+    worker_extra_args: tuple[Any, ...] = ()
     scheduler_options: dict[str, Any] = {}
 
 

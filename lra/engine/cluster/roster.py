@@ -19,6 +19,7 @@ from lra.engine.cluster.messages import pack
 from lra.engine.cluster.shared import Shared
 from lra.engine.cluster.station import prepare
 from lra.engine.jobs import Job
+from lra.engine.signals import Terminated
 from lra.engine.tails import named
 
 _BETWEEN = 0.5
@@ -193,6 +194,8 @@ class Roster:
             del self._greeted[address]
             try:
                 greeting = msgspec.msgpack.decode(future.result(), type=Greeting)
+            except Terminated:
+                raise
             except Exception as error:
                 # Whatever it is, it is over there, and this run has to go on without.
                 words = f"cannot say what it is ({named(error)}); start it from the environment "

@@ -20,7 +20,7 @@ from lra.report.changes.between import QUANTITIES, cell_words, place
 from lra.report.changes.counterparts import ASKED, CONDITIONS, Key, key
 from lra.report.entries import Entry
 from lra.report.select import join
-from lra.report.words import is_failure, visible
+from lra.report.words import is_failure, listing, visible
 from lra.store import Store, StoreWarning
 from lra.verdict.repeat import Process
 
@@ -53,8 +53,8 @@ class Point(msgspec.Struct, frozen=True):
     seeds: dict[int, float]
     """Accuracies and bits per byte by seed; empty for others."""
     word: str
-    """Why there is no value: how the cell ended, or some of its seeds, or that the machine was
-    busy."""
+    """Why there is no value: how the cell ended, or that the machine was busy. Beside a value, how
+    some of its seeds ended."""
     mechanism: str
     """Hash of the mechanism's sources."""
     commit: str
@@ -67,8 +67,8 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        """Whether the cell failed that night."""
-        return self.value is None and is_failure(self.word)
+        """Whether the cell failed that night, or a seed of it."""
+        return is_failure(self.word)
 
 
 class Night(msgspec.Struct, frozen=True):
@@ -170,17 +170,16 @@ def _points(records: Sequence[Record], known: Known) -> Iterator[Point]:
 def _figure(
     own: Sequence[Entry], controls: dict[str, dict[str, float]], busy: set[str]
 ) -> tuple[float | None, str]:
-    """The figure of a night; else why there is none, empty where there never is one."""
+    """The figure of a night; else why there is none, empty where there never is one. Of seeds of
+    which some failed, both."""
     quantity = QUANTITIES[own[0].metric]
     there = [(e, e.value) for e in own if e.value is not None]
     failed = [e.word for e in own if is_failure(e.word)]
     if not there:
         return None, failed[0] if failed else ""
     if quantity.by_seed:
-        if failed:
-            # The mean of the others would be of other seeds than that of other nights.
-            return None, f"{failed[0]} of {len(failed)} of {len(own)} seeds"
-        return fmean(value for _, value in there), ""
+        ended = f"{listing(list(dict.fromkeys(failed)))} of {len(failed)} of {len(own)} seeds"
+        return fmean(value for _, value in there), ended if failed else ""
     if not quantity.controlled:
         return max(value for _, value in there), ""
     quiet = [(e, value) for e, value in there if e.record not in busy]

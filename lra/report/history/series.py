@@ -58,7 +58,7 @@ class Series(msgspec.Struct, frozen=True):
             return 0
         there = [point for point in self.points if point is not None]
         ended = next((n for n, point in enumerate(reversed(there)) if not point.failed), 0)
-        return ended if any(point.value is not None for point in there) else 0
+        return ended if any(not point.failed and point.value is not None for point in there) else 0
 
     def text(self, level: float) -> str:
         """Return a level in its unit, times over the control: `3.1 ×`."""

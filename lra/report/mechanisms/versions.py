@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from lra.report.entries import Entry
 from lra.report.words import listing, visible
@@ -18,19 +18,21 @@ def other_versions(entries: Iterable[Entry]) -> list[str]:
     An edit makes both due, but one of the two may have been measured since.
     """
     sources: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    rows: dict[str, dict[tuple[str, ...], set[str]]] = defaultdict(lambda: defaultdict(set))
+    rows: dict[str, dict[tuple[str, ...], dict[str, set[str]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(set))
+    )
     for entry in entries:
         if entry.origin == "run" and entry.kind in ("quality", "efficiency"):
             sources[entry.mechanism][entry.kind].add(entry.mechanism_hash)
         if entry.origin == "run" and entry.kind == "quality":
             row = (entry.label, entry.scale, entry.rules, entry.track)
-            rows[entry.mechanism][row].add(entry.mechanism_hash)
+            rows[entry.mechanism][row][entry.task].add(entry.mechanism_hash)
     apart = [
         name
         for name, own in sources.items()
         if len(own) > 1 and not own["quality"] & own["efficiency"]
     ]
-    mixed = [name for name, own in rows.items() if any(len(hashes) > 1 for hashes in own.values())]
+    mixed = [name for name, own in rows.items() if any(map(_differ, own.values()))]
     again = "running the same commands again measures what is out of date."
     return [
         f"{what} of {_named(names)} are of different versions of the source: {again}"
@@ -40,6 +42,11 @@ def other_versions(entries: Iterable[Entry]) -> list[str]:
         )
         if names
     ]
+
+
+def _differ(by_task: Mapping[str, set[str]]) -> bool:
+    """Whether tasks of one row have no version in common."""
+    return len(by_task) > 1 and not set.intersection(*by_task.values())
 
 
 def _named(names: Iterable[str]) -> str:

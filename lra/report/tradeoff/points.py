@@ -163,7 +163,7 @@ def _circle(
 ) -> Circle | None:
     """Place a mechanism by its own figures, or by its ratios to exact attention in another run.
 
-    What failed in the run, or was timed there with other settings alone, has no place.
+    What the run trained has no place where its timing failed, or was of other settings alone.
     """
     if row.origin == "run":
         own = _cells(here, row, "run", instead, length)

@@ -6,6 +6,7 @@ be small beside an absolute tolerance, so the gap is told relative to the gradie
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import torch
@@ -59,15 +60,20 @@ def check(subject: Subject, case: Case) -> None:
         )
         for what, own in (("the input", slice(0, 1)), ("its parameters", slice(1, None))):
             directions = [normal(leaf) for leaf in leaves[own]]
+            norm = sum(float(gradient.square().sum()) for gradient in found[own]) ** 0.5
+            if math.isnan(norm):
+                raise Broken(f"the gradient of {what} is NaN")
+            allowed = TOLERANCE[subject.is_ours] * norm
             gaps = []
             for step in STEPS[subject.is_ours]:
                 gaps.append(_gap(projected, leaves[own], found[own], directions, step))
-                if gaps[-1] <= TOLERANCE[subject.is_ours]:
+                if gaps[-1] <= allowed:
                     break
             else:
+                apart = f"{min(gaps) / norm:.1e} of its norm" if norm else f"{min(gaps):.1e}"
                 raise Broken(
                     f"the gradient of {what} is not that of finite differences: along a random "
-                    f"direction they are {min(gaps):.1e} of its norm apart"
+                    f"direction they are {apart} apart"
                 )
 
 
@@ -79,10 +85,8 @@ def _gap(
     directions: list[Tensor],
     step: float,
 ) -> float:
-    """How far a gradient along a direction is from central differences, over the gradient's norm.
-    NaN agrees with nothing."""
+    """How far a gradient along a direction is from central differences; NaN is within nothing."""
     along = sum(float((g * d).sum()) for g, d in zip(gradients, directions, strict=True))
-    norm = sum(float(g.square().sum()) for g in gradients) ** 0.5
     start = [leaf.clone() for leaf in leaves]
     ends = []
     for sign in (1, -1):
@@ -91,8 +95,7 @@ def _gap(
         ends.append(projected())
     for leaf, old in zip(leaves, start, strict=True):
         leaf.copy_(old)
-    gap = abs((ends[0] - ends[1]) / (2 * step) - along)
-    return gap / norm if norm else gap
+    return abs((ends[0] - ends[1]) / (2 * step) - along)
 
 
 LAW = Law(

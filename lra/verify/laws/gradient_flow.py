@@ -28,7 +28,8 @@ def check(subject: Subject, case: Case) -> None:
         y_BND = layer(x_BND, context).y_BND
         y_BND.square().sum().backward()
     unused = subject.mechanism.unused
-    for name, parameter in layer.named_parameters():
+    trained = ((name, one) for name, one in layer.named_parameters() if one.requires_grad)
+    for name, parameter in trained:
         reached = parameter.grad is not None and bool(torch.any(parameter.grad != 0))
         if reached == name.startswith(unused):
             raise Broken(

@@ -299,6 +299,17 @@ def test_a_seed_that_fails_is_told_and_makes_no_step_of_the_others(tmp_path: Pat
     assert "linear text, scale mini: OOM of 1 of 3 seeds since 2026-10-17" in sentences(found)[0]
 
 
+def test_a_seed_that_always_failed_hides_no_step_of_the_others(tmp_path: Path) -> None:
+    def cells(n: int) -> list[Record]:
+        drop = 0.2 if n >= 15 else 0.0
+        own = [quality("linear", "text", a - drop, seed=s) for s, a in enumerate((0.8, 0.81))]
+        bad = quality("linear", "text", seed=2, status="diverged")
+        return [dated(one, n) for one in (*own, bad)]
+
+    (told,) = history(tmp_path, cells).worse
+    assert told.step is not None and told.step.at == 15
+
+
 def test_a_seed_that_is_no_longer_trained_makes_no_step(tmp_path: Path) -> None:
     def cells(n: int) -> list[Record]:
         seeds = (0.6, 0.62, 0.9)[: 2 if n >= 15 else 3]
