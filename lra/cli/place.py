@@ -90,8 +90,8 @@ def _foresee(spec: RunSpec, store: Path, device: Device | None) -> None:
     """Refuse what the workers of a cluster would be waited for in vain: what cannot be planned, a
     store that another run holds.
 
-    Raises `LraError`. What they compute on is not known yet, unless a `device` was asked for: then
-    what can be planned for either may pass.
+    Raises `LraError`. What they compute on is not known yet, unless a `device` was asked for; where
+    it was not, what can be planned for a CPU or for GPUs passes.
     """
     from msgspec.structs import replace
 

@@ -52,6 +52,7 @@ def test_a_run_on_a_cluster_stores_what_one_here_does(lra, finished, tmp_path: P
     ("flags", "words"),
     [
         (("--cluster", "local:0"), "--cluster 'local:0' does not say how many workers; write "),
+        (("--cluster", "local:2", "--device", "cuda"), "--device cuda: no GPU is visible here;"),
         (("--cluster", "local:999"), "cores, one for each worker; write local:"),
         (("--cluster", "here"), "'here' is neither local:N, nor an address such as tcp://"),
         (

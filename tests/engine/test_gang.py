@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
@@ -193,3 +194,11 @@ def test_the_process_is_named_that_the_others_followed(
 ) -> None:
     found = {rank: failure(*ended) for rank, ended in failures.items()}
     assert gang._told(found, 3) == words
+
+
+@pytest.mark.parametrize(("folder", "place"), [("/short", "/short"), ("/" + "x" * 88, "/tmp")])
+def test_the_address_of_a_socket_is_never_too_long(
+    monkeypatch: pytest.MonkeyPatch, folder: str, place: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", folder)
+    assert gang._place() == place

@@ -34,6 +34,7 @@ def size(value: str, device: Literal["cpu", "cuda"]) -> int:
     told = value.removeprefix(PREFIX)
     number = int(told) if told.isdecimal() else 0
     if not most:
+        # Of no GPU it says so.
         host.machine(device)
     if number < 1:
         raise UsageError(
