@@ -52,8 +52,8 @@ def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
             return (EMPTY,), None
         sentences, table = profiled
         return (*sentences, *caveats(selection, ())), table
-    quality, costs = _fullest_first(quality_tables(selection)), efficiency_tables(selection)
-    trained = [*quality, *_fullest_first(bits_tables(selection))]
+    quality, costs = quality_tables(selection), efficiency_tables(selection)
+    trained = [*quality, *bits_tables(selection)]
     errors = error_tables(selection)
     standings = [standing(one, selection) for one in quality]
     first = answer(selection, quality, costs, errors, standings)
@@ -74,8 +74,8 @@ def assemble(
             alone = (*alone, *_not_ok(selection))
         told = tuple(text for section in alone for text in section.text) or (EMPTY,)
         return Report(title, "", told, alone, ""), None
-    quality, costs = _fullest_first(quality_tables(selection)), efficiency_tables(selection)
-    bits = _fullest_first(bits_tables(selection))
+    quality, costs = quality_tables(selection), efficiency_tables(selection)
+    bits = bits_tables(selection)
     trained = [*quality, *bits]
     errors = error_tables(selection)
     here = [one for one in costs if not one.reference_only]
@@ -121,19 +121,6 @@ def assemble(
     return report, summary(trained, costs, errors)
 
 
-def _fullest_first(trained: Sequence[QualityTable]) -> list[QualityTable]:
-    """The tables of the scale with the most mechanisms first, and so within a scale."""
-
-    def number(one: QualityTable) -> int:
-        rows = [row for row in one.table.rows if any(cell.value is not None for cell in row.cells)]
-        return len({row.mechanism for row in rows if row.mechanism and row.origin == "run"})
-
-    most: dict[str, int] = {}
-    for one in trained:
-        most[one.group.scale] = max(number(one), most.get(one.group.scale, 0))
-    return sorted(trained, key=lambda one: (-most[one.group.scale], one.group.scale, -number(one)))
-
-
 def _tradeoff(
     quality: Sequence[QualityTable],
     costs: Sequence[EfficiencyTables],
@@ -166,12 +153,12 @@ def _quality(
     """Return a section for each table, named by it unless it stands alone."""
     return [
         Section(
-            "quality" if number == 1 else f"quality-{number}",
+            "quality" if one.number == "1" else f"quality-{one.number}",
             "Quality" if alone else f"Quality: {lowered(one.table.title)}",
         )
         .with_tables([one.table, interval_table(one, selection), stands.table if stands else None])
         .with_figures([quality_figure(one, known), ranks_figure(stands, known) if stands else None])
-        for number, (one, stands) in enumerate(zip(quality, standings, strict=True), start=1)
+        for one, stands in zip(quality, standings, strict=True)
     ]
 
 

@@ -227,7 +227,9 @@ def test_the_scale_with_the_most_mechanisms_comes_first_and_every_section_names_
         "Quality: test accuracy at scale compact",
         "Quality: test accuracy at scale small",
     ]
-    assert report.sections[[one.id for one in report.sections].index("quality")].tables
+    numbered = {one.id: one for one in report.sections if one.id.startswith("quality")}
+    assert list(numbered) == ["quality", "quality-2", "quality-3", "quality-4"]
+    assert [one.tables[0].id for one in numbered.values()] == [f"quality-{n}" for n in range(1, 5)]
     told, printed = spoken(join(records, []))
     assert terminal == printed and printed is not None
     assert printed.title == "Test accuracy at scale mini"

@@ -53,13 +53,13 @@ def published_sections(quality: Sequence[QualityTable], selection: Selection) ->
     publication."""
     papers = published.qualities()
     sections = []
-    for number, one in enumerate(quality, start=1):
-        table, shown = _accuracies(one, papers, number)
+    for one in quality:
+        table, shown = _accuracies(one, papers)
         if table is None:
             continue
         sections.append(
             Section(
-                "published" if number == 1 else f"published-{number}",
+                "published" if one.number == "1" else f"published-{one.number}",
                 "Published numbers"
                 if len(quality) == 1
                 else f"Published numbers: scale {one.group.words}",
@@ -68,15 +68,13 @@ def published_sections(quality: Sequence[QualityTable], selection: Selection) ->
                     "protocols are others, setting by setting in the second table, so that the "
                     "figures are not to be compared as numbers.",
                 ),
-                (table, _distances(one, shown, selection, number)),
+                (table, _distances(one, shown, selection)),
             )
         )
     return sections
 
 
-def _accuracies(
-    one: QualityTable, papers: Sequence[Quality], number: int
-) -> tuple[Table | None, list[Quality]]:
+def _accuracies(one: QualityTable, papers: Sequence[Quality]) -> tuple[Table | None, list[Quality]]:
     """Return our rows, each mechanism's with the published ones below, and whose these are; no
     table without any."""
     own: dict[str, list[Row]] = {}
@@ -105,7 +103,7 @@ def _accuracies(
         return None, []
     others = [line.model for paper in papers for line in paper.rows if not line.mechanism]
     table = Table(
-        id=f"published-{number}",
+        id=f"published-{one.number}",
         title=f"Published accuracies beside those {one.where}",
         caption="Percent of test rows; of each mechanism first what was measured here.",
         corner="mechanism, publication",
@@ -151,9 +149,7 @@ def _mean(accuracy: Mapping[str, Decimal], tasks: Sequence[str]) -> Cell:
     return Cell(str(found), value=float(found) / 100)
 
 
-def _distances(
-    one: QualityTable, papers: Sequence[Quality], selection: Selection, number: int
-) -> Table:
+def _distances(one: QualityTable, papers: Sequence[Quality], selection: Selection) -> Table:
     """Return each task's protocol here, and below it where those of publications differ."""
     rows = []
     for column in one.columns:
@@ -175,7 +171,7 @@ def _distances(
             share = Cell(f"{apart}/{known}")
             rows.append(Row(paper.name, (share, *cells), group=task))
     return Table(
-        id=f"protocol-distance-{number}",
+        id=f"protocol-distance-{one.number}",
         title=f"What differs from the protocols {one.where}",
         caption=f"By task: the settings here, then where a publication's differ. {_EQUAL}: the "
         f"same; {_UNSTATED}: not stated there, or not known of the data here. The first column "

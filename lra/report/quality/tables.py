@@ -73,12 +73,13 @@ class QualityTable(msgspec.Struct, frozen=True):
 
 
 def quality_tables(selection: Selection) -> list[QualityTable]:
-    """Return accuracies, a table for each group of trainings."""
+    """Return accuracies, a table for each group of trainings, those with the most mechanisms
+    first."""
     return _tables(selection, ACCURACY, "quality")
 
 
 def bits_tables(selection: Selection) -> list[QualityTable]:
-    """Return bits per byte, in tables told apart as those of accuracies are."""
+    """Return bits per byte, in tables told apart and ordered as those of accuracies are."""
     return _tables(selection, BITS, "bits")
 
 
@@ -90,7 +91,9 @@ def _tables(selection: Selection, score: Score, id: str) -> list[QualityTable]:
     }
     found = [e for e in selection.entries if e.metric == score.metric and e.order == "given"]
     simple = [e for e in selection.entries if e.kind == "baseline"]
-    groups = sorted_groups(found, lambda e: group_of(cells[e.record][0]))
+    groups = _fullest_first(
+        [group for _, group in sorted_groups(found, lambda e: group_of(cells[e.record][0]))]
+    )
     differences, leaked = trained_and_timed(selection.entries), impossible(doubts(selection))
     exact = exact_mechanisms(selection)
     return [
@@ -104,8 +107,22 @@ def _tables(selection: Selection, score: Score, id: str) -> list[QualityTable]:
             leaked,
             exact,
         )
-        for number, (_, group) in enumerate(groups, start=1)
+        for number, group in enumerate(groups, start=1)
     ]
+
+
+def _fullest_first(groups: Iterable[list[Entry]]) -> list[list[Entry]]:
+    """Those of the scale with the most of the run's mechanisms first, and so within a scale."""
+    keyed = [(group[0].scale, _mechanisms(group), group) for group in groups]
+    most: dict[str, int] = {}
+    for scale, number, _ in keyed:
+        most[scale] = max(number, most.get(scale, 0))
+    keyed.sort(key=lambda one: (-most[one[0]], one[0], -one[1]))
+    return [group for _, _, group in keyed]
+
+
+def _mechanisms(group: Iterable[Entry]) -> int:
+    return len({e.mechanism for e in group if e.origin == "run" and e.value is not None})
 
 
 def _table(
