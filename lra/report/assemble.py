@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from lra.report.answer.sentences import answer, caveats, summary
 from lra.report.costs.energy import why_no_energy
 from lra.report.costs.estimate import Assumptions, no_estimate
@@ -44,6 +46,42 @@ from lra.report.words import lowered
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
 
 
+class _Tables(msgspec.Struct, frozen=True):
+    """What sentences, sections and figures are made of."""
+
+    quality: list[QualityTable]
+    bits: list[QualityTable]
+    costs: list[EfficiencyTables]
+    errors: list[ErrorTables]
+    standings: list[Standing | None]
+    """Of the accuracy tables."""
+
+    @property
+    def trained(self) -> list[QualityTable]:
+        """All tables of trainings."""
+        return [*self.quality, *self.bits]
+
+    @property
+    def summary(self) -> Table | None:
+        """The small table to print."""
+        return summary(self.trained, self.costs, self.errors)
+
+    def answer(self, selection: Selection) -> tuple[str, ...]:
+        """Return the sentences to read first."""
+        return answer(selection, self.quality, self.costs, self.errors, self.standings)
+
+
+def _tables(selection: Selection) -> _Tables:
+    quality = quality_tables(selection)
+    return _Tables(
+        quality,
+        bits_tables(selection),
+        efficiency_tables(selection),
+        error_tables(selection),
+        [standing(one, selection) for one in quality],
+    )
+
+
 def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
     """Return what to print: the answer, what tasks test where this run asked, the small table."""
     if not any(kept.origin == "run" for kept in selection.kept):
@@ -52,15 +90,12 @@ def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
             return (EMPTY,), None
         sentences, table = profiled
         return (*sentences, *caveats(selection, ())), table
-    quality, costs = quality_tables(selection), efficiency_tables(selection)
-    trained = [*quality, *bits_tables(selection)]
-    errors = error_tables(selection)
-    standings = [standing(one, selection) for one in quality]
-    first = answer(selection, quality, costs, errors, standings)
+    tables = _tables(selection)
     shuffled = any((e.order, e.origin) == ("shuffled", "run") for e in selection.entries)
     certificate = certificate_section(selection) if shuffled else None
     tested = certificate.text if certificate is not None else ()
-    return (*first, *tested, *caveats(selection, trained)), summary(trained, costs, errors)
+    said = (*tables.answer(selection), *tested, *caveats(selection, tables.trained))
+    return said, tables.summary
 
 
 def assemble(
@@ -69,56 +104,62 @@ def assemble(
     """Return the report, and the small table to print beside its answer."""
     assumed = assumed or Assumptions()
     if not any(kept.origin == "run" for kept in selection.kept):
-        alone = (*profile_sections(selection), *_claims(selection), *_shown(selection))
+        alone = (
+            *profile_sections(selection),
+            *_if_any(capabilities(selection.checks, selection.reference_checks)),
+            *_if_any(gallery(selection.shown)),
+        )
         if not_ok_table(selection) is not None:
             alone = (*alone, *_not_ok(selection))
         told = tuple(text for section in alone for text in section.text) or (EMPTY,)
         return Report(title, "", told, alone, ""), None
-    quality, costs = quality_tables(selection), efficiency_tables(selection)
-    bits = bits_tables(selection)
-    trained = [*quality, *bits]
-    errors = error_tables(selection)
-    here = [one for one in costs if not one.reference_only]
-    elsewhere = [one for one in costs if one.reference_only]
+    tables = _tables(selection)
+    quality = tables.quality
+    here = [one for one in tables.costs if not one.reference_only]
+    elsewhere = [one for one in tables.costs if one.reference_only]
     known = looks(
         [
             *((e.mechanism, e.label) for e in selection.entries if e.mechanism),
-            *((c.mechanism, c.title) for one in errors for cs in one.curves.values() for c in cs),
+            *(
+                (c.mechanism, c.title)
+                for one in tables.errors
+                for cs in one.curves.values()
+                for c in cs
+            ),
         ]
     )
-    standings = [standing(one, selection) for one in quality]
     sections = [
-        *_tradeoff(quality, costs, selection, known),
-        *_quality(quality, standings, selection, known, alone=len(trained) == 1),
-        *_bits(bits, selection, first=not quality),
+        *_tradeoff(quality, tables.costs, selection, known),
+        *_quality(quality, tables.standings, selection, known, alone=len(tables.trained) == 1),
+        *_bits(tables.bits, selection, first=not quality),
         *_decoded(selection),
-        *_certificate(selection),
+        *_if_any(certificate_section(selection)),
         *_learning(quality, selection, known),
         *published_sections(quality, selection),
         *cost_sections(here, selection, known, assumed),
         *profile_sections(selection),
         *beside_sections(here, selection.busy),
         *table2_sections(here, selection.busy),
-        *_errors(errors, known),
-        *_claims(selection),
+        *_errors(tables.errors, known),
+        *_if_any(capabilities(selection.checks, selection.reference_checks)),
         *decoding_sections(here, known),
-        *_attended(selection),
-        *_shown(selection),
+        *_if_any(attended_section(selection)),
+        *_if_any(gallery(selection.shown)),
         *reference_sections(elsewhere),
-        *_protocol(trained, selection, assumed),
+        *_protocol(tables.trained, selection, assumed),
         Section("provenance", "Provenance", tables=(provenance_table(selection),)),
         *_not_ok(selection),
     ]
     report = Report(
         title=title,
         subtitle=subtitle(selection),
-        answer=answer(selection, quality, costs, errors, standings),
-        caveats=caveats(selection, trained),
+        answer=tables.answer(selection),
+        caveats=caveats(selection, tables.trained),
         sections=tuple(distinct(sections)),
         footer=footer(selection),
         looks=known,
     )
-    return report, summary(trained, costs, errors)
+    return report, tables.summary
 
 
 def _tradeoff(
@@ -184,10 +225,6 @@ def _if_any(section: Section | None) -> list[Section]:
     return [section] if section else []
 
 
-def _certificate(selection: Selection) -> list[Section]:
-    return _if_any(certificate_section(selection))
-
-
 def _learning(quality: Sequence[QualityTable], selection: Selection, known: Looks) -> list[Section]:
     curves = [learning_figure(one, selection, known) for one in quality]
     whole = Section("learning", "Learning curves").with_figures(curves)
@@ -201,18 +238,6 @@ def _errors(errors: Sequence[ErrorTables], known: Looks) -> list[Section]:
         .with_figures([error_figure(one, known), error_scale_figure(one, known)])
         for one in errors
     ]
-
-
-def _claims(selection: Selection) -> list[Section]:
-    return _if_any(capabilities(selection.checks, selection.reference_checks))
-
-
-def _attended(selection: Selection) -> list[Section]:
-    return _if_any(attended_section(selection))
-
-
-def _shown(selection: Selection) -> list[Section]:
-    return _if_any(gallery(selection.shown))
 
 
 def _not_ok(selection: Selection) -> list[Section]:
