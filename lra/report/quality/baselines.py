@@ -21,9 +21,12 @@ SIMPLE = {"bag_of_tokens": "bag of tokens", "majority": "majority"}
 """What every task has, by metric: what it is called."""
 _RULE = "rule of thumb"
 SOLVER = "exact_solver"
-"""The task's own rule, which is no baseline: what can be known."""
+"""The task's exact solver, which is no baseline: what can be known."""
 FLOOR = "its grammar"
-"""What a generated text costs at the least, in bits per byte: no model can do with fewer."""
+"""In records, what a generated text costs at the least, in bits per byte: no model can do with
+fewer."""
+ENTROPY = "the grammar's entropy"
+"""What that is called."""
 
 _KNOWS = {
     SIMPLE["bag_of_tokens"]: "logistic regression on how often each token occurs",
@@ -131,7 +134,7 @@ def _mean(cells: Sequence[Cell]) -> Cell:
 BITS_BASELINES = (
     "majority: frequencies of bytes; current token: of bytes after each byte, what can be told "
     "without mixing, positions aside; xz: the whole split, compressed, not window by window; "
-    f"{FLOOR}: what a ledger's own draws cost, the least there is."
+    f"{ENTROPY}: what a ledger's own draws cost, the least there is."
 )
 """What stands beside bits per byte, in words."""
 
@@ -145,7 +148,7 @@ def bits_rows(simple: Sequence[Entry], columns: Sequence[Column]) -> list[Row]:
         cells = tuple(_bits(entry) for entry in entries)
         marks = {entry.origin for entry in entries if entry is not None}
         note = "reference" if marks == {"reference"} else ""
-        rows.append(Row(label, cells, note, GROUP))
+        rows.append(Row(ENTROPY if label == FLOOR else label, cells, note, GROUP))
     return sorted(rows, key=lambda line: -max(cell.value or 0.0 for cell in line.cells))
 
 

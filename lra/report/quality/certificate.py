@@ -1,5 +1,5 @@
-"""What each task tests: exact attention and the task's own rule beside what does without reading
-far, without mixing, and without order."""
+"""What each task tests: exact attention and the task's exact solver beside what does without
+reading far, without mixing, and without order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from lra.core.cells import QualityCell
 from lra.report.entries import Entry
-from lra.report.quality.baselines import FLOOR
+from lra.report.quality.baselines import ENTROPY
 from lra.report.quality.certified import SHUFFLED, Certified, as_given, window
 from lra.report.quality.columns import columns_of
 from lra.report.quality.group import Group, group_of
@@ -24,12 +24,12 @@ _CONTROL = (EXACT, ACCURACY.metric)
 """What is trained on shuffled input."""
 _WINDOW = "sliding_window"
 _SOLVED = "exact solver"
-"""Where a baseline's method says how the task's own rule was tried."""
+"""The column, and where a baseline's method says how the task's exact solver was tried."""
 _SHORTCUT = (
     "A shortcut does without attention over the whole input in its order; a task tests attention "
     "as far as exact attention beats the best of them."
 )
-_OWN_RULE = "Its own rule works the label out from the tokens alone: what can be known."
+_SOLVER = "The exact solver works the label out from the tokens alone: what can be known."
 
 
 def certificate_section(selection: Selection) -> Section | None:
@@ -78,12 +78,12 @@ def certificate_section(selection: Selection) -> Section | None:
         else:
             tables.append(_bits_table(f"certificate-{number}", under, known))
     # The words of the sentences first.
-    means = [f"{_SHORTCUT} {_OWN_RULE}" if ruled else _SHORTCUT] if told else []
+    means = [f"{_SHORTCUT} {_SOLVER}" if ruled else _SHORTCUT] if told else []
     return Section("certificate", "What the tasks test", (*means, *told), tuple(tables))
 
 
 def _table(id: str, under: Group, tasks: Sequence[Certified], rules: Sequence[str]) -> Table:
-    names, solver = _names(tasks), ["its own rule"] if _is_solved(tasks) else []
+    names, solver = _names(tasks), [_SOLVED] if _is_solved(tasks) else []
     return Table(
         id=id,
         title=f"What exact attention has over shortcuts at scale {under.words}",
@@ -97,14 +97,14 @@ def _table(id: str, under: Group, tasks: Sequence[Certified], rules: Sequence[st
             "each side; reads all: its layers together reach over the longest input, and it counts "
             "as no shortcut. Shuffled input: exact attention trained and tested on sequences whose "
             "tokens stand in a random order.",
-            *([f"Its own rule: {listing([_without_itself(r) for r in rules])}."] if rules else []),
+            *([f"Exact solver: {listing([_without_itself(r) for r in rules])}."] if rules else []),
         ),
     )
 
 
 def _bits_table(id: str, under: Group, tasks: Sequence[Certified]) -> Table:
-    names, solver = _names(tasks), [FLOOR] if _is_solved(tasks) else []
-    least = f"{FLOOR.capitalize()}: what it costs at the least, so what can be known."
+    names, solver = _names(tasks), [ENTROPY] if _is_solved(tasks) else []
+    least = f"{ENTROPY.capitalize()}: the fewest bits a model can need, so what can be known."
     return Table(
         id=id,
         title=f"What exact attention has over shortcuts at scale {under.words}, in bits per byte",

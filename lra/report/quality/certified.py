@@ -1,5 +1,5 @@
-"""What one task tests, as it was measured: exact attention, the task's own rule, and what does
-without reading far, without mixing, and without order."""
+"""What one task tests, as it was measured: exact attention, the task's exact solver, and what
+does without reading far, without mixing, and without order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from lra.core.cells import QualityCell
 from lra.report.entries import Entry, protocol_hash
-from lra.report.quality.baselines import FLOOR, SIMPLE, SOLVER, fitting
+from lra.report.quality.baselines import ENTROPY, FLOOR, SIMPLE, SOLVER, fitting
 from lra.report.quality.columns import Column
 from lra.report.quality.group import Group
 from lra.report.quality.score import ACCURACY, Score
@@ -111,17 +111,17 @@ class Certified:
         if self.score == ACCURACY:
             way = "above" if self.margin >= 0 else "below"
             apart, unit = f"{100 * abs(self.margin):.1f} points {way}", " %"
-            rule = "its own rule"
+            solver = "the task's exact solver reaches"
         else:
             way = "fewer" if self.margin >= 0 else "more"
-            apart, unit = f"{figures(abs(self.margin))} {way}", " bits per byte"
-            rule = FLOOR
-        known = "" if self.solver is None else f" and {rule} {self.score.text(self.solver)}{unit}"
+            apart, unit = f"{figures(abs(self.margin))} {way} than", " bits per byte"
+            solver = f"{ENTROPY} is"
+        known = "" if self.solver is None else f"; {solver} {self.score.text(self.solver)}{unit}"
         exact, best = self.score.text(self.exact or 0.0), self.score.text(self.without[self.best])
         return (
             f"{self.title}, scale {under.words}: exact attention reaches {exact}{unit} "
-            f"({count(self.seeds, 'seed')}){known}, the best shortcut ({self.best}) {best}{unit}: "
-            f"{apart}."
+            f"({count(self.seeds, 'seed')}), {apart} the best shortcut ({self.best}, {best}{unit})"
+            f"{known}."
         )
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from lra.core.cells import QualityCell
 from lra.report.entries import Entry, Kept, Origin, protocol_hash
-from lra.report.quality.baselines import FLOOR, fitting
+from lra.report.quality.baselines import ENTROPY, FLOOR, fitting
 from lra.report.quality.group import group_of
 from lra.report.quality.score import BITS
 from lra.report.select import Selection
@@ -23,7 +23,7 @@ UNDECODED, UNSEEN = "decode_failed", "look_failed"
 Kind = Literal["undecoded", "disagreeing", "impossible", "unseen"]
 _SAYING: Mapping[Kind, tuple[str, str]] = {
     "impossible": (
-        f"Fewer bits per byte than {FLOOR} costs at the least",
+        f"Fewer bits per byte than {ENTROPY}",
         "Such a model has read what it was to tell: it is in no comparison.",
     ),
     "disagreeing": (
@@ -88,7 +88,7 @@ def _of(kept: Kept, cell: QualityCell, floors: Sequence[Entry]) -> Iterator[tupl
     if bits is not None:
         least = max((e.value for e in fitting(floors, cell) if e.value), default=0.0)
         if bits < least:
-            yield bits, doubt("impossible", f"{figures(bits)}, {FLOOR} {figures(least)}")
+            yield bits, doubt("impossible", f"{figures(bits)}, {ENTROPY} {figures(least)}")
     alike = metrics[AGREEMENT].value if AGREEMENT in metrics else None
     if alike is not None and alike < 1.0:
         yield alike, doubt("disagreeing", f"{agreement_text(alike)} % are the same")

@@ -13,7 +13,7 @@ from lra.report.entries import Entry
 from lra.report.mechanisms.exact import exact_mechanisms
 from lra.report.mechanisms.settings import Differences, in_words, trained_and_timed
 from lra.report.quality.baselines import (
-    FLOOR,
+    ENTROPY,
     bits_rows,
     legend,
     no_mixing_rows,
@@ -243,7 +243,7 @@ def _score(
     notes += [f"n {len(values)}"] if several else []
     notes += [f"{number} {word}" for word, number in sorted(words.items())]
     notes += [_rate(found[0])] if found[0].track == "tuned" else []
-    notes += [f"below {FLOOR}"] if leaked else []
+    notes += [f"below {ENTROPY}"] if leaked else []
     text = score.text(mean(values), spread)
     return Cell(text, ", ".join(notes), mean(values), spread, strong=strong)
 

@@ -92,11 +92,11 @@ def test_bits_are_means_over_seeds_beside_what_is_simple():
     assert told_of["linear"] == [("2.50", "n 1")]
     assert told_of["full"] == [("OOM", "1 seed")]
     # The dearest first, so that the least there is stands last.
-    assert [line.label for line in table.rows][-2:] == ["majority", "its grammar"]
+    assert [line.label for line in table.rows][-2:] == ["majority", "the grammar's entropy"]
     (sentence,) = bits_sentences([found])
     assert sentence == (
         "Bits per byte at scale mini, on bytes the fewest: sdpa 2.0 and linear 2.50 "
-        "(its grammar 1.60, majority 4.90)."
+        "(the grammar's entropy 1.60, majority 4.90)."
     )
 
 

@@ -41,7 +41,7 @@ def cells(section):
 def test_all_that_does_without_stands_beside_exact_attention():
     section = certificate_section(join([*records(), shuffled(0.53), shuffled(0.57, seed=1)], []))
     assert cells(section) == {
-        "its own rule": "100.0",
+        "exact solver": "100.0",
         "exact (sdpa)": "90.0",
         "window of 8 left, 4 right": "60.0",
         "no mixing (identity)": "55.0",
@@ -53,10 +53,10 @@ def test_all_that_does_without_stands_beside_exact_attention():
     }
     assert section.text == (
         "A shortcut does without attention over the whole input in its order; a task tests "
-        "attention as far as exact attention beats the best of them. Its own rule works the label "
-        "out from the tokens alone: what can be known.",
-        "text, scale mini: exact attention reaches 90.0 % (1 seed) and its own rule 100.0 %, the "
-        "best shortcut (window of 8 left, 4 right) 60.0 %: 30.0 points above.",
+        "attention as far as exact attention beats the best of them. The exact solver works the "
+        "label out from the tokens alone: what can be known.",
+        "text, scale mini: exact attention reaches 90.0 % (1 seed), 30.0 points above the best "
+        "shortcut (window of 8 left, 4 right, 60.0 %); the task's exact solver reaches 100.0 %.",
     )
 
 
@@ -70,16 +70,16 @@ def test_a_run_of_controls_says_what_came_of_them():
     assert not any(line.startswith(says) for line in told)
 
 
-def test_the_rows_that_its_own_rule_is_tried_on_are_told():
+def test_the_rows_that_the_exact_solver_is_tried_on_are_told():
     (table,) = certificate_section(join([*records(), shuffled(0.53)], [])).tables
-    (note,) = (note for note in table.notes if note.startswith("Its own rule"))
-    assert note == "Its own rule: on at most 500 test rows."
+    (note,) = (note for note in table.notes if note.startswith("Exact solver"))
+    assert note == "Exact solver: on at most 500 test rows."
     silent = [msgspec.structs.replace(record, method={}) for record in records()]
     (table,) = certificate_section(join([*silent, shuffled(0.53)], [])).tables
-    assert not any("own rule" in note for note in table.notes)
+    assert not any("Exact solver" in note for note in table.notes)
 
 
-def test_where_no_task_has_a_rule_of_its_own_nothing_is_said_of_one():
+def test_where_no_task_has_an_exact_solver_nothing_is_said_of_one():
     simple = records()[-1]
     unsolved = {name: m for name, m in simple.metrics.items() if name != SOLVER}
     given = [*records()[:-1], msgspec.structs.replace(simple, metrics=unsolved)]
@@ -87,7 +87,7 @@ def test_where_no_task_has_a_rule_of_its_own_nothing_is_said_of_one():
     assert [*cells(section)][:2] == ["exact (sdpa)", "margin"]
     assert cells(section)["exact (sdpa)"] == "90.0"
     assert section.text[0].endswith("as far as exact attention beats the best of them.")
-    assert "own rule" not in section.text[1]
+    assert "solver" not in section.text[1]
 
 
 def test_shuffled_input_is_that_of_exact_attention_alone():
@@ -110,7 +110,7 @@ def test_a_reference_stands_in_only_for_what_the_run_has_not():
 def test_a_shortcut_that_is_as_good_is_said_to_be():
     section = certificate_section(join([*records(identity=0.92), shuffled(0.5)], []))
     assert cells(section)["margin"] == "-2.0"
-    assert "shortcut (no mixing (identity)) 92.0 %: 2.0 points below." in section.text[1]
+    assert "2.0 points below the best shortcut (no mixing (identity), 92.0 %);" in section.text[1]
 
 
 def test_shuffled_input_is_in_no_table_of_accuracies():
@@ -130,7 +130,7 @@ def test_what_a_task_has_not_is_told_from_what_was_not_run():
         for line in table.rows
     }
     assert lines["image"]["window of 8 left, 4 right"] == "not run"
-    assert [lines["image"][name] for name in ("its own rule", "majority", "area")] == ["none"] * 3
+    assert [lines["image"][name] for name in ("exact solver", "majority", "area")] == ["none"] * 3
 
 
 def test_no_best_shortcut_is_told_of_a_task_whose_order_was_not_tried():
@@ -227,8 +227,8 @@ def bytes_told(name, bits):
 @pytest.mark.parametrize(
     ("identity", "margin", "told"),
     [
-        (3.1, "+1.00", "(xz) 3.00 bits per byte: 1.00 fewer."),
-        (1.5, "-0.50", "(no mixing (identity)) 1.50 bits per byte: 0.500 more."),
+        (3.1, "+1.00", "1.00 fewer than the best shortcut (xz, 3.00"),
+        (1.5, "-0.50", "0.500 more than the best shortcut (no mixing (identity), 1.50"),
     ],
 )
 def test_of_bits_the_fewest_are_the_best(identity, margin, told):
@@ -248,7 +248,7 @@ def test_of_bits_the_fewest_are_the_best(identity, margin, told):
     (line,) = bits.rows
     found = dict(zip(bits.columns, (cell.text for cell in line.cells), strict=True))
     assert found == {
-        "its grammar": "1.60",
+        "the grammar's entropy": "1.60",
         "exact (sdpa)": "2.00",
         "window of 8 left, 8 right": "3.05",
         "no mixing (identity)": f"{identity:.2f}",
@@ -258,6 +258,6 @@ def test_of_bits_the_fewest_are_the_best(identity, margin, told):
         "margin": margin,
     }
     assert section.text[-1] == (
-        "bytes, scale mini: exact attention reaches 2.00 bits per byte (1 seed) and its grammar "
-        f"1.60 bits per byte, the best shortcut {told}"
+        "bytes, scale mini: exact attention reaches 2.00 bits per byte (1 seed), "
+        f"{told} bits per byte); the grammar's entropy is 1.60 bits per byte."
     )

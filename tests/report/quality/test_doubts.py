@@ -29,21 +29,21 @@ def leaking(**changes):
 def test_fewer_bits_than_there_can_be_win_no_table():
     selection = join(leaking(), [])
     (found,) = bits_tables(selection)
-    assert texts(found.table)["linear"] == [("0.21", "± 0.010, n 3, below its grammar")]
+    assert texts(found.table)["linear"] == [("0.21", "± 0.010, n 3, below the grammar's entropy")]
     assert [line.label for line in found.table.rows if line.cells[0].strong] == ["sdpa"]
     sentences = answer(selection, quality_tables(selection), ())
     assert sentences == (
-        "Bits per byte at scale mini, on bytes the fewest: sdpa 1.91 and performer 2.11 (its "
-        "grammar 1.60, majority 4.90).",
+        "Bits per byte at scale mini, on bytes the fewest: sdpa 1.91 and performer 2.11 (the "
+        "grammar's entropy 1.60, majority 4.90).",
     )
 
 
 def test_doubts_are_caveats_and_stand_with_what_is_not_ok():
     selection = join(leaking(), [])
     wanted = (
-        "Fewer bits per byte than its grammar costs at the least: linear on bytes at scale mini "
-        "(0.200, its grammar 1.60). Such a model has read what it was to tell: it is in no "
-        "comparison.",
+        "Fewer bits per byte than the grammar's entropy: linear on bytes at scale mini "
+        "(0.200, the grammar's entropy 1.60). Such a model has read what it was to tell: it is in "
+        "no comparison.",
         "Other answers token by token than in one pass: linear on bytes at scale mini (10.0 % are "
         "the same). What such a model scores is not what it would tell in use.",
     )
