@@ -27,7 +27,7 @@ class Unlike(msgspec.Struct, frozen=True):
             f"Reference rows are not shown on {listing([visible(title) for title in titles])}: "
             f"they were trained with other settings ({', '.join(self.settings)})"
         )
-        add = "; add --baselines to train exact attention and no mixing with these"
+        add = "; add --baselines to train exact attention and no mixing with this run's settings"
         return f"{told}{'' if self.anchored else add}."
 
 

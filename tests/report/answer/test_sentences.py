@@ -252,7 +252,7 @@ def test_reference_rows_of_other_settings_are_missed_in_a_sentence() -> None:
         "(training.steps)"
     )
     assert answered(run, reference)[1:] == (
-        f"{why}; add --baselines to train exact attention and no mixing with these.",
+        f"{why}; add --baselines to train exact attention and no mixing with this run's settings.",
     )
     own = [quality(n, t, training=fewer) for n in ("sdpa", "identity") for t in ("text", "image")]
     assert answered([*run, *own], reference)[1:] == (f"{why}.",)
@@ -266,7 +266,8 @@ def test_reference_rows_are_missed_in_the_columns_and_at_the_scale_that_lack_the
     reference = [quality("sdpa", "text", 0.9)]
     why = (
         "Reference rows are not shown on text (steps=200): they were trained with other settings "
-        "(training.steps); add --baselines to train exact attention and no mixing with these."
+        "(training.steps); add --baselines to train exact attention and no mixing with this run's "
+        "settings."
     )
     own, told = answered(run, reference)
     assert "70.0 % on text (steps=300) (sdpa 90.0 %)" in own and told == why
