@@ -88,8 +88,8 @@ def _table(
         id=id,
         title=f"Mean attention distance in tokens at scale {under.words}",
         caption="Of a query to the keys it reads, weighted by how much it reads of them; over "
-        "layers, heads, seeds and n validation sequences of each. In brackets in percent of the "
-        "task's length.",
+        "layers, heads, seeds and n validation sequences of each. As the "
+        "smaller figure or in brackets: percent of the task's length.",
         corner="mechanism",
         columns=tuple(column.title for column in columns),
         rows=tuple(lines),
@@ -97,8 +97,8 @@ def _table(
             "For mechanisms whose weights are not negative and sum to 1. Attention that reads all "
             "positions alike has a distance of a third of the sequence, of a quarter where it is "
             "causal.",
-            "n is 64 at most: fewer, down to four, where the weights of all layers and heads are "
-            "more than 2^28 numbers, and no more than half a minute allows.",
+            "n is at most 64; fewer where the weights exceed 2^28 numbers (down to 4) or looking "
+            "takes more than half a minute (down to 1).",
             *([FAILED_NOTE] if _failed(rows, looked) else []),
             *_notes(published, beside),
             *reference_notes(rows),
@@ -145,6 +145,7 @@ def _notes(published: Spans, beside: Iterable[Cell]) -> list[str]:
     if all(cell.value is None for cell in beside):
         return []
     return [
-        f"LRA: {published.source}; {published.note}. In brackets the length there; left out where "
-        f"it is more than {_ALIKE:g} times as long as here, or as short."
+        f"LRA: {published.source}; {published.note}. As the smaller figure or in brackets: the "
+        "sequence length there; a task is left out where that differs from the length here by "
+        f"more than a factor of {_ALIKE:g}."
     ]
