@@ -140,7 +140,7 @@ def test_no_two_headings_of_the_answer_are_alike_nor_its_sentences_on_bits(
     assert "Test accuracy at scale mini, tuned track (generated data, 64 tokens):" in headings
     words = "mini, data from files, lra2021 rules, tuned track, token by token"
     assert f"Test accuracy at scale {words} (64 tokens):" in headings
-    starts = [one.partition(", on ")[0] for one in bits_sentences(bits_tables(selection))]
+    starts = [one.partition(", on ")[0] for one in bits_sentences(bits_tables(selection), ())]
     assert len(starts) == len(set(starts)) == len(KINDS)
 
 

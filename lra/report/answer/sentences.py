@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import zip_longest
 
 import msgspec
 
@@ -46,16 +45,16 @@ def answer(
     selection: Selection,
     quality: Sequence[QualityTable],
     costs: Sequence[EfficiencyTables],
-    errors: Sequence[ErrorTables] = (),
-    standings: Sequence[Standing | None] = (),
+    errors: Sequence[ErrorTables],
+    standings: Sequence[Standing | None],
 ) -> tuple[str, ...]:
     """Return the sentences to read first, at least one; `caveats` come after them.
 
-    `standings` are those of the accuracy tables, where they are known.
+    `standings` are those of the accuracy tables.
     """
     sentences: list[str] = []
     said = _costs([cost for cost in costs if not cost.reference_only], selection)
-    for one, stands in zip_longest(quality, standings[: len(quality)]):
+    for one, stands in zip(quality, standings, strict=True):
         sentences += _quality(one, selection, name_scale=len(quality) > 1)
         sentences += [stands.leading] if stands is not None and stands.leading else []
     # Where accuracies have headings, the rest has, too.
@@ -327,7 +326,7 @@ def _busy(selection: Selection) -> list[str]:
 def summary(
     quality: Sequence[QualityTable],
     costs: Sequence[EfficiencyTables],
-    errors: Sequence[ErrorTables] = (),
+    errors: Sequence[ErrorTables],
 ) -> Table | None:
     """Return the table to print in a terminal: the run beside exact attention and baselines."""
     if not quality:

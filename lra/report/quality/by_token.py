@@ -31,7 +31,7 @@ _Decoded = Mapping[tuple[Origin, str], float | None]
 """Share of equal answers by origin and record; None where decoding failed."""
 
 
-def bits_sentences(tables: Iterable[QualityTable], leaked: Leaked = ()) -> list[str]:
+def bits_sentences(tables: Iterable[QualityTable], leaked: Leaked) -> list[str]:
     """Return, of each task, the mechanisms that need the fewest bits, and what stands beside."""
     sentences = []
     for quality in tables:

@@ -25,7 +25,7 @@ from lra.report.quality.group import Group, group_of
 from lra.report.quality.notes import machine_notes, sharing_notes, table_notes
 from lra.report.quality.score import ACCURACY, BITS, Score
 from lra.report.quality.sizes import same_function, size_notes
-from lra.report.rows import EXACT, NO_MIXING, RowKey, Rows, reference_notes, row, shown
+from lra.report.rows import NO_MIXING, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table, sorted_groups
 from lra.report.words import NO_VALUE, NOT_RUN, count, listing, percent
@@ -38,12 +38,12 @@ class QualityTable(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...]
     averaged: tuple[Column, ...]
     """Those that the last column averages; empty if there is no such column."""
-    score: Score = ACCURACY
-    exact: frozenset[str] = frozenset({EXACT})
+    score: Score
+    exact: frozenset[str]
     """Names of mechanisms that are exact attention, as far as the records tell."""
-    alike: tuple[str, ...] = ()
+    alike: tuple[str, ...]
     """Labels of rows that compute the same function as `sdpa`, itself among them."""
-    differences: Differences = {}
+    differences: Differences
     """Between the settings that mechanisms were trained and timed with."""
 
     @property

@@ -5,6 +5,8 @@ from __future__ import annotations
 from lra.core.records import Record
 from lra.report.answer.sentences import answer, caveats
 from lra.report.costs.tables import efficiency_tables
+from lra.report.error.tables import error_tables
+from lra.report.quality.standing import standing
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from report.sample import efficiency
@@ -13,7 +15,9 @@ from report.sample import efficiency
 def answered(records: list[Record], reference: list[Record] | None = None) -> tuple[str, ...]:
     selection = join(records, reference or [])
     tables = quality_tables(selection)
-    told = answer(selection, tables, efficiency_tables(selection))
+    costs, errors = efficiency_tables(selection), error_tables(selection)
+    standings = [standing(one, selection) for one in tables]
+    told = answer(selection, tables, costs, errors, standings)
     return (*told, *caveats(selection, tables))
 
 

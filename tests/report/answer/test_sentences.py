@@ -185,7 +185,7 @@ def test_the_best_have_their_seeds_and_interval_and_what_was_not_tested_is_told(
     run += _trained("e", seeds, *tasks, measure="m0")
     selection = join(run, [])
     (table,) = quality_tables(selection)
-    first, second = answer(selection, [table], [], standings=[standing(table, selection)])
+    first, second = answer(selection, [table], [], [], [standing(table, selection)])
     assert first == (
         "5 mechanisms on 3 tasks. Highest mean accuracy over listops, text and image: a 81.0 % "
         "(78.5 to 83.5, 3 seeds), e 81.0 % (78.5 to 83.5, 3 seeds) and b 79.0 % (one seed)."
@@ -318,16 +318,16 @@ def test_a_run_of_baselines_alone_says_so() -> None:
 
 def test_a_run_of_errors_against_keys_of_its_own_alone_points_to_the_tables() -> None:
     selection = join([error("reformer", 256, own_keys=True)], [])
-    assert answer(selection, [], [], error_tables(selection)) == ("Errors are in tables.",)
+    assert answer(selection, [], [], error_tables(selection), []) == ("Errors are in tables.",)
     failed = join([error("reformer", 256, status="oom")], [])
-    assert "Errors are in tables." not in answer(failed, [], [], error_tables(failed))
+    assert "Errors are in tables." not in answer(failed, [], [], error_tables(failed), [])
 
 
 def test_the_small_table_has_the_run_the_anchors_and_the_baselines() -> None:
     records = [quality("performer", "text")]
     reference = [quality(name, "text") for name in ("sdpa", "identity", "linear")]
     selection = join(records, reference)
-    table = summary(quality_tables(selection), [])
+    table = summary(quality_tables(selection), [], [])
     assert table is not None
     assert [row.label for row in table.rows] == [
         "performer",
@@ -340,7 +340,7 @@ def test_the_small_table_has_the_run_the_anchors_and_the_baselines() -> None:
 
 def test_the_small_table_of_a_sweep_is_the_time_of_a_training_step() -> None:
     selection = join([efficiency("a", 512), efficiency("a", 512, "train")], [])
-    table = summary([], efficiency_tables(selection))
+    table = summary([], efficiency_tables(selection), [])
     assert table is not None
     assert table.title.startswith("Time of a training step")
 
@@ -355,7 +355,7 @@ def test_the_table_of_errors_is_of_the_inputs_that_the_sentence_is_of() -> None:
     selection = join([error("performer", 256, input_scale=scale) for scale in (0.25, 1.0)], [])
     table = summary([], [], error_tables(selection))
     assert table is not None and table.title.endswith(f"inputs {TIMES} 1")
-    (told,) = answer(selection, [], [], error_tables(selection))
+    (told,) = answer(selection, [], [], error_tables(selection), [])
     assert f"inputs {TIMES} 1:" in told
 
 

@@ -93,7 +93,7 @@ def test_bits_are_means_over_seeds_beside_what_is_simple():
     assert told_of["full"] == [("OOM", "1 seed")]
     # The dearest first, so that the least there is stands last.
     assert [line.label for line in table.rows][-2:] == ["majority", "the grammar's entropy"]
-    (sentence,) = bits_sentences([found])
+    (sentence,) = bits_sentences([found], ())
     assert sentence == (
         "Bits per byte at scale mini, on bytes the fewest: sdpa 2.0 and linear 2.50 "
         "(the grammar's entropy 1.60, majority 4.90)."
@@ -129,7 +129,7 @@ def test_no_mixing_may_know_positions_which_the_current_token_does_not():
 def test_no_mixing_is_a_baseline_and_no_answer():
     (found,) = bits_tables(join([told("sdpa", bits=1.9), told("identity", bits=3.1)], []))
     assert [line.group for line in found.table.rows] == ["This run", "Baselines"]
-    (sentence,) = bits_sentences([found])
+    (sentence,) = bits_sentences([found], ())
     assert sentence.endswith("on bytes the fewest: sdpa 1.90 (no mixing (identity) 3.10).")
 
 

@@ -31,7 +31,7 @@ def test_fewer_bits_than_there_can_be_win_no_table():
     (found,) = bits_tables(selection)
     assert texts(found.table)["linear"] == [("0.21", "± 0.010, n 3, below the grammar's entropy")]
     assert [line.label for line in found.table.rows if line.cells[0].strong] == ["sdpa"]
-    sentences = answer(selection, quality_tables(selection), ())
+    sentences = answer(selection, quality_tables(selection), (), (), ())
     assert sentences == (
         "Bits per byte at scale mini, on bytes the fewest: sdpa 1.91 and performer 2.11 (the "
         "grammar's entropy 1.60, majority 4.90).",
