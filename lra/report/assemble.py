@@ -18,7 +18,7 @@ from lra.report.headings import distinct
 from lra.report.mechanisms.attended import attended_section
 from lra.report.mechanisms.capabilities import capabilities
 from lra.report.mechanisms.gallery import gallery
-from lra.report.mechanisms.settings import stand_ins, trained_and_timed
+from lra.report.mechanisms.settings import stand_ins
 from lra.report.others.beside import beside_sections
 from lra.report.others.published import published_sections
 from lra.report.others.table2 import table2_sections
@@ -168,14 +168,13 @@ def _tradeoff(
     selection: Selection,
     known: Looks,
 ) -> list[Section]:
-    differences = trained_and_timed(selection.entries)
     figures: list[Figure | None] = []
     tables = []
     # A layer's costs are of both directions at once, and no measure of causal models.
     for one in (table for table in quality if not table.group.by_token):
-        instead = stand_ins(selection.entries, one.columns[0].cell.scale)
+        instead = stand_ins(selection.entries, one.group.scale)
         found = fronts(one, costs, instead)
-        figures.append(tradeoff_figure(one, costs, differences, instead, known))
+        figures.append(tradeoff_figure(one, costs, instead, known))
         figures.append(front_figure(one, found, known))
         tables += [front_table(one, found)] if found else []
     drawn = Section("tradeoff", "Quality against speed").with_figures(figures)

@@ -68,7 +68,7 @@ def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) ->
     fewer = f" Drawn are {len(drawn)} of {len(found)} lengths." if len(drawn) < len(found) else ""
     named = [circle.row for circle in drawn[0].placed.circles]
     return Figure(
-        id=quality.table.id.replace("quality", "front"),
+        id=f"front-{quality.number}",
         title=f"The front by length {quality.where}",
         alt=f"Panels of {over} against the time of a training step, one for each length, with a "
         f"line through the front. On it, the fastest first: {told}.",

@@ -57,7 +57,7 @@ def learning_figure(quality: QualityTable, selection: Selection, looks: Looks) -
     several = points.groupby(["row", "protocol"])["seed"].nunique().max() > 1
     bands = ", bands of one standard deviation" if len(rows) <= _ROOMY else ""
     return Figure(
-        id=quality.table.id.replace("quality", "learning"),
+        id=f"learning-{quality.number}",
         title=f"Learning curves {quality.where}",
         alt="Line plots of validation accuracy against training steps on "
         f"{listing([c.title for c in columns])} for {listing(names(rows))}.",

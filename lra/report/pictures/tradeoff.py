@@ -37,14 +37,12 @@ _CROWDED = 30
 def tradeoff_figure(
     quality: QualityTable,
     costs: Sequence[EfficiencyTables],
-    differences: Differences,
     instead: StandIns,
     looks: Looks,
 ) -> Figure | None:
     """Return accuracy against speed of training; None with fewer than two mechanisms to place.
 
-    `differences` are those between the settings of training and of timing, `instead` says whose
-    timings stand for settings that have none.
+    `instead` says whose timings stand for settings that have none.
     """
     found = tradeoff(quality, costs, instead)
     if found is None:
@@ -59,7 +57,7 @@ def tradeoff_figure(
     over = f"mean accuracy over {listing(quality.mean_of)}" if quality.mean_of else "accuracy"
     shown = listing([circle.row.title for circle in found.circles])
     return Figure(
-        id=quality.table.id.replace("quality", "tradeoff"),
+        id=f"tradeoff-{quality.number}",
         title=f"Accuracy against speed and memory {quality.where}",
         alt=f"Scatter plot of {over} against training speed at length {found.length}; the area of "
         f"a circle is peak memory. Shown: {shown}.",
@@ -67,7 +65,7 @@ def tradeoff_figure(
             [
                 f"{over[0].upper()}{over[1:]}; {_READING}{faint_note(found.circles)}",
                 f"Trained on {quality.tokens}, timed at length {found.length}.",
-                *_marks(found, differences, quality.columns[0].cell.scale),
+                *_marks(found, quality.differences, quality.group.scale),
             ]
         )
         + cut_note([circle.row for circle in found.circles]),

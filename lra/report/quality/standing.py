@@ -79,9 +79,8 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
         twice = [column.get(_TWICE, Cell(NO_VALUE, "one seed")) for column in against.values()]
         for label, own in ((noise.TWICE, twice), (noise.ANOTHER, [another] * len(against))):
             lines.append(Row(label, (Cell(""), *own, *blank), group="Noise"))
-    number = quality.table.id.rpartition("-")[2]
     table = Table(
-        id=f"standing-{number}",
+        id=f"standing-{quality.number}",
         title=f"How sure the differences are {quality.where}",
         caption=f"Over {_over(columns)}; differences in points of accuracy, with their interval "
         "of 95 % where every task has several seeds.",

@@ -76,7 +76,7 @@ def front_table(quality: QualityTable, found: Sequence[Front]) -> Table:
     what = "attention" if one.level == "attention" else one.level
     otherwise = _otherwise(quality, found)
     return Table(
-        id=quality.table.id.replace("quality", "front"),
+        id=f"front-{quality.number}",
         title=f"Accuracy against time by length {quality.where}",
         caption=f"Time of a training step of the {what} over that of {EXACT}, by sequence length, "
         f"and its peak memory. Accuracy is of training on {quality.tokens}.",

@@ -194,7 +194,7 @@ def test_of_a_crowd_the_front_alone_is_named() -> None:
     selection = join(records, [])
     table, costs = quality_tables(selection)[0], efficiency_tables(selection)
     known = looks((e.mechanism, e.label) for e in selection.entries if e.mechanism)
-    figure = tradeoff_figure(table, costs, {}, stand_ins(selection.entries, "mini"), known)
+    figure = tradeoff_figure(table, costs, stand_ins(selection.entries, "mini"), known)
     assert figure is not None
     assert ">linear<" in figure.svg and ">sdpa<" in figure.svg and ">m7<" not in figure.svg
     assert f"Named are exact attention, no mixing and the front: {ON_FRONT}." in figure.caption

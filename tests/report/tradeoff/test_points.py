@@ -30,7 +30,7 @@ def _caption(run: list[Record], reference: list[Record] | None = None) -> str:
     selection = join(run, reference or [])
     quality_table, costs = quality_tables(selection)[0], efficiency_tables(selection)
     known = looks((e.mechanism, e.label) for e in selection.entries if e.mechanism)
-    figure = tradeoff_figure(quality_table, costs, {}, stand_ins(selection.entries, "mini"), known)
+    figure = tradeoff_figure(quality_table, costs, stand_ins(selection.entries, "mini"), known)
     assert figure is not None
     return figure.caption
 
