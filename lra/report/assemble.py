@@ -84,7 +84,7 @@ def _tables(selection: Selection) -> _Tables:
 
 def spoken(selection: Selection) -> tuple[tuple[str, ...], Table | None]:
     """Return what to print: the answer, what tasks test where this run asked, the small table."""
-    if not any(kept.origin == "run" for kept in selection.kept):
+    if not selection.own:
         profiled = profile_spoken(selection)
         if profiled is None:
             return (EMPTY,), None
@@ -103,7 +103,7 @@ def assemble(
 ) -> tuple[Report, Table | None]:
     """Return the report, and the small table to print beside its answer."""
     assumed = assumed or Assumptions()
-    if not any(kept.origin == "run" for kept in selection.kept):
+    if not selection.own:
         alone = (
             *profile_sections(selection),
             *_if_any(capabilities(selection.checks, selection.reference_checks)),

@@ -86,9 +86,8 @@ def _sources(kept: Sequence[Kept]) -> list[tuple[tuple[str, ...], list[Kept]]]:
 def measuring(selection: Selection) -> tuple[str, ...]:
     """Return how the run's cells were measured, a paragraph for each kind of them."""
     methods: dict[str, list[dict[str, str]]] = {}
-    for kept in selection.kept:
-        if kept.origin == "run":
-            methods.setdefault(_kind(kept.cell), []).append(flat(kept.record.method))
+    for kept in selection.own:
+        methods.setdefault(_kind(kept.cell), []).append(flat(kept.record.method))
     paragraphs = []
     for kind, found in sorted(methods.items()):
         told = {word: sorted({m[key] for m in found if key in m}) for key, word in _TOLD.items()}
@@ -127,7 +126,7 @@ def dates(kept: Sequence[Kept]) -> str:
 
 def subtitle(selection: Selection) -> str:
     """Return machine, torch and dates of the run, for the top of the page."""
-    own = [kept for kept in selection.kept if kept.origin == "run"]
+    own = selection.own
     machines = sorted({machine_words(kept.cell.machine) for kept in own})
     versions = sorted({kept.cell.torch for kept in own})
     return f"{listing(machines)}; torch {listing(versions)}; {dates(own)}"
@@ -135,7 +134,7 @@ def subtitle(selection: Selection) -> str:
 
 def footer(selection: Selection) -> str:
     """Return machine, torch, commit, number of cells and dates in one line."""
-    own = [kept for kept in selection.kept if kept.origin == "run"]
+    own = selection.own
     reference = len(selection.kept) - len(own)
     cells = count(len(own), "cell") + (f" and {reference} reference cells" if reference else "")
     machines = sorted({machine_words(kept.cell.machine) for kept in own})

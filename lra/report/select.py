@@ -21,7 +21,7 @@ from lra.core.cells import (
     VerifyCell,
 )
 from lra.core.hashing import value_hash
-from lra.core.protocol import Machine
+from lra.core.protocol import Machine, Rows
 from lra.core.records import Record
 from lra.report.costs.disturbed import disturbed
 from lra.report.entries import (
@@ -65,6 +65,19 @@ class Selection(msgspec.Struct, frozen=True):
     """Protocols of the run for whose tasks the reference has only other protocols."""
     others: tuple[Record, ...] = ()
     """The run's checks, pictures, profiles and ceilings, of each the newest."""
+
+    @property
+    def own(self) -> list[Kept]:
+        """What the run itself measured."""
+        return [kept for kept in self.kept if kept.origin == "run"]
+
+    def trained(self) -> dict[str, tuple[QualityCell, Rows | None]]:
+        """Return the cells of trainings and how many examples each split had, by record."""
+        return {
+            kept.record.id: (kept.cell, kept.record.rows)
+            for kept in self.kept
+            if isinstance(kept.cell, QualityCell)
+        }
 
 
 def join(

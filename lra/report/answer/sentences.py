@@ -293,7 +293,7 @@ def _settings(selection: Selection, quality: Sequence[QualityTable]) -> list[str
 
 def _not_ok(selection: Selection) -> list[str]:
     """How many of the run's cells did not end well, by ending; other kinds by themselves."""
-    own = [kept.record for kept in selection.kept if kept.origin == "run"]
+    own = [kept.record for kept in selection.own]
     kinds = [("cell", own)]
     for kind, words in _OTHERS.items():
         kinds.append((words, [r for r in selection.others if isinstance(r.cell, kind)]))
@@ -311,7 +311,7 @@ def _not_ok(selection: Selection) -> list[str]:
 
 def _busy(selection: Selection) -> list[str]:
     """How many of the run's timings were taken on a busy machine."""
-    own = [kept.record for kept in selection.kept if kept.origin == "run"]
+    own = [kept.record for kept in selection.own]
     timed = [r for r in own if isinstance(r.cell, EfficiencyCell) and r.status == "ok"]
     found = sum(("run", record.id) in selection.busy for record in timed)
     if not found:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from lra.core.cells import QualityCell
 from lra.report.entries import Entry, Origin
 from lra.report.quality.columns import Column, columns_of
 from lra.report.quality.doubts import (
@@ -60,15 +59,13 @@ def bits_sentences(tables: Iterable[QualityTable], leaked: Leaked) -> list[str]:
 def decode_tables(selection: Selection) -> list[Table]:
     """Return how often trained models answer alike in one pass and step by step, a table for each
     group of trainings."""
+    cells = selection.trained()
     decoded: dict[tuple[Origin, str], float | None] = {}
-    cells = {}
     for kept in selection.kept:
         record = kept.record
-        if isinstance(kept.cell, QualityCell):
-            cells[record.id] = (kept.cell, record.rows)
-            if UNDECODED in record.method or AGREEMENT in record.metrics:
-                metric = record.metrics.get(AGREEMENT)
-                decoded[kept.origin, record.id] = metric.value if metric else None
+        if record.id in cells and (UNDECODED in record.method or AGREEMENT in record.metrics):
+            metric = record.metrics.get(AGREEMENT)
+            decoded[kept.origin, record.id] = metric.value if metric else None
     entries = [
         e for e in selection.entries if e.metric in SCORES and (e.origin, e.record) in decoded
     ]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lra.core.cells import QualityCell
 from lra.report.entries import Entry
 from lra.report.quality.baselines import ENTROPY
 from lra.report.quality.certified import SHUFFLED, Certified, as_given, window
@@ -35,11 +34,7 @@ _SOLVER = "The exact solver works the label out from the tokens alone: what can 
 def certificate_section(selection: Selection) -> Section | None:
     """Return the section: tasks on whose shuffled input exact attention was trained, and with them
     those that ask for each token; None where there are none."""
-    cells = {
-        kept.record.id: (kept.cell, kept.record.rows)
-        for kept in selection.kept
-        if isinstance(kept.cell, QualityCell)
-    }
+    cells = selection.trained()
     shuffled: dict[str, list[Entry]] = {}
     for entry in selection.entries:
         if entry.order == "shuffled" and (entry.mechanism, entry.metric) == _CONTROL:

@@ -8,7 +8,6 @@ from statistics import mean, stdev
 
 import msgspec
 
-from lra.core.cells import QualityCell
 from lra.report.entries import Entry
 from lra.report.mechanisms.exact import exact_mechanisms
 from lra.report.mechanisms.settings import Differences, in_words, trained_and_timed
@@ -84,11 +83,7 @@ def bits_tables(selection: Selection) -> list[QualityTable]:
 
 
 def _tables(selection: Selection, score: Score, id: str) -> list[QualityTable]:
-    cells = {
-        kept.record.id: (kept.cell, kept.record.rows)
-        for kept in selection.kept
-        if isinstance(kept.cell, QualityCell)
-    }
+    cells = selection.trained()
     found = [e for e in selection.entries if e.metric == score.metric and e.order == "given"]
     simple = [e for e in selection.entries if e.kind == "baseline"]
     groups = _fullest_first(
