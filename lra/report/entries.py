@@ -5,7 +5,7 @@ Every table, plot, sentence and the CSV are made of these and of nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -17,6 +17,8 @@ from lra.report.words import STATUS, ending, machine_words, visible
 
 Origin = Literal["run", "reference"]
 """run: the store being reported. reference: the committed rows put beside it."""
+Busy = Collection[tuple[Origin, str]]
+"""Origins and ids of timings taken while the machine was busy."""
 
 ERRORS = ("output_error", "gradient_error_q", "gradient_error_k", "gradient_error_v")
 TIMES_OF_CALLS = ("latency", "prefill")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from lra.report.costs.place import Costs, costs
 from lra.report.costs.tables import EfficiencyTables
-from lra.report.entries import PEAK_MEMORY, Origin
+from lra.report.entries import PEAK_MEMORY, Busy
 from lra.report.rows import EXACT, NO_MIXING, RowKey
 from lra.report.table import Cell, Row, Table
 from lra.report.words import TIMES, listing
@@ -58,9 +58,7 @@ def asked(table: Table) -> list[Row]:
     return others or [row for row in own if row.mechanism == EXACT] or own
 
 
-def cost_sentences(
-    tables: EfficiencyTables, name: str, busy: Collection[tuple[Origin, str]]
-) -> list[str]:
+def cost_sentences(tables: EfficiencyTables, name: str, busy: Busy) -> list[str]:
     """Return what a call of the run's mechanisms costs; nothing where none was tried.
 
     `name` tells these tables from those of other settings. Of several modes the first counts of

@@ -18,7 +18,6 @@ from lra.report.select import Selection
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
 from lra.report.words import NOT_RUN, listing, visible
 
-_SCORES = {score.metric: score for score in (ACCURACY, BITS)}
 _CONTROL = (EXACT, ACCURACY.metric)
 """What is trained on shuffled input."""
 _WINDOW = "sliding_window"
@@ -41,7 +40,7 @@ def certificate_section(selection: Selection) -> Section | None:
             shuffled.setdefault(as_given(cells[entry.record][0]), []).append(entry)
     if not shuffled:
         return None
-    given = [e for e in selection.entries if e.metric in _SCORES and e.order == "given"]
+    given = [e for e in selection.entries if e.metric in SCORES and e.order == "given"]
     simple = [e for e in selection.entries if e.kind == "baseline"]
     solved = {
         kept.record.id: visible(str(kept.record.method[_SOLVED]))
@@ -51,11 +50,11 @@ def certificate_section(selection: Selection) -> Section | None:
     certified = {group_of(cells[e.record][0]).whole for e in given if e.protocol in shuffled}
     groups = sorted_groups(
         [e for e in given if group_of(cells[e.record][0]).whole in certified],
-        lambda e: (group_of(cells[e.record][0]).whole, SCORES.index(e.metric)),
+        lambda e: (group_of(cells[e.record][0]).whole, list(SCORES).index(e.metric)),
     )
     tables, told, ruled = [], [], False
     for number, (_, group) in enumerate(groups, start=1):
-        under, score = group_of(cells[group[0].record][0]).whole, _SCORES[group[0].metric]
+        under, score = group_of(cells[group[0].record][0]).whole, SCORES[group[0].metric]
         columns = columns_of(cells[e.record] for e in group)
         windows = {e.record: window(cells[e.record][0], e) for e in group if e.mechanism == _WINDOW}
         rows = [

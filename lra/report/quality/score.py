@@ -40,5 +40,5 @@ class Score(msgspec.Struct, frozen=True):
 
 ACCURACY = Score("test_accuracy")
 BITS = Score("bits_per_byte", lower=True)
-SCORES = (ACCURACY.metric, BITS.metric)
-"""Of which every training has one."""
+SCORES = {score.metric: score for score in (ACCURACY, BITS)}
+"""By metric; every training has one of them."""
