@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -25,6 +25,7 @@ from lra.core.protocol import Machine, Rows
 from lra.core.records import Record
 from lra.report.costs.disturbed import disturbed
 from lra.report.entries import (
+    Busy,
     Entry,
     Kept,
     Origin,
@@ -38,6 +39,9 @@ from lra.report.quality.tuned import chosen, rates_tried
 from lra.report.quality.unlike import Unlike, unlike
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.words import visible
+
+_Rates = Mapping[str, tuple[float, ...]]
+"""The learning rates that each tuned training's was chosen among, by its id."""
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -88,8 +92,8 @@ def join(
 ) -> Selection:
     """Put the reference rows that are comparable beside the run's records.
 
-    Busy timings are told among all of the run's store, where that holds more than `records`, and
-    among the reference by itself.
+    Whether a timing was disturbed is judged against the whole `store`, not just `records`; the
+    reference is judged on its own.
 
     A reference row needs the run's data, model and training (quality), data (simple baselines)
     or sizes and length with the mode (efficiency) or the input scale (error). Any order of the
@@ -103,9 +107,11 @@ def join(
     records = [record for record in records if isinstance(record.cell, MeasuredCell)]
     newest = _newest(records)
     run = chosen(newest)
-    own = {(record.id, record.started_at) for record in records}
+    own_keys = {(record.id, record.started_at) for record in records}
     candidates = [
-        r for r in reference if (r.id, r.started_at) not in own and isinstance(r.cell, MeasuredCell)
+        r
+        for r in reference
+        if (r.id, r.started_at) not in own_keys and isinstance(r.cell, MeasuredCell)
     ]
     newest_other = _newest(candidates)
     other = chosen(newest_other)
@@ -113,49 +119,57 @@ def join(
     asked = {_question(cell) for cell in cells}
     asked |= {_data_question(cell) for cell in cells if isinstance(cell, QualityCell)}
     fitting = [record for record in other if _question(measured(record)) in asked]
-    # A budget tells errors apart; it is no reason to name settings elsewhere.
-    errors = [r for r in (*run, *fitting) if isinstance(r.cell, ErrorCell)]
-    others = [r for r in (*run, *fitting) if not isinstance(r.cell, ErrorCell)]
-    labels = _labels(errors) | _labels(others)
     judged: list[tuple[Origin, set[str]]] = [
         ("run", disturbed(known, reference)),
         ("reference", disturbed(reference)),
     ]
     busy = frozenset((origin, id) for origin, ids in judged for id in ids)
-    origins: list[tuple[Origin, list[Record], dict[str, tuple[float, ...]]]] = [
-        ("run", run, rates_tried(newest)),
-        ("reference", fitting, rates_tried(newest_other)),
-    ]
-    kept = sorted(
-        (
-            Kept(
-                origin,
-                labels[_named(measured(record))],
-                record,
-                rates.get(record.id, ()),
-                disturbed=(origin, record.id) in busy,
-            )
-            for origin, part, rates in origins
-            for record in part
-        ),
-        key=_order,
-    )
-    rows = {one.cell.mechanism.name for one in kept if not isinstance(one.cell, BaselineCell)}
+    rates: dict[Origin, _Rates] = {
+        "run": rates_tried(newest),
+        "reference": rates_tried(newest_other),
+    }
+    kept = _kept(run, fitting, busy, rates)
+    names_in_report = {
+        one.cell.mechanism.name for one in kept if not isinstance(one.cell, BaselineCell)
+    }
     measured_here = {cell.mechanism.name for cell in cells if not isinstance(cell, BaselineCell)}
     return Selection(
         kept=tuple(kept),
         entries=tuple(entry for one in kept for entry in entries(one)),
         checks=tuple(checks),
-        reference_checks=_of(VerifyCell, reference, rows, checks),
+        reference_checks=_of(VerifyCell, reference, names_in_report, checks),
         shown=(*shown, *_of(ShowCell, reference, measured_here, shown)),
         busy=busy,
         ceilings=tuple(ceilings),
-        superseded=len(own) - len(newest),
+        superseded=len(own_keys) - len(newest),
         superseded_reference=len(candidates) - len(newest_other),
         unrelated=len(other) - len(fitting),
         unlike=unlike(_trained(cells), _trained(map(measured, other)), {EXACT, NO_MIXING}),
         others=tuple(_latest(rest, lambda record: _whatever_sources(record.cell)).values()),
     )
+
+
+def _kept(
+    run: Sequence[Record], fitting: Sequence[Record], busy: Busy, rates: Mapping[Origin, _Rates]
+) -> list[Kept]:
+    """The run's records and the reference's that fit, with their labels, in the report's order."""
+    # A budget tells errors apart; it is no reason to name settings elsewhere.
+    errors = [r for r in (*run, *fitting) if isinstance(r.cell, ErrorCell)]
+    not_errors = [r for r in (*run, *fitting) if not isinstance(r.cell, ErrorCell)]
+    labels = _labels(errors) | _labels(not_errors)
+    origins: list[tuple[Origin, Sequence[Record]]] = [("run", run), ("reference", fitting)]
+    kept = [
+        Kept(
+            origin,
+            labels[_named(measured(record))],
+            record,
+            rates[origin].get(record.id, ()),
+            disturbed=(origin, record.id) in busy,
+        )
+        for origin, records in origins
+        for record in records
+    ]
+    return sorted(kept, key=_order)
 
 
 def _trained(cells: Iterable[MeasuredCell]) -> list[QualityCell]:
