@@ -12,7 +12,7 @@ from lra.core.published import Spans, spans
 from lra.report.entries import Entry, Kept, Origin
 from lra.report.pictures.rollout import rollout_figure
 from lra.report.quality.columns import Column, columns_of
-from lra.report.quality.doubts import FAILED, FAILED_NOTE, UNSEEN
+from lra.report.quality.doubts import FAILED_NOTE, FAILED_WORD, UNSEEN
 from lra.report.quality.group import Group, group_of
 from lra.report.quality.score import SCORES
 from lra.report.rows import Rows, reference_notes, row, shown
@@ -110,11 +110,11 @@ def _cell(own: Iterable[Entry], column: Column, looked: _Looked) -> Cell:
     tried = [looked[e.origin, e.record] for e in own if e.protocol == column.protocol]
     found = [one for one in tried if one is not None]
     if not found:
-        return Cell(FAILED if tried else NO_VALUE)
+        return Cell(FAILED_WORD if tried else NO_VALUE)
     distance = fmean(one.distance for one in found)
     share = percent(distance / column.cell.data.length)
     lost = len(tried) - len(found)
-    note = f"{share} %, n {_examples(found)}{f', {lost} {FAILED}' if lost else ''}"
+    note = f"{share} %, n {_examples(found)}{f', {lost} {FAILED_WORD}' if lost else ''}"
     return Cell(figures(distance), note, distance)
 
 

@@ -60,7 +60,8 @@ def stand_ins(entries: Iterable[Entry], scale: str) -> dict[tuple[str, Origin], 
     """Return whose timings stand for those of settings that were trained at a scale and not timed:
     by mechanism and origin, the label that was timed at the most lengths.
 
-    None where two were at as many, or where one of those timed was trained at that scale, too.
+    A mechanism is left out where two were at as many, or where one of those timed was trained at
+    that scale, too.
     """
     trained: set[str] = set()
     lengths: dict[tuple[str, Origin], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))

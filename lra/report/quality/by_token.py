@@ -9,8 +9,8 @@ from lra.report.entries import Entry, Origin
 from lra.report.quality.columns import Column, columns_of
 from lra.report.quality.doubts import (
     AGREEMENT,
-    FAILED,
     FAILED_NOTE,
+    FAILED_WORD,
     UNDECODED,
     Leaked,
     agreement_text,
@@ -103,7 +103,7 @@ def _least(own: Iterable[Entry], protocol: str, decoded: _Decoded) -> Cell:
     found = [decoded[e.origin, e.record] for e in own if e.protocol == protocol]
     values = [value for value in found if value is not None]
     if not values:
-        return Cell(FAILED if found else NO_VALUE)
+        return Cell(FAILED_WORD if found else NO_VALUE)
     failed = len(found) - len(values)
-    note = f"{failed} of {len(found)} {FAILED}" if failed else ""
+    note = f"{failed} of {len(found)} {FAILED_WORD}" if failed else ""
     return Cell(agreement_text(min(values)), note, min(values))

@@ -61,7 +61,7 @@ def certificate_section(selection: Selection) -> Section | None:
             Certified(score, c, group, windows, shuffled.get(c.protocol, []), simple)
             for c in columns
         ]
-        known = [row for row in rows if row.told]
+        known = [row for row in rows if row.is_reportable]
         if not known:
             continue
         told += [row.sentence(under) for row in known]

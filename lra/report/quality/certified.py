@@ -90,7 +90,7 @@ class Certified:
         return [name for name in self.without if name not in self.reads_all]
 
     @property
-    def told(self) -> bool:
+    def is_reportable(self) -> bool:
         """Whether there is something to tell: of a task whose own order could matter, not without
         exact attention on shuffled input, since the best shortcut is the best of those tried."""
         controlled = self.by_token or SHUFFLED in self.without

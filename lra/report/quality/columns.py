@@ -67,7 +67,7 @@ def columns_of(measured: Iterable[tuple[QualityCell, Rows | None]]) -> list[Colu
 def mean_columns(columns: Iterable[Column], rows: Mapping[str, int]) -> list[Column]:
     """Return the columns that a mean accuracy is over: of each named task the one with most rows.
 
-    `rows` counts those that a protocol has. None if two protocols of a task have as many, or if
+    `rows` counts those that a protocol has. Empty if two protocols of a task have as many, or if
     there is but one task.
     """
     by_task: dict[str, list[Column]] = {}

@@ -34,8 +34,8 @@ _SAYING: Mapping[Kind, tuple[str, str]] = {
     "unseen": ("Looking at what a trained model attends to failed", ""),
 }
 """By kind, the gravest first: how a sentence on it begins, and what follows from it."""
-FAILED = "failed"
-FAILED_NOTE = f"{FAILED}: the error stands below the answer."
+FAILED_WORD = "failed"
+FAILED_NOTE = f"{FAILED_WORD}: the error stands below the answer."
 """In tables, where a decoding or a look failed."""
 Leaked = Collection[tuple[Origin, str, str]]
 """Origin, label and protocol of trainings that are in no comparison."""

@@ -33,7 +33,7 @@ def halves(own: Accuracies) -> tuple[Accuracies, Accuracies] | None:
     return second, first
 
 
-def apart(known: Iterable[Accuracies]) -> Cell | None:
+def seed_distance(known: Iterable[Accuracies]) -> Cell | None:
     """Return how far two seeds of one mechanism are apart, in the mean over tasks; None where no
     mechanism has two."""
     found = []

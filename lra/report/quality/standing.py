@@ -73,7 +73,7 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
         cells += [_rank(ranked.average[_name(key)])] if ranked else []
         cells += [_escaped(rows[key], columns, chances)]
         lines.append(row(rows[key], cells))
-    another = noise.apart(known.values()) if against else None
+    another = noise.seed_distance(known.values()) if against else None
     if another is not None:
         blank = [Cell("")] * (len(lines[0].cells) - 1 - len(against))
         twice = [column.get(_TWICE, Cell(NO_VALUE, "one seed")) for column in against.values()]
