@@ -12,10 +12,10 @@ from lra.verdict.accuracy import Accuracies
 TWICE = "the same mechanism twice"
 ANOTHER = "the same, another seed"
 NOTES = (
-    f"{TWICE}: half of the seeds of the mechanism that the column is against, against as many "
-    "others of its seeds, as if they were two mechanisms; it takes four seeds for an interval.",
-    f"{ANOTHER}: how far two seeds of one mechanism are apart, the median over all pairs of seeds "
-    "here, and the most: what a difference of two single seeds is worth.",
+    f"{TWICE}: half of the seeds of the mechanism that the column compares with, against the other "
+    "half: what chance alone gives; an interval needs four seeds.",
+    f"{ANOTHER}: the difference between two seeds of one mechanism, the median over all pairs and "
+    "the largest.",
 )
 
 

@@ -23,6 +23,8 @@ from lra.verdict.accuracy import Accuracies, Difference, Ranks, holm, paired, ra
 _LEVEL = 0.05
 _TWICE: RowKey = ("run", noise.TWICE)
 """Its place among the rows of a column."""
+_COMPARED = "better, worse than"
+"""The column of how many others a row is told apart from."""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -88,7 +90,7 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
         columns=(
             f"mean of {len(columns)}" if len(columns) > 1 else "accuracy",
             *(f"against {words}" for words in against),
-            *(["above, below"] if tests else []),
+            *([_COMPARED] if tests else []),
             *(["average rank"] if ranked else []),
             "beyond luck",
         ),
@@ -225,8 +227,8 @@ def _leading(
     reasons = {reason for key in left for reason in _untested(known[key], known[best])}
     why = sorted(reasons, reverse=True)
     rest = f" {count(len(left), 'row')} could not be tested: {' or '.join(why)}." if left else ""
-    start = f"{_name(best)} was tested against {count(len(own), 'row')} over seeds"
-    end = "(paired, Holm)"
+    start = f"{_name(best)} was tested against {count(len(own), 'row')}"
+    end = "(paired over seeds, Holm-corrected)"
     if not alike:
         return f"{start}: above {'all' if len(own) > 1 else 'it'} {end}.{rest}"
     above = f", above {count(ahead[best], 'other')}" if ahead[best] else ""
@@ -264,10 +266,10 @@ def _notes(tested: int, ranked: Ranks | None, seeds: bool, versions: int) -> lis
         )
     if tested:
         notes.append(
-            "Differences are of the seeds that both have. Tests are Student's, paired by seed, on "
-            "these tasks as they are: each with the variance of its own seeds. p is corrected for "
-            f"the rows of the column, in `above, below` for all {count(tested, 'pair')} (Holm); "
-            f"bold and counted is what lies below {_LEVEL}."
+            "Differences use the seeds both rows have. Paired Student's t-tests over seeds, on "
+            "these tasks only, each with the variance of its own seeds. p is Holm-corrected over "
+            f"the rows of a column (for '{_COMPARED}' over all {count(tested, 'pair')}); bold, or "
+            f"counted as better or worse: p < {_LEVEL}."
         )
     if ranked is not None:
         notes.append(

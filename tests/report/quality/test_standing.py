@@ -59,21 +59,27 @@ def test_differences_have_their_interval_and_a_probability_for_the_whole_column(
     assert rows["sdpa"]["against sdpa"].text == "n/a"
     assert rows["identity"]["against no mixing"].text == "n/a"
     # performer and linear are alike; both are below one and above one other.
-    assert (performer["above, below"].text, performer["above, below"].note) == ("1, 1", "of 3")
-    assert rows["linear"]["above, below"].text == "1, 1"
-    assert rows["sdpa"]["above, below"].text == "3, 0"
-    assert rows["identity"]["above, below"].text == "0, 3"
+    assert (performer["better, worse than"].text, performer["better, worse than"].note) == (
+        "1, 1",
+        "of 3",
+    )
+    assert rows["linear"]["better, worse than"].text == "1, 1"
+    assert rows["sdpa"]["better, worse than"].text == "3, 0"
+    assert rows["identity"]["better, worse than"].text == "0, 3"
 
 
 def test_the_answer_says_who_leads_and_who_is_not_told_apart() -> None:
     one = found(*everything())
     assert one is not None
-    assert one.leading == "sdpa was tested against 3 rows over seeds: above all (paired, Holm)."
+    assert (
+        one.leading
+        == "sdpa was tested against 3 rows: above all (paired over seeds, Holm-corrected)."
+    )
     both = (*trained("sdpa", 0.8, 0.01), *trained("full", 0.79, 0.02))
     alike = found(*both, *trained("identity", 0.5))
     assert alike is not None and alike.leading == (
-        "sdpa was tested against 2 rows over seeds: not told apart from full, above 1 other "
-        "(paired, Holm)."
+        "sdpa was tested against 2 rows: not told apart from full, above 1 other (paired over "
+        "seeds, Holm-corrected)."
     )
     report, _ = assemble(join(everything(), []), "t")
     assert one.leading in report.answer
@@ -88,7 +94,7 @@ def test_who_leads_is_said_of_seeds_that_both_have() -> None:
         *trained("sdpa", 0.60), *lucky, *trained("performer", 0.70), *trained("identity", 0.3)
     )
     assert one is not None and one.leading.startswith("performer was tested against 2 rows")
-    assert one.leading.endswith("above all (paired, Holm).")
+    assert one.leading.endswith("above all (paired over seeds, Holm-corrected).")
     # Without a seed in common there is no test, and nothing is called alike.
     apart = found(
         *trained("sdpa", 0.8),
@@ -108,8 +114,8 @@ def test_no_test_compares_two_versions_of_the_trainer() -> None:
         "n/a",
         "another version",
     )
-    assert rows["sdpa"]["above, below"].note == "of 1"
-    assert rows["linear"]["above, below"].text == "n/a"
+    assert rows["sdpa"]["better, worse than"].note == "of 1"
+    assert rows["linear"]["better, worse than"].text == "n/a"
     assert any("Rows are of 2 versions of the measuring code" in n for n in one.table.notes)
 
 
@@ -210,7 +216,7 @@ def test_one_seed_has_a_difference_and_no_test() -> None:
         "one seed",
     )
     assert not rows["sdpa"]["against no mixing"].strong
-    assert "above, below" not in rows["sdpa"] and "average rank" not in rows["sdpa"]
+    assert "better, worse than" not in rows["sdpa"] and "average rank" not in rows["sdpa"]
     assert not set(NOISE) & set(rows)
 
 
