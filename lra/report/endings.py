@@ -80,7 +80,7 @@ def not_ok_table(selection: Selection) -> Table | None:
     return Table(
         id="not-ok",
         title="How they ended",
-        caption="No figure of theirs is in any table, mean or plot.",
+        caption="Their figures are in no table, mean or plot.",
         corner="mechanism",
         columns=("cell", "ended as", "phase", "why"),
         rows=tuple(rows),

@@ -124,8 +124,9 @@ def parameter_table(quality: QualityTable, selection: Selection) -> Table:
     return Table(
         id=f"parameters-{quality.number}",
         title=f"Trainable parameters: {lowered(quality.table.title)}",
-        caption=f"Of the whole model, used or not: {NO_MIXING} has projections to queries and "
-        f"keys too. With its distance from {EXACT} where that is above {UNEQUAL:.0%}.",
+        caption=f"Of the whole model, including unused parts ({NO_MIXING} keeps its query and "
+        "key projections). As the smaller figure or in brackets: the difference from "
+        f"{EXACT} where above {100 * UNEQUAL:.0f} %.",
         corner="mechanism",
         columns=tuple(column.title for column in quality.columns),
         rows=tuple(rows),
@@ -140,4 +141,4 @@ def _size(found: Iterable[Entry], exact: int | None) -> Cell:
     if size is None:
         return Cell(entries[0].word or NO_VALUE)
     off = distance(size, exact)
-    return Cell(f"{size:,}", f"{off:+.0%}" if abs(off) > UNEQUAL else "", float(size))
+    return Cell(f"{size:,}", f"{100 * off:+.0f} %" if abs(off) > UNEQUAL else "", float(size))

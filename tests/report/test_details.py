@@ -184,7 +184,7 @@ def test_unequal_parameters_are_marked_against_exact_attention() -> None:
     _, _, parameters = _both(*records)
     assert _lines(parameters) == [
         ["linear", "75,000"],
-        ["linformer", "88,000 (+26%)"],
+        ["linformer", "88,000 (+26 %)"],
         ["mine", "n/a"],
         ["sdpa", "70,000"],
     ]

@@ -81,9 +81,7 @@ def answer(
             for row in table.rows
             for cell in row.cells
         )
-        sentences = [
-            "Errors are in tables." if told else "The run has neither an accuracy nor a time yet."
-        ]
+        sentences = ["Errors are in tables." if told else "The run has no accuracy or time yet."]
     return tuple(sentences)
 
 
@@ -262,7 +260,7 @@ def _best(quality: QualityTable, subjects: Sequence[Row], seeds: Seeds) -> str:
     told = f"{start}. Highest {over}: {listing(best)}{more}{beside}."
     if exact:
         others = [f"{row.label} {_share(row.cells[-1])}" for row in exact[:_EXACT]]
-        told += f" Exact as {EXACT} is: {listing(others)}{_more(len(exact[_EXACT:]))}."
+        told += f" Exact attention too: {listing(others)}{_more(len(exact[_EXACT:]))}."
     return f"{told}{_unranked(quality, [row for row in subjects if row.cells[-1].value is None])}"
 
 

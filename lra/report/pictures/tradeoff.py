@@ -94,7 +94,7 @@ def _marks(found: Tradeoff, differences: Differences, scale: str) -> list[str]:
     marks += _busy(found)
     if found.missing:
         missing = listing([one.row.title for one in found.missing])
-        marks.append(f"Without a place for want of a figure: {missing}.")
+        marks.append(f"Not placed, because a figure is missing: {missing}.")
     return marks
 
 

@@ -24,7 +24,7 @@ Kind = Literal["undecoded", "disagreeing", "impossible", "unseen"]
 _SAYING: Mapping[Kind, tuple[str, str]] = {
     "impossible": (
         f"Fewer bits per byte than {ENTROPY}",
-        "Such a model has read what it was to tell: it is in no comparison.",
+        "Such a model has seen the bytes it predicts; it is left out of all comparisons.",
     ),
     "disagreeing": (
         "Other answers token by token than in one pass",

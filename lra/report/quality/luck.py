@@ -59,7 +59,7 @@ def luck_sentences(quality: QualityTable, selection: Selection) -> list[str]:
     ]
     if not stuck:
         return []
-    return [f"No mechanism on {listing(stuck)} is beyond what guessing reaches by luck."]
+    return [f"On {listing(stuck)} no mechanism beats lucky guessing."]
 
 
 def bag_sentences(quality: QualityTable, selection: Selection) -> list[str]:
@@ -81,6 +81,6 @@ def bag_sentences(quality: QualityTable, selection: Selection) -> list[str]:
     if not below:
         return []
     return [
-        f"No mechanism on {listing(below)} is above the bag of tokens: none shows that it reads "
+        f"On {listing(below)} no mechanism beats the bag of tokens: none shows that it reads "
         "more than how often each token occurs."
     ]

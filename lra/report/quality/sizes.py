@@ -37,7 +37,7 @@ def size_notes(rows: Rows, *, several: bool) -> list[str]:
             told.append(f"{label}{mark} {100 * off:+.0f} %")
     if not told:
         return []
-    most = ", at most by" if several else ""
+    most = "; largest difference over the tasks" if several else ""
     return [
         f"Parameters differ from {EXACT}'s by more than {100 * UNEQUAL:.0f} %{most}: "
         f"{listing(told)} (table under Protocol)."

@@ -66,7 +66,7 @@ if (document.querySelector("tbody")) {
   label.className = "filter";
   input.type = "search";
   told.setAttribute("role", "status");
-  label.append("Rows of all tables with ", input, told);
+  label.append("Show rows containing ", input, told);
   input.addEventListener("input", () => filter(input.value.trim().toLowerCase(), told));
   document.querySelector("header").append(label);
 }

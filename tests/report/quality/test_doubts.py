@@ -42,8 +42,8 @@ def test_doubts_are_caveats_and_stand_with_what_is_not_ok():
     selection = join(leaking(), [])
     wanted = (
         "Fewer bits per byte than the grammar's entropy: linear on bytes at scale mini "
-        "(0.200, the grammar's entropy 1.60). Such a model has read what it was to tell: it is in "
-        "no comparison.",
+        "(0.200, the grammar's entropy 1.60). Such a model has seen the bytes it "
+        "predicts; it is left out of all comparisons.",
         "Other answers token by token than in one pass: linear on bytes at scale mini (10.0 % are "
         "the same). What such a model scores is not what it would tell in use.",
     )

@@ -147,12 +147,12 @@ def test_the_caption_names_what_a_busy_machine_placed() -> None:
     told = caption(_busy(quiet[0]), *quiet[1:])
     assert (
         " Timed, wholly or in part, on a busy machine (! in the table), so the speed is not to be "
-        "trusted: a. Without" in told
+        "trusted: a. Not placed" in told
     )
     told = caption(*quiet[:2], _busy(quiet[2]))
     assert (
         " so the speed is not to be trusted: sdpa. sdpa was timed on a busy machine: the scale "
-        "above is not to be trusted. Without" in told
+        "above is not to be trusted. Not placed" in told
     )
 
 
@@ -171,7 +171,7 @@ def test_of_what_was_timed_elsewhere_the_caption_says_that_the_ratio_is_doubtful
     told = _caption([exact, own], [quality_there, _busy(linear), exact_there])
     assert (
         "Placed by a ratio of times of which one, its own or one of sdpa, was taken on a busy "
-        "machine, so the speed is not to be trusted: linear (reference). Without" in told
+        "machine, so the speed is not to be trusted: linear (reference). Not placed" in told
     )
     assert "wholly or in part" not in told and "scale above" not in told
 
