@@ -1,11 +1,10 @@
-"""Latency and memory tables: mechanisms by length, each beside exact attention of the same run."""
+"""All cost tables of one setting: time, memory, energy, limits, growth, crossover, decoding."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from statistics import median
 
 import msgspec
 
@@ -13,18 +12,18 @@ from lra.core.errors import UsageError
 from lra.core.scales import load_scale
 from lra.report.costs.crossover import crossover_table
 from lra.report.costs.derived import derived_columns
-from lra.report.costs.disturbed import SIGNS
 from lra.report.costs.energy import BOARD, NET, energies
 from lra.report.costs.growth import growth_table
 from lra.report.costs.limit import Ceilings, limit_table
+from lra.report.costs.notes import exactness_notes, missing_notes, taken_notes, time_notes
 from lra.report.costs.operations import declared_operations
-from lra.report.costs.place import LOOSE, Costs, costs
+from lra.report.costs.place import costs
 from lra.report.costs.repeatability import RepeatTables, repeatability
 from lra.report.entries import PEAK_MEMORY, TIMES_OF_CALLS, Entry, Origin
 from lra.report.rows import EXACT, NO_MIXING, anchor_note, reference_notes, row, shown, unfused
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
-from lra.report.words import Unit, count, differing, flat, listing, quantity, scale_of
+from lra.report.words import Unit, count, differing, flat, scale_of
 
 _CALLS = {"forward": "forward pass", "train": "training step", "decode": "decoding step"}
 _QUANTITIES = {
@@ -52,13 +51,6 @@ _BOLD = (
     f"Bold: the fastest apart from {NO_MIXING}, reference rows beside a run's left out, where its "
     "range over processes overlaps no other's."
 )
-_FOREIGN = {
-    "cpu": ("peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes"),
-    "cuda": ("peak_resident_bytes",),
-}
-"""Measures of memory that only the other kind of device has."""
-_LEAST = (", which the system's counting", ", the least that the system's counting")
-"""Words of a reason in records, and what they mean."""
 
 
 class EfficiencyTables(msgspec.Struct, frozen=True):
@@ -182,21 +174,12 @@ def _tables(
     first = group[0]
     memory = PEAK_MEMORY[first.device]
     modes = sorted({e.mode for e in group}, key=lambda mode: (mode not in _CALLS, mode))
-    what = {"attention": "the attention alone", "model": f"a model of {first.task}"}.get(
-        first.level, f"one {first.level}"
+    decoding = [mode for mode in modes if mode == "decode"]
+    asked, where = _asked(first, model), _where(first)
+    columns, energy_entries = derived_columns(group, memory), energies(group)
+    declared, agreement = declared_operations(
+        f"declared-{number}", call_words("forward"), [e for e in group if e.mode == "forward"]
     )
-    what += f" with {model}" if model else ""
-    where = (first.machine, count(first.threads, "thread"), f"torch {first.torch}")
-    asked = (
-        what,
-        first.direction,
-        f"batch {first.batch}",
-        f"{count(first.heads or 0, 'head')} of width {first.head_width}",
-        first.dtype,
-        *(["by torch.compile"] if first.execution == "compiled" else []),
-    )
-
-    columns = derived_columns(group, memory)
 
     def by_mode(metric: str, noun: str) -> dict[str, Table]:
         # A busy machine slows a call down; it does not make it larger.
@@ -205,21 +188,14 @@ def _tables(
             mode: _table(f"{noun}-{mode}-{number}", metric, mode, group, slowed) for mode in modes
         }
 
-    def spent(metric: str, noun: str) -> dict[str, Table]:
-        known = {e.mode for e in own if e.metric == metric and e.value is not None}
+    def of_energy(metric: str, noun: str) -> dict[str, Table]:
+        known = {e.mode for e in energy_entries if e.metric == metric and e.value is not None}
         return {
-            mode: _table(f"{noun}-{mode}-{number}", metric, mode, own, ())
+            mode: _table(f"{noun}-{mode}-{number}", metric, mode, energy_entries, ())
             for mode in modes
             if mode in known
         }
 
-    def of_decoding(metric: str, noun: str, slowed: Collection[tuple[Origin, str]]) -> Table:
-        return _table(f"{noun}-{number}", metric, "decode", group, slowed)
-
-    own = energies(group)
-    declared, agreement = declared_operations(
-        f"declared-{number}", call_words("forward"), [e for e in group if e.mode == "forward"]
-    )
     return EfficiencyTables(
         machine=first.machine,
         level=first.level,
@@ -247,51 +223,45 @@ def _tables(
                 )
             )
         ),
-        energy=spent("energy", "energy"),
-        net_energy=spent(NET, "net-energy"),
+        energy=of_energy("energy", "energy"),
+        net_energy=of_energy(NET, "net-energy"),
         declared=declared,
         agreement=agreement,
-        prefill={m: of_decoding("prefill", "prefill", busy) for m in modes if m == "decode"},
-        state={m: of_decoding("state_bytes", "state", ()) for m in modes if m == "decode"},
-        exactness=_exactness(group),
+        prefill={m: _table(f"prefill-{number}", "prefill", m, group, busy) for m in decoding},
+        state={m: _table(f"state-{number}", "state_bytes", m, group, ()) for m in decoding},
+        exactness=exactness_notes(group),
         growth=growth_table(f"growth-{number}", columns, group, busy),
         crossover=crossover_table(f"crossover-{number}", columns, group, busy),
         repeatability=repeatability(number, group, {m: call_words(m) for m in modes}, busy),
-        exact_elsewhere=frozenset(
-            (e.mode, e.length)
-            for other in twins
-            for e in other
-            if (e.mechanism, e.metric) == (EXACT, "latency") and e.value is not None
-        ),
+        exact_elsewhere=_exact_elsewhere(twins),
         entries=tuple(group),
     )
 
 
-def _exactness(group: Sequence[Entry]) -> tuple[str, ...]:
-    """How far a step is from the parallel form at most, and of which steps nothing is known."""
-    tried = [e for e in group if e.metric == "decode_error"]
-    found = [(e.value, e) for e in tried if e.value is not None]
-    lacking: dict[str, set[int]] = {}
-    for e in tried:
-        if e.value is None and e.status == "ok":
-            lacking.setdefault(e.label, set()).add(e.length)
-    told = []
-    if found:
-        worst, entry = max(found, key=lambda pair: pair[0])
-        told.append(
-            "In the same processes a step was compared with the parallel form: it differs by at "
-            f"most {worst:.0e} of the largest output ({entry.label} after {entry.length} "
-            "positions)."
-        )
-    if lacking:
-        parts = [
-            f"{name} after {listing([str(n) for n in sorted(ns)])}" for name, ns in lacking.items()
-        ]
-        told.append(
-            "Of these steps the difference from the parallel form is no finite number: "
-            f"{'; '.join(parts)} positions."
-        )
-    return tuple(told)
+def _asked(first: Entry, model: str) -> tuple[str, ...]:
+    """What a call is of, in words."""
+    what = {"attention": "the attention alone", "model": f"a model of {first.task}"}.get(
+        first.level, f"one {first.level}"
+    )
+    return (
+        f"{what} with {model}" if model else what,
+        first.direction,
+        f"batch {first.batch}",
+        f"{count(first.heads or 0, 'head')} of width {first.head_width}",
+        first.dtype,
+        *(["by torch.compile"] if first.execution == "compiled" else []),
+    )
+
+
+def _where(first: Entry) -> tuple[str, ...]:
+    """Machine, threads and torch, in words."""
+    return first.machine, count(first.threads, "thread"), f"torch {first.torch}"
+
+
+def _exact_elsewhere(twins: Sequence[Sequence[Entry]]) -> frozenset[tuple[str, int]]:
+    """Modes and lengths at which another version of the measuring code timed exact attention."""
+    others = (e for twin in twins for e in twin if (e.mechanism, e.metric) == (EXACT, "latency"))
+    return frozenset((e.mode, e.length) for e in others if e.value is not None)
 
 
 def _table(
@@ -321,77 +291,12 @@ def _table(
             for key, own in rows.items()
         ),
         notes=(
-            *_taken(measured, known),
-            *(_time_notes(entries, known) if timed else []),
+            *taken_notes(measured, known),
+            *(time_notes(entries, known) if timed else []),
             *([_BOLD] if any(best.values()) else []),
-            *_missing(entries, known, lengths, metric),
+            *missing_notes(entries, known, lengths, metric),
             *([anchor_note(entries)] if timed else unfused(entries)),
             *([BOARD] if metric == "energy" else []),
             *reference_notes(rows),
         ),
     )
-
-
-def _taken(measured: Sequence[Entry], known: Costs) -> list[str]:
-    """Of how many processes and samples figures are, where there are several."""
-    numbers = [cost.processes for cost in known.by_place.values() if cost.value is not None]
-    samples = _span([e.samples for e in measured if e.samples])
-    notes = []
-    if max(numbers, default=1) > 1:
-        each = f"; {samples} samples in each" if samples else ""
-        notes.append(
-            f"{_span(numbers)} processes a figure: their median, in no more digits than their "
-            f"range allows{each}."
-        )
-    elif samples:
-        notes.append(f"{samples} samples a figure.")
-    return notes + known.partly_notes()
-
-
-def _span(numbers: Sequence[int]) -> str:
-    """`5 to 500`, `3`; of none an empty text."""
-    low, high = min(numbers, default=0), max(numbers, default=0)
-    return f"{low} to {high}" if low < high else f"{low}" if numbers else ""
-
-
-def _time_notes(entries: Sequence[Entry], known: Costs) -> list[str]:
-    """How wide, and whether the machine held still."""
-    notes = []
-    if any(cost.loose for cost in known.by_place.values()):
-        notes.append(f"~: the quartiles lie more than {LOOSE:.0%} of the median apart.")
-    if any(cost.disturbed for cost in known.by_place.values()):
-        notes.append(
-            f"!: the machine was busy, {SIGNS}; --rerun disturbed measures these cells again."
-        )
-    before, after = (
-        {(e.origin, e.record): e.value for e in entries if e.metric == name and e.value}
-        for name in ("control_before", "control_after")
-    )
-    pairs = [(before[record], after[record]) for record in sorted(before.keys() & after.keys())]
-    if pairs:
-        middle = quantity(median([value for pair in pairs for value in pair]), "s")
-        drift = max(max(pair) / min(pair) for pair in pairs) - 1
-        notes.append(
-            f"Control (a plain matrix product in the same processes): {middle}, "
-            f"up to {drift:.0%} apart before and after a cell."
-        )
-    return notes
-
-
-def _missing(
-    entries: Sequence[Entry], known: Costs, lengths: Sequence[int], metric: str
-) -> list[str]:
-    """Why a ratio is n/a, and what these cells could not measure."""
-    notes = []
-    gone = [(n, known.exact("run", n)) for n in lengths]
-    words = [f"{n} ({cost.word})" for n, cost in gone if cost.value is None]
-    if words and any(e.origin == "run" for e in entries):
-        notes.append(f"n/a: no ratio, for {EXACT} has no figure at {listing(words)}.")
-    # Of memory also the measures that are in no table.
-    told = [e for e in entries if e.metric == metric or {e.metric[:5], metric[:5]} == {"peak_"}]
-    null = {
-        (e.metric.replace("_", " "), e.word, e.reason.replace(*_LEAST))
-        for e in told
-        if e.reason and e.status == "ok" and e.metric not in _FOREIGN.get(e.device, ())
-    }
-    return notes + [f"{name}: {word} ({reason})." for name, word, reason in sorted(null)]
