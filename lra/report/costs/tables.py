@@ -56,7 +56,8 @@ _BOLD = (
 class EfficiencyTables(msgspec.Struct, frozen=True):
     """The tables of one machine class, one setting of sizes and one build."""
 
-    machine: str
+    number: int
+    """What ids of its tables and figures end in."""
     level: str
     batch: int
     parts: tuple[str, ...]
@@ -197,7 +198,7 @@ def _tables(
         }
 
     return EfficiencyTables(
-        machine=first.machine,
+        number=number,
         level=first.level,
         batch=first.batch or 1,
         parts=(

@@ -38,10 +38,9 @@ def cost_figure(
     The time of a decoding step stands in a figure of its own, beside the state.
     """
     tables = costs.latency if metric == "latency" else costs.memory
-    first = next(iter(tables.values()))
     word = "time" if metric == "latency" else "peak memory"
     return length_figure(
-        f"{metric}-{first.id.rpartition('-')[2]}",
+        f"{metric}-{costs.number}",
         f"{word.capitalize()} against length",
         {
             f"{word} of a {call_words(mode)}": (table, "s" if metric == "latency" else "B")
@@ -58,7 +57,7 @@ def decode_figure(costs: EfficiencyTables, looks: Looks) -> Figure | None:
     if state is None:
         return None
     return length_figure(
-        f"decoding-{state.id.rpartition('-')[2]}",
+        f"decoding-{costs.number}",
         "Decoding against length of the context",
         {
             "time of one token": (costs.latency["decode"], "s"),

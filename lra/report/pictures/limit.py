@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+from lra.report.costs.tables import EfficiencyTables
 from lra.report.pictures.lines import LETTERS, LINE, WIDTH
 from lra.report.pictures.style import MUTED, Looks, draw
 from lra.report.table import Figure, Row, Table, cut_note, hollow_note, names, short_names
 from lra.report.words import figures, listing
 
 
-def limit_figure(tables: Sequence[Table], looks: Looks) -> Figure | None:
+def limit_figure(costs: EfficiencyTables, looks: Looks) -> Figure | None:
     """Return a panel for each of the tables of shares; None where there are none.
 
     Panels share their rows, in the order of the first that has a figure for them.
     """
+    tables = costs.limit
     if not tables:
         return None
     lengths = {int(length) for table in tables for length in table.columns}
@@ -53,7 +54,7 @@ def limit_figure(tables: Sequence[Table], looks: Looks) -> Figure | None:
         for top in [max(known, key=lambda key: known[key])]
     ]
     return Figure(
-        id=f"limit-{tables[0].id.rpartition('-')[2]}",
+        id=f"limit-{costs.number}",
         title=f"Share of the machine's limit at length {longest}",
         alt=f"Dot plot of the share of the machine's limit at length {longest} for "
         f"{listing(names(rows))}. Highest: {listing(best)}.",

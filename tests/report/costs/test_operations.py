@@ -91,7 +91,7 @@ def test_both_stand_in_the_section_of_the_limit() -> None:
 def _dots(*records: Record) -> Figure | None:
     selection = join(list(records), [])
     (one,) = efficiency_tables(selection)
-    return limit_figure(one.limit, looks((e.mechanism, e.label) for e in selection.entries))
+    return limit_figure(one, looks((e.mechanism, e.label) for e in selection.entries))
 
 
 def test_dots_are_of_the_longest_length_best_first() -> None:
