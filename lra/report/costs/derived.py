@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -19,10 +20,19 @@ _GREATEST = ("train", "forward")
 class Column(msgspec.Struct, frozen=True):
     """One cost of one mode."""
 
-    title: str
+    kind: Literal["time", "memory", "state"]
     metric: str
     mode: str
-    timed: bool
+
+    @property
+    def title(self) -> str:
+        """What stands above the column."""
+        return f"{self.kind}, {self.mode}"
+
+    @property
+    def timed(self) -> bool:
+        """Whether it is a time, which a busy machine makes longer."""
+        return self.kind == "time"
 
     def of(self, entries: Iterable[Entry]) -> list[Entry]:
         """Return those of the entries that belong to the column."""
@@ -37,11 +47,11 @@ def derived_columns(group: Sequence[Entry], memory: str) -> list[Column]:
     """
     tried = {mode: {e.length for e in group if e.mode == mode} for mode in _IN_ORDER}
     long = [mode for mode in _IN_ORDER if len(tried[mode]) >= LEAST]
-    times = [Column(f"time, {mode}", "latency", mode, True) for mode in long]
+    times = [Column("time", "latency", mode) for mode in long]
     greatest = [mode for mode in _GREATEST if mode in long][:1]
-    sizes = [Column(f"memory, {mode}", memory, mode, False) for mode in greatest]
+    sizes = [Column("memory", memory, mode) for mode in greatest]
     if "decode" in long:
-        sizes.append(Column("state, decode", "state_bytes", "decode", False))
+        sizes.append(Column("state", "state_bytes", "decode"))
     return times + sizes
 
 

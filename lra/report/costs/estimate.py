@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lra.core.errors import UsageError
+from lra.report.costs.tables import call_words
 from lra.report.entries import Entry
 from lra.report.table import Cell, Table
 from lra.report.words import figures
@@ -52,13 +53,13 @@ class Assumptions(msgspec.Struct, frozen=True):
 
 
 def estimate_tables(energy: Mapping[str, Table], stated: Assumptions) -> list[Table]:
-    """Return a table for each of measured energy; none where nothing is assumed."""
-    return [_table(table, stated) for table in energy.values()] if stated.stated else []
+    """Return a table for each mode of measured energy; none where nothing is assumed."""
+    if not stated.stated:
+        return []
+    return [_table(call_words(mode), table, stated) for mode, table in energy.items()]
 
 
-def _table(energy: Table, stated: Assumptions) -> Table:
-    # `Energy of a training step, in mJ`
-    call = energy.title.removeprefix("Energy of a ").rpartition(", in ")[0]
+def _table(call: str, energy: Table, stated: Assumptions) -> Table:
     calls = f"a million {call}{'es' if call.endswith('s') else 's'}"
     both = stated.grams is not None and stated.price is not None
     return Table(

@@ -56,7 +56,7 @@ def cost_sections(
         )
         limits.append(
             Section(f"limit{place}", f"Share of the machine's limit{which}", one.agreement)
-            .with_tables([*one.limit, one.declared])
+            .with_tables([*one.limit.values(), one.declared])
             .with_figures([limit_figure(one, known)])
         )
         repeats.append(

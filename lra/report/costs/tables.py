@@ -11,7 +11,7 @@ import msgspec
 from lra.core.errors import UsageError
 from lra.core.scales import load_scale
 from lra.report.costs.crossover import crossover_table
-from lra.report.costs.derived import derived_columns
+from lra.report.costs.derived import Column, derived_columns
 from lra.report.costs.energy import BOARD, NET, energies
 from lra.report.costs.growth import growth_table
 from lra.report.costs.limit import Ceilings, limit_table
@@ -68,8 +68,8 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     latency: dict[str, Table]
     """By mode."""
     memory: dict[str, Table]
-    limit: tuple[Table, ...]
-    """What share of the machine's limit is reached, a table for each mode."""
+    limit: dict[str, Table]
+    """What share of the machine's limit is reached, by mode; of none where that is not known."""
     energy: dict[str, Table]
     """By mode, of modes where some was measured."""
     net_energy: dict[str, Table]
@@ -88,6 +88,8 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     """None where nothing was measured at three lengths."""
     crossover: Table | None
     """Likewise."""
+    derived: tuple[Column, ...]
+    """The columns of the table of crossings."""
     repeatability: RepeatTables
     """Of cells with replicates."""
     exact_elsewhere: frozenset[tuple[str, int]]
@@ -211,19 +213,7 @@ def _tables(
         reference_only=all(e.origin == "reference" for e in group),
         latency=by_mode("latency", "latency"),
         memory=by_mode(memory, "memory"),
-        limit=tuple(
-            table
-            for mode in modes
-            if (
-                table := limit_table(
-                    f"limit-{mode}-{number}",
-                    call_words(mode),
-                    [e for e in group if e.mode == mode],
-                    ceilings,
-                    busy,
-                )
-            )
-        ),
+        limit=_limits(number, group, modes, ceilings, busy),
         energy=of_energy("energy", "energy"),
         net_energy=of_energy(NET, "net-energy"),
         declared=declared,
@@ -233,6 +223,7 @@ def _tables(
         exactness=exactness_notes(group),
         growth=growth_table(f"growth-{number}", columns, group, busy),
         crossover=crossover_table(f"crossover-{number}", columns, group, busy),
+        derived=tuple(columns),
         repeatability=repeatability(number, group, {m: call_words(m) for m in modes}, busy),
         exact_elsewhere=_exact_elsewhere(twins),
         entries=tuple(group),
@@ -257,6 +248,21 @@ def _asked(first: Entry, model: str) -> tuple[str, ...]:
 def _where(first: Entry) -> tuple[str, ...]:
     """Machine, threads and torch, in words."""
     return first.machine, count(first.threads, "thread"), f"torch {first.torch}"
+
+
+def _limits(
+    number: int,
+    group: Sequence[Entry],
+    modes: Sequence[str],
+    ceilings: Ceilings,
+    busy: Collection[tuple[Origin, str]],
+) -> dict[str, Table]:
+    by_mode = {mode: [e for e in group if e.mode == mode] for mode in modes}
+    tables = {
+        mode: limit_table(f"limit-{mode}-{number}", call_words(mode), own, ceilings, busy)
+        for mode, own in by_mode.items()
+    }
+    return {mode: table for mode, table in tables.items() if table is not None}
 
 
 def _exact_elsewhere(twins: Sequence[Sequence[Entry]]) -> frozenset[tuple[str, int]]:

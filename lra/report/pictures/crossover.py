@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lra.report.costs.derived import Column
 from lra.report.costs.tables import EfficiencyTables, call_words
 from lra.report.pictures.lines import (
     LETTERS,
@@ -64,8 +65,8 @@ def crossover_figure(costs: EfficiencyTables, looks: Looks) -> Figure | None:
         return None
     panels = [
         panel
-        for place, title in enumerate(costs.crossover.columns)
-        if (panel := _panel(costs, costs.crossover, place, title)).lines
+        for place, column in enumerate(costs.derived)
+        if (panel := _panel(costs, costs.crossover, place, column)).lines
     ]
     if not panels:
         return None
@@ -116,9 +117,9 @@ def _caption(panels: Sequence[_Panel]) -> str:
     return told + hollow_note(line.row for panel in panels for line in panel.lines)
 
 
-def _panel(costs: EfficiencyTables, crossings: Table, place: int, title: str) -> _Panel:
-    kind, mode = title.split(", ")
-    table = {"time": costs.latency, "memory": costs.memory, "state": costs.state}[kind][mode]
+def _panel(costs: EfficiencyTables, crossings: Table, place: int, column: Column) -> _Panel:
+    tables = {"time": costs.latency, "memory": costs.memory, "state": costs.state}[column.kind]
+    table = tables[column.mode]
     lengths = [int(length) for length in table.columns]
     lines = []
     for crossing in crossings.rows:
@@ -136,8 +137,8 @@ def _panel(costs: EfficiencyTables, crossings: Table, place: int, title: str) ->
         for length, cell in zip(lengths, row.cells, strict=True)
         if cell.text == STATUS["oom"]
     ]
-    word = {"time": "time of", "memory": "peak memory of", "state": "state before"}[kind]
-    return _Panel(f"{word} a {call_words(mode)}", lengths, min(gone, default=None), lines)
+    word = {"time": "time of", "memory": "peak memory of", "state": "state before"}[column.kind]
+    return _Panel(f"{word} a {call_words(column.mode)}", lengths, min(gone, default=None), lines)
 
 
 def _draw(axes: Axes, panel: _Panel, looks: Looks) -> list[Name]:

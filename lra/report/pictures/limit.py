@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lra.report.costs.tables import EfficiencyTables
+from lra.report.costs.tables import EfficiencyTables, call_words
 from lra.report.pictures.lines import LETTERS, LINE, WIDTH
 from lra.report.pictures.style import MUTED, Looks, draw
+from lra.report.rows import RowKey
 from lra.report.table import Figure, Row, Table, cut_note, hollow_note, names, short_names
 from lra.report.words import figures, listing
 
@@ -16,16 +17,15 @@ def limit_figure(costs: EfficiencyTables, looks: Looks) -> Figure | None:
 
     Panels share their rows, in the order of the first that has a figure for them.
     """
-    tables = costs.limit
-    if not tables:
+    if not costs.limit:
         return None
-    lengths = {int(length) for table in tables for length in table.columns}
-    longest = max(lengths)
-    shares = [_shares(table, longest) for table in tables]
-    found: dict[tuple[str, str], Row] = {}
-    for table, known in zip(tables, shares, strict=True):
-        ranked = sorted((key for key in known), key=lambda key: -known[key])
-        found |= {key: row for key in ranked for row in table.rows if _key(row) == key} | found
+    longest = max(int(length) for table in costs.limit.values() for length in table.columns)
+    shares = {mode: _shares(table, longest) for mode, table in costs.limit.items()}
+    found: dict[RowKey, Row] = {}
+    for mode, known in shares.items():
+        by_key = {_key(row): row for row in costs.limit[mode].rows}
+        for key in sorted(known, key=known.__getitem__, reverse=True):
+            found.setdefault(key, by_key[key])
     if not found:
         return None
     rows = list(found.values())
@@ -33,26 +33,26 @@ def limit_figure(costs: EfficiencyTables, looks: Looks) -> Figure | None:
     height = 0.9 + LINE * len(rows)
 
     def paint(figure: Any) -> None:
-        panels = figure.subplots(1, len(tables), sharex=True, sharey=True, squeeze=False)[0]
-        for axes, table, known in zip(panels, tables, shares, strict=True):
-            # `Share of the machine's limit in a forward pass, in percent`
-            axes.set_title(table.title.rpartition(" in a ")[2].rpartition(",")[0])
+        panels = figure.subplots(1, len(shares), sharex=True, sharey=True, squeeze=False)[0]
+        for axes, (mode, known) in zip(panels, shares.items(), strict=True):
+            axes.set_title(call_words(mode))
             for place, (key, row) in enumerate(found.items()):
                 if key in known:
                     _dot(axes, 100 * known[key], place, row, looks)
             axes.axvline(100.0, color=MUTED, linewidth=0.8, zorder=1)
             axes.set_xlabel("% of the limit")
-        panels[0].set_xlim(0, max(105.0, 105 * max(max(s.values(), default=0) for s in shares)))
+        panels[0].set_xlim(
+            0, max(105.0, 105 * max(max(s.values(), default=0) for s in shares.values()))
+        )
         panels[0].set_ylim(len(rows) - 0.5, -0.5)
         panels[0].set_yticks(range(len(rows)), texts)
 
-    best = [
-        f"{table.title.rpartition(' in a ')[2].rpartition(',')[0]}: "
-        f"{found[top].label} {figures(100 * known[top], most=2)} %"
-        for table, known in zip(tables, shares, strict=True)
-        if known
-        for top in [max(known, key=lambda key: known[key])]
-    ]
+    best = []
+    for mode, known in shares.items():
+        if known:
+            top = max(known, key=known.__getitem__)
+            share = figures(100 * known[top], most=2)
+            best.append(f"{call_words(mode)}: {found[top].label} {share} %")
     return Figure(
         id=f"limit-{costs.number}",
         title=f"Share of the machine's limit at length {longest}",
@@ -65,11 +65,11 @@ def limit_figure(costs: EfficiencyTables, looks: Looks) -> Figure | None:
     )
 
 
-def _key(row: Row) -> tuple[str, str]:
+def _key(row: Row) -> RowKey:
     return (row.origin, row.variant)
 
 
-def _shares(table: Table, length: int) -> dict[tuple[str, str], float]:
+def _shares(table: Table, length: int) -> dict[RowKey, float]:
     if str(length) not in table.columns:
         return {}
     place = table.columns.index(str(length))

@@ -33,7 +33,7 @@ def test_the_share_is_the_least_time_over_the_median_and_says_which_limit() -> N
         _counted("sdpa", 512, operations=1e9, moved=0.0),
         efficiency("sdpa", 1024, status="oom"),
         efficiency("identity", 512),
-    ).limit
+    ).limit.values()
     cells = {row.label: row.cells for row in table.rows}
     assert cells["linear"][0].value == pytest.approx(0.5)
     assert table.caption.endswith("over the median time; then which of the two is the limit.")
@@ -48,14 +48,16 @@ def test_the_share_is_the_least_time_over_the_median_and_says_which_limit() -> N
 def test_a_ceiling_holds_for_its_machine_and_dtype_alone_and_the_highest_counts() -> None:
     timed = _counted("linear", 512, operations=5e8, moved=0.0)
     for other in (ceiling(machine=THERE), ceiling(machine=GPU), ceiling(dtype="bfloat16")):
-        assert _tables(other, timed).limit == ()
-    (table,) = _tables(ceiling(started="2026-11-21"), timed, reference=[ceiling(2e11)]).limit
+        assert _tables(other, timed).limit == {}
+    (table,) = _tables(
+        ceiling(started="2026-11-21"), timed, reference=[ceiling(2e11)]
+    ).limit.values()
     assert table.rows[0].cells[0].value == pytest.approx(0.25)
     assert not any("Above 100" in note for note in table.notes)
     half = ceiling()
     del half.metrics["copy_rate"]
-    assert _tables(half, timed).limit == ()
-    (table,) = _tables(ceiling(1e10), timed).limit
+    assert _tables(half, timed).limit == {}
+    (table,) = _tables(ceiling(1e10), timed).limit.values()
     assert table.rows[0].cells[0].value == pytest.approx(5.0)
     assert any("Above 100" in note for note in table.notes)
 
@@ -120,17 +122,17 @@ def test_a_step_whose_difference_is_no_number_is_named() -> None:
 
 def test_without_decoding_and_without_ceilings_there_is_neither() -> None:
     tables = _tables(efficiency("linear", 512))
-    assert tables.limit == () and tables.prefill == tables.state == {} and tables.exactness == ()
+    assert tables.limit == tables.prefill == tables.state == {} and tables.exactness == ()
 
 
 def test_of_replicates_the_median_counts_and_a_busy_one_is_marked() -> None:
     def timed(replicate: int, seconds: float) -> Record:
         return _counted("linear", 512, 5e8, 0.0, seconds=seconds, replicate=replicate)
 
-    (table,) = _tables(ceiling(), timed(0, 0.04), timed(1, 0.01), timed(2, 0.02)).limit
+    (table,) = _tables(ceiling(), timed(0, 0.04), timed(1, 0.01), timed(2, 0.02)).limit.values()
     assert table.rows[0].cells[0].value == pytest.approx(0.25)
     failed = efficiency("linear", 512, status="crash", replicate=3)
-    (table,) = _tables(ceiling(), timed(0, 0.01), failed).limit
+    (table,) = _tables(ceiling(), timed(0, 0.01), failed).limit.values()
     (cell,) = table.rows[0].cells
     assert cell.value == pytest.approx(0.5)
     assert cell.note == "operations; 1 of 2; crash (SIGSEGV)"
@@ -142,9 +144,9 @@ def test_where_bytes_are_not_known_the_limit_is_of_operations_alone() -> None:
         made = efficiency("linear", 512, "train", level="model", task="text")
         return with_metrics(made, operations=5e8, **counted)
 
-    (table,) = _tables(ceiling(), model()).limit
+    (table,) = _tables(ceiling(), model()).limit.values()
     assert table.rows[0].cells[0].note == "operations alone"
     assert any(note.startswith("Operations alone: ") for note in table.notes)
-    (table,) = _tables(ceiling(), model(minimum_bytes=9e7)).limit
+    (table,) = _tables(ceiling(), model(minimum_bytes=9e7)).limit.values()
     assert table.rows[0].cells[0].note == "bytes"
     assert not any(note.startswith("Operations alone: ") for note in table.notes)
