@@ -84,7 +84,7 @@ def _row(row: Row) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    text = line(cell.text)
+    text = line(cell.marked)
     text = f"\\textbf{{{text}}}" if cell.strong else text
     return f"{text} {{\\footnotesize({line(cell.note)})}}" if cell.note else text
 

@@ -33,6 +33,15 @@ class Cell(msgspec.Struct, frozen=True):
     """To exact attention in the same run."""
     strong: bool = False
     """Best of its column, and apart from the next by more than the spread."""
+    busy: bool = False
+    """Whether the machine was busy while it was taken."""
+    ratio_busy: bool = False
+    """Likewise while it was taken, or what `ratio` is to."""
+
+    @property
+    def marked(self) -> str:
+        """The text, behind the mark of a busy machine where it was one."""
+        return f"!{self.text}" if self.busy else self.text
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -67,6 +76,8 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     notes: tuple[str, ...] = ()
     numeric: bool = True
     """False for tables of text, which read better left-aligned."""
+    unit: str = ""
+    """Of the times, sizes or energies of calls: that of all figures, such as `ms`."""
 
     def row(self, variant: str, origin: Origin) -> Row | None:
         """Return the row of a mechanism's variant, if there is one."""
@@ -177,7 +188,7 @@ def hollow_note(rows: Iterable[Row]) -> str:
 
 def one_line(cell: Cell) -> str:
     """Return a cell's text with its note in brackets."""
-    return f"{cell.text} ({cell.note})" if cell.note else cell.text
+    return f"{cell.marked} ({cell.note})" if cell.note else cell.marked
 
 
 def markdown(table: Table) -> str:

@@ -46,6 +46,14 @@ def test_figures_stay_as_they_are_written() -> None:
     assert "1.50" in plain_text(table)
 
 
+def test_a_figure_of_a_busy_machine_has_a_mark_and_its_text_none() -> None:
+    cell = Cell("~1.5", "2 to 3", 1.5, busy=True)
+    table = Table("t", "", "", "x", ("y",), (Row("a", (cell,)),))
+    assert "!~1.5 (2 to 3)" in plain_text(table)
+    assert r"!\~1.5 (2 to 3)" in markdown(table)
+    assert cell.text == "~1.5"
+
+
 def test_the_best_is_bold_in_markdown() -> None:
     table = Table("t", "", "", "x", ("y",), (Row("a", (Cell("1.5", strong=True),)),))
     assert "**1.5**" in markdown(table)

@@ -31,11 +31,6 @@ class _Told(msgspec.Struct, frozen=True):
     elsewhere: frozenset[int] = frozenset()
     """Lengths at which another version of the measuring code timed exact attention."""
 
-    @property
-    def symbol(self) -> str:
-        """The unit of the table."""
-        return self.table.title.rpartition(" ")[2]
-
     def cell(self, row: Row, place: int) -> Cell:
         """Return what a row has in a column."""
         own = self.table.row(row.variant, row.origin)
@@ -43,11 +38,7 @@ class _Told(msgspec.Struct, frozen=True):
 
     def times(self, row: Row, place: int) -> str:
         """Return its ratio to exact attention; empty where there is none."""
-        return self.known.ratio(_key(row), int(self.table.columns[place])).removeprefix("!")
-
-    def figure(self, row: Row, place: int) -> str:
-        """Return it without the mark of a busy machine, which a sentence says in words."""
-        return self.cell(row, place).text.removeprefix("!")
+        return self.known.ratio(_key(row), int(self.table.columns[place]))
 
 
 def asked(table: Table) -> list[Row]:
@@ -107,12 +98,12 @@ def _cost(row: Row, time: _Told, room: _Told, what: str) -> str:
     if taken.others:
         end = f"; {taken.processes} of {taken.asked} processes have a time ({taken.others})"
     memory = room.cell(row, place)
-    needs = f" and {memory.text} {room.symbol}" if memory.value else f"; memory {memory.text}"
+    needs = f" and {memory.text} {room.table.unit}" if memory.value else f"; memory {memory.text}"
     times = time.times(row, place)
     busy = _BUSY if time.known.disturbed(_key(row), int(length)) else ""
     if row.mechanism == EXACT or not times:
         less = "" if row.mechanism == EXACT else f"; {_no_exact(time, int(length))}"
-        return f"{start} {time.figure(row, place)} {time.symbol}{busy}{needs}{less}{end}."
+        return f"{start} {time.cell(row, place).text} {time.table.unit}{busy}{needs}{less}{end}."
     beside = room.times(row, place)
     needs = f" and {beside} its memory" if beside else needs
     return f"{start} {times} the time of {EXACT}{busy}{needs}{end}."
@@ -178,8 +169,8 @@ def _named(told: _Told, least: Sequence[Row], number: int, place: int) -> str:
     """`: a, 0.07 x sdpa`, or `, not told apart: a and b, 0.068 and 0.07 x sdpa`; of so many."""
     first = least[:MOST]
     times = [told.times(row, place) for row in first]
-    unit = f" {TIMES} {EXACT}" if all(times) else f" {told.symbol}"
-    plain = [told.figure(row, place) for row in first]
+    unit = f" {TIMES} {EXACT}" if all(times) else f" {told.table.unit}"
+    plain = [told.cell(row, place).text for row in first]
     figures = [one.removesuffix(f" {TIMES}") for one in times] if all(times) else plain
     more = f", and {number - len(first)} more" if number > len(first) else ""
     alone = "" if number == 1 else ", not told apart"

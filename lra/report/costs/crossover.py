@@ -123,7 +123,7 @@ def _cell(duel: _Duel) -> Cell:
     text, notes = _text(found)
     notes += _left_out(duel, found)
     inside = 0 < found.at < math.inf
-    return Cell(("!" if duel.busy else "") + text, "; ".join(notes), found.at if inside else None)
+    return Cell(text, "; ".join(notes), found.at if inside else None, busy=duel.busy)
 
 
 def _left_out(duel: _Duel, found: Crossover) -> list[str]:

@@ -133,10 +133,11 @@ def _cell(own: Sequence[Entry], fit: _Fit) -> Cell:
         return Cell(NO_VALUE, f"{count(len(lengths), 'length')} of {LEAST}{each}")
     end = "" if found.end is None else f"; end {_exponent(found.end)}"
     return Cell(
-        ("!" if fit.busy else "") + _exponent(found.exponent),
+        _exponent(found.exponent),
         f"{_exponent(found.low)} to {_exponent(found.high)}{end}",
         found.exponent,
         found.high - found.low,
+        busy=fit.busy,
     )
 
 

@@ -76,12 +76,17 @@ def limit_table(
     }
     timed = [e for e in entries if e.metric == "latency"]
     lengths = sorted({e.length for e in timed})
-    known, rows = costs(timed, busy), []
-    for key, own in shown(timed).items():
-        cells = [_cell(known.at(key, n), _least(counted, key, n, rates)) for n in lengths]
-        rows.append(row(own, cells))
+    known, grouped = costs(timed, busy), shown(timed)
+    least = {(key, n): _least(counted, key, n, rates) for key in grouped for n in lengths}
+    rows = [
+        row(own, [_cell(known.at(key, n), least[key, n]) for n in lengths])
+        for key, own in grouped.items()
+    ]
     product, copy = rates
-    alone = any(cell.note.startswith(_ALONE) for one in rows for cell in one.cells)
+    alone = any(
+        limit is not None and limit[1] == _ALONE and known.at(*place).value is not None
+        for place, limit in least.items()
+    )
     above = any((cell.value or 0.0) > 1.0 for one in rows for cell in one.cells)
     return Table(
         id=id,
@@ -130,4 +135,4 @@ def _cell(cost: Cost, least: tuple[float, str] | None) -> Cell:
         return Cell("not counted")
     share = least[0] / cost.value
     note = "; ".join(part for part in (least[1], cost.partly) if part)
-    return Cell(("!" if cost.disturbed else "") + figures(100 * share, most=2), note, share)
+    return Cell(figures(100 * share, most=2), note, share, busy=cost.disturbed)

@@ -49,11 +49,6 @@ class Cost(msgspec.Struct, frozen=True):
         return one and self.spread > LOOSE * (self.value or 0.0)
 
     @property
-    def marks(self) -> str:
-        """What stands before the figure."""
-        return ("!" if self.disturbed else "") + ("~" if self.loose else "")
-
-    @property
     def partly(self) -> str:
         """Of how many replicates it is, and how the others ended: `1 of 3; timeout`."""
         return f"{self.processes} of {self.asked}; {self.others}" if self.others else ""
@@ -148,8 +143,7 @@ class Costs(msgspec.Struct, frozen=True, dict=True):
             return ""
         ratio = cost.value / exact.value
         spread = ratio * (cost.spread / cost.value + exact.spread / exact.value)
-        busy = "!" if self.disturbed(key, length) else ""
-        return f"{busy}{figures(ratio, spread)} {TIMES}"
+        return f"{figures(ratio, spread)} {TIMES}"
 
     def cell(self, key: RowKey, length: int, size: float, *, strong: bool) -> Cell:
         """Return a place as it is printed, in units of `size`, its ratio to exact attention below.
@@ -159,11 +153,19 @@ class Costs(msgspec.Struct, frozen=True, dict=True):
         cost, exact = self.at(key, length), self.exact(key[0], length)
         if cost.value is None:
             return Cell(cost.word)
-        text = cost.marks + figures(cost.value / size, cost.spread / size)
         told = self.ratio(key, length)
-        ratio = cost.value / exact.value if told and exact.value else None
-        note = "; ".join(part for part in (told or NO_VALUE, cost.partly) if part)
-        return Cell(text, note, cost.value, cost.spread, ratio, strong)
+        disturbed = bool(told) and self.disturbed(key, length)
+        beside = ("!" if disturbed else "") + (told or NO_VALUE)
+        return Cell(
+            ("~" if cost.loose else "") + figures(cost.value / size, cost.spread / size),
+            "; ".join(part for part in (beside, cost.partly) if part),
+            cost.value,
+            cost.spread,
+            cost.value / exact.value if told and exact.value else None,
+            strong,
+            cost.disturbed,
+            disturbed,
+        )
 
 
 def costs(entries: Iterable[Entry], busy: Collection[tuple[Origin, str]] = ()) -> Costs:

@@ -47,12 +47,12 @@ class _Place(msgspec.Struct, frozen=True):
         found = self.ratio
         if found is None:
             return Cell(why_none(self.own))
-        mark = "!" if self.busy else ""
+        busy = self.busy > 0
         if found.low is None or found.high is None:
-            return Cell(mark + figures(found.value), "1 process", found.value)
+            return Cell(figures(found.value), "1 process", found.value, busy=busy)
         spread = found.high - found.low
         bounds = between(found.low, found.high)
-        return Cell(mark + figures(found.value, spread), bounds, found.value, spread)
+        return Cell(figures(found.value, spread), bounds, found.value, spread, busy=busy)
 
 
 def repeatability(

@@ -306,4 +306,5 @@ def _table(
             *([BOARD] if metric == "energy" else []),
             *reference_notes(rows),
         ),
+        unit=symbol,
     )

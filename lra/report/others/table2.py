@@ -101,24 +101,22 @@ def _speed(
     entries = [e for e in group if e.metric == "latency"]
     rows, known, lengths = shown(entries), costs(entries, busy), _lengths(entries)
     base = {key[0]: own for key, own in reversed(rows.items()) if own[0].mechanism == paper.exact}
-    exact = {origin: by_length(own) for origin, own in base.items()}
+    ratios = {
+        (key, n): _against(own, base.get(key[0], []), n)
+        for key, own in rows.items()
+        if own[0].mechanism != paper.exact
+        for n in lengths
+    }
 
     def cell(key: RowKey, own: Sequence[Entry], length: int) -> Cell:
-        beside = exact.get(key[0], {}).get(length, {})
-        here = [e for e in own if e.length == length]
-        mine = by_length(here).get(length, {})
-        gone = torn(here, [e for e in base.get(key[0], []) if e.length == length])
-        pairs = {r: cost for r, cost in beside.items() if r not in gone}
-        found, lost = ratio(pairs, mine), len(gone & mine.keys() & beside.keys())
-        left_out = f"{count(lost, 'round')} taken apart left out" if lost else ""
-        cost, other = known.at(key, length), known.exact(key[0], length)
-        said = _published(paper, own[0].mechanism, length, "steps")
+        cost, said = known.at(key, length), _published(paper, own[0].mechanism, length, "steps")
         if own[0].mechanism == paper.exact:
             return _exact_cell(cost, said)
-        return _speed_cell(cost, other, found, _joined(left_out, said))
+        found, lost = ratios[key, length]
+        left_out = f"{count(lost, 'round')} taken apart left out" if lost else ""
+        return _speed_cell(cost, known.exact(key[0], length), found, _joined(left_out, said))
 
-    several = any(len(own) > 1 for one in exact.values() for own in one.values())
-    lines = [row(own, [cell(key, own, n) for n in lengths]) for key, own in rows.items()]
+    several = any(len(found) > 1 for own in base.values() for found in by_length(own).values())
     return Table(
         id=f"table-2-speed-{number}",
         title=f"Training steps a second, over those of {EXACT}",
@@ -126,7 +124,7 @@ def _speed(
         "published against its own Transformer.",
         corner="mechanism",
         columns=tuple(str(n) for n in lengths),
-        rows=tuple(lines),
+        rows=tuple(row(own, [cell(key, own, n) for n in lengths]) for key, own in rows.items()),
         notes=(
             *(["After a ratio of several replicates: its Student's interval of 95 %."] * several),
             *(
@@ -134,13 +132,23 @@ def _speed(
                 if any(cost.disturbed for cost in known.by_place.values())
                 else []
             ),
-            *([APART] if any("taken apart" in c.note for one in lines for c in one.cells) else []),
+            *([APART] if any(lost for _, lost in ratios.values()) else []),
             *_suspects(paper, rows.values(), lengths, "steps"),
             *_unknown(paper, rows.values()),
             anchor_note(entries),
             *reference_notes(rows),
         ),
     )
+
+
+def _against(own: Sequence[Entry], exact: Sequence[Entry], length: int) -> tuple[Ratio | None, int]:
+    """The speed of one row at a length over that of exact attention, paired by round, and how many
+    rounds are left out, as their processes ran at different times."""
+    here, there = ([e for e in side if e.length == length] for side in (own, exact))
+    mine, beside = (by_length(side).get(length, {}) for side in (here, there))
+    gone = torn(here, there)
+    pairs = {r: cost for r, cost in beside.items() if r not in gone}
+    return ratio(pairs, mine), len(gone & mine.keys() & beside.keys())
 
 
 def _exact_cell(cost: Cost, said: str) -> Cell:
@@ -160,13 +168,13 @@ def _speed_cell(cost: Cost, exact: Cost, found: Ratio | None, said: str) -> Cell
     spread, bounds = found.value * (cost.spread / cost.value + exact.spread / exact.value), ""
     if found.low is not None and found.high is not None:
         spread, bounds = found.high - found.low, between(found.low, found.high)
-    marks = "!" if cost.disturbed or exact.disturbed else ""
     return Cell(
-        f"{marks}{figures(found.value, spread)} {TIMES}",
+        f"{figures(found.value, spread)} {TIMES}",
         _joined(bounds, said),
         found.value,
         spread,
         found.value,
+        busy=cost.disturbed or exact.disturbed,
     )
 
 

@@ -94,7 +94,7 @@ def length_figure(
             write_names(side, axes.get_ylim(), labels, height, margin)
 
     cells = [cell for row in rows for cell in row.cells]
-    busy = any(cell.text.startswith("!") for cell in cells)
+    busy = any(cell.busy for cell in cells)
     failed = any(is_failure(cell.text) for cell in cells)
     return Figure(
         id=id,

@@ -112,7 +112,7 @@ def _caption(panels: Sequence[_Panel]) -> str:
             f" Shaded: {EXACT} ran out of memory, so that there is no ratio; what has a figure "
             "there costs less."
         )
-    if any(line.crossing.text.startswith("!") for panel in panels for line in panel.named):
+    if any(line.crossing.busy for panel in panels for line in panel.named):
         told += " !: the machine was busy during some of the timings."
     return told + hollow_note(line.row for panel in panels for line in panel.lines)
 
@@ -173,7 +173,7 @@ def _draw(axes: Axes, panel: _Panel, looks: Looks) -> list[Name]:
         axes.plot(*zip(*line.points, strict=True), **style)
         at, told = line.crossing.value, ""
         if at is not None:
-            told = f"  {line.crossing.text.replace('about ', '')}"
+            told = f"  {line.crossing.marked.replace('about ', '')}"
             axes.plot(
                 [at], [1.0], "o", color=style["color"], markerfacecolor="white", ms=6, mew=1.4,
                 zorder=5,

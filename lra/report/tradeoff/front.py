@@ -140,10 +140,11 @@ def _cell(row: Row, front: Front) -> Cell:
     reach = front.reach(circle)
     timed = f"{figures(reach)} {TIMES}" if front.placed.exact_seconds else quantity(reach, "s")
     return Cell(
-        ("!" if _disturbed(front, circle) else "") + timed,
+        timed,
         quantity(circle.memory, "B"),
         reach,
         strong=circle in front.members,
+        busy=_disturbed(front, circle),
     )
 
 

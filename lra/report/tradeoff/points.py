@@ -112,7 +112,7 @@ def at_length(
             if row.mechanism and (row.origin, row.variant) not in placed
         ),
         exact_seconds=exact.value if exact else None,
-        exact_disturbed=exact is not None and _is_marked(exact.text),
+        exact_disturbed=exact is not None and exact.busy,
     )
 
 
@@ -181,12 +181,10 @@ def _circle(
         time, room = cells
         elsewhere = place is not here
         if exact and (origin == "reference" or elsewhere) and time.ratio and room.ratio:
-            busy = _is_marked(time.note)
             seconds, memory = time.ratio * exact[0], room.ratio * exact[1]
-            return Circle(row, accuracy, seconds, memory, True, elsewhere, busy)
+            return Circle(row, accuracy, seconds, memory, True, elsewhere, time.ratio_busy)
         if not elsewhere and time.value and room.value:
-            busy = _is_marked(time.text)
-            return Circle(row, accuracy, time.value, room.value, disturbed=busy)
+            return Circle(row, accuracy, time.value, room.value, disturbed=time.busy)
     return None
 
 
@@ -209,11 +207,6 @@ def _exact(here: EfficiencyTables, instead: StandIns, length: str) -> tuple[floa
     if cells is None or not cells[0].value or not cells[1].value:
         return None
     return cells[0].value, cells[1].value
-
-
-def _is_marked(text: str) -> bool:
-    """Whether a time or a ratio says that the machine was busy."""
-    return text.startswith("!")
 
 
 def _cells(

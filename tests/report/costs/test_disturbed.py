@@ -58,11 +58,11 @@ def test_a_disturbed_time_is_marked_and_never_bold_and_its_memory_counts() -> No
     tables = efficiency_tables(selection)[0]
     row = tables.latency["forward"].row("performer", "run")
     assert row is not None
-    assert row.cells[0].text.startswith("!") and row.cells[0].note.startswith("!")
+    assert row.cells[0].busy and row.cells[0].note.startswith("!")
     assert not any(r.cells[0].strong for r in tables.latency["forward"].rows)
     assert any(note.startswith("!: ") for note in tables.latency["forward"].notes)
     room = tables.memory["forward"].row("performer", "run")
-    assert room is not None and not room.cells[0].text.startswith("!")
+    assert room is not None and not room.cells[0].busy
     assert any("busy during 1 of 7 timings" in text for text in caveats(selection, []))
 
 
@@ -135,5 +135,6 @@ def test_a_disturbed_anchor_marks_every_ratio_to_it() -> None:
     tables = efficiency_tables(join([*(r for r in QUIET if r.id != busy.id), busy], []))[0]
     row = tables.latency["forward"].row("linear", "run")
     assert row is not None
-    assert row.cells[0].note.startswith("!") and not row.cells[0].text.startswith("!")
+    assert row.cells[0].note.startswith("!") and not row.cells[0].busy
+    assert [cell.ratio_busy for cell in row.cells] == [True, False, False]
     assert not row.cells[1].note.startswith("!")

@@ -170,7 +170,7 @@ def test_busy_timings_are_marked_and_flag_nothing_and_memory_stays() -> None:
         }
     )
     table = _table(records, busy)
-    assert _cell(table, "a", "time, train").text == "!2.00"
+    assert _cell(table, "a", "time, train").marked == "!2.00"
     assert _cell(table, "a", "memory, train").text == "2.00"
     assert _cell(table, "a", "against the claim").note == "memory, train"
     assert any(note.startswith("!:") for note in table.notes)

@@ -214,7 +214,7 @@ def test_a_busy_time_of_exact_attention_marks_every_ratio_over_it() -> None:
         ]
         table = _found(records)[1]
         assert any("busy machine" in note for note in table.notes) == bool(busy)
-        return {row.label for row in table.rows if row.cells[1].text.startswith("!")}
+        return {row.label for row in table.rows if row.cells[1].busy}
 
     assert marked("") == set()
     assert marked("linear") == {"linear"}
