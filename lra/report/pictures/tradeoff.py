@@ -51,8 +51,7 @@ def tradeoff_figure(
     def paint(figure: Any) -> None:
         axes = figure.subplots()
         _paint(axes, found.circles, found.batch, found.exact_seconds, looks)
-        what = "attention" if found.level == "attention" else found.level
-        axes.set_xlabel(f"training speed of the {what} at length {found.length}, examples/s")
+        axes.set_xlabel(f"training speed of the {found.level} at length {found.length}, examples/s")
 
     over = f"mean accuracy over {listing(quality.mean_of)}" if quality.mean_of else "accuracy"
     shown = listing([circle.row.title for circle in found.circles])

@@ -72,14 +72,12 @@ def _beats(one: Circle, other: Circle) -> bool:
 def front_table(quality: QualityTable, found: Sequence[Front]) -> Table:
     """Return the mechanisms by length: time over exact attention and memory, the front bold."""
     rows = [row for row in quality.table.rows if row.mechanism]
-    one = found[0].placed
-    what = "attention" if one.level == "attention" else one.level
     otherwise = _otherwise(quality, found)
     return Table(
         id=f"front-{quality.number}",
         title=f"Accuracy against time by length {quality.where}",
-        caption=f"Time of a training step of the {what} over that of {EXACT}, by sequence length, "
-        f"and its peak memory. Accuracy is of training on {quality.tokens}.",
+        caption=f"Time of a training step of the {found[0].placed.level} over that of {EXACT}, by "
+        f"sequence length, and its peak memory. Accuracy is of training on {quality.tokens}.",
         corner="mechanism",
         columns=("accuracy", *(front.placed.length for front in found)),
         rows=tuple(
