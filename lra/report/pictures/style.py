@@ -36,7 +36,6 @@ _OTHER_DASHES: tuple[Any, ...] = (
     (0, (9, 1.2, 2, 1.2)),
 )
 """Of any other name, and of other configurations."""
-MARKERS = "osD^vPX<>"
 MARKS = {
     "o": "M1 6a5 5 0 1 0 10 0a5 5 0 1 0-10 0z",
     "s": "M2 2h8v8h-8z",
@@ -49,6 +48,7 @@ MARKS = {
     ">": "M11 6L1.5 1V11z",
 }
 """Outlines of the markers for swatches, in a square of 12."""
+MARKERS = "".join(MARKS)
 _KNOWN = (
     "performer",
     "linear",
@@ -186,7 +186,7 @@ def draw(paint: Callable[[Any], None], width: float, height: float) -> str:
     """
     empty = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     text = _drawn(paint, width, height, format="svg", metadata=empty).decode()
-    # Two images alike would have one id, by which nobody asks for them.
+    # Identical images would share an id, and nothing refers to it.
     text = re.sub(r' id="image[0-9a-f]+"', "", text)
     return text.replace("\r\n", "\n")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lra.report.pictures.style import _KNOWN, MARKERS, MARKS, inline, look, looks
+from lra.report.pictures.style import _KNOWN, inline, look, looks
 
 
 def test_known_mechanisms_look_different_from_each_other_and_from_any_other() -> None:
@@ -62,7 +62,3 @@ def test_a_look_stays_unless_another_has_it() -> None:
 def test_ours_differ_by_dash_and_by_marker() -> None:
     found = [look(name) for name in (*_KNOWN, "sdpa", "identity")]
     assert len({(one.colour, one.marker) for one in found}) == len(found)
-
-
-def test_every_marker_has_an_outline() -> None:
-    assert "".join(MARKS) == MARKERS
