@@ -39,27 +39,26 @@ def disturbed(records: Iterable[Record], reference: Iterable[Record] = ()) -> se
     """
     controls: dict[object, dict[str, list[float]]] = defaultdict(dict)
     fastest: dict[object, list[float]] = defaultdict(list)
-    throttled: set[str] = set()
+    found: set[str] = set()
     for record in records:
         if isinstance(record.cell, EfficiencyCell) and {*record.method.get("throttled_by", ())} - {
             USUAL
         }:
-            throttled.add(record.id)
+            found.add(record.id)
         if values := [metric.value for metric in _controls(record) if metric.value]:
             controls[_place(record)][record.id] = values
             fastest[_place(record)] += _quickest(record)
     elsewhere: dict[object, list[float]] = defaultdict(list)
     for record in reference:
-        if found := _quickest(record):
-            elsewhere[_place(record)] += found
-    return throttled | {
-        id
-        for place, cells in controls.items()
-        for usual in [_lower_quartile(fastest[place])]
-        for far in [FAR * _lower_quartile(elsewhere[place]) if place in elsewhere else math.inf]
-        for id, values in cells.items()
-        if max(values) > min(BUSY * min(usual, *values), far)
-    }
+        if quickest := _quickest(record):
+            elsewhere[_place(record)] += quickest
+    for place, cells in controls.items():
+        usual = _lower_quartile(fastest[place])
+        far = FAR * _lower_quartile(elsewhere[place]) if place in elsewhere else math.inf
+        found |= {
+            id for id, values in cells.items() if max(values) > min(BUSY * min(usual, *values), far)
+        }
+    return found
 
 
 def _controls(record: Record) -> list[Metric]:

@@ -152,7 +152,7 @@ def _claims(own: Sequence[Entry], fits: Mapping[Column, _Fit]) -> Cell:
     for timed in sorted({column.timed for column in fits}, reverse=True):
         columns = [column for column in fits if column.timed == timed]
         said = sorted({e.declared for c in columns for e in c.of(own) if e.declared})
-        known = [found for c in columns for found in [fits[c].declared] if found is not None][:1]
+        known = [found for c in columns if (found := fits[c].declared) is not None][:1]
         words = "not declared" if said == [_NOTHING] else listing(said) or NO_VALUE
         power = f"n^{known[0].exponent:.3g}" if known else words
         powers.append(power if timed else f"memory {power}")

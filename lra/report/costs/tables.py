@@ -112,13 +112,16 @@ def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
     for group in groups:
         alike[_key(group[0])].append(group)
         scales[_sizes(group[0])].add(group[0].scale)
-    return [
-        _tables(number, group, model, selection.busy, ceilings, twins, name_scale=name_scale)
-        for number, (group, model) in enumerate(zip(groups, models, strict=True), start=1)
-        for twins in [[other for other in alike[_key(group[0])] if other is not group]]
+    found = []
+    for number, (group, model) in enumerate(zip(groups, models, strict=True), start=1):
+        first = group[0]
+        twins = [other for other in alike[_key(first)] if other is not group]
         # A layer has its sizes from no scale, which is but the name of the suite's block.
-        for name_scale in [group[0].level == "model" or len(scales[_sizes(group[0])]) > 1]
-    ]
+        named = first.level == "model" or len(scales[_sizes(first)]) > 1
+        found.append(
+            _tables(number, group, model, selection.busy, ceilings, twins, name_scale=named)
+        )
+    return found
 
 
 def call_words(mode: str) -> str:
