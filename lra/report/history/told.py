@@ -177,11 +177,10 @@ def _failing_since(series: Series) -> int:
 
 
 def _when(step: Step, history: History) -> str:
+    nights = history.nights
     if step.earliest == step.latest:
-        return history.nights[step.at]
-    return f"{history.nights[step.at]} ({history.nights[step.earliest]} to " + (
-        f"{history.nights[step.latest]})"
-    )
+        return nights[step.at]
+    return f"{nights[step.at]} ({nights[step.earliest]} to {nights[step.latest]})"
 
 
 def _why(series: Series, step: Step) -> str:
