@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -33,6 +33,8 @@ _WHY = {
 NOT_RUN = "not run"
 NO_VALUE = "n/a"
 TIMES = "\N{MULTIPLICATION SIGN}"
+
+_Value = TypeVar("_Value", int, str)
 
 Unit = Literal["s", "B", "J"]
 _SCALES: dict[Unit, tuple[tuple[float, str], ...]] = {
@@ -81,6 +83,15 @@ def quantity(value: float, unit: Unit, most: int = 3) -> str:
 def between(low: float, high: float) -> str:
     """Return the ends of an interval with as many figures as its width supports: `1.2 to 1.4`."""
     return " to ".join(figures(bound, high - low) for bound in (low, high))
+
+
+def span(values: Iterable[_Value]) -> str:
+    """Return the least and the greatest: `5 to 500`; `3` of one alone, of none an empty text."""
+    known = list(values)
+    if not known:
+        return ""
+    low, high = min(known), max(known)
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def duration(seconds: float) -> str:

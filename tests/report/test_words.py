@@ -20,6 +20,7 @@ from lra.report.words import (
     quantity,
     scale_of,
     shortened,
+    span,
     visible,
 )
 
@@ -45,6 +46,13 @@ def test_figures_stop_at_the_leading_place_of_the_spread(
     value: float, spread: float | None, text: str
 ) -> None:
     assert figures(value, spread) == text
+
+
+def test_a_span_has_its_ends_or_the_one_value() -> None:
+    assert [span(values) for values in ([5, 500, 30], [3, 3], [10, 9], ())] == [
+        "5 to 500", "3", "9 to 10", "",
+    ]  # fmt: skip
+    assert span(["2026-11-20", "2026-11-19"]) == "2026-11-19 to 2026-11-20"
 
 
 def test_percent_drops_its_decimal_where_seeds_scatter_by_tens() -> None:

@@ -20,7 +20,7 @@ from lra.report.rows import (
     unfused,
 )
 from lra.report.table import Cell, Row, Table
-from lra.report.words import NO_VALUE, count, listing
+from lra.report.words import NO_VALUE, count, listing, span
 from lra.verdict.declared import Declared, declared, greatest
 from lra.verdict.growth import LEAST, SLACK, Growth, growth
 
@@ -183,12 +183,11 @@ def _verdict(fits: Mapping[Column, _Fit]) -> Cell:
 def _notes(known: Sequence[_Fit]) -> list[str]:
     notes = []
     replicates = {fit.growth.replicates for fit in known if fit.growth is not None}
-    several = sorted(replicates - {1})
+    several = replicates - {1}
     if several:
-        span = f"{several[0]} to {several[-1]}" if len(several) > 1 else f"{several[0]}"
         notes.append(
-            f"Intervals of {span} replicates: Student's t over the exponent of each. They say how "
-            "well it repeats, not whether the points lie on a line."
+            f"Intervals of {span(several)} replicates: Student's t over the exponent of each. They "
+            "say how well it repeats, not whether the points lie on a line."
         )
     if 1 in replicates:
         notes.append(

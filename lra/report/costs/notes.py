@@ -9,7 +9,7 @@ from lra.report.costs.disturbed import SIGNS
 from lra.report.costs.place import LOOSE, Costs
 from lra.report.entries import Entry
 from lra.report.rows import EXACT
-from lra.report.words import listing, quantity
+from lra.report.words import listing, quantity, span
 
 _FOREIGN = {
     "cpu": ("peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes"),
@@ -23,23 +23,17 @@ _LEAST = (", which the system's counting", ", the least that the system's counti
 def taken_notes(measured: Sequence[Entry], known: Costs) -> list[str]:
     """Return of how many processes and samples figures are, where there are several."""
     numbers = [cost.processes for cost in known.by_place.values() if cost.value is not None]
-    samples = _span([e.samples for e in measured if e.samples])
+    samples = span([e.samples for e in measured if e.samples])
     notes = []
     if max(numbers, default=1) > 1:
         each = f"; {samples} samples in each" if samples else ""
         notes.append(
-            f"{_span(numbers)} processes a figure: their median, in no more digits than their "
+            f"{span(numbers)} processes a figure: their median, in no more digits than their "
             f"range allows{each}."
         )
     elif samples:
         notes.append(f"{samples} samples a figure.")
     return notes + known.partly_notes()
-
-
-def _span(numbers: Sequence[int]) -> str:
-    """`5 to 500`, `3`; of none an empty text."""
-    low, high = min(numbers, default=0), max(numbers, default=0)
-    return f"{low} to {high}" if low < high else f"{low}" if numbers else ""
 
 
 def time_notes(entries: Sequence[Entry], known: Costs) -> list[str]:

@@ -12,7 +12,7 @@ from lra.report.costs.disturbed import SIGNS
 from lra.report.entries import Entry, Origin
 from lra.report.rows import RowKey, reference_notes, row, shown
 from lra.report.table import Cell, Table
-from lra.report.words import between, count, figures, percent
+from lra.report.words import between, count, figures, percent, span
 from lra.verdict.ratio import Ratio
 from lra.verdict.repeat import LONG, Process, Processes, median_width, to_control
 
@@ -134,8 +134,7 @@ def _place(
 def _sentence(mode: str, places: Mapping[tuple[RowKey, int], _Place]) -> str:
     """`Forward: at lengths of 1024 and more the 95 % intervals of 12 cells are 4 % wide ...`"""
     several = {place: found for place, found in places.items() if found.several}
-    processes = sorted({found.ratio.pairs for found in several.values() if found.ratio})
-    span = f"{processes[0]} to {processes[-1]}" if len(processes) > 1 else f"{processes[0]}"
+    processes = span(found.ratio.pairs for found in several.values() if found.ratio)
     long = [found.ratio for (_, n), found in several.items() if n >= LONG and found.ratio]
     width = median_width(long)
     if width is None:
@@ -148,6 +147,6 @@ def _sentence(mode: str, places: Mapping[tuple[RowKey, int], _Place]) -> str:
     number = sum(found.busy for found in several.values())
     whole = sum(len(found.own) for found in several.values())
     return (
-        f"{mode.capitalize()}: {told}; {count(len(several), 'cell')} of {span} processes, the "
+        f"{mode.capitalize()}: {told}; {count(len(several), 'cell')} of {processes} processes, the "
         f"machine busy in {number} of {whole}."
     )

@@ -16,7 +16,7 @@ from lra.report.mechanisms.configs import in_force, told_apart
 from lra.report.rows import EXACT, RowKey, Rows, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table, sorted_groups
-from lra.report.words import NO_VALUE, TIMES, apart, count, figures, listing, percent
+from lra.report.words import NO_VALUE, TIMES, apart, count, figures, listing, percent, span
 
 ROUNDING = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
 """Relative errors below this are those of a type's digits: what has one is no approximation."""
@@ -207,10 +207,7 @@ def _own_keys(group: Sequence[Entry], laws: Laws) -> tuple[str, ...]:
 def _table(id: str, scale: float, group: Sequence[Entry], own_keys: Sequence[str]) -> Table:
     """Rows are mechanisms with their budgets, columns lengths."""
     lengths, rows = sorted({e.length for e in group}), _ordered(shown(group))
-    seeds = sorted({len({e.seed for e in own}) for own in rows.values()})
-    over = (
-        f"{seeds[0]} to {count(seeds[-1], 'seed')}" if len(seeds) > 1 else count(seeds[0], "seed")
-    )
+    seeds = {len({e.seed for e in own}) for own in rows.values()}
     lines = [_row(own, lengths) for own in rows.values()]
     spreads = [
         place.spread / place.value
@@ -218,8 +215,8 @@ def _table(id: str, scale: float, group: Sequence[Entry], own_keys: Sequence[str
         for place in line.cells
         if place.value and place.spread is not None
     ]
-    means = f"Means of {over}" if seeds[-1] > 1 else "Of one seed"
-    if seeds[-1] > 1 and spreads:
+    means = f"Means of {span(seeds)} seeds" if max(seeds) > 1 else "Of one seed"
+    if max(seeds) > 1 and spreads:
         means += f", which lie up to {percent(max(spreads), 1)} % of the mean apart"
     return Table(
         id=id,

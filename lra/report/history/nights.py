@@ -20,7 +20,7 @@ from lra.report.changes.between import QUANTITIES, cell_words, place
 from lra.report.changes.counterparts import ASKED, CONDITIONS, Key, key
 from lra.report.entries import Entry
 from lra.report.select import join
-from lra.report.words import is_failure, listing, visible
+from lra.report.words import is_failure, listing, span, visible
 from lra.store import Store, StoreWarning
 from lra.verdict.repeat import Process
 
@@ -206,5 +206,5 @@ def days_missing(days: Sequence[str]) -> list[str]:
         first = date.fromisoformat(one) + timedelta(days=1)
         last = date.fromisoformat(other) - timedelta(days=1)
         if first <= last:
-            found.append(f"{first}" if first == last else f"{first} to {last}")
+            found.append(span([f"{first}", f"{last}"]))
     return found
