@@ -138,6 +138,12 @@ def listing(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
+def listing_of(parts: Sequence[str], most: int) -> str:
+    """Return the first `most` of them, and how many are left: `a, b and 3 more`."""
+    left = len(parts) - most
+    return listing([*parts[:most], *([f"{left} more"] if left > 0 else [])])
+
+
 def shortened(texts: Sequence[str], most: int) -> list[str]:
     """Return each text in at most `most` characters, the middle left out; no two become alike.
 

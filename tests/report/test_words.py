@@ -15,6 +15,7 @@ from lra.report.words import (
     figures,
     is_failure,
     listing,
+    listing_of,
     machine_words,
     percent,
     quantity,
@@ -53,6 +54,12 @@ def test_a_span_has_its_ends_or_the_one_value() -> None:
         "5 to 500", "3", "9 to 10", "",
     ]  # fmt: skip
     assert span(["2026-11-20", "2026-11-19"]) == "2026-11-19 to 2026-11-20"
+
+
+def test_of_a_long_listing_the_rest_is_counted() -> None:
+    assert [listing_of("abcd"[:n], 2) for n in (1, 2, 3, 4)] == [
+        "a", "a and b", "a, b and 1 more", "a, b and 2 more",
+    ]  # fmt: skip
 
 
 def test_percent_drops_its_decimal_where_seeds_scatter_by_tens() -> None:

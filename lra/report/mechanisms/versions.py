@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from lra.report.entries import Entry
-from lra.report.words import listing, visible
+from lra.report.words import listing_of, visible
 
 _NAMED = 10
 """More mechanisms than this are counted beside those; report.csv has the hashes of each."""
@@ -50,6 +50,4 @@ def _differ(by_task: Mapping[str, set[str]]) -> bool:
 
 
 def _named(names: Iterable[str]) -> str:
-    ordered = sorted(visible(name) for name in names)
-    left = len(ordered) - _NAMED
-    return listing([*ordered[:_NAMED], *([f"{left} more"] if left > 0 else [])])
+    return listing_of(sorted(visible(name) for name in names), _NAMED)

@@ -14,7 +14,7 @@ from lra.report.quality.baselines import ENTROPY, FLOOR, fitting
 from lra.report.quality.group import group_of
 from lra.report.quality.score import BITS
 from lra.report.select import Selection
-from lra.report.words import figures, listing, percent, visible
+from lra.report.words import figures, listing_of, percent, visible
 
 AGREEMENT = "decode_agreement"
 UNDECODED, UNSEEN = "decode_failed", "look_failed"
@@ -119,6 +119,5 @@ def doubt_sentences(found: Iterable[Doubt]) -> list[str]:
 
 def _sentence(kind: Kind, own: list[Doubt]) -> str:
     start, end = _SAYING[kind]
-    named = [one.words for one in own[:_TOLD]]
-    named += [f"{len(own) - _TOLD} more"] if len(own) > _TOLD else []
-    return f"{start}: {listing(named)}.{f' {end}' if end else ''}"
+    named = listing_of([one.words for one in own], _TOLD)
+    return f"{start}: {named}.{f' {end}' if end else ''}"

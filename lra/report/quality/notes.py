@@ -10,7 +10,7 @@ from lra.report.quality.baselines import BITS_BASELINES
 from lra.report.quality.columns import Column
 from lra.report.quality.score import BITS, Score
 from lra.report.rows import Rows
-from lra.report.words import listing, percent, visible
+from lra.report.words import listing, listing_of, percent, visible
 
 _TOLD = 5
 """Trainings that a note names."""
@@ -92,8 +92,7 @@ def _named(counted: Iterable[tuple[Entry, int | None]]) -> str:
             if number is not None and number > 1
         }
     )
-    more = [f"{len(named) - _TOLD} more"] if len(named) > _TOLD else []
-    return listing([*named[:_TOLD], *more]) if named else ""
+    return listing_of(named, _TOLD)
 
 
 def machine_notes(rows: Rows) -> list[str]:
