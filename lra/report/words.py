@@ -128,6 +128,12 @@ def apart(settings: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
+def numbered(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return what the ids and the titles of sections of these names end in: `-2`, `: causal`; of
+    one without a name nothing."""
+    return [(f"-{n}", f": {name}") if name else ("", "") for n, name in enumerate(names, start=1)]
+
+
 def lowered(title: str) -> str:
     """Return a title as it stands behind a colon: `test accuracy at scale mini`."""
     return f"{title[:1].lower()}{title[1:]}"
@@ -154,9 +160,9 @@ def shortened(texts: Sequence[str], most: int) -> list[str]:
         cuts = [_cut(text, most, head) for text in texts]
         if len(set(cuts)) == len(set(texts)):
             return cuts
-    numbered = [f"{_cut(text, most - 5, most // 3)} #{n}" for n, text in enumerate(texts, start=1)]
+    shorter = [f"{_cut(text, most - 5, most // 3)} #{n}" for n, text in enumerate(texts, start=1)]
     return [
-        text if len(text) <= most else other for text, other in zip(texts, numbered, strict=True)
+        text if len(text) <= most else other for text, other in zip(texts, shorter, strict=True)
     ]
 
 

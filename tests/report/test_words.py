@@ -17,6 +17,7 @@ from lra.report.words import (
     listing,
     listing_of,
     machine_words,
+    numbered,
     percent,
     quantity,
     scale_of,
@@ -60,6 +61,11 @@ def test_of_a_long_listing_the_rest_is_counted() -> None:
     assert [listing_of("abcd"[:n], 2) for n in (1, 2, 3, 4)] == [
         "a", "a and b", "a, b and 1 more", "a, b and 2 more",
     ]  # fmt: skip
+
+
+def test_sections_have_numbers_and_names_where_there_are_several() -> None:
+    assert numbered([""]) == [("", "")]
+    assert numbered(["batch 1", "batch 4"]) == [("-1", ": batch 1"), ("-2", ": batch 4")]
 
 
 def test_percent_drops_its_decimal_where_seeds_scatter_by_tens() -> None:

@@ -25,6 +25,7 @@ from lra.report.words import (
     flat,
     listing,
     machine_words,
+    numbered,
     quantity,
     visible,
 )
@@ -135,14 +136,9 @@ def _by_setting(records: Sequence[Record]) -> list[tuple[list[_Profiled], str, s
         found[_setting(cell)].append(_Profiled(label, cell, record))
     settings = sorted(found)
     in_order = [found[setting] for setting in settings]
-    several = apart(settings)
     return [
-        (
-            sorted(own, key=lambda one: (one.cell.data.task, one.label, one.record.id)),
-            f"-{number}" if name else "",
-            f": {name}" if name else "",
-        )
-        for number, (own, name) in enumerate(zip(in_order, several, strict=True), start=1)
+        (sorted(own, key=lambda one: (one.cell.data.task, one.label, one.record.id)), *ending)
+        for own, ending in zip(in_order, numbered(apart(settings)), strict=True)
     ]
 
 

@@ -13,7 +13,7 @@ from lra.report.pictures.limit import limit_figure
 from lra.report.pictures.style import Looks
 from lra.report.select import Selection
 from lra.report.table import Section
-from lra.report.words import apart
+from lra.report.words import apart, numbered
 
 
 def cost_sections(
@@ -81,23 +81,19 @@ def decoding_sections(costs: Sequence[EfficiencyTables], known: Looks) -> list[S
 
 def _named(costs: Sequence[EfficiencyTables]) -> list[tuple[EfficiencyTables, str, str]]:
     """The tables with what the ids and the titles of their sections end in."""
-    names = apart([one.parts for one in costs])
-    return [
-        (one, f"-{number}" if name else "", f": {name}" if name else "")
-        for number, (one, name) in enumerate(zip(costs, names, strict=True), start=1)
-    ]
+    endings = numbered(apart([one.parts for one in costs]))
+    return [(one, *ending) for one, ending in zip(costs, endings, strict=True)]
 
 
 def reference_sections(costs: Sequence[EfficiencyTables]) -> list[Section]:
     """Reference timings of other machine classes or builds, apart from the run's."""
     text = "Reference rows, measured elsewhere or with another build. Compare ratios, never times."
-    names = apart([one.parts for one in costs])
     return [
         Section(
             f"reference-{number}",
-            f"Reference timings: {name}" if name else "Reference timings",
+            f"Reference timings{which}",
             (text, one.setting),
             (*one.latency.values(), *one.memory.values()),
         )
-        for number, (one, name) in enumerate(zip(costs, names, strict=True), start=1)
+        for number, (one, _, which) in enumerate(_named(costs), start=1)
     ]

@@ -13,7 +13,7 @@ from lra.report.entries import PEAK_MEMORY, Entry
 from lra.report.others.pairs import Busy, Pair, Rounds, pairs_of, rounds_of, why_not
 from lra.report.rows import APART, EXACT, NO_MIXING
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
-from lra.report.words import NO_VALUE, TIMES, apart, between, count, figures, scale_of
+from lra.report.words import NO_VALUE, TIMES, apart, between, count, figures, numbered, scale_of
 from lra.verdict.beside import (
     BAR,
     CLOSE,
@@ -44,18 +44,16 @@ def beside_sections(tables: Iterable[EfficiencyTables], busy: Busy) -> list[Sect
         if made:
             found.append((one, made))
     sections = []
-    names = apart([one.parts for one, _ in found])
-    for number, ((one, made), name) in enumerate(zip(found, names, strict=True), start=1):
+    endings = numbered(apart([one.parts for one, _ in found]))
+    for number, ((one, made), (place, which)) in enumerate(zip(found, endings, strict=True), 1):
         tables_here = tuple(
             _table(f"beside-{mode}-{number}", str(mode), pairs, entries, busy)
             for mode, pairs, entries in made
         )
         sections.append(
             Section(
-                f"beside-{number}" if name else "beside",
-                f"Ours beside public implementations: {name}"
-                if name
-                else "Ours beside public implementations",
+                f"beside{place}",
+                f"Ours beside public implementations{which}",
                 (one.setting, *_summary(tables_here)),
                 tables_here,
             )

@@ -33,6 +33,7 @@ from lra.report.words import (
     count,
     figures,
     listing,
+    numbered,
     scale_of,
 )
 from lra.verdict.ratio import Ratio, ratio
@@ -67,12 +68,12 @@ def table2_sections(
         if any(e.origin == "run" for e in own):
             found.append((one, own))
     sections = []
-    names = apart([one.parts for one, _ in found])
-    for number, ((one, own), name) in enumerate(zip(found, names, strict=True), start=1):
+    endings = numbered(apart([one.parts for one, _ in found]))
+    for number, ((one, own), (place, which)) in enumerate(zip(found, endings, strict=True), 1):
         sections.append(
             Section(
-                f"table-2-{number}" if name else "table-2",
-                f"LRA's Table 2: {name}" if name else "LRA's Table 2",
+                f"table-2{place}",
+                f"LRA's Table 2{which}",
                 (
                     f"Here: {one.setting} Scale {own[0].scale}.",
                     f"There: {paper.source}: {paper.protocol}.",
