@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from lra.report.costs.place import Costs, costs
-from lra.report.costs.tables import EfficiencyTables
+from lra.report.costs.tables import EfficiencyTables, call_words
 from lra.report.entries import PEAK_MEMORY, Busy
 from lra.report.rows import EXACT, NO_MIXING, RowKey
 from lra.report.table import Cell, Row, Table
@@ -16,11 +16,8 @@ from lra.report.words import TIMES, listing
 MOST = 3
 """With more mechanisms than this the answer names the cheapest instead of each, and never more."""
 _BUSY = " (busy machine)"
-_STEPS = {
-    "train": "a training step",
-    "forward": "a forward pass",
-    "decode": "a decoding step",
-}
+_MODES = ("train", "forward", "decode")
+"""Of which there are sentences, the first that has a time."""
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -55,7 +52,7 @@ def cost_sentences(tables: EfficiencyTables, name: str, busy: Busy) -> list[str]
     `name` tells these tables from those of other settings. Of several modes the first counts of
     which there is a time.
     """
-    tried = [mode for mode in _STEPS if mode in tables.latency]
+    tried = [mode for mode in _MODES if mode in tables.latency]
     timed = [mode for mode in tried if any(map(_reached, asked(tables.latency[mode])))]
     mode = next(iter(timed or tried), None)
     if mode is None:
@@ -70,10 +67,10 @@ def cost_sentences(tables: EfficiencyTables, name: str, busy: Busy) -> list[str]
     time = msgspec.structs.replace(time, elsewhere=lengths)
     layer = "attention alone" if tables.level == "attention" else tables.level
     layer += f" ({name})" if name else ""
-    rows = asked(time.table)
+    rows, call = asked(time.table), f"a {call_words(mode)}"
     if len(rows) > MOST:
-        return _cheapest(time, room, rows, f"{_STEPS[mode]} of the {layer}")
-    return [_cost(row, time, room, f"{_STEPS[mode]} of the {row.label} {layer}") for row in rows]
+        return _cheapest(time, room, rows, f"{call} of the {layer}")
+    return [_cost(row, time, room, f"{call} of the {row.label} {layer}") for row in rows]
 
 
 def _key(row: Row) -> RowKey:
