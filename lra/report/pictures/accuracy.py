@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from lra.report.pictures.lines import WIDTH
 from lra.report.pictures.style import INK, MUTED, Looks, draw, look
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import NO_MIXING
@@ -19,7 +20,6 @@ _BASELINES: dict[str, tuple[str, Any]] = {
     "bag of tokens": ("#7a5195", (0, (4, 2))),
     "rule of thumb": ("#7f6000", (0, (5, 1.5, 1, 1.5))),
 }
-_WIDTH = 9.6
 _ACROSS = 5
 """Panels side by side."""
 _LETTERS = 80
@@ -70,7 +70,7 @@ def quality_figure(quality: QualityTable, looks: Looks) -> Figure | None:
         f"{listing([column.title for column in columns])}; the table above has the figures.",
         caption=f"What has no figure has no dot.{hollow_note(mechanisms)}{bars}"
         f"{cut_note(mechanisms)}",
-        svg=draw(paint, _WIDTH, 1.35 + down * (0.55 + 0.25 * len(mechanisms))),
+        svg=draw(paint, WIDTH, 1.35 + down * (0.55 + 0.25 * len(mechanisms))),
     )
 
 

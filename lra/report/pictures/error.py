@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lra.report.error.tables import Curve, ErrorTables, beside_own
+from lra.report.pictures.lines import WIDTH
 from lra.report.pictures.style import INK, MUTED, Looks, draw
 from lra.report.table import Figure
 from lra.report.words import TIMES, listing, shortened
@@ -14,7 +15,6 @@ from lra.report.words import TIMES, listing, shortened
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_WIDTH = 9.6
 _IN_A_ROW = 3
 _PANEL = 3.1
 """Inches that a row of panels is high."""
@@ -67,7 +67,7 @@ def error_figure(errors: ErrorTables, looks: Looks) -> Figure | None:
         alt=f"Log-log plot of the relative error of the output against the budget, for {titles}; "
         "the tables have the figures.",
         caption=" ".join([_caption(names, laws), *beside_own(errors.own_keys, mechanisms)]),
-        svg=draw(paint, _WIDTH, height),
+        svg=draw(paint, WIDTH, height),
     )
 
 

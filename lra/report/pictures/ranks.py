@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from lra.report.pictures.lines import WIDTH
 from lra.report.pictures.style import INK, MUTED, Looks, draw
 from lra.report.quality.standing import Standing
 from lra.report.table import Figure, cut_note, names, short_names
@@ -15,7 +16,6 @@ from lra.verdict.accuracy import Ranks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_WIDTH = 9.6
 _LINE = 0.27
 """Inches from name to name."""
 
@@ -66,7 +66,7 @@ def ranks_figure(standing: Standing, looks: Looks) -> Figure | None:
         "ranks.",
         caption=f"1 is the most accurate; over {count(found.tasks, 'task')}. {apart} CD: the "
         f"critical difference (Nemenyi, 5 %).{cut_note(rows)}",
-        svg=draw(paint, _WIDTH, 0.6 + _LINE * (1.9 + depth + half)),
+        svg=draw(paint, WIDTH, 0.6 + _LINE * (1.9 + depth + half)),
     )
 
 
