@@ -139,6 +139,11 @@ def lowered(title: str) -> str:
     return f"{title[:1].lower()}{title[1:]}"
 
 
+def raised(text: str) -> str:
+    """Return a text as it begins a sentence: `Test accuracy at scale mini`."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def listing(parts: Sequence[str]) -> str:
     """Return `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

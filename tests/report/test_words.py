@@ -20,6 +20,7 @@ from lra.report.words import (
     numbered,
     percent,
     quantity,
+    raised,
     scale_of,
     shortened,
     span,
@@ -66,6 +67,10 @@ def test_of_a_long_listing_the_rest_is_counted() -> None:
 def test_sections_have_numbers_and_names_where_there_are_several() -> None:
     assert numbered([""]) == [("", "")]
     assert numbered(["batch 1", "batch 4"]) == [("-1", ": batch 1"), ("-2", ": batch 4")]
+
+
+def test_a_sentence_begins_with_a_capital_and_goes_on_as_it_was() -> None:
+    assert [raised(text) for text in ("mean of LRA", "", "x")] == ["Mean of LRA", "", "X"]
 
 
 def test_percent_drops_its_decimal_where_seeds_scatter_by_tens() -> None:

@@ -231,7 +231,7 @@ def _best(quality: QualityTable, subjects: Sequence[Row], seeds: Seeds) -> str:
     start += f" on {count(number, 'task')}"
     if not quality.mean_of and len(quality.columns) > 1:
         return f"{start}; the table has their accuracies."
-    over = f"mean accuracy over {listing(quality.mean_of)}" if quality.mean_of else "accuracy"
+    over = quality.over
     known = [row for row in subjects if row.cells[-1].value is not None]
     ranked = sorted(known, key=lambda row: (-(row.cells[-1].value or 0.0), row.label))
     if not ranked:

@@ -8,7 +8,7 @@ from collections.abc import Sequence, Set
 from lra.report.entries import Entry, Origin
 from lra.report.rows import row, shown
 from lra.report.table import Cell, Table
-from lra.report.words import NO_VALUE, TIMES, count, figures, listing
+from lra.report.words import NO_VALUE, TIMES, count, figures, listing, raised
 
 ALIKE = 1e-3
 """A formula within this share of what is counted agrees with it."""
@@ -83,7 +83,7 @@ def _agreement(
     if undeclared:
         parts.append(f"none are declared of {listing(sorted(undeclared))}")
     told = "; ".join(parts)
-    return (f"{told[0].upper()}{told[1:]}.",) if told else ()
+    return (f"{raised(told)}.",) if told else ()
 
 
 def _cell(ratio: float | None) -> Cell:

@@ -13,21 +13,22 @@ from lra.report.pictures.circles import (
     plain_ticks,
     widened,
 )
+from lra.report.pictures.lines import WIDTH
 from lra.report.pictures.style import MUTED, Looks, draw
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.table import Figure, cut_note, short_names
 from lra.report.tradeoff.front import ON_FRONT, Front
 from lra.report.tradeoff.points import Circle
-from lra.report.words import TIMES, figures, listing, quantity
+from lra.report.words import TIMES, figures, listing, quantity, raised
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST = 4
 """So many lengths are drawn; the table has all."""
-_WIDTH, _ROW = 9.6, 3.9
-"""Inches of the figure, and of one row of panels."""
+_ROW = 3.9
+"""Inches that a row of panels is high."""
 _LARGEST = 500.0
 """Area of the largest circle, in square points."""
 _NAMED = 3
@@ -53,13 +54,12 @@ def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) ->
         grid = figure.subplots(down, across, squeeze=False, sharey=True)
         places = [axes for line in grid for axes in line]
         for axes, front in zip(places, drawn, strict=False):
-            _paint(axes, front, (_WIDTH / across, _ROW), tall, looks)
+            _paint(axes, front, (WIDTH / across, _ROW), tall, looks)
         for axes in places[len(drawn) :]:
             axes.set_visible(False)
         for line in grid:
             line[0].set_ylabel("test accuracy, %")
 
-    over = f"mean accuracy over {listing(quality.mean_of)}" if quality.mean_of else "accuracy"
     told = "; ".join(
         f"at length {front.placed.length} "
         + listing([f"{c.row.title} ({_reach(front, c)})" for c in front.members])
@@ -70,13 +70,13 @@ def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) ->
     return Figure(
         id=f"front-{quality.number}",
         title=f"The front by length {quality.where}",
-        alt=f"Panels of {over} against the time of a training step, one for each length, with a "
-        f"line through the front. On it, the fastest first: {told}.",
-        caption=f"{over[0].upper()}{over[1:]}; left is faster, up is better, small is lean (area "
+        alt=f"Panels of {quality.over} against the time of a training step, one for each length, "
+        f"with a line through the front. On it, the fastest first: {told}.",
+        caption=f"{raised(quality.over)}; left is faster, up is better, small is lean (area "
         f"is peak memory). Trained on {quality.tokens}, timed at the length of each panel. The "
         f"line joins the front: {ON_FRONT}; what lies below it is named in the table.{fewer}"
         f"{faint_note(circles)}{cut_note(named, _LETTERS)}",
-        svg=draw(paint, _WIDTH, _ROW * down),
+        svg=draw(paint, WIDTH, _ROW * down),
     )
 
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from lra.core.cells import QualityCell
 from lra.report.entries import protocol_hash
+from lra.report.pictures.lines import WIDTH
 from lra.report.pictures.style import MUTED, Looks, draw
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.select import Selection
 from lra.report.table import Figure, Row, cut_note, names, short_names
-from lra.report.words import listing, shortened
+from lra.report.words import listing, raised, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-_WIDTH = 9.6
 _ACROSS = 3
 _PLAIN = 1.6
 """Points that a line is wide, but for the thick and the thin ones."""
@@ -63,7 +63,7 @@ def learning_figure(quality: QualityTable, selection: Selection, looks: Looks) -
         f"{listing([c.title for c in columns])} for {listing(names(rows))}.",
         caption=_reading(rows, f"Means over seeds{bands}." if several else "")
         + cut_note(rows, table="the table of accuracies"),
-        svg=draw(paint, _WIDTH, 0.8 + 2.3 * down + 0.24 * -(-len(rows) // ncols)),
+        svg=draw(paint, WIDTH, 0.8 + 2.3 * down + 0.24 * -(-len(rows) // ncols)),
     )
 
 
@@ -78,7 +78,7 @@ def _reading(rows: Sequence[Row], seeds: str) -> str:
     parts += [f"thin: {plain}"] if plain else []
     parts += [f"{'thinnest' if plain else 'thin'}: reference"] if min(widths) < _PLAIN else []
     told = "; ".join(parts)
-    told = f"{told[0].upper()}{told[1:]}." if told else ""
+    told = f"{raised(told)}." if told else ""
     return " ".join(filter(None, [told, seeds, "A point for each validation."]))
 
 

@@ -14,18 +14,19 @@ from lra.report.pictures.circles import (
     plain_ticks,
     widened,
 )
+from lra.report.pictures.lines import WIDTH
 from lra.report.pictures.style import MUTED, Looks, draw
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.table import Figure, cut_note, short_names
 from lra.report.tradeoff.front import ON_FRONT, members
 from lra.report.tradeoff.points import Circle, Tradeoff, tradeoff
-from lra.report.words import TIMES, listing, quantity
+from lra.report.words import TIMES, listing, quantity, raised
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_WIDTH, _HEIGHT = 9.6, 5.2
+_HEIGHT = 5.2
 _LARGEST = 1500.0
 """Area of the largest circle, in square points."""
 _ROOMY = 10
@@ -53,22 +54,21 @@ def tradeoff_figure(
         _paint(axes, found.circles, found.batch, found.exact_seconds, looks)
         axes.set_xlabel(f"training speed of the {found.level} at length {found.length}, examples/s")
 
-    over = f"mean accuracy over {listing(quality.mean_of)}" if quality.mean_of else "accuracy"
     shown = listing([circle.row.title for circle in found.circles])
     return Figure(
         id=f"tradeoff-{quality.number}",
         title=f"Accuracy against speed and memory {quality.where}",
-        alt=f"Scatter plot of {over} against training speed at length {found.length}; the area of "
-        f"a circle is peak memory. Shown: {shown}.",
+        alt=f"Scatter plot of {quality.over} against training speed at length {found.length}; the "
+        f"area of a circle is peak memory. Shown: {shown}.",
         caption=" ".join(
             [
-                f"{over[0].upper()}{over[1:]}; {_READING}{faint_note(found.circles)}",
+                f"{raised(quality.over)}; {_READING}{faint_note(found.circles)}",
                 f"Trained on {quality.tokens}, timed at length {found.length}.",
                 *_marks(found, quality.differences, quality.group.scale),
             ]
         )
         + cut_note([circle.row for circle in found.circles]),
-        svg=draw(paint, _WIDTH, _HEIGHT),
+        svg=draw(paint, WIDTH, _HEIGHT),
     )
 
 
@@ -147,7 +147,7 @@ def _paint(
             for circle, text in zip(circles, texts, strict=True)
         ]
     paint_circles(axes, circles, points, areas, looks)
-    size = ((_WIDTH - 0.9) * 72, (_HEIGHT - 1.2) * 72)
+    size = ((WIDTH - 0.9) * 72, (_HEIGHT - 1.2) * 72)
     name_circles(axes, circles, points, areas, texts, size, looks)
     if exact is not None:
         speed = batch / exact

@@ -66,6 +66,11 @@ class QualityTable(msgspec.Struct, frozen=True):
         return tuple(column.task for column in self.averaged)
 
     @property
+    def over(self) -> str:
+        """What the last column of accuracies is: `mean accuracy over listops and text`."""
+        return f"mean accuracy over {listing(self.mean_of)}" if self.mean_of else "accuracy"
+
+    @property
     def tokens(self) -> str:
         """How long the inputs are that the last column is of: `24 to 128 tokens`."""
         return tokens(self.averaged or self.columns)
