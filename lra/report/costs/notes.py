@@ -9,7 +9,7 @@ from lra.report.costs.disturbed import SIGNS
 from lra.report.costs.place import LOOSE, Costs
 from lra.report.entries import Entry
 from lra.report.rows import EXACT
-from lra.report.words import listing, quantity, span
+from lra.report.words import listing, percent, quantity, span
 
 _FOREIGN = {
     "cpu": ("peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes"),
@@ -40,7 +40,7 @@ def time_notes(entries: Sequence[Entry], known: Costs) -> list[str]:
     """Return what the marks of times mean, and how still the machine held."""
     notes = []
     if any(cost.loose for cost in known.by_place.values()):
-        notes.append(f"~: the quartiles lie more than {LOOSE:.0%} of the median apart.")
+        notes.append(f"~: the quartiles lie more than {100 * LOOSE:g} % of the median apart.")
     if any(cost.disturbed for cost in known.by_place.values()):
         notes.append(
             f"!: the machine was busy, {SIGNS}; --rerun disturbed measures these cells again."
@@ -55,7 +55,7 @@ def time_notes(entries: Sequence[Entry], known: Costs) -> list[str]:
         drift = max(max(pair) / min(pair) for pair in pairs) - 1
         notes.append(
             f"Control (a plain matrix product in the same processes): {middle}, "
-            f"up to {drift:.0%} apart before and after a cell."
+            f"up to {percent(drift, 1)} % apart before and after a cell."
         )
     return notes
 

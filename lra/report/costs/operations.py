@@ -50,7 +50,7 @@ def declared_operations(
             id=id,
             title=f"Declared operations of a {call}, as a multiple of those counted",
             caption="By the formula that a mechanism declares, over what was counted while it ran. "
-            f"Only of mechanisms where they differ by more than {ALIKE:.1%}.",
+            f"Only of mechanisms where they differ by more than {100 * ALIKE:g} %.",
             corner="mechanism",
             columns=tuple(map(str, lengths)),
             rows=tuple(rows),

@@ -199,10 +199,10 @@ def _notes(pairs: Sequence[Pair]) -> tuple[str, ...]:
         f"Goal for time: where theirs takes at least {SHARE:g} {TIMES} {EXACT}'s time more than "
         f"{NO_MIXING}, ours (less {NO_MIXING}) must take at most {BAR:g} {TIMES} theirs (less "
         f"{NO_MIXING}), or 1 {TIMES} where theirs has less to compute; elsewhere ours must take "
-        f"at most theirs, both whole. For memory: at most theirs, or within {ROOM:.0%} of "
+        f"at most theirs, both whole. For memory: at most theirs, or within {100 * ROOM:g} % of "
         f"{NO_MIXING}'s.",
-        f"Undecided: within {CLOSE:g} of a bar (but of those {ROOM:.0%}), with a bar inside of the "
-        "interval, or of one round (--replicates gives more).",
+        f"Undecided: within {CLOSE:g} of a bar (but of those {100 * ROOM:g} %), with a bar inside "
+        "of the interval, or of one round (--replicates gives more).",
         f"At the floor: in some round it cost no more than {NO_MIXING}. Disturbed: in one "
         f"of the processes, {SIGNS}. {APART}",
         *(f"{ours} and {theirs}: {'; '.join(said)}." for (ours, theirs), said in alike.items()),

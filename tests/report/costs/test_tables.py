@@ -301,7 +301,7 @@ def test_an_absent_latency_is_words_and_its_memory_stays() -> None:
 
 def test_the_control_says_whether_the_machine_held_still() -> None:
     table = _latency([efficiency("a", 512)])
-    assert any("1.02 ms, up to 4% apart" in note for note in table.notes)
+    assert any("1.02 ms, up to 4 % apart" in note for note in table.notes)
 
 
 def test_no_table_averages_over_lengths() -> None:
@@ -317,7 +317,7 @@ def test_the_drift_of_the_control_is_of_both_origins_of_one_cell() -> None:
     assert drifted.id == quiet[0].id
     (tables,) = _tables([drifted, efficiency("a", 1024)], quiet)
     (note,) = (n for n in tables.latency["forward"].notes if n.startswith("Control"))
-    assert "up to 50% apart" in note
+    assert "up to 50 % apart" in note
 
 
 UNFUSED = "sdpa: exact attention; on a CPU with dropout on its weights torch has no fused kernel"
