@@ -20,16 +20,16 @@ _CALLED: dict[Verdict, str] = {
 _FAILING: dict[Verdict, str] = {"worse": "failing now", "better": "failing no more"}
 """Of cells that ended in several ways."""
 _RULES = (
-    "Of times, prefill and errors a change is a ratio whose bound of 95 % lies beyond "
-    f"{100 * MARGIN:g} %, over pairs of processes or seeds, each time over its control; the same "
-    f"is what surely lies within {100 * ALIKE:g} %; what is neither is ambiguous, and more "
-    "replicates tell.",
-    f"Bytes and operations are counted: a change of more than {100 * COUNTED:g} % counts. "
-    f"Accuracies are paired by seed, with a margin of {100 * POINTS:g} points, and the same where "
-    f"they surely lie within {100 * CLOSE:g}; bits per byte by their ratio, with a margin of "
-    f"{100 * BITS:g} %, and the same within {100 * NEAR:g} %.",
-    "Incomparable is what another version of the measuring code, another machine, configuration or "
-    "data answered. A changed mechanism is what is compared.",
+    "Times, prefill and errors are compared as ratios over pairs of processes or seeds (times "
+    f"relative to their control). Worse or better: both 95 % bounds lie more than {100 * MARGIN:g} "
+    f"% to one side of 1. Same: otherwise, where both lie within {100 * ALIKE:g} % of it. "
+    "Ambiguous: neither; more replicates or seeds help.",
+    f"Bytes and operations are exact: a change of more than {100 * COUNTED:g} % counts. "
+    f"Accuracies are paired by seed (margin {100 * POINTS:g} points, same within "
+    f"{100 * CLOSE:g}); bits per byte by ratio (margin {100 * BITS:g} %, same within "
+    f"{100 * NEAR:g} %).",
+    "Incomparable: measured by another version of the measuring code, on another machine, or with "
+    "other settings or data. A changed mechanism is compared.",
 )
 
 
@@ -47,7 +47,7 @@ def sentences(changes: Changes) -> list[str]:
     counts = [*counts[:-1], f"{counts[-1]} ({_whys(unlike)})"] if unlike else counts
     unclear = Counter(line.quantity.name for line in changes.of("ambiguous"))
     of_all = f"Of {count(len(changes.lines), 'figure')} {listing(counts)}."
-    first = f"{names}: {'; '.join(told) or 'no change that can be told'}."
+    first = f"{names}: {'; '.join(told) or 'no reliable change'}."
     return [first, *([of_all] if counts else []), *_unclear(unclear), *rest]
 
 
@@ -61,7 +61,8 @@ def _unclear(figures: Counter[str]) -> list[str]:
         return []
     named = listing([f"{name} ({number})" for name, number in figures.most_common()])
     return [
-        f"Ambiguous: {named}; more replicates (sweep --replicates) or seeds (run --seeds) tell."
+        f"Ambiguous: {named}; more replicates (sweep --replicates) or seeds (run --seeds) would "
+        "settle it."
     ]
 
 

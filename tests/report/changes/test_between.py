@@ -208,7 +208,8 @@ def test_replicates_that_fail_in_turns_are_ambiguous_and_the_larger_number_count
     assert table.rows[0].cells[-1].text == f"ambiguous: {line.why}"
     assert sentences(compared(ended(0), ended(1)))[1:] == [
         "Of 1 figure 1 is ambiguous.",
-        "Ambiguous: time (1); more replicates (sweep --replicates) or seeds (run --seeds) tell.",
+        "Ambiguous: time (1); more replicates (sweep --replicates) or seeds (run --seeds) would "
+        "settle it.",
     ]
     (line,) = compared(ended(0), ended(1, 2)).lines
     assert (line.change.verdict, line.word) == ("worse", "2 of 3 OOM now, 1 of 3 OOM no more")
@@ -350,7 +351,7 @@ def test_what_cannot_be_compared_says_why() -> None:
     other = timed(0.01, 0.01, name=mechanism("performer", features=64), length=1024)
     refused = timed(0.0, 0.0, length=2048, status="unsupported")
     assert sentences(compared(old, [*timed(0.01, 0.01), *other, *timed(0.01, length=2048)])) == [
-        "new against old: no change that can be told.",
+        "new against old: no reliable change.",
         "Of 3 figures 2 are the same and 1 is incomparable (another configuration).",
     ]
     several = [*timed(0.01, 0.01), *other, *refused]
@@ -371,7 +372,7 @@ def test_what_cannot_be_compared_says_why() -> None:
 
 def test_nothing_new_is_said_so() -> None:
     same = compared(timed(0.01, 0.01), timed(0.01, 0.01))
-    assert sentences(same)[0] == "new against old: no change that can be told."
+    assert sentences(same)[0] == "new against old: no reliable change."
     assert changed_table(same) is None
     assert sentences(compared(timed(0.01), timed(0.01, name="sdpa")))[0].endswith("share no cell.")
 
