@@ -29,15 +29,14 @@ _PLAIN = ("time", "accuracy")
 """Quantities that slower and less accurate need not name."""
 _COLUMNS = ("figure", "step", "when", "before", "after", "commits", "verdict")
 _RULES = (
-    "Times are over their control, the median of a night's replicates; the course over the nights "
-    "is piecewise constant, with medians as levels, a penalty for every step and levels of "
-    f"{LEAST} nights or more.",
+    "Times are the night's median over replicates, relative to their control. The course is fitted "
+    f"as constant levels (medians) of at least {LEAST} nights, with a penalty per step.",
     f"Steps of up to {100 * MARGIN:g} % of a time, {100 * COUNTED:g} % of a count, "
     f"{100 * POINTS:g} points of an accuracy and {100 * BITS:g} % of bits per byte are too small "
     "to matter.",
-    "When is the night from which on the new level holds, with the nights that are as likely. "
-    "Commits are those of the last night surely before and the first surely after; sources changed "
-    "says whether the mechanism's own did. A training of one seed is ambiguous.",
+    "When: the first night of the new level; in brackets, the nights nearly as likely. Commits are "
+    "those of the last night surely before and the first surely after; sources changed says "
+    "whether the mechanism's own did. A training of one seed is ambiguous.",
     "Another machine class, version of torch, configuration, data or measuring code begins another "
     "series.",
 )
@@ -220,7 +219,7 @@ def _rest(history: History) -> list[str]:
     if history.untold:
         parts = [_off(one) for one in history.untold[:_SHOWN]]
         more = f"; {len(history.untold) - _SHOWN} more" * (len(history.untold) > _SHOWN)
-        told.append(f"Not yet told: {'; '.join(parts)}{more}.")
+        told.append(f"Not yet certain: {'; '.join(parts)}{more}.")
     old = sum(not one.recent for one in history.told)
     told += [f"{count(old, 'older step')} in the table."] if old else []
     return told

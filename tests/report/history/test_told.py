@@ -136,7 +136,7 @@ def test_a_few_nights_are_inconclusive(tmp_path: Path) -> None:
 def test_two_nights_at_the_end_are_not_yet_told(tmp_path: Path) -> None:
     found = history(tmp_path, slower_from(18, 1.5))
     assert not found.told and len(found.untold) == 1
-    assert "Not yet told: linear train 2048 heads 4 x 64, time off its level in 2 nights." in (
+    assert "Not yet certain: linear train 2048 heads 4 x 64, time off its level in 2 nights." in (
         sentences(found)
     )
 
@@ -276,7 +276,7 @@ def test_a_cell_that_fails_is_told_by_how_it_ended(tmp_path: Path) -> None:
     assert "OOM" in markdown(section(found).tables[0])
     late = history(tmp_path / "untold", lambda n: cells(n, 18))
     assert not late.worse
-    assert "Not yet told: linear train 2048 heads 4 x 64: OOM in 2 nights." in sentences(late)
+    assert "Not yet certain: linear train 2048 heads 4 x 64: OOM in 2 nights." in sentences(late)
     old = history(tmp_path / "old", lambda n: cells(n, 5))
     assert not old.worse
     gone = history(tmp_path / "gone", lambda n: cells(n, 6)[n >= 10 :])
