@@ -25,10 +25,9 @@ _RATIOS = ", and ratios to it look better than to a fused one"
 
 TOGETHER = timedelta(minutes=15)
 """Within it the processes of a pair began; a machine changes its speed in an hour."""
-APART = (
-    "Taken apart: a round whose processes began more than "
-    f"{TOGETHER.seconds // 60} minutes from each other, as where a rerun measured some of them "
-    "again, or where what was measured between them took that long."
+SPLIT_ROUNDS = (
+    f"Split round: its processes started more than {TOGETHER.seconds // 60} minutes apart (a rerun "
+    "repeated some, or other cells ran in between); left out."
 )
 
 RowKey = tuple[Origin, str]

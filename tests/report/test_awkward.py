@@ -104,9 +104,7 @@ def test_a_table_2_of_torn_rounds_alone_says_so_in_every_cell(made: Rendered) ->
     table = text.split("### Training steps a second, over those of sdpa")[1].split("###")[0]
     for name in ("bigbird (kind=plain)", LONG):
         (line,) = (one for one in table.splitlines() if one.startswith(f"| {name}"))
-        assert line.count("n/a (3 rounds taken apart left out") == len(PAPER)
+        assert line.count("n/a (3 split rounds left out") == len(PAPER)
     (identity,) = (one for one in table.splitlines() if one.startswith("| identity"))
     assert "apart" not in identity
-    assert (
-        "Taken apart: a round whose processes began more than 15 minutes from each other" in table
-    )
+    assert "Split round: its processes started more than 15 minutes apart" in table

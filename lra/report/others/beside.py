@@ -11,7 +11,7 @@ from lra.report.costs.disturbed import SIGNS
 from lra.report.costs.tables import EfficiencyTables, call_words
 from lra.report.entries import PEAK_MEMORY, Entry
 from lra.report.others.pairs import Busy, Pair, Rounds, pairs_of, rounds_of, why_not
-from lra.report.rows import APART, EXACT, NO_MIXING
+from lra.report.rows import EXACT, NO_MIXING, SPLIT_ROUNDS
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
 from lra.report.words import NO_VALUE, TIMES, apart, between, count, figures, numbered, scale_of
 from lra.verdict.beside import (
@@ -128,8 +128,8 @@ def _unfair(found: Verdict | None, peer: Peer) -> list[str]:
 
 
 def _whole(found: Ratio | None, rounds: Rounds, why: Callable[[], str]) -> Cell:
-    left = ((rounds.disturbed, "disturbed round"), (rounds.torn, "round taken apart"))
-    gone = [f"{count(n, what, what.replace('round', 'rounds'))} left out" for n, what in left if n]
+    left = ((rounds.disturbed, "disturbed round"), (rounds.torn, "split round"))
+    gone = [f"{count(n, what)} left out" for n, what in left if n]
     if found is None:
         return Cell(NO_VALUE, "; ".join(gone or [why()]))
     text, bounds = _ratio(found)
@@ -204,7 +204,7 @@ def _notes(pairs: Sequence[Pair]) -> tuple[str, ...]:
         f"Undecided: within {CLOSE:g} of a bar (but of those {100 * ROOM:g} %), with a bar inside "
         "of the interval, or of one round (--replicates gives more).",
         f"At the floor: in some round it cost no more than {NO_MIXING}. Disturbed: in one "
-        f"of the processes, {SIGNS}. {APART}",
+        f"of the processes, {SIGNS}. {SPLIT_ROUNDS}",
         *(f"{ours} and {theirs}: {'; '.join(said)}." for (ours, theirs), said in alike.items()),
         *(f"{name}: {peer.note}." for name, peer in sorted(both.items()) if peer.note),
     )

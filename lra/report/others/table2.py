@@ -12,8 +12,8 @@ from lra.report.costs.place import Cost, costs
 from lra.report.costs.tables import EfficiencyTables
 from lra.report.entries import PEAK_MEMORY, Entry, Origin
 from lra.report.rows import (
-    APART,
     EXACT,
+    SPLIT_ROUNDS,
     RowKey,
     anchor_note,
     by_length,
@@ -114,7 +114,7 @@ def _speed(
         if own[0].mechanism == paper.exact:
             return _exact_cell(cost, said)
         found, lost = ratios[key, length]
-        left_out = f"{count(lost, 'round')} taken apart left out" if lost else ""
+        left_out = f"{count(lost, 'split round')} left out" if lost else ""
         return _speed_cell(cost, known.exact(key[0], length), found, _joined(left_out, said))
 
     several = any(len(found) > 1 for own in base.values() for found in by_length(own).values())
@@ -133,7 +133,7 @@ def _speed(
                 if any(cost.disturbed for cost in known.by_place.values())
                 else []
             ),
-            *([APART] if any(lost for _, lost in ratios.values()) else []),
+            *([SPLIT_ROUNDS] if any(lost for _, lost in ratios.values()) else []),
             *_suspects(paper, rows.values(), lengths, "steps"),
             *_unknown(paper, rows.values()),
             anchor_note(entries),

@@ -121,7 +121,7 @@ def test_a_round_is_left_out_whoever_was_disturbed_or_came_later(who: str) -> No
         return with_metrics(record, control_after=5e-3)
 
     quiet = beside(ours=(2.0, 2.0, 9.0), theirs=(6.0, 6.0, 6.0), floor=(1.0, 1.0, 1.0))
-    for later, told in ((False, "disturbed round"), (True, "round taken apart")):
+    for later, told in ((False, "disturbed round"), (True, "split round")):
         (row,) = rows(*(changed(record, later) for record in quiet))
         assert row.cells[1].ratio == pytest.approx(1 / 3)
         assert row.cells[1].note.endswith(f"2 rounds; 1 {told} left out")

@@ -128,15 +128,15 @@ def test_rounds_that_were_taken_apart_are_left_out_and_counted() -> None:
     both = [step(name, 1000, s, replicate=0) for name, s in (("sdpa", 1.0), ("linear", 0.5))]
     apart = [step("sdpa", 1000, replicate=1), step("linear", 1000, 0.1, replicate=1, started=later)]
     for records, text, note in (
-        ([*both, *apart], f"2.0 {TIMES}", "1 round taken apart left out; LRA 1.1"),
-        (apart, "n/a", "1 round taken apart left out; LRA 1.1"),
+        ([*both, *apart], f"2.0 {TIMES}", "1 split round left out; LRA 1.1"),
+        (apart, "n/a", "1 split round left out; LRA 1.1"),
     ):
         (section,) = sections(*records)
         cells = {row.label: row.cells[0] for row in section.tables[0].rows}
         assert cells["linear"].text == text
         assert cells["linear"].note.startswith(note)
-        assert "taken apart" not in cells["sdpa"].note
-        assert any(n.startswith("Taken apart: a round whose") for n in section.tables[0].notes)
+        assert "split" not in cells["sdpa"].note
+        assert any(n.startswith("Split round: its processes") for n in section.tables[0].notes)
     (section,) = sections(*both)
     assert not any("apart" in note for note in section.tables[0].notes)
 
