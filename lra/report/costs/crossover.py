@@ -222,9 +222,8 @@ def _notes(duels: Sequence[_Duel]) -> list[str]:
         notes.append("In brackets, of several replicates: the earliest and the latest of them.")
     if any(one.hidden for one in duels):
         notes.append(
-            f"Each replicate has a crossing of its own with {EXACT}'s of its number, of which the "
-            "middle one is told: 'never' may stand here where other tables have a ratio of "
-            "medians below 1."
+            f"Each replicate crosses {EXACT}'s of the same number at its own length; the median is "
+            "shown, so 'never' can stand here though another table has a ratio of medians below 1."
         )
     if "quartiles" in kinds:
         notes.append(

@@ -58,7 +58,8 @@ def derived_columns(group: Sequence[Entry], memory: str) -> list[Column]:
 def of_most_lengths(own: Sequence[Entry]) -> list[Entry]:
     """Return the entries of replicates that were tried at half as many lengths as any, or more.
 
-    What another suite repeats more often at a few lengths would else leave these alone to compare.
+    Otherwise replicates that another suite added at a few lengths would leave only those lengths in
+    common.
     """
     tried: dict[int | None, set[int]] = defaultdict(set)
     for entry in own:

@@ -20,16 +20,17 @@ from lra.report.rows import (
     unfused,
 )
 from lra.report.table import Cell, Row, Table
-from lra.report.words import NO_VALUE, count, listing, span
+from lra.report.words import NO_VALUE, count, listing, raised, span
 from lra.verdict.declared import Declared, declared, greatest
 from lra.verdict.growth import LEAST, SLACK, Growth, growth
 
 _WIDER = (
-    " Of several replicates the interval of the slope through their means lies there too: what "
-    "bends, and repeats well, is not held against the claim."
+    " With several replicates the interval of the slope through their means must lie above it too, "
+    "so a curve that bends but repeats well does not count."
 )
 _NOTHING = "nothing"
 """What the adapter of a peer declares, whose cost is its package's."""
+_NOT_FASTER = "no faster growth shown"
 _CLAIMS = {0.0: "constant", 1.0: "linear", 2.0: "quadratic", 3.0: "cubic"}
 
 
@@ -164,7 +165,8 @@ def _claims(own: Sequence[Entry], fits: Mapping[Column, _Fit]) -> Cell:
 
 
 def _verdict(fits: Mapping[Column, _Fit]) -> Cell:
-    """`claims linear, grows faster (time, train)`, `not shown`, or that nothing is compared."""
+    """`claims linear, grows faster (time, train)`, that this is not shown, or that nothing is
+    compared."""
     judged = [column.title for column, fit in fits.items() if fit.judged]
     if not judged:
         return Cell(NO_VALUE)
@@ -175,9 +177,7 @@ def _verdict(fits: Mapping[Column, _Fit]) -> Cell:
     if faster:
         said = listing([f"claims {claim}" for claim in faster])
         return Cell(f"{said}, grows faster", "; ".join(t for own in faster.values() for t in own))
-    return Cell(
-        "nothing shown", "" if len(judged) == len(fits) else f"compared: {'; '.join(judged)}"
-    )
+    return Cell(_NOT_FASTER, "" if len(judged) == len(fits) else f"compared: {'; '.join(judged)}")
 
 
 def _notes(known: Sequence[_Fit]) -> list[str]:
@@ -197,10 +197,9 @@ def _notes(known: Sequence[_Fit]) -> list[str]:
     if any(fit.declared is not None for fit in known):
         notes += [
             "Declared: by the mechanism's card; n and m are lengths, other letters constants.",
-            f"Grows faster: the lower end of the interval is more than {SLACK:g} above what is "
-            "declared, or above 1 where less is declared, as inputs and outputs grow with length "
-            f"whatever the mechanism.{_WIDER if several else ''} Nothing shown: no interval is, "
-            "perhaps because it is wide.",
+            "Grows faster: the lower end of the interval exceeds the declared exponent (taken as "
+            f"at least 1) by more than {SLACK:g}.{_WIDER if several else ''} "
+            f"{raised(_NOT_FASTER)}: no interval does; it may just be wide.",
         ]
     if any(fit.declared is None for fit in known):
         notes.append("n/a: the record has no formula that the mechanism declares.")

@@ -24,7 +24,7 @@ _ABOVE = (
 )
 
 _ALONE = "operations alone"
-_UNKNOWN = "Operations alone: least bytes are not known, as of a whole model."
+_UNKNOWN = "Operations alone: the minimum bytes are unknown, e.g. for a whole model."
 
 Place = tuple[str, int, str, str, str]
 """Machine, threads, torch, dtype, device: what a ceiling holds for."""
@@ -103,7 +103,8 @@ def limit_table(
             "written in a copy.",
             "Operations are those of products, convolutions and fused attention, no Fourier "
             "transform and no library's recurrent kernel (not counted); bytes are inputs, "
-            "parameters, outputs and gradients once each. Whoever moves more cannot reach 100 %.",
+            "parameters, outputs and gradients once each. Where they are the limit, a mechanism "
+            "that moves more cannot reach 100 %.",
             *([_UNKNOWN] if alone else []),
             *known.partly_notes(),
             *([_ABOVE] if above else []),

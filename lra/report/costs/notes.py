@@ -68,7 +68,7 @@ def missing_notes(
     gone = [(n, known.exact("run", n)) for n in lengths]
     words = [f"{n} ({cost.word})" for n, cost in gone if cost.value is None]
     if words and any(e.origin == "run" for e in entries):
-        notes.append(f"n/a: no ratio, for {EXACT} has no figure at {listing(words)}.")
+        notes.append(f"n/a: no ratio, because {EXACT} has no figure at {listing(words)}.")
     # Of memory also the measures that are in no table.
     told = [e for e in entries if e.metric == metric or {e.metric[:5], metric[:5]} == {"peak_"}]
     null = {
@@ -101,7 +101,7 @@ def exactness_notes(group: Sequence[Entry]) -> tuple[str, ...]:
             f"{name} after {listing([str(n) for n in sorted(ns)])}" for name, ns in lacking.items()
         ]
         told.append(
-            "Of these steps the difference from the parallel form is no finite number: "
+            "Of these steps the difference from the parallel form is not finite: "
             f"{'; '.join(parts)} positions."
         )
     return tuple(told)

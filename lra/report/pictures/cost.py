@@ -101,7 +101,7 @@ def length_figure(
         title=title,
         alt=f"Log-log plot of {listing([*drawn])} against {axis} for "
         f"{listing([*dict.fromkeys(names(rows))])}; the tables have the figures.",
-        caption="Behind each name: the exponent of length in a straight-line fit to its points."
+        caption="After each name: the exponent of length in a straight-line fit to its points."
         + hollow_note(rows)
         + (" A cross at the top: a failure, such as OOM." if failed else "")
         + (" Figures of a busy machine (! in the table) are drawn as measured." if busy else "")

@@ -103,7 +103,7 @@ def crossover_figure(costs: EfficiencyTables, looks: Looks) -> Figure | None:
 def _caption(panels: Sequence[_Panel]) -> str:
     told = (
         f"Below 1: costs less than {EXACT}, median against median. A ring: from there on, at "
-        "about the length behind the name; the table says how sure that is."
+        "about the length after the name; the table says how sure that is."
     )
     if any(len(panel.named) < len(panel.lines) for panel in panels):
         told += f" Grey, without a name: neither crosses nor comes within {NEAR:g} {TIMES}."

@@ -100,7 +100,7 @@ def test_a_decoding_cell_that_failed_says_how_in_every_table_of_decoding() -> No
         cells = {row.label: row.cells for row in table.rows}
         assert cells["sdpa"][2] == Cell("OOM")
         assert cells["bigbird"] == (Cell("unsupported"),) * 3
-        assert "n/a: no ratio, for sdpa has no figure at 2048 (OOM)." in table.notes
+        assert "n/a: no ratio, because sdpa has no figure at 2048 (OOM)." in table.notes
 
 
 def test_a_step_whose_difference_is_no_number_is_named() -> None:
@@ -112,7 +112,7 @@ def test_a_step_whose_difference_is_no_number_is_named() -> None:
     # A record has null for what is not finite.
     lost = [decoded("linear", 512, None), decoded("linear", 1024, None)]
     said = (
-        "Of these steps the difference from the parallel form is no finite number: linear after "
+        "Of these steps the difference from the parallel form is not finite: linear after "
         "512 and 1024 positions."
     )
     assert _tables(*lost).exactness == (said,)

@@ -58,13 +58,13 @@ def test_exact_attention_out_of_memory_leaves_every_other_row_whole() -> None:
         assert _cell(table, name, "512").note == f"1.00 {TIMES}"
         assert _cell(table, name, "1024").text == "10.0"
         assert _cell(table, name, "1024").note == "n/a"
-    assert "n/a: no ratio, for sdpa has no figure at 1024 (OOM)." in table.notes
+    assert "n/a: no ratio, because sdpa has no figure at 1024 (OOM)." in table.notes
 
 
 def test_without_exact_attention_the_ratio_is_not_available() -> None:
     table = _latency([efficiency("performer", 512)])
     assert _cell(table, "performer", "512").note == "n/a"
-    assert "n/a: no ratio, for sdpa has no figure at 512 (not run)." in table.notes
+    assert "n/a: no ratio, because sdpa has no figure at 512 (not run)." in table.notes
 
 
 def test_two_machine_classes_never_share_a_table() -> None:
