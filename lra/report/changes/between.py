@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any, cast
 
 import msgspec
 
 from lra.report.changes.counterparts import ASKED, CONDITIONS, Key, key, paired, whereabouts
-from lra.report.entries import Entry, Origin
+from lra.report.entries import Busy, Entry
 from lra.report.words import (
     STATUS,
     TIMES,
@@ -27,8 +27,6 @@ from lra.verdict.change import Change, Verdict, of_accuracies, of_bits, of_count
 from lra.verdict.repeat import Process
 
 Judge = Callable[[Mapping[int, float], Mapping[int, float]], Change | None]
-Busy = Collection[tuple[Origin, str]]
-"""Origins and ids of disturbed records."""
 
 
 Controls = Mapping[str, tuple[float, float]]

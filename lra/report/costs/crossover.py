@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 import msgspec
 
 from lra.core.records import Failure
 from lra.report.costs.derived import Column, is_busy, of_most_lengths, why_none
-from lra.report.entries import Entry, Origin
+from lra.report.entries import Busy, Entry, Origin
 from lra.report.rows import (
     EXACT,
     NO_MIXING,
@@ -58,7 +58,7 @@ def crossover_table(
     id: str,
     columns: Sequence[Column],
     group: Sequence[Entry],
-    busy: Collection[tuple[Origin, str]],
+    busy: Busy,
 ) -> Table | None:
     """Return a table with one row per mechanism; None where none was tried at three lengths."""
     asked = [e for e in group if e.mechanism not in (EXACT, NO_MIXING)]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
-from lra.report.entries import Entry, Origin
+from lra.report.entries import Busy, Entry
 from lra.report.words import NOT_RUN, listing
 from lra.verdict.growth import LEAST
 
@@ -68,7 +68,7 @@ def of_most_lengths(own: Sequence[Entry]) -> list[Entry]:
     return [entry for entry in own if 2 * len(tried[entry.replicate]) >= most]
 
 
-def is_busy(own: Iterable[Entry], column: Column, busy: Collection[tuple[Origin, str]]) -> bool:
+def is_busy(own: Iterable[Entry], column: Column, busy: Busy) -> bool:
     """Whether the machine was busy during any of these; that does not make a call larger."""
     return column.timed and any((entry.origin, entry.record) in busy for entry in own)
 

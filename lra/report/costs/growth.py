@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from lra.report.costs.derived import Column, is_busy, of_most_lengths, why_none
-from lra.report.entries import Entry, Origin
+from lra.report.entries import Busy, Entry
 from lra.report.rows import (
     RowKey,
     Rows,
@@ -61,7 +61,7 @@ def growth_table(
     id: str,
     columns: Sequence[Column],
     group: Sequence[Entry],
-    busy: Collection[tuple[Origin, str]],
+    busy: Busy,
 ) -> Table | None:
     """Return a table with one row per mechanism; None where no cost has an exponent.
 
@@ -98,7 +98,7 @@ def growth_table(
     )
 
 
-def _fit(own: Sequence[Entry], column: Column, busy: Collection[tuple[Origin, str]]) -> _Fit:
+def _fit(own: Sequence[Entry], column: Column, busy: Busy) -> _Fit:
     costs = [
         {n: e.value for n, e in by_length.items() if e.value is not None}
         for _, by_length in sorted(by_replicate(own).items())

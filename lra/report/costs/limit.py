@@ -7,12 +7,12 @@ may do with less than is counted, or find in a cache what a large copy does not.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lra.core.cells import CeilingCell
 from lra.core.records import Record
 from lra.report.costs.place import Cost, costs
-from lra.report.entries import Entry, Origin
+from lra.report.entries import Busy, Entry
 from lra.report.rows import RowKey, row, shown
 from lra.report.table import Cell, Table
 from lra.report.words import count, figures, machine_words
@@ -61,7 +61,7 @@ def limit_table(
     call: str,
     entries: Sequence[Entry],
     ceilings: Ceilings,
-    busy: Collection[tuple[Origin, str]],
+    busy: Busy,
 ) -> Table | None:
     """Return what share of the limit each mechanism reaches by length; None without ceilings.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from statistics import median
 
 import msgspec
 
-from lra.report.entries import Entry, Origin
+from lra.report.entries import Busy, Entry, Origin
 from lra.report.rows import EXACT, NO_MIXING, RowKey
 from lra.report.table import Cell
 from lra.report.words import NO_VALUE, NOT_RUN, TIMES, figures, listing
@@ -168,7 +168,7 @@ class Costs(msgspec.Struct, frozen=True, dict=True):
         )
 
 
-def costs(entries: Iterable[Entry], busy: Collection[tuple[Origin, str]] = ()) -> Costs:
+def costs(entries: Iterable[Entry], busy: Busy = ()) -> Costs:
     """Return the costs of one metric and mode, replicates pooled; `busy` are disturbed records."""
     places: dict[tuple[RowKey, int], list[Entry]] = {}
     mechanism: dict[RowKey, str] = {}
@@ -179,7 +179,7 @@ def costs(entries: Iterable[Entry], busy: Collection[tuple[Origin, str]] = ()) -
     return Costs({place: _pooled(found, busy) for place, found in places.items()}, mechanism)
 
 
-def _pooled(found: Sequence[Entry], busy: Collection[tuple[Origin, str]]) -> Cost:
+def _pooled(found: Sequence[Entry], busy: Busy) -> Cost:
     """The figure of one cell with its quartiles; of replicates, their median and range."""
     known = [entry for entry in found if entry.value is not None]
     values = [entry.value for entry in known if entry.value is not None]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from lra.report.costs.derived import why_none
 from lra.report.costs.disturbed import SIGNS
-from lra.report.entries import Entry, Origin
+from lra.report.entries import Busy, Entry, Origin
 from lra.report.rows import RowKey, reference_notes, row, shown
 from lra.report.table import Cell, Table
 from lra.report.words import between, count, figures, percent, span
@@ -59,7 +59,7 @@ def repeatability(
     number: int,
     group: Sequence[Entry],
     calls: Mapping[str, str],
-    busy: Collection[tuple[Origin, str]],
+    busy: Busy,
 ) -> RepeatTables:
     """Return what replicates say of the entries of one setting.
 
@@ -120,7 +120,7 @@ def _by_length(own: Sequence[Entry]) -> dict[int, list[Entry]]:
 def _place(
     own: list[Entry],
     controls: Mapping[tuple[Origin, str, str], float | None],
-    busy: Collection[tuple[Origin, str]],
+    busy: Busy,
 ) -> _Place:
     def process(entry: Entry) -> Process:
         names = ("control_before", "control_after")

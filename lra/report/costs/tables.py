@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -19,7 +19,7 @@ from lra.report.costs.notes import exactness_notes, missing_notes, taken_notes, 
 from lra.report.costs.operations import declared_operations
 from lra.report.costs.place import costs
 from lra.report.costs.repeatability import RepeatTables, repeatability
-from lra.report.entries import PEAK_MEMORY, TIMES_OF_CALLS, Entry, Origin
+from lra.report.entries import PEAK_MEMORY, TIMES_OF_CALLS, Busy, Entry
 from lra.report.rows import EXACT, NO_MIXING, anchor_note, reference_notes, row, shown, unfused
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
@@ -170,7 +170,7 @@ def _tables(
     number: int,
     group: list[Entry],
     model: str,
-    busy: Collection[tuple[Origin, str]],
+    busy: Busy,
     ceilings: Ceilings,
     twins: Sequence[Sequence[Entry]],
     *,
@@ -258,7 +258,7 @@ def _limits(
     group: Sequence[Entry],
     modes: Sequence[str],
     ceilings: Ceilings,
-    busy: Collection[tuple[Origin, str]],
+    busy: Busy,
 ) -> dict[str, Table]:
     by_mode = {mode: [e for e in group if e.mode == mode] for mode in modes}
     tables = {
@@ -279,7 +279,7 @@ def _table(
     metric: str,
     mode: str,
     group: Sequence[Entry],
-    busy: Collection[tuple[Origin, str]],
+    busy: Busy,
 ) -> Table:
     """Rows are mechanisms, columns lengths; one unit for the whole table."""
     entries = [e for e in group if e.mode == mode]

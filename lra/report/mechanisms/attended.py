@@ -18,7 +18,7 @@ from lra.report.quality.score import SCORES
 from lra.report.rows import Rows, reference_notes, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Figure, Row, Section, Table, sorted_groups
-from lra.report.words import NO_VALUE, figures, percent
+from lra.report.words import NO_VALUE, figures, percent, span
 
 _MOST = 6
 """Models whose pictures are drawn."""
@@ -124,9 +124,7 @@ def _failed(rows: Rows, looked: _Looked) -> bool:
 
 def _examples(found: Iterable[Attended]) -> str:
     """How many sequences each training was looked at with."""
-    numbers = {one.examples for one in found}
-    low, high = min(numbers), max(numbers)
-    return f"{low}" if low == high else f"{low} to {high}"
+    return span(one.examples for one in found)
 
 
 def _there(published: Spans, column: Column) -> Cell:

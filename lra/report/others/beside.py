@@ -9,8 +9,8 @@ from statistics import median
 from lra.core.peers import Peer
 from lra.report.costs.disturbed import SIGNS
 from lra.report.costs.tables import EfficiencyTables, call_words
-from lra.report.entries import PEAK_MEMORY, Entry
-from lra.report.others.pairs import Busy, Pair, Rounds, pairs_of, rounds_of, why_not
+from lra.report.entries import PEAK_MEMORY, Busy, Entry
+from lra.report.others.pairs import Pair, Rounds, pairs_of, rounds_of, why_not
 from lra.report.rows import EXACT, NO_MIXING, SPLIT_ROUNDS
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
 from lra.report.words import NO_VALUE, TIMES, apart, between, count, figures, numbered, scale_of

@@ -12,7 +12,7 @@ import msgspec
 from lra.core import peers
 from lra.core.peers import Peer
 from lra.report.costs.derived import why_none
-from lra.report.entries import Entry, Origin
+from lra.report.entries import Busy, Entry
 from lra.report.rows import EXACT, NO_MIXING, by_length, torn
 from lra.report.table import sorted_groups
 from lra.report.words import flat, plain
@@ -20,9 +20,6 @@ from lra.verdict.beside import Costs
 
 _PADDING = 1.05
 """So many times as long as its blocks need may be what theirs is given."""
-
-Busy = Collection[tuple[Origin, str]]
-"""Origins and ids of disturbed records."""
 
 
 class Pair(msgspec.Struct, frozen=True):

@@ -3,14 +3,14 @@ beside what it published."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from lra.core import published
 from lra.core.published import Efficiency, Figure
 from lra.report.costs.disturbed import SIGNS
 from lra.report.costs.place import Cost, costs
 from lra.report.costs.tables import EfficiencyTables
-from lra.report.entries import PEAK_MEMORY, Entry, Origin
+from lra.report.entries import PEAK_MEMORY, Busy, Entry
 from lra.report.rows import (
     EXACT,
     SPLIT_ROUNDS,
@@ -56,9 +56,7 @@ _DEVICE = (
 )
 
 
-def table2_sections(
-    tables: Iterable[EfficiencyTables], busy: Collection[tuple[Origin, str]]
-) -> list[Section]:
+def table2_sections(tables: Iterable[EfficiencyTables], busy: Busy) -> list[Section]:
     """Return a section for each setting in which the text model's step was timed at LRA's lengths;
     none where there is none."""
     paper = published.efficiency("lra_table2")
@@ -97,7 +95,7 @@ def _speed(
     number: int,
     group: Sequence[Entry],
     paper: Efficiency,
-    busy: Collection[tuple[Origin, str]],
+    busy: Busy,
 ) -> Table:
     entries = [e for e in group if e.metric == "latency"]
     rows, known, lengths = shown(entries), costs(entries, busy), _lengths(entries)
