@@ -9,7 +9,7 @@ import msgspec
 
 from lra.core.cells import Cell, EfficiencyCell, QualityCell, VerifyCell
 from lra.core.hashing import value_hash
-from lra.core.records import Record
+from lra.core.records import FAILED, Record
 from lra.verdict.baseline import Figures
 
 COUNTED = ("peak_tensor_bytes", "peak_allocated_bytes", "operations", "state_bytes")
@@ -94,7 +94,8 @@ def _asked(cell: Cell) -> str:
 
 
 def _together(one: Figures, other: Figures) -> Figures:
-    status = next((own.status for own in (one, other) if own.status != "ok"), "ok")
+    # What failed is worse than what could not be tried.
+    status = min((one.status, other.status), key=lambda ended: (ended not in FAILED, ended == "ok"))
     return msgspec.structs.replace(
         one, status=status, accuracies={**one.accuracies, **other.accuracies}
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import msgspec
@@ -110,6 +111,18 @@ def test_seeds_of_one_training_are_one_cell() -> None:
         ]
         own = figures(ended)["linear"]["image, scale mini"]
         assert own.status == "diverged", "it ended as the worst of its seeds"
+
+
+@pytest.mark.parametrize("statuses", [*permutations(("ok", "unsupported", "crash"))])
+def test_seeds_that_ended_in_several_ways_ended_as_the_worst_of_them(
+    statuses: tuple[str, ...],
+) -> None:
+    cells = [training("mini", seed=seed) for seed in range(3)]
+    ended = [trained(c, 0.5, status=status) for c, status in zip(cells, statuses, strict=True)]
+    own = figures(ended)["linear"]["image, scale mini"]
+    assert own.status == "crash"
+    untried = [one for one in ended if one.status != "crash"]
+    assert figures(untried)["linear"]["image, scale mini"].status == "unsupported"
 
 
 def test_trainings_that_differ_in_more_than_their_seed_are_other_cells() -> None:
