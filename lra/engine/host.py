@@ -14,6 +14,10 @@ from lra.core.protocol import Machine
 from lra.engine.gpus import gpus as gpus
 from lra.engine.provenance import library, output
 
+_CGROUPS = Path("/sys/fs/cgroup")
+_OWN_CGROUP = Path("/proc/self/cgroup")
+"""The cgroups of the machine, and which of them this process is in."""
+
 
 def machine(device: Literal["cpu", "cuda"] = "cpu") -> Machine:
     """Return the class of this machine for cells on a device: processor or first visible GPU.
@@ -126,14 +130,17 @@ def cache_folder() -> Path:
 
 
 def _cgroups(controller: str) -> list[Path]:
-    """Folders of this process's cgroup for a controller, innermost first; none outside Linux."""
+    """Folders of this process's cgroup for a controller and of those that it lies in, innermost
+    first, as a limit on any of them holds for all inside; none outside Linux."""
     found = []
-    for line in _lines(Path("/proc/self/cgroup")):
+    for line in _lines(_OWN_CGROUP):
         _, controllers, place = line.split(":", 2)
         if controllers == "" or controller in controllers.split(","):
-            root = Path("/sys/fs/cgroup") / (controller if controllers else "")
+            root = _CGROUPS / (controller if controllers else "")
             # A container often sees its own cgroup as the root of the tree.
-            found += [root / place.lstrip("/"), root]
+            inner = Path(place.lstrip("/"))
+            inner = inner if (root / inner).is_dir() else Path()
+            found += [root / own for own in (inner, *inner.parents)]
     return [folder for folder in found if folder.is_dir()]
 
 

@@ -65,6 +65,55 @@ def test_kills_for_memory_are_counted(cgroup: Path, name: str) -> None:
     assert host.memory_kills() == 3
 
 
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """All cgroups of a machine; this process is in a step of a Slurm job."""
+    own = tmp_path / "own"
+    own.write_text("0::/system.slice/job_7/step_0\n")
+    monkeypatch.setattr(host, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(host, "_OWN_CGROUP", own)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
+    (tmp_path / "system.slice/job_7/step_0").mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize("place", [".", "system.slice", "system.slice/job_7/step_0"])
+def test_a_limit_holds_for_the_cgroups_inside(tree: Path, place: str) -> None:
+    (tree / "system.slice/job_7/cpu.max").write_text("800000 100000\n")
+    (tree / "system.slice/job_7/memory.max").write_text("2097152\n")
+    assert (host.cores_allowed(), host.memory_bytes()) == (8, 2**21)
+    for own in (".", "system.slice/job_7/step_0"):
+        (tree / own / "cpu.max").write_text("max 100000\n")
+        (tree / own / "memory.max").write_text("max\n")
+    assert (host.cores_allowed(), host.memory_bytes()) == (8, 2**21)
+    (tree / place / "cpu.max").write_text("300000 100000\n")
+    (tree / place / "memory.max").write_text("1048576\n")
+    assert (host.cores_allowed(), host.memory_bytes()) == (3, 2**20), "the least of all"
+
+
+def test_cgroups_of_a_version_1_machine_lie_below_their_controller(tree: Path) -> None:
+    (tree / "own").write_text("4:memory:/job_7/step_0\n3:cpu,cpuacct:/job_7/step_0\n0::/\n")
+    for controller in ("cpu", "memory"):
+        (tree / controller / "job_7" / "step_0").mkdir(parents=True)
+    (tree / "cpu/job_7/cpu.cfs_quota_us").write_text("200000\n")
+    (tree / "cpu/job_7/cpu.cfs_period_us").write_text("100000\n")
+    (tree / "memory/job_7/memory.limit_in_bytes").write_text("1048576\n")
+    assert (host.cores_allowed(), host.memory_bytes()) == (2, 2**20)
+
+
+def test_a_container_that_does_not_see_its_cgroup_has_the_limits_of_the_root(tree: Path) -> None:
+    (tree / "own").write_text("0::/system.slice/box\n")
+    (tree / "system.slice/cpu.max").write_text("100000 100000\n")
+    (tree / "cpu.max").write_text("300000 100000\n")
+    assert host.cores_allowed() == 3, "the slice of that name is one inside it"
+
+
+def test_kills_are_counted_in_the_innermost_cgroup(tree: Path) -> None:
+    for place, kills in ((".", 9), ("system.slice/job_7", 5), ("system.slice/job_7/step_0", 2)):
+        (tree / place / "memory.events").write_text(f"oom_kill {kills}\n")
+    assert host.memory_kills() == 2
+
+
 class FakeNvml(SimpleNamespace):
     class NVMLError(Exception):
         pass
