@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import subprocess
 import sys
 import weakref
@@ -27,6 +26,7 @@ from lra.core.errors import LraError, UsageError, nearest
 from lra.core.hashing import source_hash, value_hash
 from lra.engine.introspect import CARDS, Answer, Request
 from lra.engine.server import environment
+from lra.engine.signals import signal_name
 
 Card = AttentionCard | PositionCard | TaskCard
 
@@ -137,7 +137,7 @@ class Describer:
             return msgspec.json.decode(line, type=Answer)
         self._child = None
         code = child.wait()
-        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        how = f"by {signal_name(-code)}" if code < 0 else f"with exit code {code}"
         return Answer(unavailable=f"importing it ends Python {how}")
 
     def _running(self) -> subprocess.Popen[bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +13,7 @@ from lra.core import peers
 from lra.core.cells import Cell, EfficiencyCell, ErrorCell, ShowCell
 from lra.core.records import Failure, Record
 from lra.engine.jobs import Job, Outcome
+from lra.engine.signals import signal_name
 from lra.engine.tails import strip_paths
 
 ByLength = EfficiencyCell | ErrorCell
@@ -133,7 +133,7 @@ def _without_words(ending: Ending, cell: Cell) -> Outcome:
         return Outcome(
             status="error", failure=Failure(type="NoResult", message=message, phase=phase)
         )
-    name = _signal(-code)
+    name = signal_name(-code)
     if name == "SIGKILL" and ending.out_of_memory:
         message = "the kernel killed the worker because memory ran out"
         return Outcome(status="oom", failure=Failure(type=name, message=message, phase=phase))
@@ -141,11 +141,3 @@ def _without_words(ending: Ending, cell: Cell) -> Outcome:
         status="crash",
         failure=Failure(type=name, message=f"the worker ended by {name}", phase=phase),
     )
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        # Of those for real-time use Python names the first and the last.
-        return f"signal {number}"

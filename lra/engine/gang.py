@@ -29,6 +29,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from lra.core.errors import LraError
 from lra.engine.host import memory_kills
 from lra.engine.jobs import LOST, Job, Message, Outcome, Progress, Report, Stopped
+from lra.engine.signals import signal_name
 from lra.training.outcome import Interrupted
 
 ENTRY = "lra.engine.rank"
@@ -194,7 +195,7 @@ def _told(failures: Mapping[int, ProcessFailure], devices: int) -> str:
     if not causes:
         return f"one of {devices} processes fell silent"
     rank, code = min(causes.items())
-    ending = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    ending = signal_name(-code) if code < 0 else f"exit code {code}"
     return f"process {rank} of {devices} ended with {ending}"
 
 

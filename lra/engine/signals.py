@@ -12,6 +12,15 @@ from typing import Any
 from lra.core.errors import LraError
 
 
+def signal_name(number: int) -> str:
+    """Return the name of a signal: `SIGKILL`; `signal 40` where Python has none for it."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        # Of those for real-time use Python names the first and the last.
+        return f"signal {number}"
+
+
 class Terminated(LraError):  # noqa: N818  an ending, not a fault
     """SIGTERM, which a time limit or a cancelled job sends."""
 

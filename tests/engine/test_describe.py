@@ -203,6 +203,11 @@ def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path: Path, plugin: 
         ("import sys; sys.exit('bye')", "SystemExit: bye"),
         ("import os; os._exit(3)", "ends Python with exit code 3"),
         ("import os; os.kill(os.getpid(), 9)", "ends Python by SIGKILL"),
+        pytest.param(
+            "import os; os.kill(os.getpid(), 40)",
+            "ends Python by signal 40",
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="a signal of Linux"),
+        ),
         ("def (:", "SyntaxError"),
         ("class Plugin: pass", "it declares no card"),
         ("class Plugin: card = 3", "ValidationError"),

@@ -184,6 +184,7 @@ def failure(code: int, at: int) -> ProcessFailure:
         ({0: (LOST, 100), 1: (-9, 100)}, "process 1 of 3 ended with SIGKILL"),
         ({0: (-15, 101), 2: (-11, 100)}, "process 2 of 3 ended with SIGSEGV"),
         ({0: (7, 100), 1: (LOST, 100)}, "process 0 of 3 ended with exit code 7"),
+        ({0: (LOST, 100), 1: (-40, 100)}, "process 1 of 3 ended with signal 40"),
         # Killed by torchrun, since it did not end when told to.
         ({0: (LOST, 100), 1: (-9, 130)}, "one of 3 processes fell silent"),
         ({0: (LOST, 100), 1: (-15, 100)}, "one of 3 processes fell silent"),

@@ -6,7 +6,9 @@ import os
 import signal
 import threading
 
-from lra.engine.signals import StopSignals
+import pytest
+
+from lra.engine.signals import StopSignals, signal_name
 
 
 def test_signals_are_noted_and_handlers_restored() -> None:
@@ -30,3 +32,8 @@ def test_another_thread_may_run_a_pool_too() -> None:
     thread.start()
     thread.join()
     assert seen == [0]
+
+
+@pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (40, "signal 40")])
+def test_signals_are_named_where_python_has_a_name(number: int, name: str) -> None:
+    assert signal_name(number) == name
