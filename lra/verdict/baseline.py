@@ -85,7 +85,7 @@ def _cell(then: Figures | None, now: Figures) -> _Judged:
     elif other and (now.status not in FAILED or then.status in FAILED):
         yield "ending", "inconclusive", other
     elif then.status != now.status:
-        yield "ending", _ended(then.status, now.status), f"{then.status} before, {now.status} now"
+        yield "ending", _ended(now.status), f"{then.status} before, {now.status} now"
     else:
         yield "ending", "held", now.status
         yield from _counts(then.counts, now.counts)
@@ -100,7 +100,7 @@ def _incomparable(then: Figures, now: Figures) -> str:
     return "measured by another version of the code" if then.measured_by != now.measured_by else ""
 
 
-def _ended(then: str, now: str) -> Outcome:
+def _ended(now: str) -> Outcome:
     if now == "ok":
         return "improvement"
     # What could not be tried tells nothing.
