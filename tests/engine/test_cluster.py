@@ -57,10 +57,6 @@ def two(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def pids(cluster: Cluster) -> dict[str, int]:
-    return {one.name: one.greeting.pid for one in cluster.roster.members.values()}
-
-
 class Strikes(Diary):
     """Calls with the job, once, when a training has come so far."""
 
@@ -134,7 +130,7 @@ def test_workers_that_are_killed_lose_and_double_nothing(
     two: Cluster, whole: Store, cache: Path
 ) -> None:
     jobs = [training("Slow", cache, seed=seed, steps=40, evaluate_every=20) for seed in range(6)]
-    victims = list(pids(two).values())
+    victims = list(two.client.run(os.getpid).values())
     saved: list[Record] = []
 
     def kill(job: Job) -> None:
@@ -268,6 +264,7 @@ def test_a_cluster_that_does_not_answer_is_one_line(
 
 
 RUN = """
+import os
 import sys
 sys.path[:0] = sys.argv[2:]
 from pathlib import Path
@@ -281,7 +278,7 @@ with (
     Store(place / "store").writing() as store,
     open_cluster("local:1", store.path, device="cpu") as cluster,
 ):
-    print(*(one.greeting.pid for one in cluster.roster.members.values()), flush=True)
+    print(*cluster.client.run(os.getpid).values(), flush=True)
     list(Grid(store, cluster).run([timing("Sleeps", place, note=str(place))]))
 """
 

@@ -178,7 +178,7 @@ def test_cells_run_in_jobs_which_are_cancelled_at_the_end(
         (record,) = Grid(store, cluster).run([timing("Toy", cache)])
         assert record.status == "ok"
         assert len(submitted(queue)) == 1
-        pids = [one.greeting.pid for one in cluster.roster.members.values()]
+        pids = list(cluster.client.run(os.getpid).values())
     assert (queue / "cancelled").read_text().split() == [str(submitted(queue)[0])]
     assert gone(pids)
     assert any("Toy forward 32" in one.read_text() for one in (store.path / "logs").iterdir())

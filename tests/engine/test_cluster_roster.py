@@ -35,7 +35,6 @@ def greeting(**changes: Any) -> Greeting:
         "host": "one",
         "cpus": (0, 1, 2, 3),
         "gpus": (),
-        "pid": 1,
         "provenance": {},
         "problem": "",
     }

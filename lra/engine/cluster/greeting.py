@@ -49,7 +49,6 @@ class Greeting(Frozen, frozen=True, kw_only=True):
     """The processors that it may use."""
     gpus: tuple[str, ...]
     """The GPUs that it sees, as CUDA_VISIBLE_DEVICES names them."""
-    pid: int
     provenance: Provenance
     problem: str
     """Why it cannot use the shared folder; empty where it can."""
@@ -67,7 +66,6 @@ def greet(shared: bytes) -> bytes:
             host=value_hash(_BOOT.read_text() if _BOOT.is_file() else platform.node()),
             cpus=tuple(sorted(os.sched_getaffinity(0))) if able else (),
             gpus=gpu_ids(),
-            pid=os.getpid(),
             provenance=provenance(host.facts()),
             problem=folder.problem(),
         )
