@@ -84,11 +84,6 @@ class Step(msgspec.Struct, frozen=True):
         return self.after - self.before
 
     @property
-    def ratio(self) -> float:
-        """Return the new level over the old, of logarithms."""
-        return math.exp(self.difference)
-
-    @property
     def size(self) -> float:
         """Return the step in standard deviations of a night."""
         return abs(self.difference) / self.noise

@@ -42,8 +42,8 @@ def test_levels_steps_and_how_sure() -> None:
         (35, 60, 25),
     ]
     slower, faster = found.steps
-    assert slower.ratio == pytest.approx(1.10, abs=0.015)
-    assert faster.ratio == pytest.approx(0.95 / 1.10, abs=0.015)
+    assert math.exp(slower.difference) == pytest.approx(1.10, abs=0.015)
+    assert math.exp(faster.difference) == pytest.approx(0.95 / 1.10, abs=0.015)
     assert found.noise == pytest.approx(0.01, rel=0.6) and slower.size > 4
     assert slower.earliest <= slower.at <= slower.latest and slower.last == slower.earliest - 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from datetime import date, timedelta
 from pathlib import Path
@@ -75,7 +76,7 @@ def test_a_step_is_told_with_its_night_and_commit(tmp_path: Path) -> None:
     assert found.nights == tuple(day(n) for n in range(20))
     (told,) = found.worse
     assert told.step is not None and told.step.at == 15 and not found.better
-    assert told.step.ratio == pytest.approx(1.2, abs=0.02)
+    assert math.exp(told.step.difference) == pytest.approx(1.2, abs=0.02)
     first = sentences(found)[0]
     assert first.startswith(
         "1 step: linear train 2048 heads 4 x 64 is 20 % slower since 2026-10-16"
