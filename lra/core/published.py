@@ -111,7 +111,7 @@ class Accuracies(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     accuracy: dict[str, Decimal]
     """By task, with the digits that are printed there."""
     average: Percent | None = None
-    """As printed: over the tasks of `accuracy`."""
+    """As printed, over the tasks of `accuracy`: checks their transcription, and is not shown."""
     failed: tuple[str, ...] = ()
     """Tasks on which it is said to have learned nothing; in no average."""
     differs: str = ""
