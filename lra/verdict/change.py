@@ -92,8 +92,8 @@ def _of_ratios(
     middle = fmean(logs)
     if len(logs) < 2:
         return Change("ambiguous", ratio=math.exp(middle), pairs=1)
-    reach = _reach(logs, grain)
-    low, high = middle - reach, middle + reach
+    half = _half_width(logs, grain)
+    low, high = middle - half, middle + half
     return Change(
         _verdict(low, high, math.log1p(margin), math.log1p(alike)),
         ratio=math.exp(middle),
@@ -134,12 +134,12 @@ def of_accuracies(before: Mapping[int, float], after: Mapping[int, float]) -> Ch
         return Change("same", difference=0.0, low=0.0, high=0.0, pairs=pairs)
     if pairs < 2:
         return Change("ambiguous", difference=middle, pairs=1)
-    reach = _reach(differences, GRAIN)
-    verdict = _verdict(-middle - reach, -middle + reach, POINTS, CLOSE)
-    return Change(verdict, difference=middle, low=middle - reach, high=middle + reach, pairs=pairs)
+    half = _half_width(differences, GRAIN)
+    verdict = _verdict(-middle - half, -middle + half, POINTS, CLOSE)
+    return Change(verdict, difference=middle, low=middle - half, high=middle + half, pairs=pairs)
 
 
-def _reach(differences: Sequence[float], grain: float = 0.0) -> float:
+def _half_width(differences: Sequence[float], grain: float) -> float:
     """How far each bound lies from the mean of two differences or more.
 
     `grain` is the least that they are taken to be spread.
