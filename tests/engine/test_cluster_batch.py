@@ -94,14 +94,14 @@ def test_the_file_becomes_the_job_script_of_slurm(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("jobs = 2", "missing required field `system`"),
+        ("jobs = 2", "the key 'system' is missing; add it; docs/cluster.md has an example"),
         ('system = "slurm"\njobs = 0', "jobs = 0 must be a whole number >= 1"),
         ('system = "slrum"\njobs = 1', "system = 'slrum' is none of htcondor, lsf, moab, oar, pbs"),
-        ('system = "slurm"\njobs = 1\njbo = {}', "unknown key 'jbo'; did you mean 'job'?"),
+        ('system = "slurm"\njobs = 1\njbo = {}', "there is no key 'jbo'; did you mean 'job'?"),
         ('system = "slurm"\njobs = 1\n[job]\ncores = 1\nmemory = "1 GB"\nwall = 2', "'wall'"),
         (
             'system = "slurm"\njobs = 1\n[job]\nprocesses = "two"',
-            "[job] processes = 'two' must be a",
+            ", [job]: processes = 'two' must be a",
         ),
         ('system = "slurm"\njobs = 1\n[job]\nscheduler_options = "ib0"', "'ib0' must be a table"),
         ('system = "slurm"\njobs = 1\n[job]\nworker_extra_args = "-v"', "'-v' must be a list"),

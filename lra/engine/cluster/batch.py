@@ -11,10 +11,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from lra.core.errors import UsageError, nearest, readable
-from lra.core.misfits import misfit
+from lra.core.errors import UsageError, readable
 from lra.core.protocol import Frozen, Positive
-from lra.core.scales import read_toml
+from lra.core.scales import convert, read_toml
 from lra.engine.cluster.jobqueue import dask_jobqueue
 from lra.engine.cluster.local import quiet
 from lra.engine.cluster.local_worker import CONFIG
@@ -34,7 +33,7 @@ _CLASSES: dict[System, str] = {
 }
 _OF_CLUSTER = ("scheduler_options", "security", "shared_temp_directory")
 """Arguments that are no job's."""
-_UNKNOWN = re.compile(r"contains unknown field `(\w+)`|unexpected keyword argument '(\w+)'")
+_UNKNOWN = re.compile(r"unexpected keyword argument '(\w+)'")
 
 
 class Shaped(Frozen, frozen=True, kw_only=True):
@@ -68,26 +67,16 @@ class Batch(Frozen, frozen=True, kw_only=True):
 
 def read_batch(file: Path) -> Batch:
     """Return what a cluster's file says; raises `UsageError` naming what does not fit."""
-    with readable(f"--cluster '{file}'"):
+    where = f"--cluster '{file}'"
+    with readable(where):
         content = file.read_bytes()
-    given = read_toml(content, f"--cluster '{file}'")
-    kind: type = Batch
+    given = read_toml(content, where)
     try:
-        batch = msgspec.convert(given, Batch)
-        given, kind = _shaped(batch.job), Shaped
-        msgspec.convert(given, kind)
-        return batch
-    except (msgspec.MsgspecError, ValueError) as error:
-        unknown = _UNKNOWN.search(str(error))
-        if unknown:
-            raise UsageError(
-                f"--cluster '{file}': {nearest('key', unknown[1], Batch.__struct_fields__)}"
-            ) from error
-        why = one_line(error)
-        if isinstance(error, msgspec.ValidationError):
-            why = misfit(error, given, kind)
-        why = f"[job] {why}" if kind is Shaped else why
-        raise UsageError(f"--cluster '{file}': {why}; docs/cluster.md has an example") from error
+        batch = convert(given, Batch, where)
+        convert(_shaped(batch.job), Shaped, f"{where}, [job]")
+    except UsageError as error:
+        raise UsageError(f"{error}; docs/cluster.md has an example") from error
+    return batch
 
 
 def arguments(batch: Batch, shared: Shared) -> dict[str, Any]:
@@ -123,7 +112,7 @@ def make(batch: Batch, shared: Shared, name: str) -> dask_jobqueue.JobQueueClust
         return kind(**given, silence_logs=False)
     except (TypeError, ValueError, KeyError, OSError) as error:
         unknown = _UNKNOWN.search(str(error))
-        why = f"unknown argument '{unknown[2]}'" if unknown else one_line(error)
+        why = f"unknown argument '{unknown[1]}'" if unknown else one_line(error)
         raise UsageError(
             f"--cluster '{name}': [job] {why}; see the arguments of dask-jobqueue's {kind.__name__}"
         ) from error
