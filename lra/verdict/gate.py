@@ -12,7 +12,7 @@ import math
 
 from lra.verdict.change import MARGIN, Change
 from lra.verdict.ratio import SURE
-from lra.verdict.student import caution, power, reach
+from lra.verdict.student import caution, least, reach, shown
 
 PAIRS, MOST = 12, 48
 """Of processes in one comparison: as many at first, and at most where noise asks for more."""
@@ -33,15 +33,13 @@ def margin(spread: float, pairs: int = PAIRS) -> float:
 
     `spread` is the standard deviation of the logarithms of ratios between equal processes.
     """
-    if spread == 0:
-        return MARGIN
-    low, high = math.log1p(MARGIN), _WIDEST
-    if _called(-low, spread, pairs) <= ALARMS:
-        return MARGIN
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _called(-middle, spread, pairs) <= ALARMS else (middle, high)
-    return math.expm1(high)
+
+    def is_enough(allowed: float) -> bool:
+        """Whether few equal cells pass a margin, a logarithm."""
+        return shown(SURE, -allowed, spread, pairs) <= ALARMS
+
+    low = math.log1p(MARGIN)
+    return MARGIN if is_enough(low) else math.expm1(least(low, _WIDEST, is_enough))
 
 
 def calibrated(change: Change) -> float:
@@ -77,13 +75,12 @@ def smallest(spread: float, allowed: float, pairs: int = PAIRS) -> float:
     """Return the smallest slowdown, as a share, that both comparisons find on 95 % of cells."""
     if spread == 0:
         return allowed
-    least = math.log1p(allowed)
-    low, high = 0.0, _WIDEST
-    for _ in range(40):
-        middle = (low + high) / 2
-        twice = _called(middle, spread, pairs) ** 2
-        low, high = (low, middle) if twice >= FOUND else (middle, high)
-    return math.expm1(least + high)
+
+    def is_found(above: float) -> bool:
+        """Whether both find what is so far above the margin, a logarithm."""
+        return shown(SURE, above, spread, pairs) ** 2 >= FOUND
+
+    return math.expm1(math.log1p(allowed) + least(0.0, _WIDEST, is_found))
 
 
 def needed(spread: float, allowed: float) -> int:
@@ -96,8 +93,3 @@ def needed(spread: float, allowed: float) -> int:
     careful = spread * caution(CAREFUL, PAIRS - 1)
     enough = (n for n in range(PAIRS, MOST) if smallest(careful, allowed, n) <= TARGET)
     return next(enough, MOST)
-
-
-def _called(above: float, spread: float, pairs: int) -> float:
-    """How often the lower bound lies above the margin, of what is so far above it, a logarithm."""
-    return power(SURE, pairs - 1, above * math.sqrt(pairs) / spread)

@@ -18,7 +18,7 @@ from statistics import fmean, median, stdev
 import msgspec
 
 from lra.verdict.ratio import SURE, Ratio, of_logarithms
-from lra.verdict.student import caution, power, reach
+from lra.verdict.student import caution, least, reach, shown
 
 LONG = 1024
 """Lengths from which on the width of intervals is stated."""
@@ -158,19 +158,15 @@ def smallest(cells: Sequence[Repeat], pairs: int | None = None) -> float:
     makes the result a little larger still.
     """
     careful = caution(SURE, sum(cell.between.pairs - 1 for cell in cells) / 2)
-    low, high = 0.0, _WIDEST
-    for _ in range(25):
-        middle = (low + high) / 2
-        found = fmean(_power(middle, careful * c.spread, pairs or c.between.pairs) for c in cells)
-        low, high = (low, middle) if found >= POWER else (middle, high)
-    return math.expm1(high)
 
+    def is_found(difference: float) -> bool:
+        found = (
+            shown(SURE, difference, careful * cell.spread, pairs or cell.between.pairs)
+            for cell in cells
+        )
+        return fmean(found) >= POWER
 
-def _power(difference: float, spread: float, pairs: int) -> float:
-    """Probability that so many pairs show a difference, a logarithm."""
-    if spread == 0:
-        return 1.0 if difference > 0 else 0.0
-    return power(SURE, pairs - 1, difference * math.sqrt(pairs) / spread)
+    return math.expm1(least(0.0, _WIDEST, is_found))
 
 
 def _ratios(processes: Processes) -> dict[int, float]:

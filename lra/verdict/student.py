@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 _CERTAIN = 20.0
 """Standard errors past which a difference is found for sure; scipy has no figures far beyond."""
+_HALVINGS = 40
+"""Of an interval that is searched: to a millionth of a millionth of it."""
 
 
 def quantile(sure: float, freedom: float) -> float:
@@ -26,6 +29,27 @@ def power(sure: float, freedom: int, distance: float) -> float:
     from scipy.special import nctdtr, stdtrit
 
     return 1 - float(nctdtr(freedom, min(distance, _CERTAIN), stdtrit(freedom, sure)))
+
+
+def shown(sure: float, difference: float, spread: float, pairs: int) -> float:
+    """Return how often so many pairs show a difference: how often the lower bound of their mean
+    lies above 0.
+
+    The bound is below the true mean with probability `sure`; `spread` is the standard deviation of
+    a pair's difference.
+    """
+    if spread == 0:
+        return 1.0 if difference > 0 else 0.0
+    return power(sure, pairs - 1, difference * math.sqrt(pairs) / spread)
+
+
+def least(low: float, high: float, is_enough: Callable[[float], bool]) -> float:
+    """Return the least value between two that is enough, where all above it are, by bisection;
+    `high` where none is."""
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
 
 
 def caution(sure: float, freedom: float) -> float:
