@@ -31,25 +31,23 @@ class Stretch:
         together: bool = False,
     ) -> None:
         self._left, self._expected = left, expected
-        self._rounds: dict[str, float] = defaultdict(float)
-        """How long those take that are measured together and fit into the whole stretch."""
         self._first: dict[str, str] = {}
         """The cell that a round begins with; any other of it goes on with what has begun."""
+        totals: dict[str, float] = defaultdict(float)
         for job in jobs if together else ():
-            self._rounds[round_of(job)] += least_seconds(job, expected)
+            totals[round_of(job)] += least_seconds(job, expected)
         room = left()
-        for round in [round for round, seconds in self._rounds.items() if seconds >= room]:
-            del self._rounds[round]
+        self._rounds = {name: total for name, total in totals.items() if total < room}
+        """How long those take that are measured together and fit into the whole stretch."""
 
     def admits(self, job: Job) -> bool:
         """Return whether a cell may start now. It may be asked again until it does."""
-        id, round, least = job.cell.id, round_of(job), least_seconds(job, self._expected)
-        if self._first.setdefault(round, id) == id:
-            least = self._rounds.get(round, least)
-        if self._left() > least:
+        cell, name, own = job.cell.id, round_of(job), least_seconds(job, self._expected)
+        opens = self._first.setdefault(name, cell) == cell
+        if self._left() > (self._rounds.get(name, own) if opens else own):
             return True
-        if self._first[round] == id:
-            del self._first[round]
+        if opens:
+            del self._first[name]
         return False
 
 
