@@ -75,8 +75,8 @@ class Cluster:
                 self.roster.look(now=True)
             except OSError as error:
                 raise self.lost() from error
-            for line in self.roster.news():
-                raise LraError(f"--cluster {self.name}: {line}")
+            if refused := self.roster.news():
+                raise LraError(f"--cluster {self.name}: {refused[0]}")
             now = time.monotonic()
             waited = now - began
             if self.roster.members:
