@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Unpack
 
 import msgspec
@@ -59,7 +60,7 @@ class Pool(Runner):
         checkpoint = self.store.checkpoint(job.cell.id)
         job = msgspec.structs.replace(job, checkpoint=str(checkpoint))
         worker = self.server.start(msgspec.msgpack.encode(job))
-        told = lambda progress: self.watcher.progress(job, progress)  # noqa: E731
+        told = partial(self.watcher.progress, job)
         self._running.append(Running(job, worker, timeout=self._time_for(job), told=told))
         self._launched(job)
 
