@@ -25,6 +25,7 @@ Level = Literal["attention", "layer", "model"]
 Direction = Literal["bidirectional", "causal"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 Execution = Literal["eager", "compiled"]
+Device = Literal["cpu", "cuda"]
 
 
 class _Cell(Frozen, frozen=True, dict=True, kw_only=True):
@@ -57,7 +58,7 @@ class QualityCell(_Measured, frozen=True, tag="quality", kw_only=True):
     """What the task is quoted and its best checkpoint chosen by."""
     track: Track = "matched"
     seed: int = 0
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Device = "cpu"
 
 
 class BaselineCell(_Measured, frozen=True, tag="baseline", kw_only=True):
@@ -80,7 +81,7 @@ class EfficiencyCell(_Measured, frozen=True, tag="efficiency", kw_only=True):
     direction: Direction = "bidirectional"
     execution: Execution = "eager"
     """compiled: by torch.compile, with its defaults."""
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Device = "cpu"
     task: str = ""
     """Whose model is timed at level `model`; empty at others."""
     model: ModelSpec | None = None
@@ -96,7 +97,7 @@ class CeilingCell(_Cell, frozen=True, tag="ceiling", kw_only=True):
     """What the machine can do at best: a large matrix product and a large copy."""
 
     dtype: Dtype = "float32"
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Device = "cpu"
 
 
 class ProfileCell(_Measured, frozen=True, tag="profile", kw_only=True):
@@ -106,7 +107,7 @@ class ProfileCell(_Measured, frozen=True, tag="profile", kw_only=True):
     data: DataSpec
     model: ModelSpec
     training: TrainSpec
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Device = "cpu"
     seconds: float = 5.0
     """Time budget of the whole steps; ten are made in any case, and some twenty for the rest."""
 
@@ -123,7 +124,7 @@ class ErrorCell(_Measured, frozen=True, tag="error", kw_only=True):
     input_scale: Above0 = 1.0
     """Queries and keys are N(0, 1) times this; values are N(0, 1)."""
     dtype: Dtype = "float32"
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Device = "cpu"
     seed: int = 0
     """Of the inputs, and of the mechanism's draws and parameters."""
 
@@ -137,7 +138,7 @@ class VerifyCell(_Cell, frozen=True, tag="verify", kw_only=True):
     """() tries all of the form."""
     case: Case | None = None
     """The only input to try, where one failure is looked at."""
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Device = "cpu"
 
 
 class ShowCell(_Cell, frozen=True, tag="show", kw_only=True):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from lra.core.cells import Direction, Dtype, Execution, Level, Mode
+from lra.core.cells import Device, Direction, Dtype, Execution, Level, Mode
 from lra.core.errors import UsageError, nearest, readable
 from lra.core.keys import misplaced
 from lra.core.misfits import misfit
@@ -119,7 +119,7 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     scale: str
     """Names the protocol in the record, and says what a model is; a layer's sizes stand in this
     block."""
-    device: Literal["cpu", "cuda"] | None = None
+    device: Device | None = None
     """The only device that the block is for; None is any."""
     lengths: Axis[Positive]
     modes: Axis[Mode]

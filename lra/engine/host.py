@@ -7,8 +7,9 @@ import os
 import platform
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from lra.core.cells import Device
 from lra.core.errors import UsageError
 from lra.core.protocol import Machine
 from lra.engine.gpus import gpus as gpus
@@ -19,7 +20,7 @@ _OWN_CGROUP = Path("/proc/self/cgroup")
 """The cgroups of the machine, and which of them this process is in."""
 
 
-def machine(device: Literal["cpu", "cuda"] = "cpu") -> Machine:
+def machine(device: Device = "cpu") -> Machine:
     """Return the class of this machine for cells on a device: processor or first visible GPU.
 
     Raises `UsageError` for cuda where no GPU is visible.
@@ -39,7 +40,7 @@ def machine(device: Literal["cpu", "cuda"] = "cpu") -> Machine:
     )
 
 
-def default_device() -> Literal["cpu", "cuda"]:
+def default_device() -> Device:
     """Return cuda where a GPU is visible and torch is a build that can use it."""
     return "cuda" if gpus() and "+cpu" not in library("torch") else "cpu"
 

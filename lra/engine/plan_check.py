@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
-from lra.core.cells import BaselineCell
+from lra.core.cells import BaselineCell, Device
 from lra.core.scales import load_suite
 from lra.engine.jobs import Job
 from lra.engine.plan import plan
@@ -17,7 +16,7 @@ COUNTS, QUALITY = "check", "check_quality"
 
 
 def plan_check(
-    mechanisms: Sequence[str], device: Literal["cpu", "cuda"], cache: str, *, quality: bool
+    mechanisms: Sequence[str], device: Device, cache: str, *, quality: bool
 ) -> list[Job]:
     """Return the jobs whose figures have no noise, then with `quality` the trainings that have.
 

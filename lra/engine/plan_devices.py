@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
+from lra.core.cells import Device
 from lra.core.errors import UsageError
 from lra.core.protocol import Machine
 from lra.engine.host import gpus
 
 
-def refuse_devices(
-    devices: int, device: Literal["cpu", "cuda"], machine: Machine, threads: int
-) -> None:
+def refuse_devices(devices: int, device: Device, machine: Machine, threads: int) -> None:
     """Raise `UsageError` for more GPUs than are visible, or more threads than there are cores."""
     if devices == 1:
         return

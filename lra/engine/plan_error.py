@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, Literal
+from typing import Any
 
 from lra.core import catalogue
 from lra.core.cards import AttentionCard
 from lra.core.catalogue import Target
-from lra.core.cells import ErrorCell
+from lra.core.cells import Device, ErrorCell
 from lra.core.protocol import Machine, Mechanism
 from lra.core.scales import ErrorBlock
 from lra.engine.describe import Describer
@@ -36,7 +36,7 @@ def error_cells(
     *,
     machine: Machine,
     torch: str,
-    device: Literal["cpu", "cuda"],
+    device: Device,
 ) -> Iterator[tuple[Target, ErrorCell]]:
     """Yield cells with their targets, short inputs first.
 

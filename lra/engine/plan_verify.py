@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from lra.core import catalogue
 from lra.core.catalogue import Target
-from lra.core.cells import VerifyCell
+from lra.core.cells import Device, VerifyCell
 from lra.core.errors import UsageError, nearest
 from lra.core.findings import Case
 from lra.core.protocol import Frozen, Mechanism
@@ -33,7 +32,7 @@ class VerifySpec(Frozen, frozen=True, kw_only=True):
     case: Case | None = None
     full: bool = False
     settings: dict[str, str] = {}
-    device: Literal["cpu", "cuda"]
+    device: Device
     cache: str
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from lra.core import catalogue
 from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
-from lra.core.cells import CeilingCell, Cell
+from lra.core.cells import CeilingCell, Cell, Device, Dtype
 from lra.core.errors import UsageError
 from lra.core.protocol import Frozen, Machine, Mechanism, ModelSpec, Rules, Track
 from lra.core.scales import QualityBlock, Scale, Suite
@@ -42,7 +42,7 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
     """`--set`: see `lra.engine.settings`."""
     sources: dict[str, str] = {}
     """Real data by task: a path or `hub:NAME`."""
-    device: Literal["cpu", "cuda"]
+    device: Device
     profile: bool = False
     """Plan a profile of each training in place of all else."""
     stack_seeds: bool = False
@@ -55,7 +55,7 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
     """Class of machine by device, where cells run elsewhere; {} is here."""
     cache: str
 
-    def machine(self, device: Literal["cpu", "cuda"]) -> Machine:
+    def machine(self, device: Device) -> Machine:
         """Return the class of the machine that runs cells on a device."""
         return self.machines[device] if self.machines else machine(device)
 
@@ -116,9 +116,7 @@ class Planning:
             )
         return self._configured[asked]
 
-    def ceiling(
-        self, dtype: Literal["float32", "bfloat16", "float16"], threads: int | None = None
-    ) -> Job:
+    def ceiling(self, dtype: Dtype, threads: int | None = None) -> Job:
         """Return the job that measures the machine's limits in a type, on all cores or so many."""
         cell = CeilingCell(
             machine=self.machine,

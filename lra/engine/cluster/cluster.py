@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 from distributed import Client
 
+from lra.core.cells import Device
 from lra.core.errors import LraError
 from lra.core.protocol import Machine
 from lra.engine.cluster.messages import Word
@@ -102,7 +102,7 @@ class Cluster:
         return self.roster.machines
 
     @property
-    def device(self) -> Literal["cpu", "cuda"]:
+    def device(self) -> Device:
         """cuda where its workers have GPUs and torch is a build that can use them."""
         has = "cuda" in self.machines and "+cpu" not in library("torch")
         return "cuda" if has else "cpu"

@@ -6,10 +6,10 @@ import os
 import platform
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
+from lra.core.cells import Device
 from lra.core.hashing import file_hash, value_hash
 from lra.core.protocol import Frozen, Machine
 from lra.core.records import Provenance
@@ -57,7 +57,7 @@ class Greeting(Frozen, frozen=True, kw_only=True):
 def greet(shared: bytes) -> bytes:
     """Return this process's `Greeting`, packed; what a worker runs first."""
     folder = msgspec.msgpack.decode(shared, type=Shared)
-    devices: list[Literal["cpu", "cuda"]] = ["cpu", "cuda"] if host.gpus() else ["cpu"]
+    devices: list[Device] = ["cpu", "cuda"] if host.gpus() else ["cpu"]
     able = hasattr(os, "sched_getaffinity")
     return pack(
         Greeting(

@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
 
 from distributed import LocalCluster
 
+from lra.core.cells import Device
 from lra.core.errors import LraError, UsageError
 from lra.engine import host
 from lra.engine.cluster.shared import Shared
@@ -24,7 +24,7 @@ MOST_FALLS = 3
 """Of one worker in a row, each before it has joined; then it is given up."""
 
 
-def size(value: str, device: Literal["cpu", "cuda"]) -> int:
+def size(value: str, device: Device) -> int:
     """Return N of `local:N`: one worker for each GPU or, on the CPU, for each core at most.
 
     Raises `UsageError` for what is no such number.

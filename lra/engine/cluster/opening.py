@@ -7,12 +7,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import dask
 from distributed import Client
 from distributed.comm import get_address_host_port
 
+from lra.core.cells import Device
 from lra.core.errors import LraError, UsageError
 from lra.engine import host
 from lra.engine.cluster.batch import Batch, batch_jobs, read_batch
@@ -34,7 +35,7 @@ _CONFIG = {
 }
 
 
-def workers_asked(value: str, device: Literal["cpu", "cuda"] | None) -> int | None:
+def workers_asked(value: str, device: Device | None) -> int | None:
     """Return how many workers `--cluster` asks for, without connecting; None where it is the
     address of a scheduler, which knows.
 
@@ -51,7 +52,7 @@ def open_cluster(
     value: str,
     store: Path,
     *,
-    device: Literal["cpu", "cuda"] | None,
+    device: Device | None,
     told: Callable[[str], None] = lambda line: None,
     left: Callable[[], float] = lambda: math.inf,
 ) -> Iterator[Cluster]:
@@ -88,7 +89,7 @@ def open_cluster(
         yield cluster
 
 
-def _target(value: str, device: Literal["cpu", "cuda"] | None) -> int | Batch | str:
+def _target(value: str, device: Device | None) -> int | Batch | str:
     """Return what `--cluster` names, without connecting: so many workers of this machine, what a
     file says, or the address of a scheduler.
 
