@@ -18,7 +18,7 @@ from typing import IO
 
 import msgspec
 
-from lra.core.errors import StoreError, UsageError
+from lra.core.errors import StoreError, UsageError, reason
 from lra.core.hashing import DIGITS
 from lra.core.records import SCHEMA, Record, decode, encode
 
@@ -72,7 +72,7 @@ class Store:
             return (self.path / ".lock").exists() or self.path.is_dir()
         except OSError as error:
             raise StoreError(
-                f"cannot read the store '{self.path}': {_reason(error)}; "
+                f"cannot read the store '{self.path}': {reason(error)}; "
                 "mend its permissions or choose another --store"
             ) from error
 
@@ -118,7 +118,7 @@ class Store:
             return []
         except OSError as error:
             raise StoreError(
-                f"cannot read the store '{self.path}': {_reason(error)}; give a folder as --store"
+                f"cannot read the store '{self.path}': {reason(error)}; give a folder as --store"
             ) from error
         # A leading dot or any other ending (lock, temporary names, checkpoints) is no record.
         found = [_read(f) for f in files if f.suffix == ".json" and not f.name.startswith(".")]
@@ -149,7 +149,7 @@ class Store:
         except OSError as error:
             temporary.unlink(missing_ok=True)
             raise StoreError(
-                f"cannot write {file.name} to the store '{self.path}': {_reason(error)}; "
+                f"cannot write {file.name} to the store '{self.path}': {reason(error)}; "
                 "make room or choose another --store, then run the same command again"
             ) from error
 
@@ -164,7 +164,7 @@ class Store:
             lock = (self.path / ".lock").open("a+")
         except OSError as error:
             raise StoreError(
-                f"cannot write to the store '{self.path}': {_reason(error)}; "
+                f"cannot write to the store '{self.path}': {reason(error)}; "
                 "choose another --store or mend its permissions"
             ) from error
         with lock:
@@ -187,7 +187,7 @@ class Store:
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise StoreError(
                     f"the store '{self.path}' is on a file system without locks "
-                    f"({_reason(error)}); choose a --store on a local disk"
+                    f"({reason(error)}); choose a --store on a local disk"
                 ) from error
             lock.seek(0)
             holder = lock.read().strip()
@@ -213,7 +213,7 @@ def _read(file: Path) -> Record | _Unreadable | None:
     except IsADirectoryError:
         return _Unreadable(file, "it is a folder", "move it out of the store")
     except OSError as error:
-        return _Unreadable(file, _reason(error), "mend its permissions")
+        return _Unreadable(file, reason(error), "mend its permissions")
     try:
         record = decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -252,10 +252,6 @@ def _of_another_version(file: Path, schema: int) -> _OfAnotherVersion:
         which, remedy = "a newer", "update this installation"
     what = f"{which} version wrote it (schema {schema}, this one reads {SCHEMA})"
     return _OfAnotherVersion(file, what, remedy, newer)
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
 
 
 def _sync_folder(path: Path) -> None:

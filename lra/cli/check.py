@@ -12,7 +12,7 @@ import click
 from lra.cli import flags
 from lra.cli.checking import Check
 from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
-from lra.core.errors import UsageError
+from lra.core.errors import UsageError, reason
 
 if TYPE_CHECKING:
     from lra.report.checked import Checked
@@ -153,8 +153,9 @@ def _write(checked: Checked, out: Path, tables: str = "") -> None:
         (out / "summary.md").write_text(page, encoding="utf-8")
         (out / "junit.xml").write_text(junit(checked), encoding="utf-8")
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"--out '{out}' cannot be written: {reason}; choose another") from error
+        raise UsageError(
+            f"--out '{out}' cannot be written: {reason(error)}; choose another"
+        ) from error
 
 
 def _told(checked: Checked, out: Path, *, as_json: bool) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from lra.cli.exit_codes import CLOSED_PIPE, INTERRUPTED
-from lra.core.errors import LraError, UsageError, nearest
+from lra.core.errors import LraError, UsageError, nearest, reason
 from lra.core.version import __version__
 
 VERBS = (
@@ -174,7 +174,6 @@ def run_command_line(arguments: Sequence[str]) -> int:
         if not _is_of_output(error):
             raise
         _let_go_of_output()
-        reason = (error.strerror or str(error)).lower()
-        _say(f"cannot write the output: {reason}; make room or send it elsewhere")
+        _say(f"cannot write the output: {reason(error)}; make room or send it elsewhere")
         return UsageError.exit_code
     return code if isinstance(code, int) else 0

@@ -47,15 +47,19 @@ OURS = frozenset(
 """Names of these classes, which say nothing to a person that the text does not."""
 
 
+def reason(error: OSError) -> str:
+    """Return why the system refused, in words for the middle of a sentence."""
+    return (error.strerror or str(error)).lower()
+
+
 @contextmanager
 def readable(what: str) -> Iterator[None]:
     """Raise `UsageError` where the system refuses to look at `what`, a file or folder in words."""
     try:
         yield
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
         raise UsageError(
-            f"{what} cannot be read: {reason}; check the path and its permissions"
+            f"{what} cannot be read: {reason(error)}; check the path and its permissions"
         ) from error
 
 

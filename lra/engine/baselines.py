@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from lra.core.errors import StoreError
+from lra.core.errors import StoreError, reason
 from lra.core.protocol import Frozen
 from lra.verdict.baseline import Figures
 
@@ -89,8 +89,8 @@ class Baselines:
             yield
         except OSError as error:
             raise StoreError(
-                f"cannot write the baseline '{self.path}': {(error.strerror or str(error)).lower()}"
-                "; mend its permissions or choose another --baselines"
+                f"cannot write the baseline '{self.path}': {reason(error)}; "
+                "mend its permissions or choose another --baselines"
             ) from error
 
     def _file(self, mechanism: str) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lra.core.errors import StoreError
+from lra.core.errors import StoreError, reason
 from lra.core.protocol import Frozen
 
 
@@ -35,8 +35,7 @@ class Shared(Frozen, frozen=True):
             trial.touch()
             trial.unlink()
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            return f"cannot write to the store '{folder}': {reason}; mend its permissions"
+            return f"cannot write to the store '{folder}': {reason(error)}; mend its permissions"
         return ""
 
     def log(self, name: str) -> Path:
@@ -60,7 +59,7 @@ def shared(store: Path) -> Iterator[Shared]:
             os.fsync(stream.fileno())
     except OSError as error:
         raise StoreError(
-            f"cannot write to the store '{store}': {(error.strerror or str(error)).lower()}; "
+            f"cannot write to the store '{store}': {reason(error)}; "
             "choose another --store or mend its permissions"
         ) from error
     try:

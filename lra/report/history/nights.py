@@ -14,7 +14,7 @@ from statistics import fmean, median
 
 import msgspec
 
-from lra.core.errors import StoreError, UsageError
+from lra.core.errors import StoreError, UsageError, reason
 from lra.core.records import Record
 from lra.report.changes.between import QUANTITIES, cell_words, place
 from lra.report.changes.counterparts import ASKED, CONDITIONS, Key, key
@@ -91,9 +91,9 @@ def nights(folder: Path) -> tuple[list[Night], dict[str, str]]:
     try:
         stores = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
         raise UsageError(
-            f"no history at '{folder}': {reason}; name a folder that holds one store per night"
+            f"no history at '{folder}': {reason(error)}; name a folder that holds one store per "
+            "night"
         ) from error
     found, unread = [], {}
     known: Known = {}
