@@ -103,6 +103,12 @@ def output(*command: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
+def last_words(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the last line of what a command wrote to standard error, or else to its output."""
+    said = done.stderr.strip() or done.stdout.strip() or "it said nothing"
+    return said.splitlines()[-1]
+
+
 def outside_git() -> dict[str, str]:
     """Return the environment without GIT_DIR and its like, which a hook of git's has and which
     would send git to another repository."""

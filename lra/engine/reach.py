@@ -10,6 +10,7 @@ import msgspec
 
 from lra.core.errors import LraError
 from lra.core.protocol import Frozen
+from lra.engine.provenance import last_words
 from lra.engine.sources import PLAIN, UNASKED
 
 _TIMING = (
@@ -68,9 +69,9 @@ def sources(root: Path) -> Sources:
     command = [sys.executable, "-c", _ASK, *map(" ".join, asked)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise LraError(
-            f"the sources of an earlier revision cannot be read: {last}; name a later revision"
+            f"the sources of an earlier revision cannot be read: {last_words(done)}; "
+            "name a later revision"
         )
     return msgspec.json.decode(done.stdout, type=Sources)
 

@@ -16,7 +16,7 @@ from lra.core.errors import UsageError
 from lra.core.hashing import value_hash
 from lra.core.protocol import Frozen
 from lra.engine.host import cache_folder
-from lra.engine.provenance import checkout, output, outside_git
+from lra.engine.provenance import checkout, last_words, output, outside_git
 
 HOME = Path(__file__).resolve().parents[2]
 """Where the running code lies."""
@@ -140,10 +140,9 @@ def _install(tree: Path, environment: Path, revision: str) -> None:
     ):
         done = subprocess.run(command, cwd=tree, capture_output=True, text=True)
         if done.returncode:
-            last = (done.stderr.strip() or done.stdout.strip() or "no word of why").splitlines()[-1]
             raise UsageError(
-                f"revision '{revision}': its packages cannot be installed: {last}; see that pip "
-                "reaches its index, or name another revision"
+                f"revision '{revision}': its packages cannot be installed: {last_words(done)}; see "
+                "that pip reaches its index, or name another revision"
             )
 
 
@@ -165,5 +164,4 @@ def _git(*words: str) -> None:
     command = ["git", "-C", str(HOME), *words]
     done = subprocess.run(command, capture_output=True, text=True, env=outside_git())
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise UsageError(f"git {words[0]} {words[1]}: {last}; mend that and try again")
+        raise UsageError(f"git {words[0]} {words[1]}: {last_words(done)}; mend that and try again")

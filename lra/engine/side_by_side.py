@@ -18,6 +18,7 @@ import msgspec
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import LraError
 from lra.core.records import Record
+from lra.engine.provenance import last_words
 from lra.engine.revision import Build, torch_of
 from lra.store import Store
 
@@ -87,8 +88,8 @@ def _sweep(build: Build, mechanisms: Sequence[str], suite: Path, device: str, st
         command, cwd=store.parent, env=_environment(build), capture_output=True, text=True
     )
     if done.returncode not in _ENDED:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise LraError(f"{build.name} cannot be timed: {last.removeprefix('lra: ')}")
+        why = last_words(done).removeprefix("lra: ")
+        raise LraError(f"{build.name} cannot be timed: {why}")
 
 
 def _environment(build: Build) -> dict[str, str]:
