@@ -6,9 +6,9 @@ compared with itself alone, as in `lra.verdict.ratio`.
 
 The goal, for time: where theirs is at least `SHARE` of exact attention above the floor, ours above
 it is at most `BAR` of theirs above it, or as much where theirs has less to compute; nearer to the
-floor ours is at most theirs. For memory: ours
-is at most theirs, or within `ROOM` of the floor's. What lies within `CLOSE` of a bar is undecided,
-and so is what a bar lies in the interval of, and what a single round says of time.
+floor ours is at most theirs. For memory: ours is at most theirs, or within `ROOM` of the floor's.
+What lies within `CLOSE` of a bar is undecided, and so is what a bar lies in the interval of, and
+what a single round says of time.
 """
 
 from __future__ import annotations
@@ -24,9 +24,13 @@ from lra.verdict.ratio import SURE, Ratio, of_logarithms, ratio
 from lra.verdict.student import quantile
 
 BAR = 0.8
+"""Far above the floor, ours less the floor is at most this share of theirs less the floor."""
 SHARE = 0.1
+"""Far above the floor is at least this share of exact attention's time above it."""
 ROOM = 0.1
+"""Memory within this share of the floor's meets the goal, whatever theirs is."""
 CLOSE = 0.15
+"""A ratio that is no further than this from its bar is undecided, but for memory within `ROOM`."""
 
 Word = Literal["meets", "misses", "undecided"]
 Costs = Mapping[int, float]
@@ -93,17 +97,14 @@ def time_verdict(
     far, found = is_far(theirs, floor, exact), above(ours, theirs, floor)
     if far is None or found is None:
         return Verdict("undecided", "floor or exact attention not measured in the same rounds")
-    if far:
-        rounds = sorted(ours.keys() & theirs.keys() & floor.keys())
-        word = (
-            _at_most(bar, found.ratio)
-            if found.ratio
-            else _less_than(
-                bar, [ours[r] - floor[r] for r in rounds], [theirs[r] - floor[r] for r in rounds]
-            )
-        )
-        return Verdict(word, f"at most {bar:g} of theirs above the floor")
-    return Verdict(_at_most(1.0, whole), "at most theirs, which is near the floor")
+    if not far:
+        return Verdict(_at_most(1.0, whole), "at most theirs, which is near the floor")
+    words = f"at most {bar:g} of theirs above the floor"
+    if found.ratio is not None:
+        return Verdict(_at_most(bar, found.ratio), words)
+    rounds = sorted(ours.keys() & theirs.keys() & floor.keys())
+    own, other = ([cost[r] - floor[r] for r in rounds] for cost in (ours, theirs))
+    return Verdict(_less_than(bar, own, other), words)
 
 
 def memory_verdict(ours: Costs, theirs: Costs, floor: Costs) -> Verdict | None:
