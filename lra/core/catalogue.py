@@ -34,7 +34,10 @@ _ROOTS: dict[Kind, str] = {
 }
 _ENTRY_POINTS: dict[Kind, str] = {"mechanism": "lra.attention", "task": "lra.task"}
 
-
+NO_MIXING = "identity"
+"""The mechanism that returns its values: the floor of every cost, and no mixing at all."""
+EXACT = "sdpa"
+"""Exact attention by torch's fastest kernel: the one to beat."""
 FILES = "lra_file_"
 """How the names of modules begin that are imported by the path of their file."""
 

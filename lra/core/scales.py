@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from lra.core.catalogue import EXACT, NO_MIXING
 from lra.core.cells import Device, Direction, Dtype, Execution, Level, Mode
 from lra.core.errors import UsageError, nearest, readable
 from lra.core.keys import misplaced
@@ -133,7 +134,7 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     """Decoding is eager, whatever is asked for."""
     task: str = "text"
     """Whose model is timed at level `model`, with the sizes that the scale gives it."""
-    beside: tuple[str, ...] = ("identity", "sdpa")
+    beside: tuple[str, ...] = (NO_MIXING, EXACT)
     """Mechanisms measured in the same run: the floor, and the one to beat."""
     ceilings: bool = False
     """Whether to measure what the machine can do at best, too."""

@@ -8,7 +8,7 @@ import msgspec
 
 from lra.core import catalogue
 from lra.core.cards import TaskMetric
-from lra.core.catalogue import Target
+from lra.core.catalogue import EXACT, NO_MIXING, Target
 from lra.core.cells import BaselineCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.hashing import value_hash
@@ -21,8 +21,6 @@ from lra.engine.planning import Planning
 from lra.engine.sources import measure_hash
 from tasks.sources.data_hash import answers_hash
 
-NO_MIXING = "identity"
-EXACT = "sdpa"
 _TRAINED = (
     "training/loop.py",
     "training/stacked.py",

@@ -26,11 +26,11 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from heapq import merge
 from statistics import fmean
 
+from lra.core.catalogue import EXACT, NO_MIXING
 from lra.core.cells import BaselineCell, CeilingCell, QualityCell
 from lra.engine.due import round_of
 from lra.engine.endings import ByLength
 from lra.engine.jobs import Job
-from lra.engine.plan_quality import EXACT, NO_MIXING
 
 Unit = list[Job]
 """What is not split up: the timings of a round, or any other cell by itself."""

@@ -8,14 +8,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
 
+from lra.core.catalogue import EXACT as EXACT
+from lra.core.catalogue import NO_MIXING as NO_MIXING
 from lra.report.entries import Entry, Origin
 from lra.report.table import Cell, Row
 from lra.report.words import listing
 
-NO_MIXING = "identity"
-"""The mechanism that returns its values: the floor of every cost, and no mixing at all."""
-EXACT = "sdpa"
-"""Exact attention by torch's fastest kernel: the one to beat."""
 _FUSED = f"{EXACT}: exact attention, fused, the one to beat."
 _UNFUSED = (
     f"{EXACT}: exact attention; on a CPU with dropout on its weights torch has no fused kernel for "
