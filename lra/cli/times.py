@@ -11,7 +11,7 @@ import click
 
 from lra.report.words import STATUS, count
 from lra.verdict.baseline import Held, Outcome
-from lra.verdict.change import MARGIN
+from lra.verdict.change import TIME_MARGIN
 from lra.verdict.gate import PAIRS, faster, margin, needed, slower, smallest, spread_of
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Times:
         alike = [known] if known else self.noise.values()
         # Of fewer pairs than it was measured with, noise alone makes more.
         pairs = max(2, line.change.pairs)
-        return max((max(n.allowed, margin(n.spread, pairs)) for n in alike), default=MARGIN)
+        return max((max(n.allowed, margin(n.spread, pairs)) for n in alike), default=TIME_MARGIN)
 
     def _suspect(self, line: Line) -> bool:
         if line.quantity.name != "time" or line.change.low is None:

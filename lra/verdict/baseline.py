@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from lra.core.records import FAILED
-from lra.verdict.change import CLOSE, COUNTED, of_accuracies
+from lra.verdict.change import ACCURACY_SAME, COUNT_MARGIN, of_accuracies
 
 LOSSES = 0.0005
 """Share by which the losses of a seeded training may differ. Over 48 steps the same attention in
@@ -114,7 +114,7 @@ def _counts(then: Mapping[str, float], now: Mapping[str, float]) -> _Judged:
             yield name, "inconclusive", f"not counted {side}"
             continue
         before, after = then[name], now[name]
-        if abs(after - before) <= COUNTED * before:
+        if abs(after - before) <= COUNT_MARGIN * before:
             yield name, "held", ""
             continue
         share = f" ({100 * (after / before - 1):+.1f} %)" if before else ""
@@ -176,6 +176,6 @@ def _accuracies(then: Mapping[str, float], now: Mapping[str, float]) -> _Judged:
         why += f" ({100 * change.low:+.1f} to {100 * change.high:+.1f})"
     outcomes: dict[str, Outcome] = {"worse": "regression", "better": "improvement"}
     outcome = outcomes.get(change.verdict, "held")
-    if change.verdict == "ambiguous" and difference < -CLOSE:
+    if change.verdict == "ambiguous" and difference < -ACCURACY_SAME:
         outcome, why = "inconclusive", f"{why}: not told from luck"
     yield "accuracy", outcome, "" if change.verdict == "same" else why

@@ -21,19 +21,19 @@ from lra.verdict.student import reach
 
 Verdict = Literal["same", "better", "worse", "ambiguous", "incomparable"]
 
-MARGIN = 0.03
+TIME_MARGIN = 0.03
 """A difference of times, as a share, that is too small to matter."""
-ALIKE = 0.1
+TIME_SAME = 0.1
 """Times whose ratio surely lies within this share of one are the same."""
-COUNTED = 0.01
-"""The same of what is counted."""
-POINTS = 0.005
+COUNT_MARGIN = 0.01
+"""A difference of what is counted, as a share, that is too small to matter."""
+ACCURACY_MARGIN = 0.005
 """A difference of accuracies, as a share of 1, that is too small to matter."""
-CLOSE = 0.02
+ACCURACY_SAME = 0.02
 """Accuracies whose difference surely lies within this are the same."""
-BITS = 0.01
+BITS_MARGIN = 0.01
 """A difference of bits per byte, as a share, that is too small to matter."""
-NEAR = 0.03
+BITS_SAME = 0.03
 """Bits per byte whose ratio surely lies within this share of one are the same."""
 GRAIN = 0.001
 """Accuracies come in steps of a test row: seeds that agree closer than one in a thousand know no
@@ -61,7 +61,7 @@ def of_times(before: Mapping[int, float], after: Mapping[int, float]) -> Change 
     cells 5 % would be called worse without the margin. The same to the last digit in every pair is
     the same, whatever their number.
     """
-    return _of_ratios(before, after, MARGIN, ALIKE)
+    return _of_ratios(before, after, TIME_MARGIN, TIME_SAME)
 
 
 def of_bits(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
@@ -69,7 +69,7 @@ def of_bits(before: Mapping[int, float], after: Mapping[int, float]) -> Change |
 
     Machines do not change them, so that a smaller difference matters.
     """
-    return _of_ratios(before, after, BITS, NEAR, GRAIN)
+    return _of_ratios(before, after, BITS_MARGIN, BITS_SAME, GRAIN)
 
 
 def _of_ratios(
@@ -115,8 +115,8 @@ def of_counts(before: Mapping[int, float], after: Mapping[int, float]) -> Change
         # No ratio to a count of nothing.
         return Change("same" if first == second else "worse" if second else "better", pairs=1)
     off = math.log(second / first)
-    worse = off > math.log1p(COUNTED)
-    better = off < -math.log1p(COUNTED)
+    worse = off > math.log1p(COUNT_MARGIN)
+    better = off < -math.log1p(COUNT_MARGIN)
     verdict: Verdict = "worse" if worse else "better" if better else "same"
     return Change(verdict, ratio=second / first, pairs=1)
 
@@ -135,7 +135,7 @@ def of_accuracies(before: Mapping[int, float], after: Mapping[int, float]) -> Ch
     if pairs < 2:
         return Change("ambiguous", difference=middle, pairs=1)
     half = _half_width(differences, GRAIN)
-    verdict = _verdict(-middle - half, -middle + half, POINTS, CLOSE)
+    verdict = _verdict(-middle - half, -middle + half, ACCURACY_MARGIN, ACCURACY_SAME)
     return Change(verdict, difference=middle, low=middle - half, high=middle + half, pairs=pairs)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from lra.verdict.change import MARGIN, Change
+from lra.verdict.change import TIME_MARGIN, Change
 from lra.verdict.ratio import SURE
 from lra.verdict.student import caution, least, reach, shown
 
@@ -38,8 +38,8 @@ def margin(spread: float, pairs: int = PAIRS) -> float:
         """Whether few equal cells pass a margin, a logarithm."""
         return shown(SURE, -allowed, spread, pairs) <= ALARMS
 
-    low = math.log1p(MARGIN)
-    return MARGIN if is_enough(low) else math.expm1(least(low, _WIDEST, is_enough))
+    low = math.log1p(TIME_MARGIN)
+    return TIME_MARGIN if is_enough(low) else math.expm1(least(low, _WIDEST, is_enough))
 
 
 def calibrated(change: Change) -> float:
@@ -49,7 +49,7 @@ def calibrated(change: Change) -> float:
     """
     spread = spread_of(change)
     if spread is None or change.low is None or change.high is None:
-        return MARGIN
+        return TIME_MARGIN
     return max(margin(spread, change.pairs), change.low - 1, 1 / change.high - 1)
 
 

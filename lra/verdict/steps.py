@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lra.verdict.change import MARGIN
+from lra.verdict.change import TIME_MARGIN
 from lra.verdict.ratio import SURE
 from lra.verdict.student import caution
 
@@ -103,7 +103,7 @@ class Course(msgspec.Struct, frozen=True):
 
 
 def course(
-    values: Sequence[float | None], margin: float = math.log1p(MARGIN), grain: float = GRAIN
+    values: Sequence[float | None], margin: float = math.log1p(TIME_MARGIN), grain: float = GRAIN
 ) -> Course:
     """Return the levels and steps of one value per night, such as logarithms of ratios.
 
@@ -138,7 +138,7 @@ def new(
     values: Sequence[float | None],
     told: Course,
     recent: int,
-    margin: float = math.log1p(MARGIN),
+    margin: float = math.log1p(TIME_MARGIN),
     grain: float = GRAIN,
 ) -> tuple[Step, ...]:
     """Return those steps of a course that were not told before its last `recent` nights.

@@ -18,7 +18,7 @@ from lra.engine.baselines import Baselines, Noise
 from lra.engine.host import machine
 from lra.engine.revision import HERE, Build
 from lra.engine.side_by_side import of_both
-from lra.verdict.change import MARGIN
+from lra.verdict.change import TIME_MARGIN
 from lra.verdict.gate import PAIRS
 
 from .conftest import Run
@@ -166,7 +166,7 @@ def test_an_update_keeps_how_the_times_of_this_build_repeat(
     assert noise.keys() == {f"{name} train 512 heads 4 x 64" for name in CALIBRATED}
     for name, one in noise.items():
         spread = 0.0209 if name.startswith("sdpa") else 0.0104
-        assert one == Noise(pytest.approx(spread, abs=1e-4), MARGIN, PAIRS)
+        assert one == Noise(pytest.approx(spread, abs=1e-4), TIME_MARGIN, PAIRS)
     # Where times are not asked for, what is known of them stays.
     assert lra_here(*UPDATE, "--reason", "again", "--quiet").returncode == 0
     assert place.noise() == noise and len(asked) == 1

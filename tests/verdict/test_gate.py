@@ -9,7 +9,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from lra.verdict.change import MARGIN, Change, of_times
+from lra.verdict.change import TIME_MARGIN, Change, of_times
 from lra.verdict.gate import (
     MOST,
     PAIRS,
@@ -47,8 +47,8 @@ def alternating(spread: float, pairs: int = PAIRS, middle: float = 0.0) -> Chang
 
 
 def test_the_margin_grows_with_noise_and_is_never_below_three_percent() -> None:
-    assert margin(0.0) == margin(0.01) == margin(0.1) == MARGIN
-    assert MARGIN < margin(0.2) < margin(0.5) < margin(1.0)
+    assert margin(0.0) == margin(0.01) == margin(0.1) == TIME_MARGIN
+    assert TIME_MARGIN < margin(0.2) < margin(0.5) < margin(1.0)
     assert margin(0.3, pairs=5) > margin(0.3, pairs=12) > margin(0.3, pairs=40)
 
 
@@ -68,8 +68,8 @@ def test_the_spread_is_read_back_from_the_bounds(spread: float, pairs: int) -> N
 
 
 def test_one_pair_has_no_spread_and_equal_ones_have_none_to_speak_of() -> None:
-    assert spread_of(change(0.1)) is None and calibrated(change(0.1)) == MARGIN
-    assert spread_of(change(0.0, 0.0)) == 0.0 and calibrated(change(0.0, 0.0)) == MARGIN
+    assert spread_of(change(0.1)) is None and calibrated(change(0.1)) == TIME_MARGIN
+    assert spread_of(change(0.0, 0.0)) == 0.0 and calibrated(change(0.0, 0.0)) == TIME_MARGIN
     assert spread_of(Change("worse", pairs=3)) is None
 
 

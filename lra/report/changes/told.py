@@ -9,7 +9,16 @@ from itertools import groupby
 from lra.report.changes.between import Changes, Line
 from lra.report.table import Cell, Row, Section, Table, escape, markdown
 from lra.report.words import count, listing
-from lra.verdict.change import ALIKE, BITS, CLOSE, COUNTED, MARGIN, NEAR, POINTS, Verdict
+from lra.verdict.change import (
+    ACCURACY_MARGIN,
+    ACCURACY_SAME,
+    BITS_MARGIN,
+    BITS_SAME,
+    COUNT_MARGIN,
+    TIME_MARGIN,
+    TIME_SAME,
+    Verdict,
+)
 
 _COLUMNS = ("figure", "before", "after", "change", "verdict")
 _CALLED: dict[Verdict, str] = {
@@ -21,13 +30,13 @@ _FAILING: dict[Verdict, str] = {"worse": "failing now", "better": "failing no mo
 """Of cells that ended in several ways."""
 _RULES = (
     "Times, prefill and errors are compared as ratios over pairs of processes or seeds (times "
-    f"relative to their control). Worse or better: both 95 % bounds lie more than {100 * MARGIN:g} "
-    f"% to one side of 1. Same: otherwise, where both lie within {100 * ALIKE:g} % of it. "
+    f"relative to their control). Worse or better: both 95 % bounds lie more than {100 * TIME_MARGIN:g} "
+    f"% to one side of 1. Same: otherwise, where both lie within {100 * TIME_SAME:g} % of it. "
     "Ambiguous: neither; more replicates or seeds help.",
-    f"Bytes and operations are exact: a change of more than {100 * COUNTED:g} % counts. "
-    f"Accuracies are paired by seed (margin {100 * POINTS:g} points, same within "
-    f"{100 * CLOSE:g}); bits per byte by ratio (margin {100 * BITS:g} %, same within "
-    f"{100 * NEAR:g} %).",
+    f"Bytes and operations are exact: a change of more than {100 * COUNT_MARGIN:g} % counts. "
+    f"Accuracies are paired by seed (margin {100 * ACCURACY_MARGIN:g} points, same within "
+    f"{100 * ACCURACY_SAME:g}); bits per byte by ratio (margin {100 * BITS_MARGIN:g} %, same within "
+    f"{100 * BITS_SAME:g} %).",
     "Incomparable: measured by another version of the measuring code, on another machine, or with "
     "other settings or data. A changed mechanism is compared.",
 )

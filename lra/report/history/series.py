@@ -15,7 +15,15 @@ from lra.report.changes.between import QUANTITIES, Quantity
 from lra.report.changes.counterparts import CONDITIONS, Key
 from lra.report.history.nights import Night, Point
 from lra.report.words import TIMES, Unit, figures, listing, percent, quantity
-from lra.verdict.change import BITS, COUNTED, MARGIN, POINTS, Verdict, of_accuracies, of_counts
+from lra.verdict.change import (
+    ACCURACY_MARGIN,
+    BITS_MARGIN,
+    COUNT_MARGIN,
+    TIME_MARGIN,
+    Verdict,
+    of_accuracies,
+    of_counts,
+)
 from lra.verdict.steps import GRAIN, LEAST, Course, Step, course, new
 
 RECENT = 7
@@ -135,11 +143,11 @@ def series_of(nights: Sequence[Night]) -> tuple[list[Series], list[str]]:
 def _one(points: list[Point | None]) -> Series:
     metric = next(point.metric for point in points if point is not None)
     quantity = QUANTITIES[metric]
-    margin, grain = math.log1p(COUNTED), _SAME_GRAIN
+    margin, grain = math.log1p(COUNT_MARGIN), _SAME_GRAIN
     if quantity.controlled:
-        margin, grain = math.log1p(MARGIN), GRAIN
+        margin, grain = math.log1p(TIME_MARGIN), GRAIN
     elif quantity.by_seed:
-        margin = POINTS if quantity.judge is of_accuracies else math.log1p(BITS)
+        margin = ACCURACY_MARGIN if quantity.judge is of_accuracies else math.log1p(BITS_MARGIN)
     values = [_scaled(point, quantity) for point in points]
     told = course(values, margin, grain)
     return Series(tuple(points), quantity, told, new(values, told, RECENT, margin, grain))

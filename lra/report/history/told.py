@@ -18,7 +18,7 @@ from lra.report.history.series import RECENT, Series, series_of
 from lra.report.table import Cell, Row, Section, Table
 from lra.report.words import count, is_failure, listing
 from lra.verdict.baseline import Held, Outcome
-from lra.verdict.change import BITS, COUNTED, MARGIN, POINTS
+from lra.verdict.change import ACCURACY_MARGIN, BITS_MARGIN, COUNT_MARGIN, TIME_MARGIN
 from lra.verdict.steps import LEAST, Step
 
 _SHOWN = 5
@@ -31,8 +31,8 @@ _COLUMNS = ("figure", "step", "when", "before", "after", "commits", "verdict")
 _RULES = (
     "Times are the night's median over replicates, relative to their control. The course is fitted "
     f"as constant levels (medians) of at least {LEAST} nights, with a penalty per step.",
-    f"Steps of up to {100 * MARGIN:g} % of a time, {100 * COUNTED:g} % of a count, "
-    f"{100 * POINTS:g} points of an accuracy and {100 * BITS:g} % of bits per byte are too small "
+    f"Steps of up to {100 * TIME_MARGIN:g} % of a time, {100 * COUNT_MARGIN:g} % of a count, "
+    f"{100 * ACCURACY_MARGIN:g} points of an accuracy and {100 * BITS_MARGIN:g} % of bits per byte are too small "
     "to matter.",
     "When: the first night of the new level; in brackets, the nights nearly as likely. Commits are "
     "those of the last night surely before and the first surely after; sources changed says "
