@@ -16,7 +16,7 @@ from lra.core.errors import UsageError, reason
 
 if TYPE_CHECKING:
     from lra.report.checked import Checked
-    from lra.verdict.baseline import Held
+    from lra.verdict.baseline import Judged
 
 _OF_A_RUN = ("impls", "since", "deterministic", "quick", "device", "store", "baselines")
 
@@ -83,7 +83,7 @@ def command(
         if meant := _meant(ctx, _OF_A_RUN):
             raise UsageError(f"--history runs nothing; leave out {' and '.join(meant)}")
         return _over_nights(history, out, as_json=as_json)
-    held: list[Held] = []
+    held: list[Judged] = []
     notes: list[str] = []
     with _summarised(out, held, notes):
         if since == "":
@@ -105,7 +105,9 @@ def command(
 
 
 @contextmanager
-def _summarised(out: Path, held: Sequence[Held] = (), notes: Sequence[str] = ()) -> Iterator[None]:
+def _summarised(
+    out: Path, held: Sequence[Judged] = (), notes: Sequence[str] = ()
+) -> Iterator[None]:
     """Write a summary of what was found so far where the context is left by an error, a signal
     included; that is when somebody looks."""
     from lra.engine.signals import terminable

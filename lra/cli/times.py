@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from lra.report.words import STATUS, count
-from lra.verdict.baseline import Held, Outcome
+from lra.verdict.baseline import Judged, Outcome
 from lra.verdict.change import TIME_MARGIN
 from lra.verdict.gate import PAIRS, faster, margin, needed, slower, smallest, spread_of
 
@@ -43,7 +43,7 @@ class Times:
         self.sides, self.device, self.pairs, self.noise = sides, device, pairs, noise
         self.told = told
 
-    def judged(self, mechanisms: Sequence[str]) -> tuple[list[Held], list[str]]:
+    def judged(self, mechanisms: Sequence[str]) -> tuple[list[Judged], list[str]]:
         """Return every cell's outcome, and a sentence on what could have been seen.
 
         What looks slower is timed again with fresh pairs; it fails only where it is slower again.
@@ -122,7 +122,7 @@ class Times:
             return line.change.verdict == "worse"
         return slower(line.change, self.allowed(line))
 
-    def _held(self, line: Line, again: Line | None) -> Held:
+    def _held(self, line: Line, again: Line | None) -> Judged:
         outcome: Outcome = "held"
         why = line.told
         if line.change.verdict == "incomparable":
@@ -141,7 +141,7 @@ class Times:
             outcome = "improvement"
         elif line.quantity.name != "time" and line.change.verdict == "better":
             outcome, why = "improvement", _told(line)
-        return Held(line.label, line.cell, line.quantity.name, outcome, why)
+        return Judged(line.label, line.cell, line.quantity.name, outcome, why)
 
     def _could_see(self, lines: Sequence[Line]) -> list[str]:
         from lra.report.words import percent
@@ -182,14 +182,14 @@ def _asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
 
 def _untimed(
     mechanisms: Sequence[str], asked: Mapping[tuple[str, tuple[Any, ...]], str], found: Changes
-) -> list[Held]:
+) -> list[Judged]:
     """What no process of both builds tells of, as where the machine was busy all along."""
     timed = {(line.label, line.place) for line in found.lines if line.quantity.name == "time"}
     cells = {one: words for one, words in asked.items() if one[0] in mechanisms}
     missing = [(one[0], words) for one, words in cells.items() if one not in timed]
     missing += [(name, "") for name in mechanisms if name not in {one[0] for one in cells}]
     why = "no timing of both builds can be used; check again while the machine does nothing else"
-    return [Held(name, cell, "time", "inconclusive", why) for name, cell in missing]
+    return [Judged(name, cell, "time", "inconclusive", why) for name, cell in missing]
 
 
 def _place(line: Line) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from lra.report.table import Cell, Row, Table, escape, markdown
 from lra.report.words import count, visible
-from lra.verdict.baseline import Held, Outcome
+from lra.verdict.baseline import Judged, Outcome
 
 SHOWN: tuple[Outcome, ...] = ("regression", "inconclusive", "improvement", "new")
 """Outcomes that a person is told of, the worst first."""
@@ -31,13 +31,13 @@ _ONE: dict[Outcome, str] = {
 class Checked(msgspec.Struct, frozen=True):
     """A check, as far as it came."""
 
-    held: tuple[Held, ...]
+    held: tuple[Judged, ...]
     notes: tuple[str, ...] = ()
     """What was held against what, and what was not looked at."""
     stopped: str = ""
     """Why it did not come to its end; empty where it did."""
 
-    def of(self, outcome: Outcome) -> list[Held]:
+    def of(self, outcome: Outcome) -> list[Judged]:
         """Return the figures with this outcome, in the order they were looked at."""
         return [one for one in self.held if one.outcome == outcome]
 
@@ -69,7 +69,7 @@ def sentences(checked: Checked) -> list[str]:
     return [*told, *checked.notes]
 
 
-def line(one: Held) -> str:
+def line(one: Judged) -> str:
     """Return one figure in words: `linear, train 1024: peak_tensor_bytes 5.0 % more`."""
     place = ", ".join(part for part in (one.mechanism, one.cell) if part)
     return visible(": ".join(part for part in (place, one.figure, one.why) if part))
@@ -124,7 +124,7 @@ def junit(checked: Checked) -> str:
     return written.decode() + "\n"
 
 
-def _suite(root: ElementTree.Element, name: str, own: Sequence[Held]) -> ElementTree.Element:
+def _suite(root: ElementTree.Element, name: str, own: Sequence[Judged]) -> ElementTree.Element:
     tally = Counter(one.outcome for one in own)
     return ElementTree.SubElement(
         root,
@@ -136,7 +136,7 @@ def _suite(root: ElementTree.Element, name: str, own: Sequence[Held]) -> Element
     )
 
 
-def _table(outcome: Outcome, found: Sequence[Held]) -> Table:
+def _table(outcome: Outcome, found: Sequence[Judged]) -> Table:
     return Table(
         id=f"check-{outcome}",
         title=_TITLES[outcome],

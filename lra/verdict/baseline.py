@@ -48,8 +48,8 @@ Cells = Mapping[str, Figures]
 """Of one mechanism, by what was asked in words."""
 
 
-class Held(msgspec.Struct, frozen=True):
-    """One figure held against its baseline."""
+class Judged(msgspec.Struct, frozen=True):
+    """One figure, judged by its baseline."""
 
     mechanism: str
     cell: str
@@ -59,22 +59,22 @@ class Held(msgspec.Struct, frozen=True):
     """What changed, or why it cannot be told."""
 
 
-def hold(mechanism: str, before: Cells, after: Cells) -> list[Held]:
-    """Hold what a mechanism gives now against its baseline, cell by cell.
+def judge(mechanism: str, before: Cells, after: Cells) -> list[Judged]:
+    """Judge what a mechanism gives now by its baseline, cell by cell.
 
     Cells that only the baseline has are not looked at: a check may ask for fewer.
     """
     return [
-        Held(mechanism, cell, figure, outcome, why)
+        Judged(mechanism, cell, figure, outcome, why)
         for cell, now in after.items()
         for figure, outcome, why in _cell(before.get(cell), now)
     ]
 
 
-_Judged = Iterator[tuple[str, Outcome, str]]
+_Judgements = Iterator[tuple[str, Outcome, str]]
 
 
-def _cell(then: Figures | None, now: Figures) -> _Judged:
+def _cell(then: Figures | None, now: Figures) -> _Judgements:
     other = _incomparable(then, now) if then else ""
     if now.laws:
         # What is claimed must hold, whatever was before.
@@ -107,7 +107,7 @@ def _ended(now: str) -> Outcome:
     return "inconclusive" if now == "skipped" else "regression"
 
 
-def _counts(then: Mapping[str, float], now: Mapping[str, float]) -> _Judged:
+def _counts(then: Mapping[str, float], now: Mapping[str, float]) -> _Judgements:
     for name in sorted(then.keys() | now.keys()):
         if name not in then or name not in now:
             side = "before" if name not in then else "now"
@@ -122,7 +122,7 @@ def _counts(then: Mapping[str, float], now: Mapping[str, float]) -> _Judged:
         yield name, outcome, f"{before:,.0f} before, {after:,.0f} now{share}"
 
 
-def _losses(then: list[float], now: list[float]) -> _Judged:
+def _losses(then: list[float], now: list[float]) -> _Judgements:
     """Lower losses are no improvement to take for granted: so few steps tell that something else is
     computed, and not whether it is better."""
     if not then and not now:
@@ -140,7 +140,7 @@ def _losses(then: list[float], now: list[float]) -> _Judged:
     yield "losses", "regression", f"differ by up to {100 * largest:+.2f} %; {last}"
 
 
-def _laws(then: Mapping[str, str], now: Mapping[str, str], other: str) -> _Judged:
+def _laws(then: Mapping[str, str], now: Mapping[str, str], other: str) -> _Judgements:
     """`other` is why the two were not tried alike: a claim may then be gone for that."""
     for law, verdict in now.items():
         lost = then.get(law) == "held" and verdict != "held"
@@ -158,7 +158,7 @@ def _laws(then: Mapping[str, str], now: Mapping[str, str], other: str) -> _Judge
             yield law, "inconclusive", "held before, not tried now"
 
 
-def _accuracies(then: Mapping[str, float], now: Mapping[str, float]) -> _Judged:
+def _accuracies(then: Mapping[str, float], now: Mapping[str, float]) -> _Judgements:
     if not then:
         return
     change = of_accuracies(

@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from lra.verdict.baseline import Figures, Held, Outcome, hold
+from lra.verdict.baseline import Figures, Judged, Outcome, judge
 
 
 def figures(**own: Any) -> Figures:
     return Figures(**{"asked": "a", "measured_by": "m", "answered_by": "s", **own})
 
 
-def held(before: Figures | None, after: Figures) -> list[Held]:
-    return hold("linear", {} if before is None else {"cell": before}, {"cell": after})
+def held(before: Figures | None, after: Figures) -> list[Judged]:
+    return judge("linear", {} if before is None else {"cell": before}, {"cell": after})
 
 
 def outcomes(before: Figures | None, after: Figures) -> dict[str, Outcome]:
     return {one.figure: one.outcome for one in held(before, after)}
 
 
-def only(before: Figures, after: Figures, figure: str) -> Held:
+def only(before: Figures, after: Figures, figure: str) -> Judged:
     (one,) = (one for one in held(before, after) if one.figure == figure)
     return one
 
@@ -208,4 +208,4 @@ def test_accuracies_are_held_over_seeds(now: tuple[float, ...], outcome: str, wh
 
 def test_cells_that_a_check_did_not_ask_for_are_not_looked_at() -> None:
     before = {"one": figures(), "other": figures()}
-    assert [one.cell for one in hold("linear", before, {"one": figures()})] == ["one"]
+    assert [one.cell for one in judge("linear", before, {"one": figures()})] == ["one"]

@@ -17,7 +17,7 @@ from lra.report.history.nights import days_missing, nights
 from lra.report.history.series import RECENT, Series, series_of
 from lra.report.table import Cell, Row, Section, Table
 from lra.report.words import count, is_failure, listing
-from lra.verdict.baseline import Held, Outcome
+from lra.verdict.baseline import Judged, Outcome
 from lra.verdict.change import ACCURACY_MARGIN, BITS_MARGIN, COUNT_MARGIN, TIME_MARGIN
 from lra.verdict.steps import LEAST, Step
 
@@ -148,13 +148,13 @@ def checked(history: History) -> Checked:
         (history.better, "improvement"),
     ]
     held = [
-        Held(one.series.last.label, one.series.last.cell, one.series.quantity.name, outcome,
+        Judged(one.series.last.label, one.series.last.cell, one.series.quantity.name, outcome,
              _words(one, history))
         for told, outcome in outcomes
         for one in told
     ]  # fmt: skip
     if not history.conclusive:
-        held.append(Held("", "", "history", "inconclusive", sentences(history)[0]))
+        held.append(Judged("", "", "history", "inconclusive", sentences(history)[0]))
     return Checked(tuple(held), tuple(sentences(history)))
 
 
