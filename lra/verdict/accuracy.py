@@ -44,7 +44,8 @@ def paired(own: Accuracies, other: Accuracies, grain: float = 0.0) -> Difference
     Each task counts alike, whatever its number of seeds. The variance is that of differences
     between seeds within tasks, a task's own each; the interval is Student's, with the degrees of
     freedom of Welch and Satterthwaite. `grain` is the smallest step of an accuracy, a row of the
-    test: seeds that happen to agree closer than that know no less than it.
+    test: differences that agree more closely are no evidence of a smaller spread, which is taken to
+    be at least `grain`.
     """
     found = []
     for task in sorted(own.keys() & other.keys()):
@@ -86,7 +87,8 @@ def interval(
     """Return the bounds of the interval of 95 % of the mean over seeds, within 0 and `most`; None
     of one seed.
 
-    Student's. Seeds that happen to agree closer than `grain`, a row of the test, know no less.
+    Student's. Seeds that agree more closely than `grain`, a row of the test, are no evidence of a
+    smaller spread: it is taken to be at least `grain`.
     """
     if len(seeds) < 2:
         return None

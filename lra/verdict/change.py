@@ -36,8 +36,8 @@ BITS_MARGIN = 0.01
 BITS_SAME = 0.03
 """Bits per byte whose ratio surely lies within this share of one are the same."""
 GRAIN = 0.001
-"""Accuracies come in steps of a test row: seeds that agree closer than one in a thousand know no
-less than that, be it of accuracies or of bits."""
+"""Least spread that seeds are taken to have, of accuracies and of bits: those that agree more
+closely than a test row in a thousand are no evidence of a smaller one."""
 
 
 class Change(msgspec.Struct, frozen=True):

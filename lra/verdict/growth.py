@@ -36,7 +36,7 @@ class Growth(msgspec.Struct, frozen=True):
     """The lower bound that is held against a claim: of the wider of two intervals, that over
     replicates and that of the slope."""
     end: float | None
-    """Exponent over the last two doublings alone; None where these are all lengths or but one."""
+    """Exponent over the last two doublings alone; None where they span all lengths or hold one."""
     lengths: tuple[int, ...]
     replicates: int
 

@@ -61,9 +61,11 @@ def caution(sure: float, freedom: float) -> float:
 
 
 def reach(sure: float, spread: float, number: int) -> float:
-    """Return how far below a mean its lower bound lies, of so many values of a standard deviation.
+    """Return the half-width of one-sided bounds on a mean.
 
-    The bound is below the true mean with probability `sure`; so is, above it, the upper one.
+    The mean less this half lies below the true mean with probability `sure`, and the mean plus it
+    above, with the same probability. `spread` is the sample's standard deviation, `number` its
+    size.
     """
     return quantile(2 * sure - 1, number - 1) * spread / math.sqrt(number)
 
