@@ -143,7 +143,7 @@ def ranks(accuracies: Mapping[str, Accuracies]) -> Ranks | None:
     )
 
 
-def escapes(accuracy: float, chance: float, rows: int) -> bool:
+def above_chance(accuracy: float, chance: float, rows: int) -> bool:
     """Whether an accuracy on so many test rows is above what guessing reaches by luck.
 
     `chance` is the share that a constant answer has right; luck goes as far as 99 % of binomial

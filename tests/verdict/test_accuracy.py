@@ -9,7 +9,7 @@ from statistics import fmean
 import pytest
 from scipy import stats
 
-from lra.verdict.accuracy import Accuracies, escapes, holm, interval, paired, ranks
+from lra.verdict.accuracy import Accuracies, above_chance, holm, interval, paired, ranks
 
 
 def seeds(*values: float) -> dict[int, float]:
@@ -126,5 +126,5 @@ def test_ranks_need_three_mechanisms_on_two_tasks_that_all_have() -> None:
 
 def test_luck_is_no_escape_from_chance() -> None:
     # Of 2000 rows at one half, 99 % of guesses have at most 52.6 % right.
-    assert not escapes(0.526, 0.5, 2000) and escapes(0.5265, 0.5, 2000)
-    assert not escapes(0.17, 0.178, 2000)
+    assert not above_chance(0.526, 0.5, 2000) and above_chance(0.5265, 0.5, 2000)
+    assert not above_chance(0.17, 0.178, 2000)

@@ -10,7 +10,7 @@ from lra.report.quality.columns import Column
 from lra.report.quality.tables import QualityTable
 from lra.report.select import Selection
 from lra.report.words import listing
-from lra.verdict.accuracy import escapes
+from lra.verdict.accuracy import above_chance
 
 Guesses = Mapping[tuple[str, str], float]
 """What the best of all constant answers has right, by data and scale."""
@@ -39,7 +39,7 @@ def beyond(own: Iterable[Entry], column: Column, known: Guesses) -> list[tuple[E
     if chance is None:
         return []
     return [
-        (entry, entry.value is not None and escapes(entry.value, chance, column.rows.test))
+        (entry, entry.value is not None and above_chance(entry.value, chance, column.rows.test))
         for entry in own
         if entry.protocol == column.protocol
     ]
@@ -75,7 +75,7 @@ def bag_sentences(quality: QualityTable, selection: Selection) -> list[str]:
             continue
         cells = [row.cells[place] for row in rows if row.mechanism]
         reached = [cell.value for cell in cells if cell.value is not None]
-        told = escapes(counted, chance, column.rows.test)
+        told = above_chance(counted, chance, column.rows.test)
         if told and reached and max(reached) <= counted:
             below.append(column.title)
     if not below:
