@@ -115,7 +115,7 @@ class Check:
         from lra.cli.times import Times, echo
         from lra.engine.reach import changed, sources
         from lra.engine.revision import HERE, HOME, branched_from, build, work_tree
-        from lra.engine.side_by_side import unlike
+        from lra.engine.turns import unlike
         from lra.report.words import listing
 
         told = echo(self.quiet)

@@ -147,8 +147,8 @@ def _of_revisions(
     from lra.engine.host import default_device
     from lra.engine.reach import changed, sources
     from lra.engine.revision import build, work_tree
-    from lra.engine.side_by_side import unlike
     from lra.engine.signals import terminable
+    from lra.engine.turns import unlike
 
     told = echo(quiet)
     with terminable(), work_tree(before) as one, work_tree(after) as other:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lra.engine.baselines import Noise
-    from lra.engine.side_by_side import Sides
+    from lra.engine.turns import Sides
     from lra.report.changes.between import Changes, Line
     from lra.report.select import Selection
 
@@ -80,7 +80,7 @@ class Times:
             return self._read(folder) if more else found
 
     def _take(self, mechanisms: Sequence[str], turns: range, folder: Path) -> None:
-        from lra.engine.side_by_side import in_turns
+        from lra.engine.turns import in_turns
 
         in_turns(
             self.sides,
@@ -166,7 +166,7 @@ class Times:
 
 def _both(folder: Path) -> list[Selection]:
     """What the two builds gave."""
-    from lra.engine.side_by_side import of_both
+    from lra.engine.turns import of_both
     from lra.report.select import join
 
     return [join(store.records(), []) for store in of_both(folder)]

@@ -13,11 +13,11 @@ import pytest
 from lra.cli.baseline import CALIBRATED
 from lra.core.findings import Finding
 from lra.core.records import Failure
-from lra.engine import side_by_side
+from lra.engine import turns
 from lra.engine.baselines import Baselines, Noise
 from lra.engine.host import machine
 from lra.engine.revision import HERE, Build
-from lra.engine.side_by_side import of_both
+from lra.engine.turns import of_both
 from lra.verdict.change import TIME_MARGIN
 from lra.verdict.gate import PAIRS
 
@@ -157,7 +157,7 @@ def test_an_update_keeps_how_the_times_of_this_build_repeat(
                     second.save(record)
 
     measured([])
-    monkeypatch.setattr(side_by_side, "in_turns", in_turns)
+    monkeypatch.setattr(turns, "in_turns", in_turns)
     place.write_noise({"full train 512 heads 4 x 64": Noise(0.5, 0.9, 12)})
     everything = [flag for flag in UPDATE if flag != "--deterministic"]
     assert lra_here(*everything, "--reason", "calibrated", "--quiet").returncode == 0

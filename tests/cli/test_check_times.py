@@ -14,12 +14,12 @@ from lra.core.catalogue import Target
 from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Metric, Record
-from lra.engine import reach, revision, side_by_side
+from lra.engine import reach, revision, turns
 from lra.engine.baselines import Baselines, Noise, Reason
 from lra.engine.host import machine
 from lra.engine.reach import Sources
 from lra.engine.revision import HOME, Build
-from lra.engine.side_by_side import of_both
+from lra.engine.turns import of_both
 from lra.report.words import TIMES
 from lra.verdict.gate import MOST, PAIRS
 
@@ -94,10 +94,10 @@ def machines(
 
     monkeypatch.setattr(revision, "work_tree", work_tree)
     monkeypatch.setattr(revision, "branched_from", lambda name: name)
-    monkeypatch.setattr(side_by_side, "torch_of", lambda one: found.torch.get(one.name, "2.13.0"))
+    monkeypatch.setattr(turns, "torch_of", lambda one: found.torch.get(one.name, "2.13.0"))
     monkeypatch.setattr(revision, "build", lambda name, tree, _: Build(name, tree, tree, "abc"))
     monkeypatch.setattr(reach, "sources", sources)
-    monkeypatch.setattr(side_by_side, "in_turns", found.in_turns)
+    monkeypatch.setattr(turns, "in_turns", found.in_turns)
     measured([])
     place(tmp_path).write({}, Reason("2026-11-20", "abc", (), "a test"))
     return found
@@ -388,7 +388,7 @@ def test_what_was_looked_at_is_told_when_it_is_interrupted(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(side_by_side, "in_turns", interrupted)
+    monkeypatch.setattr(turns, "in_turns", interrupted)
     assert lra_here(*CHECK, "--out", "out").returncode == INTERRUPTED
     assert "\n\nChanges since main reach linear.\n" in (tmp_path / "out/summary.md").read_text()
 
