@@ -176,7 +176,7 @@ def measure(
     from lra.cli.progress import watcher
     from lra.engine.host import cache_folder
     from lra.engine.plan_check import plan_check
-    from lra.engine.pool import Pool, side_by_side
+    from lra.engine.pool import Pool, slots_for
     from lra.engine.server import ForkServer
     from lra.store import Store
 
@@ -187,7 +187,7 @@ def measure(
         with place.writing():
             due = [job for job in jobs if not _has(place, job)]
             with closing(watcher(due, quiet=quiet)) as watch:
-                pool = Pool(place, server, slots=side_by_side(jobs), watcher=watch, prune=False)
+                pool = Pool(place, server, slots=slots_for(jobs), watcher=watch, prune=False)
                 for _ in pool.run(due):
                     pass
     found = [place.load(job.cell.id) for job in jobs]

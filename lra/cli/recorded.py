@@ -26,7 +26,7 @@ def recorded(
     `silent` says nothing at all meanwhile, of failures neither.
     """
     from lra.cli.progress import Shown, watcher
-    from lra.engine.pool import Pool, side_by_side
+    from lra.engine.pool import Pool, slots_for
     from lra.engine.server import ForkServer
 
     with ForkServer() as server, place.writing():
@@ -35,7 +35,7 @@ def recorded(
         done = {id for id, record in kept.items() if record and _is_done(record)}
         missing = [job for job in jobs if job.cell.id not in done]
         with closing(Shown() if silent else watcher(missing, quiet=quiet)) as watch:
-            slots = slots or side_by_side(jobs)
+            slots = slots or slots_for(jobs)
             pool = Pool(place, server, slots=slots, watcher=watch, timeout=timeout)
             for _ in pool.run(missing):
                 pass

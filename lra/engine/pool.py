@@ -124,7 +124,7 @@ class Pool(Runner):
         return late
 
 
-def side_by_side(jobs: Iterable[Job]) -> int:
+def slots_for(jobs: Iterable[Job]) -> int:
     """Return how many cells of a plan may run at once: as many as the cores allow with the threads
     of the one that computes with most; one where they share a GPU, its memory and its time."""
     beside = [job for job in jobs if not job.alone]
