@@ -84,7 +84,7 @@ def _tried(job: Job, heard: _Heard, report: Report) -> str:
     """Start all processes until they end with a word, `TRIES` times at most; return how the last
     ones ended."""
     how = ""
-    with tempfile.TemporaryDirectory(prefix="lra-ranks-", dir=_place()) as name:
+    with tempfile.TemporaryDirectory(prefix="lra-ranks-", dir=_socket_folder()) as name:
         folder = Path(name)
         (folder / "job").write_bytes(msgspec.msgpack.encode(job))
         for _ in range(TRIES):
@@ -95,7 +95,7 @@ def _tried(job: Job, heard: _Heard, report: Report) -> str:
     return how
 
 
-def _place() -> str:
+def _socket_folder() -> str:
     """Where the address of a socket is no longer than it may be, about a hundred signs."""
     usual = tempfile.gettempdir()
     return usual if len(os.fsencode(usual)) <= _LONGEST else "/tmp"

@@ -202,4 +202,4 @@ def test_the_address_of_a_socket_is_never_too_long(
     monkeypatch: pytest.MonkeyPatch, folder: str, place: str
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", folder)
-    assert gang._place() == place
+    assert gang._socket_folder() == place
