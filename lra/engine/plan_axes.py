@@ -1,8 +1,8 @@
-"""Every combination of the axes along which time and memory are measured, in the order of a run."""
+"""Every combination of the axes along which cells are measured, in the order of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -10,7 +10,13 @@ from lra.core.errors import UsageError
 from lra.core.scales import EfficiencyBlock
 
 
-def places(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
+def combinations(axes: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield every combination of values, by the names of the axes; the last axis varies fastest."""
+    for values in product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))
+
+
+def timed(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
     """Yield every combination of a block's axes, by the names of a cell's fields.
 
     Rounds of replicates come one after the other, so that a slow spell of the machine does not
@@ -38,10 +44,9 @@ def places(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
         "dtype": block.dtypes,
         "execution": block.executions,
     }
-    for values in product(*axes.values()):
-        place = dict(zip(axes, values, strict=True))
-        if place["mode"] != "decode":
-            yield place
-        elif place["level"] == "layer" and place["execution"] == "eager":
+    for point in combinations(axes):
+        if point["mode"] != "decode":
+            yield point
+        elif point["level"] == "layer" and point["execution"] == "eager":
             # Decoding is causal by its nature.
-            yield place | {"direction": "causal"}
+            yield point | {"direction": "causal"}

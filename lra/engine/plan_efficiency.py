@@ -12,8 +12,8 @@ from lra.core.catalogue import Target
 from lra.core.cells import EfficiencyCell
 from lra.core.scales import EfficiencyBlock, Scale, load_scale
 from lra.engine.jobs import Job
+from lra.engine.plan_axes import timed
 from lra.engine.plan_pairs import Subject, paired
-from lra.engine.plan_places import places
 from lra.engine.planning import Planning
 from lra.engine.sources import measure_hash
 
@@ -28,13 +28,13 @@ def efficiency_jobs(run: Planning, block: EfficiencyBlock) -> Iterator[Job]:
             # Where it has no units for halves one large product takes a minute.
             continue
         yield run.ceiling(dtype)
-    for place in places(block):
-        task = catalogue.find("task", block.task) if place["level"] == "model" else None
-        place["measure_hash"] = measure_hash("efficiency", _TIMED)
+    for point in timed(block):
+        task = catalogue.find("task", block.task) if point["level"] == "model" else None
+        point["measure_hash"] = measure_hash("efficiency", _TIMED)
         if task is not None:
-            place |= _whole(run, task, scale, causal=place["direction"] == "causal")
+            point |= _whole(run, task, scale, causal=point["direction"] == "causal")
         # A layer by itself is timed with the paper's hyper-parameters, not with the scale's.
-        fitted = scale.mechanisms if place["level"] == "model" else {}
+        fitted = scale.mechanisms if point["level"] == "model" else {}
         for target, chosen in subjects:
             settings = {**fitted.get(target.name, {}), **chosen}
             cell = EfficiencyCell(
@@ -43,10 +43,10 @@ def efficiency_jobs(run: Planning, block: EfficiencyBlock) -> Iterator[Job]:
                 torch=run.torch,
                 threads=run.machine.cores,
                 mechanism=run.configured("efficiency", target, settings),
-                declared_hash=_declared_hash(run, target, place),
+                declared_hash=_declared_hash(run, target, point),
                 device=run.spec.device,
                 seconds=block.seconds,
-                **place,
+                **point,
             )
             yield run.job(cell, mechanism=target, task=task)
 
@@ -66,7 +66,7 @@ def _subjects(run: Planning, block: EfficiencyBlock) -> list[Subject]:
 
 
 def _whole(run: Planning, task: Target, scale: Scale, *, causal: bool) -> dict[str, Any]:
-    """What a cell of level `model` says beside its place on the axes; sizes are the scale's."""
+    """What a cell of level `model` says beside its point on the axes; sizes are the scale's."""
     model = run.model_of(task, scale)
     model = msgspec.structs.replace(model, causal=causal or model.causal)
     card = run.card_of(task)
@@ -81,8 +81,8 @@ def _whole(run: Planning, task: Target, scale: Scale, *, causal: bool) -> dict[s
     return {"task": task.name, "model": model, "measure_hash": found, **sizes}
 
 
-def _declared_hash(run: Planning, target: Target, place: Mapping[str, Any]) -> str:
+def _declared_hash(run: Planning, target: Target, point: Mapping[str, Any]) -> str:
     """The hash of what a cell's record repeats of the operations that a mechanism declares."""
-    if (place["level"], place["mode"]) != ("layer", "forward"):
+    if (point["level"], point["mode"]) != ("layer", "forward"):
         return ""
     return run.hash_of(target, "operations")

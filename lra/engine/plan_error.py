@@ -13,6 +13,7 @@ from lra.core.cells import Device, ErrorCell
 from lra.core.protocol import Machine, Mechanism
 from lra.core.scales import ErrorBlock
 from lra.engine.describe import Describer
+from lra.engine.plan_axes import combinations
 from lra.engine.sources import ORACLE, measure_hash
 
 
@@ -50,7 +51,7 @@ def error_cells(
         for target in targets
         for settings in block.budgets.get(target.name, ({},))
     ]
-    for place, (target, mechanism) in product(list(_places(block)), mechanisms):
+    for point, (target, mechanism) in product(combinations(_axes(block)), mechanisms):
         cell = ErrorCell(
             scale=block.scale,
             machine=machine,
@@ -59,14 +60,14 @@ def error_cells(
             measure_hash=measure_hash("error", "measure/error.py", outside=(ORACLE,)),
             mechanism=mechanism,
             device=device,
-            **place,
+            **point,
         )
         yield target, cell
 
 
-def _places(block: ErrorBlock) -> Iterator[dict[str, Any]]:
-    """Every combination of a block's axes, by the names of a cell's fields."""
-    axes = {
+def _axes(block: ErrorBlock) -> dict[str, Iterable[Any]]:
+    """What cells of a block differ in, by the names of their fields."""
+    return {
         "length": sorted(block.lengths),
         "direction": block.directions,
         "batch": block.batches,
@@ -76,5 +77,3 @@ def _places(block: ErrorBlock) -> Iterator[dict[str, Any]]:
         "input_scale": block.input_scales,
         "seed": range(block.seeds),
     }
-    for values in product(*axes.values()):
-        yield dict(zip(axes, values, strict=True))

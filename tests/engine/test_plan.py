@@ -16,8 +16,8 @@ from lra.core.protocol import Machine
 from lra.core.scales import load_suite
 from lra.engine import host
 from lra.engine.plan import plan
+from lra.engine.plan_axes import timed
 from lra.engine.plan_data import check_sources
-from lra.engine.plan_places import places
 from lra.engine.planning import RunSpec
 from lra.engine.sources import measure_hash
 
@@ -231,11 +231,11 @@ def test_compiled_cells_are_cells_of_their_own_and_decoding_has_none(spec: RunSp
     block = msgspec.structs.replace(
         block, lengths=(64,), modes=("train", "decode"), executions=("eager", "compiled")
     )
-    found = [(place["mode"], place["execution"]) for place in places(block)]
+    found = [(point["mode"], point["execution"]) for point in timed(block)]
     assert found == [("train", "eager"), ("train", "compiled"), ("decode", "eager")]
     block = msgspec.structs.replace(block, modes=("decode",), executions=("compiled",))
     with pytest.raises(UsageError, match="measured eagerly"):
-        list(places(block))
+        list(timed(block))
 
 
 def test_a_block_for_another_device_is_left_out_and_a_suite_of_such_is_one_line(
