@@ -30,13 +30,14 @@ _FAILING: dict[Verdict, str] = {"worse": "failing now", "better": "failing no mo
 """Of cells that ended in several ways."""
 _RULES = (
     "Times, prefill and errors are compared as ratios over pairs of processes or seeds (times "
-    f"relative to their control). Worse or better: both 95 % bounds lie more than {100 * TIME_MARGIN:g} "
-    f"% to one side of 1. Same: otherwise, where both lie within {100 * TIME_SAME:g} % of it. "
+    "relative to their control). Worse or better: both 95 % bounds lie more than "
+    f"{100 * TIME_MARGIN:g} % to one side of 1. Same: otherwise, where both lie within "
+    f"{100 * TIME_SAME:g} % of it. "
     "Ambiguous: neither; more replicates or seeds help.",
     f"Bytes and operations are exact: a change of more than {100 * COUNT_MARGIN:g} % counts. "
     f"Accuracies are paired by seed (margin {100 * ACCURACY_MARGIN:g} points, same within "
-    f"{100 * ACCURACY_SAME:g}); bits per byte by ratio (margin {100 * BITS_MARGIN:g} %, same within "
-    f"{100 * BITS_SAME:g} %).",
+    f"{100 * ACCURACY_SAME:g}); bits per byte by ratio (margin {100 * BITS_MARGIN:g} %, same "
+    f"within {100 * BITS_SAME:g} %).",
     "Incomparable: measured by another version of the measuring code, on another machine, or with "
     "other settings or data. A changed mechanism is compared.",
 )

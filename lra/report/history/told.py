@@ -32,8 +32,8 @@ _RULES = (
     "Times are the night's median over replicates, relative to their control. The course is fitted "
     f"as constant levels (medians) of at least {LEAST} nights, with a penalty per step.",
     f"Steps of up to {100 * TIME_MARGIN:g} % of a time, {100 * COUNT_MARGIN:g} % of a count, "
-    f"{100 * ACCURACY_MARGIN:g} points of an accuracy and {100 * BITS_MARGIN:g} % of bits per byte are too small "
-    "to matter.",
+    f"{100 * ACCURACY_MARGIN:g} points of an accuracy and {100 * BITS_MARGIN:g} % of bits per byte "
+    "are too small to matter.",
     "When: the first night of the new level; in brackets, the nights nearly as likely. Commits are "
     "those of the last night surely before and the first surely after; sources changed says "
     "whether the mechanism's own did. A training of one seed is ambiguous.",
