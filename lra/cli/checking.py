@@ -185,6 +185,7 @@ def measure(
         asked = [target.reference for target in targets]
         jobs = labelled(plan_check(asked, device, str(cache_folder()), quality=quality))
         with place.writing():
+            place.refuse_newer(job.cell.id for job in jobs)
             due = [job for job in jobs if not _has(place, job)]
             with closing(watcher(due, quiet=quiet)) as watch:
                 pool = Pool(place, server, slots=slots_for(jobs), watcher=watch, prune=False)

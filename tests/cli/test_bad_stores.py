@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 import lra as package
 from lra.core.records import SCHEMA
 from lra.store import Store, StoreWarning
+
+from .gate import FLAGS, PLACES, Taken, here
 
 USAGE = 2
 SUITE = """
@@ -77,6 +80,21 @@ def test_a_picture_does_not_write_over_what_a_newer_version_wrote(lra_here, tmp_
     assert ran.returncode == USAGE
     assert "a cell has a record of a newer version" in ran.stderr
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("verb", [("check",), ("baseline", "update", "--reason", "new laws")])
+def test_the_gate_does_not_write_over_what_a_newer_version_wrote(
+    verb: tuple[str, ...], lra_here, taken: Taken, tmp_path: Path
+) -> None:
+    here(taken, tmp_path)
+    shutil.copytree(taken.folder / "store", tmp_path / "store")
+    files = sorted((tmp_path / "store").glob("*.json"))
+    before = [made_newer(file) for file in files]
+    ran = lra_here(*verb, *FLAGS, *PLACES)
+    assert ran.returncode == USAGE
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith(f"lra: the store 'store': {len(files)} cells have records of a newer")
+    assert [file.read_bytes() for file in files] == before
 
 
 def test_what_can_be_read_is_reported_compared_and_loaded(lra, swept: list[Path]) -> None:
