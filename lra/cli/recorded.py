@@ -1,11 +1,15 @@
-"""Records of jobs that are done in seconds: from the store where they are, else run now."""
+"""Records of jobs: from the store where they are, else run now."""
 
 from __future__ import annotations
 
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lra.core.findings import Finding
     from lra.core.records import Record
     from lra.engine.jobs import Job
@@ -20,10 +24,11 @@ def recorded(
     quiet: bool,
     silent: bool = False,
     timeout: float | None = None,
-) -> list[Record]:
-    """Run what has no record, failed or ran out of time; return records in the jobs' order.
+) -> list[tuple[Job, Record]]:
+    """Run what has no record, failed or ran out of time; return jobs with their records, in the
+    jobs' order. One whose record cannot be read is left out, and said to be.
 
-    `silent` says nothing at all meanwhile, of failures neither.
+    `silent` says nothing of cells meanwhile, of failures neither.
     """
     from lra.cli.progress import Shown, watcher
     from lra.engine.pool import Pool, slots_for
@@ -39,8 +44,18 @@ def recorded(
             pool = Pool(place, server, slots=slots, watcher=watch, timeout=timeout)
             for _ in pool.run(missing):
                 pass
-        records = [place.load(job.cell.id) for job in jobs]
-    return [record for record in records if record is not None]
+        return loaded(jobs, place)
+
+
+def loaded(jobs: Sequence[Job], store: Store) -> list[tuple[Job, Record]]:
+    """Return jobs that have ended with their records, in order; says how many cannot be read."""
+    from lra.report.words import count
+
+    found = [(job, record) for job in jobs if (record := store.load(job.cell.id)) is not None]
+    unread = len({job.cell.id for job in jobs} - {record.id for _, record in found})
+    if unread:
+        click.echo(f"{count(unread, 'cell')} ended without a record that can be read", err=True)
+    return found
 
 
 def _is_done(record: Record) -> bool:

@@ -119,7 +119,7 @@ def command(
     target = _target(out or Path("reports") / place.path.resolve().name / "show", len(planned))
     plain = ShowSpec(mechanisms=impls, length=length, direction=direction, cache=spec.cache)
     found = recorded(planned, place, slots=jobs, quiet=quiet, timeout=PATIENCE)
-    for record in found:
+    for _, record in found:
         assert isinstance(record.cell, ShowCell)
         name = record.cell.mechanism.name
         if record.pattern is None:
@@ -129,7 +129,8 @@ def command(
         shown = Picture(name, record.cell, record.pattern)
         click.echo(f"{name}: {shown.pairs}; {shown.values}")
         click.echo(f"  {_write(shown, target, is_plain=spec == plain)}")
-    return FAILED_CELLS if any(record.status in FAILED for record in found) else 0
+    failed = any(record.status in FAILED for _, record in found)
+    return FAILED_CELLS if failed or len(found) < len(planned) else 0
 
 
 def _target(out: Path, number: int) -> Path:

@@ -82,15 +82,16 @@ def command(
         device=device or default_device(),
         cache=str(cache_folder()),
     )
-    jobs_planned = plan_verify(spec)
+    planned = plan_verify(spec)
     with TemporaryDirectory() as folder:
         # Parts of a check are looked at and forgotten; a whole one is a record.
         place = Store(Path(folder) if spec.laws else store)
         # A case that is refused is one line, and no cell that failed.
         silent = spec.case is not None
-        found = recorded(jobs_planned, place, slots=jobs, quiet=quiet, silent=silent)
-    refused = [one.failure.message for one in found if _is_refused(one) and one.failure]
-    done = [both for both in zip(jobs_planned, found, strict=True) if not _is_refused(both[1])]
+        found = recorded(planned, place, slots=jobs, quiet=quiet, silent=silent)
+    records = [record for _, record in found]
+    refused = [one.failure.message for one in records if _is_refused(one) and one.failure]
+    done = [(job, record) for job, record in found if not _is_refused(record)]
     if as_json and done:
         import msgspec
 
@@ -100,11 +101,11 @@ def command(
             _print(job, record, spec.settings, full=full, quiet=quiet)
     if refused:
         raise UsageError(refused[0])
-    if any(record.status in FAILED for record in found):
+    if len(found) < len(planned) or any(record.status in FAILED for record in records):
         return FAILED_CELLS
-    if any(finding.verdict == "failed" for record in found for finding in record.findings):
+    if any(finding.verdict == "failed" for record in records for finding in record.findings):
         return BROKEN_CLAIMS
-    return INCONCLUSIVE if any(record.status != "ok" for record in found) else 0
+    return INCONCLUSIVE if any(record.status != "ok" for record in records) else 0
 
 
 def _case(text: str) -> Case:

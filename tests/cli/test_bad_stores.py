@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import lra as package
-from lra.core.records import SCHEMA
+from lra.cli.exit_codes import FAILED_CELLS
+from lra.core.records import SCHEMA, Failure, Record
+from lra.engine import pool
+from lra.engine.jobs import Job
 from lra.store import Store, StoreWarning
 
 from .gate import FLAGS, PLACES, Taken, here
@@ -80,6 +84,27 @@ def test_a_picture_does_not_write_over_what_a_newer_version_wrote(lra_here, tmp_
     assert ran.returncode == USAGE
     assert "a cell has a record of a newer version" in ran.stderr
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("verb", [("verify",), ("show", "--length", "8")])
+def test_a_record_that_is_gone_again_is_told_and_the_others_are_shown(
+    verb: tuple[str, ...], lra_here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(self: pool.Pool, jobs: list[Job]) -> Iterator[Record]:
+        for job in jobs[1:]:
+            record = Record(
+                id=job.cell.id, cell=job.cell, status="unsupported", started_at="", seconds=1.0,
+                failure=Failure(type="UnsupportedError", message="not here"),
+            )  # fmt: skip
+            self.store.save(record)
+            yield record
+
+    monkeypatch.setattr(pool.Pool, "run", run)
+    ran = lra_here(*verb, "--impl", "full,identity", "--store", "store", "--quiet")
+    assert ran.returncode == FAILED_CELLS
+    assert "1 cell ended without a record that can be read" in ran.stderr
+    assert ran.stdout.startswith("identity: unsupported: not here")
+    assert "full" not in ran.stdout
 
 
 @pytest.mark.parametrize("verb", [("check",), ("baseline", "update", "--reason", "new laws")])

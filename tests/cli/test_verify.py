@@ -275,10 +275,10 @@ def test_the_full_form_is_planned_and_tried_again(
 ) -> None:
     broken = Finding(law="batch", verdict="failed", detail="differs", case=Case(n=2))
 
-    def found(jobs: list[Job], *_: object, **__: object) -> list[Record]:
+    def found(jobs: list[Job], *_: object, **__: object) -> list[tuple[Job, Record]]:
         done = {"status": "ok", "started_at": "", "seconds": 1.0, "findings": (broken,)}
         assert [job.cell.form for job in jobs] == [form]
-        return [Record(id=job.cell.id, cell=job.cell, **done) for job in jobs]
+        return [(job, Record(id=job.cell.id, cell=job.cell, **done)) for job in jobs]
 
     monkeypatch.setattr(recorded, "recorded", found)
     ran = lra_here("verify", "--impl", "identity", *flags)
