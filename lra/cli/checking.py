@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from lra.engine.baselines import Baselines
     from lra.engine.jobs import Job
     from lra.store import Store
-    from lra.verdict.baseline import Judged
+    from lra.verdict.baseline import Held
 
 QUICK = ("sdpa", "linear", "bigbird", "s4d")
 """What a quick check looks at unless told: one of each kind of sum."""
@@ -31,7 +30,7 @@ class Check:
         store: Path,
         quick: bool,
         quiet: bool,
-        held: list[Judged],
+        held: list[Held],
         notes: list[str],
     ) -> None:
         self.baseline, self.device, self.store = baseline, device, store
@@ -97,7 +96,7 @@ class Check:
 
     def _against_baseline(self, targets: list[Target], *, quality: bool) -> None:
         from lra.engine.figures import figures
-        from lra.verdict.baseline import judge
+        from lra.verdict.baseline import hold
 
         # What cannot be read is told before minutes are spent.
         before = {target.name: self.baseline.figures(target.name) for target in targets}
@@ -109,13 +108,13 @@ class Check:
             )
         records = measure(targets, self.device, self.store, quality=quality, quiet=self.quiet)
         for name, cells in figures(records).items():
-            self.held += judge(name, before.get(name, {}), cells)
+            self.held += hold(name, before.get(name, {}), cells)
 
     def _against_revision(self, names: list[str], revision: str) -> None:
         from lra.cli.times import Times, echo
         from lra.engine.reach import changed, sources
         from lra.engine.revision import HERE, HOME, branched_from, build, work_tree
-        from lra.engine.turns import unlike
+        from lra.engine.side_by_side import unlike
         from lra.report.words import listing
 
         told = echo(self.quiet)
@@ -155,9 +154,9 @@ class Check:
         self.notes += could_see
 
     def _inconclusive(self, figure: str, why: str) -> None:
-        from lra.verdict.baseline import Judged
+        from lra.verdict.baseline import Held
 
-        self.held.append(Judged("", "", figure, "inconclusive", why))
+        self.held.append(Held("", "", figure, "inconclusive", why))
 
 
 def measure(
@@ -174,32 +173,32 @@ def measure(
     """
     from lra.cli.labels import labelled
     from lra.cli.progress import watcher
+    from lra.cli.run_all import run_all
     from lra.engine.host import cache_folder
     from lra.engine.plan_check import plan_check
-    from lra.engine.pool import Pool, slots_for
     from lra.engine.server import ForkServer
     from lra.store import Store
 
-    place = Store(store)
+    records = Store(store)
     with ForkServer() as server:
         asked = [target.reference for target in targets]
         jobs = labelled(plan_check(asked, device, str(cache_folder()), quality=quality))
-        with place.writing():
-            place.refuse_newer(job.cell.id for job in jobs)
-            due = [job for job in jobs if not _has(place, job)]
-            with closing(watcher(due, quiet=quiet)) as watch:
-                pool = Pool(place, server, slots=slots_for(jobs), watcher=watch, prune=False)
-                for _ in pool.run(due):
-                    pass
-    found = [place.load(job.cell.id) for job in jobs]
-    return [record for record in found if record is not None]
+        found = run_all(
+            records,
+            server,
+            jobs,
+            due=lambda job: not _has(records, job),
+            watch=lambda due: watcher(due, quiet=quiet),
+            prune=False,
+        )
+    return [record for _, record in found]
 
 
-def _has(place: Store, job: Job) -> bool:
+def _has(store: Store, job: Job) -> bool:
     from lra.core.cells import QualityCell
     from lra.engine.figures import CURVES
 
     if not isinstance(job.cell, QualityCell) or job.cell.scale == CURVES:
         return False
-    record = place.load(job.cell.id)
+    record = store.load(job.cell.id)
     return record is not None and record.status == "ok"

@@ -11,7 +11,6 @@ no store gets figures that nobody asked for.
 from __future__ import annotations
 
 import tempfile
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -81,11 +80,11 @@ def carry_out(device: Literal["cpu", "cuda"], replicates: int, *, as_json: bool)
 def measure(device: Literal["cpu", "cuda"], rounds: int) -> list[Record]:
     """Time the suite's cells in so many rounds, in a store of their own."""
     from lra.cli.progress import watcher
+    from lra.cli.run_all import run_all
     from lra.core.scales import load_suite
     from lra.engine.host import cache_folder
     from lra.engine.plan import plan
     from lra.engine.planning import RunSpec
-    from lra.engine.pool import Pool
     from lra.engine.runner import RunStopped
     from lra.engine.server import ForkServer
     from lra.store import Store
@@ -100,13 +99,18 @@ def measure(device: Literal["cpu", "cuda"], rounds: int) -> list[Record]:
     )
     with tempfile.TemporaryDirectory() as folder, ForkServer() as server:
         jobs = plan(spec)
-        place = Store(Path(folder))
-        with place.writing(), closing(watcher(jobs, quiet=False)) as watch:
-            pool = Pool(place, server, slots=1, watcher=watch)
-            try:
-                return list(pool.run(jobs))
-            except RunStopped as stopped:
-                raise RunStopped("stopped; the self-test keeps nothing, run it again") from stopped
+        try:
+            found = run_all(
+                Store(Path(folder)),
+                server,
+                jobs,
+                due=lambda _: True,
+                watch=lambda due: watcher(due, quiet=False),
+                slots=1,
+            )
+        except RunStopped as stopped:
+            raise RunStopped("stopped; the self-test keeps nothing, run it again") from stopped
+    return [record for _, record in found]
 
 
 def judge(records: Sequence[Record]) -> SelfTest:

@@ -1,0 +1,60 @@
+"""Jobs carried out on this machine into a store, where nothing more is asked of a run."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from lra.cli.progress import Shown
+    from lra.core.records import Record
+    from lra.engine.jobs import Job
+    from lra.engine.server import ForkServer
+    from lra.store import Store
+
+
+def run_all(
+    store: Store,
+    server: ForkServer,
+    jobs: Sequence[Job],
+    *,
+    due: Callable[[Job], bool],
+    watch: Callable[[list[Job]], Shown],
+    slots: int | None = None,
+    timeout: float | None = None,
+    prune: bool = True,
+) -> list[tuple[Job, Record]]:
+    """Run the jobs that are due; return all of them with their records, as `loaded` does.
+
+    `watch` returns what hears of those that are due; `slots` run side by side, None for as many as
+    the cores allow; `timeout` and `prune` are `Runner`'s own. Raises `StoreError` for records of a
+    newer version, and what `Runner.run` raises.
+    """
+    from lra.engine.pool import Pool, side_by_side
+
+    with store.writing():
+        store.refuse_newer(job.cell.id for job in jobs)
+        missing = [job for job in jobs if due(job)]
+        with closing(watch(missing)) as watching:
+            slots = slots or side_by_side(jobs)
+            pool = Pool(store, server, slots=slots, watcher=watching, timeout=timeout, prune=prune)
+            for _ in pool.run(missing):
+                pass
+        return loaded(jobs, store)
+
+
+def loaded(jobs: Iterable[Job], store: Store) -> list[tuple[Job, Record]]:
+    """Return jobs that have ended with their records, in order. One whose record cannot be read is
+    left out, and said to be."""
+    from lra.report.words import count
+
+    read = [(job, store.load(job.cell.id)) for job in jobs]
+    unread = {job.cell.id for job, record in read if record is None}
+    if unread:
+        words = f"{count(len(unread), 'cell')} ended without a record that can be read"
+        click.echo(words, err=True)
+    return [(job, record) for job, record in read if record is not None]
