@@ -39,17 +39,17 @@ def show(impls: tuple[str, ...], device: Literal["cpu", "cuda"] | None, baseline
     from lra.core.catalogue import expand
     from lra.report.words import count, listing, visible
 
-    place = _of_this_machine(baselines, device)
-    if not place.present():
+    baseline = _of_this_machine(baselines, device)
+    if not baseline.present():
         click.echo(
-            f"no baseline for machines of class {place.machine}; take one with "
+            f"no baseline for machines of class {baseline.machine}; take one with "
             "python -m lra baseline update --reason '...'"
         )
         return INCONCLUSIVE
-    known = place.names()
+    known = baseline.names()
     asked = [target.name for target in expand("mechanism", impls)] if impls else known
-    click.echo(f"class {place.machine}: {count(len(known), 'mechanism')}")
-    for one in place.journal():
+    click.echo(f"class {baseline.machine}: {count(len(known), 'mechanism')}")
+    for one in baseline.journal():
         words = visible(f"{', '.join(one.mechanisms)}: {one.reason}")
         click.echo(f"{one.date}  {one.commit[:12]}  {words}")
     if unknown := [name for name in asked if name not in known]:
@@ -57,13 +57,13 @@ def show(impls: tuple[str, ...], device: Literal["cpu", "cuda"] | None, baseline
     rows = [
         (name, cell, figure, value)
         for name in asked
-        for cell, own in place.figures(name).items()
+        for cell, own in baseline.figures(name).items()
         for figure, value in _shown(own)
     ]
     click.echo()
     click.echo(tabulate(rows, headers=("mechanism", "cell", "figure", ""), tablefmt="plain"))
     noise = [(name, f"{100 * one.spread:.1f} %", f"{100 * one.allowed:.1f} %", one.pairs)
-             for name, one in sorted(place.noise().items())]  # fmt: skip
+             for name, one in sorted(baseline.noise().items())]  # fmt: skip
     if noise:
         click.echo()
         headers = ("time", "spread of a pair", "slowdown allowed", "pairs")
@@ -109,7 +109,7 @@ def update(
     if not reason.strip():
         raise UsageError("--reason is empty; say why the baseline changes, for its reviewer")
     device = device or default_device()
-    place = _of_this_machine(baselines, device)
+    baseline = _of_this_machine(baselines, device)
     targets = expand("mechanism", impls or ("all",))
     records = measure(targets, device, store, quality=not deterministic, quiet=quiet)
     bad = [
@@ -128,11 +128,11 @@ def update(
     commit, _ = checkout(HOME)
     taken = tuple(target.name for target in targets)
     why = Reason(f"{datetime.now(UTC):%Y-%m-%d}", commit or "", taken, reason.strip())
-    place.write(figures(records), why)
+    baseline.write(figures(records), why)
     if not deterministic:
         # It takes longest; what is written is kept where somebody has had enough.
-        place.write_noise(_calibrated(device, quiet=quiet))
-    click.echo(f"baseline: {place.path}; commit it with the change it is for")
+        baseline.write_noise(_calibrated(device, quiet=quiet))
+    click.echo(f"baseline: {baseline.path}; commit it with the change it is for")
     return 0
 
 

@@ -62,9 +62,9 @@ def command(
     from lra.store import Store
 
     assumed = Assumptions(grid_intensity, price)
-    place = Store(store).there()
+    records = Store(store).there()
     changes = stores(before, store) if before else None
-    rendered = render_store(place, out, assumed, changes)
+    rendered = render_store(records, out, assumed, changes)
     if changes is not None:
         click.echo("\n".join([*sentences(changes), ""]))
     echo_findings(rendered.findings)
@@ -136,4 +136,4 @@ def _committed(folder: Path) -> tuple[Record, ...]:
     from lra.store import Store
 
     classes = sorted(folder.iterdir()) if folder.is_dir() else []
-    return tuple(record for place in classes if place.is_dir() for record in Store(place).records())
+    return tuple(record for one in classes if one.is_dir() for record in Store(one).records())

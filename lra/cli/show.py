@@ -115,10 +115,9 @@ def command(
         cache=str(cache_folder()),
     )
     planned = plan_show(spec)
-    place = Store(store)
-    target = _target(out or Path("reports") / place.path.resolve().name / "show", len(planned))
+    target = _target(out or Path("reports") / store.resolve().name / "show", len(planned))
     plain = ShowSpec(mechanisms=impls, length=length, direction=direction, cache=spec.cache)
-    found = recorded(planned, place, slots=jobs, quiet=quiet, timeout=PATIENCE)
+    found = recorded(planned, Store(store), slots=jobs, quiet=quiet, timeout=PATIENCE)
     for _, record in found:
         assert isinstance(record.cell, ShowCell)
         name = record.cell.mechanism.name

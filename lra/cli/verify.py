@@ -85,10 +85,10 @@ def command(
     planned = plan_verify(spec)
     with TemporaryDirectory() as folder:
         # Parts of a check are looked at and forgotten; a whole one is a record.
-        place = Store(Path(folder) if spec.laws else store)
+        kept = Store(Path(folder) if spec.laws else store)
         # A case that is refused is one line, and no cell that failed.
         silent = spec.case is not None
-        found = recorded(planned, place, slots=jobs, quiet=quiet, silent=silent)
+        found = recorded(planned, kept, slots=jobs, quiet=quiet, silent=silent)
     records = [record for _, record in found]
     refused = [one.failure.message for one in records if _is_refused(one) and one.failure]
     done = [(job, record) for job, record in found if not _is_refused(record)]
