@@ -9,16 +9,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
+import msgspec
 
+from lra.cli.echo import echo_json
 from lra.cli.exit_codes import FAILED_CELLS
 
 if TYPE_CHECKING:
+    from lra.cli.site import Site
     from lra.core.records import Record
+    from lra.engine.budget import Budget
     from lra.engine.due import Due, Rerun
     from lra.engine.estimate import Estimate
     from lra.engine.jobs import Job
     from lra.engine.planning import RunSpec
     from lra.store import Store
+
+
+class _Prepared(msgspec.Struct, frozen=True):
+    """A plan as a site carries it out."""
+
+    spec: RunSpec
+    jobs: list[Job]
+    due: Due
+    slots: int
+    """Cells that run side by side."""
+    room: float
+    """Seconds that a budget leaves to cells."""
 
 
 def carry_out(
@@ -28,7 +44,7 @@ def carry_out(
     rerun: Rerun,
     budget: float | None,
     timeout: float | None,
-    slots: int | None,
+    jobs_asked: int | None,
     dry_run: bool,
     quiet: bool,
     as_json: bool,
@@ -40,23 +56,12 @@ def carry_out(
 
     With a `budget`, in seconds, they run in the order of `lra.engine.value`. `prune` skips what is
     longer than a cell that ran out of memory or time. `cluster` is where they run, None for this
-    machine. On a cluster `device` is what was asked for, None for what its workers have.
+    machine; `jobs_asked` side by side, None for as many as suit it. On a cluster `device` is what
+    was asked for, None for what its workers have.
     """
-    from lra.cli.budgets import reach
-    from lra.cli.labels import labelled
-    from lra.cli.place import opened, say
-    from lra.cli.progress import watcher
-    from lra.cli.report import reference
-    from lra.core.records import FAILED
+    from lra.cli.site import opened
     from lra.engine.budget import Budget
-    from lra.engine.cuts import Cuts
-    from lra.engine.due import Due
-    from lra.engine.plan import plan
     from lra.engine.signals import terminable
-    from lra.engine.stacks import stacked
-    from lra.engine.stretch import Stretch
-    from lra.report.costs.disturbed import disturbed
-    from lra.report.words import count
     from lra.store import Store
 
     clock = Budget(math.inf if budget is None else budget)
@@ -67,69 +72,119 @@ def carry_out(
             cluster,
             store,
             device=device,
-            jobs=slots,
+            jobs_asked=jobs_asked,
             dry_run=dry_run,
-            told=say,
             left=lambda: clock.left,
         ) as site,
     ):
-        spec = site.spec(spec)
-        jobs = labelled(plan(spec))
-        place = Store(store)
-        # Once, in one line, and not for each cell.
-        place.present()
-        place.refuse_newer(job.cell.id for job in jobs)
-        busy = disturbed(place.records(), reference()) if rerun == "disturbed" else set()
-        together = spec.suite.together
-        due = Due(place, rerun=rerun, busy=busy, timeout=timeout, prune=prune, together=together)
-        slots = site.slots(jobs)
-        room = clock.left
+        records = Store(store)
+        plan = _prepared(
+            site, site.spec(spec), records, clock, rerun=rerun, timeout=timeout, prune=prune
+        )
         if dry_run:
-            missing, listed = due.in_turn(due.among(jobs)), jobs
-            estimate = _estimate(place)
-            expected = _expected(missing, place, estimate)
-            if budget is not None:
-                missing = _of_most_value(due, jobs, missing, expected, room)
-                listed = list({job.cell.id: job for job in (*missing, *jobs)}.values())
-            profiled = sum(estimate.is_by_profile(job.cell) for job in missing)
-            _foretell(listed, missing, expected, profiled=profiled, slots=slots, as_json=as_json)
-            if budget is not None and missing:
-                how = reach(budget, room, missing, expected, slots=slots, together=together)
-                click.echo(how, err=True)
-                _say_too_short(budget, room, missing, expected)
+            _dry(plan, budget, as_json=as_json)
             return 0
-        with place.writing():
-            missing = due.in_turn(due.among(jobs))
-            expected = (
-                {} if quiet and budget is None else _expected(missing, place, _estimate(place))
-            )
-            if budget is not None:
-                missing = _of_most_value(due, jobs, missing, expected, room)
-            stretch = Stretch(lambda: clock.left, missing, expected, together=together)
-            if not quiet:
-                click.echo(_headline(spec, jobs, missing), err=True)
-            watching = watcher(missing, quiet=quiet, expected=expected, slots=slots)
-            with closing(watching) as watch:
-                runner = site.runner(
-                    place,
-                    slots,
-                    timeout=timeout,
-                    budget=clock,
-                    admits=stretch.admits,
-                    watcher=Cuts(place, watch),
-                    prune=prune,
-                )
-                for _ in runner.run(stacked(missing) if spec.stack_seeds else missing):
-                    pass
-    found = [record for job in jobs if (record := place.load(job.cell.id)) is not None]
-    _show(found, place, left=runner.left, as_json=as_json)
+        left = _run(site, plan, clock, budget, quiet=quiet)
+    found = [record for job in plan.jobs if (record := records.load(job.cell.id)) is not None]
+    _show(found, records, left=left, as_json=as_json)
     if budget is not None:
-        expected = _expected(runner.left, place, _estimate(place))
-        _say_too_short(budget, room, runner.left, expected)
-    left = {job.cell.id for job in runner.left}
-    unread = len({job.cell.id for job in jobs} - left - {record.id for record in found})
-    if unread:
-        click.echo(f"{count(unread, 'cell')} ended without a record that can be read", err=True)
+        expected = _expected(left, records, _estimate(records))
+        _say_too_short(budget, plan.room, left, expected)
+    return _exit_code(found, left, plan.jobs, as_json=as_json)
+
+
+def _prepared(
+    site: Site,
+    spec: RunSpec,
+    store: Store,
+    clock: Budget,
+    *,
+    rerun: Rerun,
+    timeout: float | None,
+    prune: bool,
+) -> _Prepared:
+    """Plan the jobs; raises `LraError` for a store that cannot be looked into, or is newer."""
+    from lra.cli.labels import labelled
+    from lra.cli.report import reference
+    from lra.engine.due import Due
+    from lra.engine.plan import plan
+    from lra.report.costs.disturbed import disturbed
+
+    jobs = labelled(plan(spec))
+    # Once, in one line, and not for each cell.
+    store.present()
+    store.refuse_newer(job.cell.id for job in jobs)
+    busy = disturbed(store.records(), reference()) if rerun == "disturbed" else set()
+    due = Due(
+        store, rerun=rerun, busy=busy, timeout=timeout, prune=prune, together=spec.suite.together
+    )
+    return _Prepared(spec=spec, jobs=jobs, due=due, slots=site.slots(jobs), room=clock.left)
+
+
+def _dry(plan: _Prepared, budget: float | None, *, as_json: bool) -> None:
+    """Print the cells in their order, and how far a budget reaches."""
+    from lra.cli.budgets import reach
+
+    due, slots, room = plan.due, plan.slots, plan.room
+    missing, listed = due.in_turn(due.among(plan.jobs)), plan.jobs
+    estimate = _estimate(due.store)
+    expected = _expected(missing, due.store, estimate)
+    if budget is not None:
+        missing = _of_most_value(due, plan.jobs, missing, expected, room)
+        listed = list({job.cell.id: job for job in (*missing, *plan.jobs)}.values())
+    profiled = sum(estimate.is_by_profile(job.cell) for job in missing)
+    _foretell(listed, missing, expected, profiled=profiled, slots=slots, as_json=as_json)
+    if budget is not None and missing:
+        how = reach(budget, room, missing, expected, slots=slots, together=due.together)
+        click.echo(how, err=True)
+        _say_too_short(budget, room, missing, expected)
+
+
+def _run(
+    site: Site, plan: _Prepared, clock: Budget, budget: float | None, *, quiet: bool
+) -> list[Job]:
+    """Run the jobs that are due, in the order of their value where there is a budget; return those
+    that are left."""
+    from lra.cli.progress import watcher
+    from lra.engine.cuts import Cuts
+    from lra.engine.stacks import stacked
+    from lra.engine.stretch import Stretch
+
+    spec, due, store = plan.spec, plan.due, plan.due.store
+    with store.writing():
+        missing = due.in_turn(due.among(plan.jobs))
+        known = not quiet or budget is not None
+        expected = _expected(missing, store, _estimate(store)) if known else {}
+        if budget is not None:
+            missing = _of_most_value(due, plan.jobs, missing, expected, plan.room)
+        stretch = Stretch(lambda: clock.left, missing, expected, together=due.together)
+        if not quiet:
+            click.echo(_headline(spec, plan.jobs, missing), err=True)
+        watching = watcher(missing, quiet=quiet, expected=expected, slots=plan.slots)
+        with closing(watching) as watch:
+            runner = site.runner(
+                store,
+                plan.slots,
+                timeout=due.timeout,
+                budget=clock,
+                admits=stretch.admits,
+                watcher=Cuts(store, watch),
+                prune=due.prune,
+            )
+            for _ in runner.run(stacked(missing) if spec.stack_seeds else missing):
+                pass
+    return runner.left
+
+
+def _exit_code(found: list[Record], left: list[Job], jobs: list[Job], *, as_json: bool) -> int:
+    """Return how the command ends, and say why where cells failed or their records are gone."""
+    from lra.cli.run_all import say_unread
+    from lra.core.records import FAILED
+    from lra.report.words import count
+
+    ids = {job.cell.id for job in jobs} - {job.cell.id for job in left}
+    unread = len(ids - {record.id for record in found})
+    say_unread(unread)
     failed = [record for record in found if record.status in FAILED]
     if failed and not as_json:
         click.echo(f"{count(len(failed), 'cell')} failed; --rerun failed runs them again", err=True)
@@ -173,8 +228,6 @@ def _foretell(
 ) -> None:
     """Print the cells, which of them are due, and how long these may take; `profiled` are the
     trainings that only the profile of a step tells of."""
-    import msgspec
-
     from lra.report.words import about, count
 
     due = {job.cell.id for job in missing}
@@ -188,7 +241,7 @@ def _foretell(
         for job in jobs
     ]
     if as_json:
-        click.echo(msgspec.json.encode(cells))
+        echo_json(cells)
     else:
         for cell in cells:
             click.echo(f"{cell['id']}  {cell['state']:<4}  {cell['label']}")
@@ -248,8 +301,6 @@ def _show(found: list[Record], store: Store, *, left: list[Job], as_json: bool) 
 
     As JSON: the records, then a cell with the status `left` for each that is left.
     """
-    import msgspec
-
     from lra.cli.report import echo_findings, reference, render_store
     from lra.report.render import findings
     from lra.report.words import count
@@ -257,7 +308,7 @@ def _show(found: list[Record], store: Store, *, left: list[Job], as_json: bool) 
     rendered = render_store(store)
     if as_json:
         rest = [{"id": job.cell.id, "cell": job.cell, "status": "left"} for job in left]
-        click.echo(msgspec.json.encode([*found, *rest], order="sorted"))
+        echo_json([*found, *rest])
     elif found or not left:
         echo_findings(findings(found, reference(), store.records()))
     if left:

@@ -159,7 +159,7 @@ def command(
         rerun=rerun,
         budget=flags.seconds(budget, "--budget"),
         timeout=flags.seconds(timeout, "--timeout"),
-        slots=jobs,
+        jobs_asked=jobs,
         cluster=cluster,
         device=device,
         dry_run=dry_run,

@@ -50,11 +50,15 @@ def run_all(
 def loaded(jobs: Iterable[Job], store: Store) -> list[tuple[Job, Record]]:
     """Return jobs that have ended with their records, in order. One whose record cannot be read is
     left out, and said to be."""
-    from lra.report.words import count
-
     read = [(job, store.load(job.cell.id)) for job in jobs]
     unread = {job.cell.id for job, record in read if record is None}
-    if unread:
-        words = f"{count(len(unread), 'cell')} ended without a record that can be read"
-        click.echo(words, err=True)
+    say_unread(len(unread))
     return [(job, record) for job, record in read if record is not None]
+
+
+def say_unread(cells: int) -> None:
+    """Print how many cells ended without a record that can be read, if any did."""
+    from lra.report.words import count
+
+    if cells:
+        click.echo(f"{count(cells, 'cell')} ended without a record that can be read", err=True)

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, Unpack
 
-import click
-
 if TYPE_CHECKING:
     from lra.engine.cluster.cluster import Cluster
     from lra.engine.jobs import Job
@@ -20,11 +18,11 @@ if TYPE_CHECKING:
 Device = Literal["cpu", "cuda"]
 
 
-class Place(Protocol):
+class Site(Protocol):
     """Where cells run."""
 
     def spec(self, spec: RunSpec) -> RunSpec:
-        """Return what a person asked for, with the machines of this place."""
+        """Return what a person asked for, with the machines of this site."""
 
     def slots(self, jobs: list[Job]) -> int:
         """Return how many cells of a plan run side by side."""
@@ -36,8 +34,8 @@ class Place(Protocol):
 class Here:
     """This machine: worker processes of one fork server."""
 
-    def __init__(self, server: ForkServer, asked: int | None) -> None:
-        self._server, self._asked = server, asked
+    def __init__(self, server: ForkServer, jobs_asked: int | None) -> None:
+        self._server, self._jobs_asked = server, jobs_asked
 
     def spec(self, spec: RunSpec) -> RunSpec:
         """Return it as it is."""
@@ -45,9 +43,9 @@ class Here:
 
     def slots(self, jobs: list[Job]) -> int:
         """Return `--jobs`, or as many as the cores allow."""
-        from lra.engine.pool import slots_for
+        from lra.engine.pool import side_by_side
 
-        return self._asked or slots_for(jobs)
+        return self._jobs_asked or side_by_side(jobs)
 
     def runner(self, store: Store, slots: int, **more: Unpack[Terms]) -> Runner:
         """Return a pool."""
@@ -122,25 +120,25 @@ def opened(
     store: Path,
     *,
     device: Device | None,
-    jobs: int | None,
+    jobs_asked: int | None,
     dry_run: bool,
-    told: Callable[[str], None],
     left: Callable[[], float],
-) -> Iterator[Place]:
-    """Open the place that `--cluster` names, this machine where it names none.
+) -> Iterator[Site]:
+    """Open the site that `--cluster` names, this machine where it names none.
 
     A dry run connects to nothing, but refuses what names no cluster: its cells are of this
     machine's class. `left` says how many seconds there are for what comes. Raises `LraError` where
     a cluster cannot be had, or what is asked of it cannot be carried out.
     """
+    from lra.cli.echo import on_stderr
     from lra.core.errors import UsageError
     from lra.engine.server import ForkServer
 
     if cluster is None:
         with ForkServer() as server:
-            yield Here(server, jobs)
+            yield Here(server, jobs_asked)
         return
-    if jobs is not None:
+    if jobs_asked is not None:
         raise UsageError("--jobs is for this machine; a cluster has as many slots as workers")
     try:
         from lra.engine.cluster.local import PREFIX
@@ -151,6 +149,7 @@ def opened(
             'pip install -c constraints.txt ".[cluster]"'
         ) from error
     workers = workers_asked(cluster, device)
+    told = on_stderr(quiet=False)
     if dry_run:
         if not cluster.startswith(PREFIX):
             told("cells are named as of this machine's class, which the workers' may not be")
@@ -162,8 +161,3 @@ def opened(
     _foresee(spec, store, device)
     with open_cluster(cluster, store, device=device, told=told, left=left) as found:
         yield There(found, device)
-
-
-def say(line: str) -> None:
-    """Print a line beside the progress of cells."""
-    click.echo(line, err=True)

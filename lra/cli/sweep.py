@@ -100,7 +100,7 @@ def command(
         rerun=rerun,
         budget=flags.seconds(budget, "--budget"),
         timeout=flags.seconds(timeout, "--timeout"),
-        slots=None,
+        jobs_asked=None,
         cluster=cluster,
         device=device,
         dry_run=dry_run,
