@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -108,11 +109,8 @@ def _prepare(
     source = real.get(target.name)
     spec = data_spec(target, scale, Describer(cache), source, rules=None)
     task = built(target.reference, spec)
-    watch = shown(target.name)
-    try:
+    with closing(shown(target.name)) as watch:
         return spec, task, open_or_prepare(task, spec, source, cache, watch)
-    finally:
-        watch.close()
 
 
 def _cut(example: str) -> str:

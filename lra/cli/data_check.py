@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -41,32 +42,23 @@ def command(task: str | None, source: str, scale: str, rules: Rules | None) -> i
     Of a prepared set the files are compared with what was written. Exit code 0 where nothing is
     wrong, 1 where something is, 2 where a set could not be read.
     """
-    from lra.core.errors import LraError
+    from lra.cli.release import each_set
     from lra.core.scales import load_scale
-    from lra.report.words import visible
     from tasks.sources.facts import whole_set
-    from tasks.sources.release import release_sets
 
     settings = load_scale(scale)
     if task is None and (facts := whole_set(source)) is not None:
         task = facts.task
     if task:
-        return 0 if _check(task, settings, rules, source) else DEFECTS
-    code = 0
-    for name, folder in release_sets(source).items():
-        try:
-            code = max(code, 0 if _check(name, settings, rules, str(folder)) else DEFECTS)
-        except LraError as error:
-            code = max(code, error.exit_code)
-            click.echo(f"lra: {visible(f'{name}: {error}')}", err=True)
-    return code
+        return _check(task, settings, rules, source)
+    return each_set(source, lambda name, folder: _check(name, settings, rules, str(folder)))
 
 
-def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
-    """Check one set, and return whether nothing is wrong with it."""
-    from lra.cli.data_prepare import build
+def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> int:
+    """Check one set, print what is wrong with it, and return the exit code."""
     from lra.cli.making import shown
     from lra.core import catalogue
+    from lra.engine.plan_data import task_of
     from lra.report.words import visible
     from tasks.sources.checking import check_source, check_whole
     from tasks.sources.data_hash import refuse_unread
@@ -74,21 +66,20 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
     from tasks.sources.files import HUB, existing, expanded, resolved
 
     target = catalogue.find("task", name)
-    task = build(target, scale, rules)
+    task = task_of(target, scale, rules)
     source = resolved(source, target.name, task.hub)
     if not source.startswith(HUB):
         existing(source)
-    watch = shown(target.name)
     told: set[str] = set()
+    with closing(shown(target.name)) as watch:
 
-    def on_defect(defect: DataError) -> None:
-        # A file that several splits are read from says the same of each.
-        line = visible(str(defect))
-        if line not in told and len(told) < LISTED:
-            watch.say(line)
-        told.add(line)
+        def on_defect(defect: DataError) -> None:
+            # A file that several splits are read from says the same of each.
+            line = visible(str(defect))
+            if line not in told and len(told) < LISTED:
+                watch.say(line)
+            told.add(line)
 
-    try:
         facts = whole_set(source)
         if facts is not None and facts.origin is not None:
             origin = facts.origin
@@ -98,10 +89,8 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> bool:
         else:
             refuse_unread(source, target.name)
             found = check_source(task, source, on_defect, watch)
-    finally:
-        watch.close()
     _summary(target.name, found, len(told))
-    return not told
+    return DEFECTS if told else 0
 
 
 def _summary(task: str, found: dict[SplitName, Tally], defects: int) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from lra.core.catalogue import Target
     from lra.core.protocol import Rules
     from lra.core.scales import Scale
-    from tasks.contract import Task
 
 
 @click.command("prepare", short_help="Make a set ahead of runs, from a real source or generated.")
@@ -62,60 +62,40 @@ def command(
     the scale is made where a run will find it. Stopped or killed, the same command goes on where it
     was.
     """
+    from lra.cli.release import each_set
     from lra.core import catalogue
     from lra.core.errors import UsageError
     from lra.core.scales import load_scale
     from lra.engine.host import cache_folder
 
     settings = load_scale(scale)
-    place = out or cache_folder() / "prepared"
+    if task is None and source is None:
+        raise UsageError("prepare needs a task, or --from with a release; e.g. text")
+    if out is not None and source is None:
+        raise UsageError("--out is for --from: runs look for generated sets in the cache")
+    if jobs is not None and source is not None:
+        raise UsageError("--jobs is for generated sets; leave it out with --from")
+
+    prepared = out or cache_folder() / "prepared"
+
+    def prepare(name: str, set_folder: Path) -> int:
+        target = catalogue.find("task", name)
+        _prepare(target, settings, rules, str(set_folder), prepared / name)
+        return 0
+
     try:
+        if task is None:
+            assert source is not None
+            return each_set(source, prepare)
+        target = catalogue.find("task", task)
         if source is None:
-            if task is None:
-                raise UsageError("prepare needs a task, or --from with a release; e.g. text")
-            if out is not None:
-                raise UsageError("--out is for --from: runs look for generated sets in the cache")
-            _generate(catalogue.find("task", task), settings, rules, jobs)
-        elif jobs is not None:
-            raise UsageError("--jobs is for generated sets; leave it out with --from")
-        elif task is None:
-            return _release(settings, rules, source, place)
+            _generate(target, settings, rules, jobs)
         else:
-            target = catalogue.find("task", task)
-            _prepare(target, settings, rules, source, out or place / target.name)
+            _prepare(target, settings, rules, source, out or prepared / target.name)
         return 0
     except KeyboardInterrupt:
         click.echo("lra: interrupted; whole parts are kept, run again to go on", err=True)
         return INTERRUPTED
-
-
-def build(target: Target, scale: Scale, rules: Rules | None) -> Task:
-    """Return a task as a scale has it."""
-    from lra.core import catalogue
-    from lra.core.scales import convert
-
-    setting = scale.task(target.name)
-    kind = cast("type[Task]", catalogue.load(target))
-    where = f"scale '{scale.name}', parameters of task '{target.name}'"
-    config = convert(setting.parameters, kind.Config, where)
-    return kind(config, length=setting.length, rules=rules or scale.rules)
-
-
-def _release(scale: Scale, rules: Rules | None, source: str, place: Path) -> int:
-    """Prepare each set of a release; one that fails does not stop the others."""
-    from lra.core import catalogue
-    from lra.core.errors import LraError
-    from lra.report.words import visible
-    from tasks.sources.release import release_sets
-
-    code = 0
-    for name, folder in release_sets(source).items():
-        try:
-            _prepare(catalogue.find("task", name), scale, rules, str(folder), place / name)
-        except LraError as error:
-            code = error.exit_code
-            click.echo(f"lra: {visible(f'{name}: {error}')}", err=True)
-    return code
 
 
 def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | None) -> None:
@@ -129,11 +109,8 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
     spec = data_spec(target, scale, Describer(cache), None, rules)
     told = f"makes the rows of scale {scale.name}; --from PATH prepares real ones"
     click.echo(f"{target.name}: {told}", err=True)
-    watch = shown(target.name)
-    try:
+    with closing(shown(target.name)) as watch:
         made = generate(target.reference, spec, cache, jobs or cores_allowed(), watch)
-    finally:
-        watch.close()
     done = "generated" if made else "was generated already"
     click.echo(f"{target.name}: {done}, {_told(cache / spec.hash)}")
     click.echo(f"runs at scale {scale.name} find it; it lies in {cache / spec.hash}")
@@ -141,18 +118,16 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
 
 def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, folder: Path) -> None:
     from lra.cli.making import shown
+    from lra.engine.plan_data import task_of
     from tasks.sources.files import expanded, resolved
     from tasks.sources.whole_sets import prepare_whole
 
-    task = build(target, scale, rules)
+    task = task_of(target, scale, rules)
     source = resolved(source, target.name, task.hub)
     folder = expanded(folder).resolve()
     click.echo(f"{target.name}: looks at what '{source}' holds", err=True)
-    watch = shown(target.name)
-    try:
+    with closing(shown(target.name)) as watch:
         made = prepare_whole(task, target.name, target.file, source, folder, watch)
-    finally:
-        watch.close()
     click.echo(f"{target.name}: {'prepared' if made else 'was prepared already'}, {_told(folder)}")
     click.echo(f"use it with: --data {target.name}={folder}")
 

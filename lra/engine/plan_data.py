@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 from lra.core import catalogue
 from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
 from lra.core.errors import UsageError, readable
 from lra.core.protocol import DataSpec, Rules
-from lra.core.scales import Scale
+from lra.core.scales import Scale, convert
 from lra.engine.describe import Describer
+from tasks.contract import Task
 from tasks.sources.data_hash import data_hash, source_kind
 from tasks.sources.files import HUB, expanded, resolved
 
@@ -27,9 +29,7 @@ def data_spec(
             f"{task.name} has {only} tokens, scale '{scale.name}' gives it {settings.length}; "
             f"choose a scale that names it, e.g. compact"
         )
-    parameters = describer.describe(task).configure(
-        settings.parameters, f"scale '{scale.name}', parameters of task '{task.name}'"
-    )
+    parameters = describer.describe(task).configure(settings.parameters, _where(scale, task))
     rules = rules or scale.rules
     found = data_hash(
         task.file,
@@ -49,6 +49,18 @@ def data_spec(
         rows=settings.rows,
         parameters=parameters,
     )
+
+
+def task_of(target: Target, scale: Scale, rules: Rules | None) -> Task:
+    """Return a task as a scale has it."""
+    settings = scale.task(target.name)
+    kind = cast(type[Task], catalogue.load(target))
+    config = convert(settings.parameters, kind.Config, _where(scale, target))
+    return kind(config, length=settings.length, rules=rules or scale.rules)
+
+
+def _where(scale: Scale, task: Target) -> str:
+    return f"scale '{scale.name}', parameters of task '{task.name}'"
 
 
 def by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:
