@@ -36,15 +36,13 @@ def show(impls: tuple[str, ...], device: Literal["cpu", "cuda"] | None, baseline
     """Print why and when this machine's baseline was taken, and its figures."""
     from tabulate import tabulate
 
+    from lra.cli.checking import no_baseline
     from lra.core.catalogue import expand
     from lra.report.words import count, listing, visible
 
     baseline = _of_this_machine(baselines, device)
     if not baseline.present():
-        click.echo(
-            f"no baseline for machines of class {baseline.machine}; take one with "
-            "python -m lra baseline update --reason '...'"
-        )
+        click.echo(no_baseline(baseline.machine))
         return INCONCLUSIVE
     known = baseline.names()
     asked = [target.name for target in expand("mechanism", impls)] if impls else known
@@ -145,12 +143,13 @@ def _of_this_machine(folder: Path, device: Literal["cpu", "cuda"] | None) -> Bas
 
 def _calibrated(device: Literal["cpu", "cuda"], *, quiet: bool) -> dict[str, Noise]:
     """Time one build against itself, in pairs, and return by cell how its times repeat."""
-    from lra.cli.times import Times, echo
+    from lra.cli.echo import on_stderr
+    from lra.cli.times import Times
     from lra.engine.baselines import Noise
     from lra.engine.revision import HERE
     from lra.verdict.gate import calibrated, spread_of
 
-    changes = Times((HERE, HERE), device, None, {}, echo(quiet)).changes(CALIBRATED)
+    changes = Times((HERE, HERE), device, None, {}, on_stderr(quiet=quiet)).changes(CALIBRATED)
     return {
         line.name: Noise(round(spread, 4), round(calibrated(line.change), 4), line.change.pairs)
         for line in changes.lines

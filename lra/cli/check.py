@@ -11,6 +11,7 @@ import click
 
 from lra.cli import flags
 from lra.cli.checking import Check
+from lra.cli.echo import echo_json
 from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
 from lra.core.errors import UsageError, reason
 
@@ -162,13 +163,10 @@ def _write(checked: Checked, out: Path, tables: str = "") -> None:
 
 def _told(checked: Checked, out: Path, *, as_json: bool) -> int:
     """Print what was found and return the exit code."""
-    import msgspec
-
     from lra.report.checked import SHOWN, line, sentences
 
     if as_json:
-        told = {"sentences": sentences(checked), "figures": checked.held}
-        click.echo(msgspec.json.format(msgspec.json.encode(told), indent=1))
+        echo_json({"sentences": sentences(checked), "figures": checked.held}, indented=True)
     else:
         for sentence in sentences(checked):
             click.echo(sentence)

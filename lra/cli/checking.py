@@ -103,21 +103,21 @@ class Check:
         if not self.baseline.present():
             self._inconclusive(
                 "baseline",
-                f"no baseline for machines of class {self.baseline.machine}; take one with "
-                "python -m lra baseline update --reason '...'",
+                no_baseline(self.baseline.machine),
             )
         records = measure(targets, self.device, self.store, quality=quality, quiet=self.quiet)
         for name, cells in figures(records).items():
             self.held += hold(name, before.get(name, {}), cells)
 
     def _against_revision(self, names: list[str], revision: str) -> None:
-        from lra.cli.times import Times, echo
+        from lra.cli.echo import on_stderr
+        from lra.cli.times import Times
         from lra.engine.reach import changed, sources
         from lra.engine.revision import HERE, HOME, branched_from, build, work_tree
         from lra.engine.side_by_side import unlike
         from lra.report.words import listing
 
-        told = echo(self.quiet)
+        told = on_stderr(quiet=self.quiet)
         with work_tree(branched_from(revision)) as tree:
             before, after = sources(tree), sources(HOME)
             if before.timing != after.timing:
@@ -157,6 +157,14 @@ class Check:
         from lra.verdict.baseline import Held
 
         self.held.append(Held("", "", figure, "inconclusive", why))
+
+
+def no_baseline(machine: str) -> str:
+    """Return what to do where there is no baseline for a class of machine."""
+    return (
+        f"no baseline for machines of class {machine}; take one with "
+        "python -m lra baseline update --reason '...'"
+    )
 
 
 def measure(

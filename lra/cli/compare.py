@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lra.cli import flags
+from lra.cli.echo import echo_json, on_stderr
 from lra.cli.exit_codes import INCONCLUSIVE
 from lra.core.errors import LraError, UsageError
 
@@ -73,7 +74,7 @@ def command(
         raise UsageError("--impl and --pairs are for two git revisions; leave them out")
     changes = changes or _of_mechanisms(before, after, store)
     if as_json:
-        _echo_json(changes)
+        _print_json(changes)
     else:
         for sentence in sentences(changes):
             click.echo(sentence)
@@ -142,7 +143,7 @@ def _of_revisions(
     before: str, after: str, impls: tuple[str, ...], pairs: int | None, *, quiet: bool
 ) -> Changes:
     """Build two revisions, time them in turns, and keep both stores."""
-    from lra.cli.times import Times, echo
+    from lra.cli.times import Times
     from lra.core.catalogue import expand
     from lra.engine.host import default_device
     from lra.engine.reach import changed, sources
@@ -150,7 +151,7 @@ def _of_revisions(
     from lra.engine.signals import terminable
     from lra.engine.turns import unlike
 
-    told = echo(quiet)
+    told = on_stderr(quiet=quiet)
     with terminable(), work_tree(before) as one, work_tree(after) as other:
         names = [target.reference for target in expand("mechanism", impls)]
         first, second = sources(one), sources(other)
@@ -215,7 +216,7 @@ def _known(name: str, found: Selection, store: Path) -> str:
     return name
 
 
-def _echo_json(changes: Changes) -> None:
+def _print_json(changes: Changes) -> None:
     import msgspec
 
     from lra.report.changes.told import sentences
@@ -232,5 +233,4 @@ def _echo_json(changes: Changes) -> None:
         }
         for line in changes.lines
     ]
-    told = {"sentences": sentences(changes), "figures": lines}
-    click.echo(msgspec.json.format(msgspec.json.encode(told), indent=1))
+    echo_json({"sentences": sentences(changes), "figures": lines}, indented=True)

@@ -113,6 +113,14 @@ def impl(command: _Command) -> _Command:
     )(command)
 
 
+def require_impl(impls: tuple[str, ...], verb: str, example: str) -> None:
+    """Raise `UsageError` where `--impl` was not given."""
+    if not impls:
+        raise UsageError(
+            f"{verb} needs a mechanism; e.g. --impl {example} (see: python -m lra list impls)"
+        )
+
+
 def task(command: _Command) -> _Command:
     """Add `--task`."""
     return click.option(
@@ -137,15 +145,14 @@ def data(command: _Command) -> _Command:
     )(command)
 
 
-def store(command: _Command) -> _Command:
-    """Add `--store`."""
-    return click.option(
-        "--store",
-        type=Folder(Path),
-        default=DEFAULT_STORE,
-        show_default=True,
-        help="Folder of records.",
-    )(command)
+def _store(default: Path, says: str) -> Callable[[_Command], _Command]:
+    return click.option("--store", type=Folder(Path), default=default, show_default=True, help=says)
+
+
+store = _store(DEFAULT_STORE, "Folder of records.")
+"""Adds `--store`."""
+check_store = _store(CHECK_STORE, "Folder for the records of the check.")
+"""Adds `--store` of a check, which shares no folder with runs."""
 
 
 def suite(default: str) -> Callable[[_Command], _Command]:
@@ -164,7 +171,7 @@ def carried_out(*, timeout: str | None = None) -> Callable[[_Command], _Command]
     """Return what adds how cells are carried out: `--rerun` to `--json`; `timeout` is a default."""
     options = (
         as_json,
-        click.option("--quiet", is_flag=True, help="Print only results and what went wrong."),
+        quiet,
         click.option(
             "--dry-run", is_flag=True, help="Print the cells, about how long they take, and stop."
         ),
@@ -262,17 +269,6 @@ def baselines(command: _Command) -> _Command:
     )(command)
 
 
-def check_store(command: _Command) -> _Command:
-    """Add `--store` of a check, which shares no folder with runs."""
-    return click.option(
-        "--store",
-        type=Folder(Path),
-        default=CHECK_STORE,
-        show_default=True,
-        help="Folder for the records of the check.",
-    )(command)
-
-
 def jobs(command: _Command) -> _Command:
     """Add `--jobs`."""
     return click.option(
@@ -309,6 +305,13 @@ def cluster(command: _Command) -> _Command:
 def as_json(command: _Command) -> _Command:
     """Add `--json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def quiet(command: _Command) -> _Command:
+    """Add `--quiet`."""
+    return click.option("--quiet", is_flag=True, help="Print only results and what went wrong.")(
+        command
+    )
 
 
 def pairs(entries: tuple[str, ...], flag: str) -> dict[str, str]:

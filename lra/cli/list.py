@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from lra.cli import flags
+from lra.cli.echo import echo_json
 
 LEGEND = """\
 time: growth with n queries, m keys and the width d; other letters are settings of the mechanism
@@ -24,11 +25,9 @@ KINDS = ("impls", "tasks", "positions", "suites", "scales")
 @flags.as_json
 def command(what: str, verbose: bool, as_json: bool) -> None:
     """List names with what they declare; WHAT is impls, tasks, positions, suites or scales."""
-    import msgspec
-
     rows = _files(what) if what in ("suites", "scales") else _cards(what)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(rows, order="sorted"), indent=1))
+        echo_json(rows, indented=True)
     elif verbose:
         for row in rows:
             click.echo(f"{row['name']}")

@@ -95,10 +95,7 @@ def command(
     from lra.engine.plan_data import check_sources
     from lra.engine.planning import RunSpec
 
-    if not impls:
-        raise UsageError(
-            "run needs a mechanism; e.g. --impl performer (see: python -m lra list impls)"
-        )
+    flags.require_impl(impls, "run", "performer")
     data = flags.pairs(sources, "--data")
     check_sources(data)
     whole = load_suite(suite)

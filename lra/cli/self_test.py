@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 import msgspec
 
+from lra.cli.echo import echo_json
 from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
 from lra.verdict.repeat import (
     POWER,
@@ -70,7 +71,7 @@ def carry_out(device: Literal["cpu", "cuda"], replicates: int, *, as_json: bool)
         return FAILED_CELLS
     told = judge(records)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(_plain(told), order="sorted"), indent=1))
+        echo_json(_plain(told), indented=True)
     else:
         for line in in_words(told):
             click.echo(line)

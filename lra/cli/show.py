@@ -66,7 +66,7 @@ PATIENCE = 120.0
 )
 @flags.store
 @flags.jobs
-@click.option("--quiet", is_flag=True, help="Print only results and what went wrong.")
+@flags.quiet
 def command(
     impls: tuple[str, ...],
     length: int | None,
@@ -92,17 +92,13 @@ def command(
     """
     from lra.cli.recorded import recorded
     from lra.core.cells import ShowCell
-    from lra.core.errors import UsageError
     from lra.core.records import FAILED
     from lra.engine.host import cache_folder
     from lra.engine.plan_show import ShowSpec, plan_show
     from lra.report.mechanisms.picture import Picture
     from lra.store import Store
 
-    if not impls:
-        raise UsageError(
-            "show needs a mechanism; e.g. --impl longformer (see: python -m lra list impls)"
-        )
+    flags.require_impl(impls, "show", "longformer")
     spec = ShowSpec(
         mechanisms=impls,
         length=length,

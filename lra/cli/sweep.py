@@ -68,10 +68,7 @@ def command(
     from lra.engine.host import cache_folder, default_device
     from lra.engine.planning import RunSpec
 
-    if not impls:
-        raise UsageError(
-            "sweep needs a mechanism; e.g. --impl performer (see: python -m lra list impls)"
-        )
+    flags.require_impl(impls, "sweep", "performer")
     asked: dict[str, Any] = dict(axes.overrides(given))
     if replicates is not None:
         asked["replicates"] = replicates

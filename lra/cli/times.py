@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import click
-
 from lra.report.words import STATUS, count
 from lra.verdict.baseline import Judged, Outcome
 from lra.verdict.change import TIME_MARGIN
@@ -198,8 +196,3 @@ def _place(line: Line) -> str:
 
 def _told(line: Line) -> str:
     return line.why or line.told or f"{line.before} to {line.after}"
-
-
-def echo(quiet: bool) -> Callable[[str], None]:
-    """Return what says what goes on, on the standard error; nothing where `quiet`."""
-    return (lambda _: None) if quiet else (lambda words: click.echo(words, err=True))

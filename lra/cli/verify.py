@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from lra.cli import flags
+from lra.cli.echo import echo_json
 from lra.cli.exit_codes import BROKEN_CLAIMS, FAILED_CELLS, INCONCLUSIVE
 
 if TYPE_CHECKING:
@@ -67,10 +68,7 @@ def command(
     from lra.engine.plan_verify import VerifySpec, names_of, plan_verify
     from lra.store import Store
 
-    if not impls:
-        raise UsageError(
-            "verify needs a mechanism; e.g. --impl performer (see: python -m lra list impls)"
-        )
+    flags.require_impl(impls, "verify", "performer")
     if text is not None and not checks:
         raise UsageError("--case needs the law to try it with; e.g. --check causality")
     spec = VerifySpec(
@@ -93,9 +91,7 @@ def command(
     refused = [one.failure.message for one in records if _is_refused(one) and one.failure]
     done = [(job, record) for job, record in found if not _is_refused(record)]
     if as_json and done:
-        import msgspec
-
-        click.echo(msgspec.json.encode([record for _, record in done], order="sorted"))
+        echo_json([record for _, record in done])
     elif done:
         for job, record in done:
             _print(job, record, spec.settings, full=full, quiet=quiet)
