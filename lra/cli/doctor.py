@@ -17,8 +17,6 @@ from lra.cli.self_test import FEWEST, MOST, USUAL
 
 SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 """Where Linux says which threads are of one core; a virtual machine may be told nothing of it."""
-TO_MEND = 2
-"""As for any error that the user can mend."""
 PATIENCE = 120
 """Seconds that a GPU has for a product of two small matrices; loading torch is in them."""
 TRIAL = """
@@ -84,8 +82,10 @@ def command(
 
 def _check(store: Path) -> int:
     """Print the installation and its problems; return the exit code."""
+    from lra.core.errors import UsageError
     from lra.engine import host
     from lra.engine.provenance import library
+    from lra.report.words import count
 
     machine = host.machine(host.default_device())
     click.echo(f"machine    {machine.processor}, {machine.cores} cores allowed ({machine.name})")
@@ -96,14 +96,19 @@ def _check(store: Path) -> int:
     for name in ("torch", "numpy", "datasets", "pandas", "seaborn", "numba"):
         click.echo(f"{name:<10} {library(name) or 'not installed'}")
     click.echo(f"cache      {host.cache_folder()}")
+    for note in _notes():
+        click.echo(f"note: {note}")
     problems = list(_problems(store, host.cache_folder()))
     for problem in problems:
         click.echo(f"problem: {problem}")
-    click.echo("all well" if not problems else f"{len(problems)} to mend")
-    return TO_MEND if problems else 0
+    click.echo(count(len(problems), "problem") if problems else "all well")
+    return UsageError.exit_code if problems else 0
 
 
 def _problems(store: Path, cache: Path) -> Iterator[str]:
+    """What keeps cells from being run or their records from being kept, each with its remedy."""
+    from lra.engine import host
+
     home = Path(__file__).resolve().parents[2]
     for package in ("tasks", "attention_impls"):
         spec = importlib.util.find_spec(package)
@@ -115,8 +120,12 @@ def _problems(store: Path, cache: Path) -> Iterator[str]:
                 f"package '{package}' is another project's, at {places[0]}; "
                 "run from a folder without one, or in a fresh virtual environment"
             )
-    yield from _idle_gpus()
-    _tell_of_shared_cores()
+    if host.default_device() == "cuda" and (why := _why_no_product()) is not None:
+        # Its cells would all be errors.
+        yield (
+            f"the GPU cannot be used: {why}; update its driver or install a build of torch "
+            "that fits it, or run with --device cpu"
+        )
     for what, folder in (("store", store), ("cache", cache)):
         place = folder.resolve()
         present = next(p for p in (place, *place.parents) if _seen(p))
@@ -124,13 +133,20 @@ def _problems(store: Path, cache: Path) -> Iterator[str]:
             yield f"the {what} '{folder}' is or lies below a file, '{present.name}'; choose another"
         elif not os.access(present, os.W_OK | os.X_OK):
             yield f"the {what} '{folder}' cannot be written; mend its permissions or choose another"
+
+
+def _notes() -> Iterator[str]:
+    """What is slower or not measured on this machine, and is no fault."""
+    from lra.engine import host
+
+    if host.gpus() and host.default_device() != "cuda":
+        yield "torch is a CPU-only build, so the GPU cannot be measured"
+    yield from _shared_cores()
     if importlib.util.find_spec("numba") is None:
-        click.echo(
-            "note: without numba Pathfinder images are drawn slower; install the extra `fast`"
-        )
+        yield "without numba Pathfinder images are drawn slower; install the extra `fast`"
 
 
-def _tell_of_shared_cores() -> None:
+def _shared_cores() -> Iterator[str]:
     if not hasattr(os, "sched_getaffinity"):
         return
     from lra.report.words import count
@@ -139,25 +155,10 @@ def _tell_of_shared_cores() -> None:
     known = [file for thread in threads if (file := Path(SIBLINGS.format(thread))).is_file()]
     cores = {file.read_text().strip() for file in known}
     if len(known) == len(threads) > len(cores):
-        click.echo(
-            f"note: the {len(threads)} processors allowed are threads of "
+        yield (
+            f"the {len(threads)} processors allowed are threads of "
             f"{count(len(cores), 'core')}, so that each is slower while another works"
         )
-
-
-def _idle_gpus() -> Iterator[str]:
-    """What keeps torch from a GPU that the driver shows: such cells would all be errors."""
-    from lra.engine import host
-
-    if host.default_device() == "cuda":
-        why = _why_no_product()
-        if why is not None:
-            yield (
-                f"the GPU cannot be used: {why}; update its driver or install a build of torch "
-                "that fits it, or run with --device cpu"
-            )
-    elif host.gpus():
-        click.echo("note: this build of torch is for CPUs alone, so that the GPU is not measured")
 
 
 def _why_no_product() -> str | None:

@@ -32,7 +32,7 @@ def test_a_store_that_is_a_file_or_lies_below_one(store: str, lra_here, tmp_path
     ran = lra_here("doctor", "--store", store)
     assert ran.returncode == 2
     assert f"problem: the store '{store}' is or lies below a file, 'taken'" in ran.stdout
-    assert "1 to mend" in ran.stdout
+    assert "\n1 problem\n" in ran.stdout
 
 
 def test_a_store_below_a_closed_folder(lra_here, closed: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_gpu_beside_a_torch_for_cpus_is_a_note_and_no_fault(
     monkeypatch.setattr(subprocess, "run", refuse)
     ran = lra_here("doctor")
     assert ran.returncode == 0
-    assert "note: this build of torch is for CPUs alone" in ran.stdout
+    assert "note: torch is a CPU-only build, so the GPU cannot be measured" in ran.stdout
 
 
 @pytest.mark.parametrize(
