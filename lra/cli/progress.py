@@ -213,23 +213,26 @@ def _line(job: Job, record: Record) -> str:
 
 
 def _figure(record: Record) -> str:
-    metrics = record.metrics
-    if "test_accuracy" in metrics and metrics["test_accuracy"].value is not None:
-        return f"test accuracy {metrics['test_accuracy'].value:.1%}"
-    if "bits_per_byte" in metrics and metrics["bits_per_byte"].value is not None:
-        return f"{metrics['bits_per_byte'].value:.3f} bits per byte"
-    if "latency" in metrics and metrics["latency"].value is not None:
+    def value(name: str) -> float | None:
+        metric = record.metrics.get(name)
+        return None if metric is None else metric.value
+
+    if (accuracy := value("test_accuracy")) is not None:
+        return f"test accuracy {accuracy:.1%}"
+    if (bits := value("bits_per_byte")) is not None:
+        return f"{bits:.3f} bits per byte"
+    if (latency := value("latency")) is not None:
         # Told by its own controls; the report also knows those of other timings.
         busy = " (busy machine)" if disturbed([record]) else ""
-        return f"{metrics['latency'].value * 1e3:.2f} ms{busy}"
-    if "step_seconds" in metrics and metrics["step_seconds"].value is not None:
-        return f"{metrics['step_seconds'].value * 1e3:.3g} ms a step"
+        return f"{latency * 1e3:.2f} ms{busy}"
+    if (step := value("step_seconds")) is not None:
+        return f"{step * 1e3:.3g} ms a step"
     if record.findings:
         # What came of each law is for whoever asked to print.
         broken = sum(finding.verdict == "failed" for finding in record.findings)
         return f"{broken or 'none'} of {count(len(record.findings), 'law')} broken"
-    found = {name: (m.value, m.unit) for name, m in metrics.items() if m.value is not None}
+    known = {name: (m.value, m.unit) for name, m in record.metrics.items() if m.value is not None}
     return ", ".join(
-        f"{name.replace('_', ' ')} {f'{value:.1%}' if unit in _SHARES else f'{value:.3g} {unit}'}"
-        for name, (value, unit) in found.items()
+        f"{name.replace('_', ' ')} {f'{found:.1%}' if unit in _SHARES else f'{found:.3g} {unit}'}"
+        for name, (found, unit) in known.items()
     )
