@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from lra.cli import flags
 from lra.core.protocol import REPEATS
+
+if TYPE_CHECKING:
+    from lra.core.scales import Suite
 
 
 @click.command("run", short_help="Train, time and report: the main job.")
@@ -88,7 +92,6 @@ def command(
     python -m lra run --impl performer --task listops --profile
     """
     from lra.cli.carry_out import carry_out
-    from lra.core.errors import UsageError
     from lra.core.scales import load_suite
     from lra.engine.host import cache_folder, default_device
     from lra.engine.offline import go_offline
@@ -99,38 +102,20 @@ def command(
     data = flags.pairs(sources, "--data")
     check_sources(data)
     whole = load_suite(suite)
-    if not whole.quality:
-        trained = {
-            "--task": tasks,
-            "--data": data,
-            "--scale": scale,
-            "--rules": rules,
-            "--track": track == "tuned",
-            "--seeds": seeds,
-            "--stack-seeds": stack_seeds,
-            "--devices": devices > 1,
-            "--baselines": baselines,
-            "--profile": profile,
-        }
-        for flag, given in trained.items():
-            if given:
-                raise UsageError(f"suite '{whole.name}' trains nothing; leave {flag} out")
-    unprofiled = {
+    given = {
+        "--task": tasks,
+        "--data": data,
+        "--scale": scale,
+        "--rules": rules,
         "--track": track == "tuned",
         "--seeds": seeds,
         "--stack-seeds": stack_seeds,
         "--devices": devices > 1,
+        "--baselines": baselines,
+        "--profile": profile,
+        "--cluster": cluster is not None,
     }
-    for flag, given in unprofiled.items():
-        if profile and given:
-            raise UsageError(f"--profile looks at one seed's step on one device; leave {flag} out")
-    if devices > 1 and stack_seeds:
-        raise UsageError("--stack-seeds is for one device; leave --stack-seeds or --devices out")
-    if devices > 1 and cluster is not None:
-        raise UsageError(
-            "--devices is for this machine; a cluster's worker has one GPU: leave one of "
-            "--devices and --cluster out"
-        )
+    _refuse_contradictions(whole, [flag for flag, value in given.items() if value])
     if offline:
         go_offline()
     spec = RunSpec(
@@ -163,3 +148,22 @@ def command(
         quiet=quiet,
         as_json=as_json,
     )
+
+
+def _refuse_contradictions(suite: Suite, given: Sequence[str]) -> None:
+    """Raise `UsageError` for a flag that does not go with the suite, or with another one."""
+    from lra.core.errors import UsageError
+
+    for flag in given:
+        if flag != "--cluster" and not suite.quality:
+            raise UsageError(f"suite '{suite.name}' trains nothing; leave {flag} out")
+    for flag in ("--track", "--seeds", "--stack-seeds", "--devices"):
+        if flag in given and "--profile" in given:
+            raise UsageError(f"--profile looks at one seed's step on one device; leave {flag} out")
+    if {"--devices", "--stack-seeds"} <= set(given):
+        raise UsageError("--stack-seeds is for one device; leave --stack-seeds or --devices out")
+    if {"--devices", "--cluster"} <= set(given):
+        raise UsageError(
+            "--devices is for this machine; a cluster's worker has one GPU: leave one of "
+            "--devices and --cluster out"
+        )
