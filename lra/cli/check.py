@@ -102,7 +102,7 @@ def command(
         check.run(impls, since, timed=not deterministic, quality=not (deterministic or quick))
     checked = Checked(tuple(held), tuple(notes))
     _write(checked, out)
-    return _told(checked, out, as_json=as_json)
+    return _print_and_exit_code(checked, out, as_json=as_json)
 
 
 @contextmanager
@@ -127,8 +127,8 @@ def _summarised(
 def _meant(ctx: click.Context, names: Sequence[str]) -> list[str]:
     """Those of some flags that were given."""
     default = click.core.ParameterSource.DEFAULT
-    flags = {one.name: one.opts[0] for one in ctx.command.params}
-    return [flags[name] for name in names if ctx.get_parameter_source(name) is not default]
+    spelled = {one.name: one.opts[0] for one in ctx.command.params}
+    return [spelled[name] for name in names if ctx.get_parameter_source(name) is not default]
 
 
 def _over_nights(folder: Path, out: Path, *, as_json: bool) -> int:
@@ -139,7 +139,7 @@ def _over_nights(folder: Path, out: Path, *, as_json: bool) -> int:
         history = read(folder)
     found = checked(history)
     _write(found, out, "\n\n".join(markdown(table) for table in section(history).tables))
-    return _told(found, out, as_json=as_json)
+    return _print_and_exit_code(found, out, as_json=as_json)
 
 
 def _words(error: BaseException) -> str:
@@ -161,7 +161,7 @@ def _write(checked: Checked, out: Path, tables: str = "") -> None:
         ) from error
 
 
-def _told(checked: Checked, out: Path, *, as_json: bool) -> int:
+def _print_and_exit_code(checked: Checked, out: Path, *, as_json: bool) -> int:
     """Print what was found and return the exit code."""
     from lra.report.checked import SHOWN, line, sentences
 

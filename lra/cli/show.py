@@ -154,7 +154,7 @@ def _write(shown: Picture, target: Path, *, is_plain: bool) -> Path:
     path = target
     if target.suffix not in FORMATS:
         causal = "-causal" if shown.cell.direction == "causal" else ""
-        asked = "" if is_plain else f"-{_told(shown.cell)}"
+        asked = "" if is_plain else f"-{_file_suffix(shown.cell)}"
         path = target / f"{shown.label}-{shown.cell.length}{causal}{asked}.svg"
     drawn = (
         pattern_png(shown) if path.suffix == ".png" else pattern_svg(shown, headed=True).encode()
@@ -166,7 +166,7 @@ def _write(shown: Picture, target: Path, *, is_plain: bool) -> Path:
     return path
 
 
-def _told(cell: ShowCell) -> str:
+def _file_suffix(cell: ShowCell) -> str:
     """Eight characters that tell settings, sizes and inputs apart, the same on every machine."""
     from lra.core.hashing import value_hash
 
