@@ -128,7 +128,7 @@ def update(
     why = Reason(f"{datetime.now(UTC):%Y-%m-%d}", commit or "", taken, reason.strip())
     baseline.write(figures(records), why)
     if not deterministic:
-        # It takes longest; what is written is kept where somebody has had enough.
+        # Slowest, so last: if interrupted, the figures are already saved.
         baseline.write_noise(_calibrated(device, quiet=quiet))
     click.echo(f"baseline: {baseline.path}; commit it with the change it is for")
     return 0

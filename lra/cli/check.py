@@ -27,8 +27,8 @@ _OF_A_RUN = ("impls", "since", "deterministic", "quick", "device", "store", "bas
 @click.option(
     "--since",
     metavar="REVISION",
-    help="Look only at mechanisms that changes since then reach, through imports; time them "
-    "against it. Default: all, timed against the last commit.",
+    help="Check only mechanisms that changes since REVISION affect (through imports), and time "
+    "them against it. Default: all, timed against the last commit.",
 )
 @click.option("--deterministic", is_flag=True, help="Only what has no noise; no timing.")
 @click.option("--quick", is_flag=True, help="A few mechanisms and pairs, in five minutes.")
@@ -40,13 +40,13 @@ _OF_A_RUN = ("impls", "since", "deterministic", "quick", "device", "store", "bas
     type=flags.Folder(Path),
     default=Path("reports/check"),
     show_default=True,
-    help="Folder that summary.md and junit.xml are written to, whatever comes.",
+    help="Folder that summary.md and junit.xml are written to, also when the check fails or stops.",
 )
 @click.option(
     "--history",
     type=flags.Folder(Path),
     metavar="FOLDER",
-    help="Run nothing: look for steps over the nights in a folder, a store each.",
+    help="Run nothing; look for steps in a folder with one store per night.",
 )
 @click.option("--quiet", is_flag=True, help="Print only what was found.")
 @flags.as_json
@@ -114,7 +114,7 @@ def _summarised(
     from lra.engine.signals import terminable
     from lra.report.checked import Checked
 
-    # Of one that is killed this is all there is; and that it can be written is seen now.
+    # If the process is killed, this placeholder is the summary; it also proves --out is writable.
     _write(Checked((), stopped="it did not come to its end"), out)
     try:
         with terminable():

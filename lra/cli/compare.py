@@ -52,10 +52,10 @@ def command(
 ) -> int:
     """Say of every figure that A and B share whether B is better, worse or the same.
 
-    A and B are folders of records; or two mechanisms of one store, with --store always these; or
-    two git revisions, which are built side by side, each with its own sources and packages, and
-    timed in turns: what --impl names, by default the mechanisms whose sources differ. The exit code
-    is 0 whatever changed, and 3 where nothing could be compared.
+    A and B are folders of records; or two mechanisms of one store (always so when --store is
+    given); or two git revisions, which are built side by side, each with its own sources and
+    packages, and timed in turns: what --impl names, by default the mechanisms whose sources differ.
+    The exit code is 0 whatever changed, and 3 where nothing could be compared.
 
     \b
     python -m lra compare results/runs/monday results/runs/tuesday

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     "--out",
     type=flags.Folder(Path),
     metavar="FOLDER",
-    help="Where a real set is to lie, of a release a folder with a set for each task. Default: "
+    help="Folder for the prepared real set; for a release, one sub-folder per task. Default: "
     "prepared/TASK in the cache.",
 )
 @flags.data_scale("compact")

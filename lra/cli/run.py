@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     "--seeds",
     type=click.IntRange(1, REPEATS),
     metavar="N",
-    help="Runs of each training: initialisation, order and draws, never data.",
+    help="Trainings of each mechanism on each task, each with its own initialisation, batch order "
+    "and random draws; the data stays the same. Default: the suite's.",
 )
 @click.option(
     "--stack-seeds",

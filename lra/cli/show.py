@@ -55,7 +55,8 @@ PATIENCE = 120.0
     default="picture",
     show_default=True,
     metavar="NAME",
-    help="Whose settings of mechanisms hold; of picture, windows and blocks that show at 64.",
+    help="Scale whose settings of mechanisms are used; 'picture' has windows and blocks small "
+    "enough to see at 64 positions.",
 )
 @flags.settings()
 @click.option(
