@@ -23,7 +23,10 @@ VERBS = (
 """In the order of a user's day; a verb's name is its file's name."""
 
 
-_NUMBERS = {"not a valid integer range": "no whole number", "not a valid float": "no number"}
+_NUMBERS = {
+    "not a valid integer range": "not a whole number",
+    "not a valid float": "not a number",
+}
 """What click calls a word in place of a number, and what a person does."""
 
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
@@ -136,8 +139,9 @@ def _let_go_of_output() -> None:
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code.
 
-    0 pass, 1 broken claims or a regression, 2 usage, 3 inconclusive, 4 cells failed, 130
-    interrupted, as the README has them. Whatever is not the user's to mend keeps its traceback.
+    0 pass, 1 broken claims, a regression or defects of data, 2 usage, 3 inconclusive, 4 cells
+    failed, 130 interrupted, 141 nobody reads on, as the README has them. Whatever is not the user's
+    to mend keeps its traceback.
     """
     warnings.showwarning = _once()
     out = sys.stdout
