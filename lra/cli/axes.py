@@ -27,7 +27,7 @@ WORDS = {
 """Axes of words: the suite's key, the words, and what they are."""
 
 NUMBERS = {
-    "length": ("lengths", "256..8192", "Positions; a..b doubles."),
+    "length": ("lengths", "256..8192", "Sequence lengths; a..b doubles from a to b."),
     "batch": ("batches", "1,4", "Examples in a call."),
     "heads": ("heads", "4,8", "Heads of a layer."),
     "head-width": ("head_widths", "32,64", "Width of a head."),
@@ -38,7 +38,7 @@ NUMBERS = {
 def axes(command: _Command) -> _Command:
     """Add a flag for each axis; the command gets what was given, flag by flag, as `**axes`."""
     for flag, (_, words, says) in reversed(WORDS.items()):
-        text = f"{says} Of: {', '.join(words)}."
+        text = f"{says} One or more of: {', '.join(words)}."
         command = _option(flag, f"{flag.upper()}[,...]", text)(command)
     for flag, (_, example, says) in reversed(NUMBERS.items()):
         command = _option(flag, "N[,N...]", f"{says} E.g. {example}.")(command)
@@ -89,7 +89,7 @@ def numbers(entries: Sequence[str], flag: str, example: str) -> tuple[int, ...]:
             low = int(first)
             high = int(last) if dots else low
         except ValueError as error:
-            raise UsageError(f"--{flag} '{part}' is no number; write e.g. {example}") from error
+            raise UsageError(f"--{flag} '{part}' is not a number; write e.g. {example}") from error
         if not 1 <= low <= high <= MOST:
             order = ", the smaller first" if dots else ""
             raise UsageError(f"--{flag} '{part}': give numbers from 1 to {MOST:,}{order}")

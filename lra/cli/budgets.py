@@ -55,10 +55,11 @@ def too_short(
         if job.cell.id in never
     ]
     more = [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
-    which = "cell cannot" if len(named) == 1 else "cells cannot"
-    fits = "fits" if len(named) == 1 else "fit"
+    which = "cell" if len(named) == 1 else "cells"
+    does = "does" if len(named) == 1 else "do"
     enough = max(never.values()) + (budget - room) + GRACE_MOST
     return (
-        f"{len(named)} {which} be continued and {fits} into no budget of {duration(budget)}: "
+        f"{len(named)} {which} cannot be resumed once stopped and {does} not fit a budget of "
+        f"{duration(budget)}: "
         f"{listing([*named[:_NAMED], *more])}; give --budget {math.ceil(enough / 60)}m"
     )

@@ -256,12 +256,16 @@ def _foretell(
     if telling:
         words += f", {told}"
     if unknown:
-        words += f"; {unknown} of them unlike any earlier record"
+        words += f"; no earlier record tells how long {_take(unknown, 'of these ')}"
         if telling:
-            words += " and not counted"
+            words += " (not counted)"
         elif expected:
-            words += f", the other {len(expected)} {told}"
+            words += f"; the other {_take(len(expected))} {told}"
     click.echo(words, err=True)
+
+
+def _take(cells: int, of: str = "") -> str:
+    return f"{cells} {of}{'takes' if cells == 1 else 'take'}"
 
 
 def _estimate(store: Store) -> Estimate:

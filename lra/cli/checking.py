@@ -66,8 +66,8 @@ class Check:
         gone = [n for n in self.baseline.names() if n.isidentifier() and n not in known]
         if gone:
             self.notes.append(
-                f"In the baseline, and no mechanism that is known or asked for: {listing(gone)}; "
-                "delete the file of what is gone."
+                f"In the baseline but not a known mechanism: {listing(gone)}; delete the file of "
+                "any that is gone."
             )
 
     def _reached(self, targets: list[Target], since: str) -> list[Target]:
@@ -79,7 +79,7 @@ class Check:
             found = reached(sources(tree), sources(HOME))
         names = [target.name for target in targets if target.name in found]
         self.notes.append(f"Changes since {since} reach {listing(names) or 'no mechanism'}.")
-        # Of other people's the revision knows nothing.
+        # Other people's mechanisms are not in the revision: always checked.
         return [target for target in targets if target.name in found or not target.ours]
 
     def _few(self, targets: list[Target]) -> list[Target]:
@@ -145,8 +145,8 @@ class Check:
             noise = self.baseline.noise()
             if not noise:
                 self.notes.append(
-                    "How times repeat on this class of machine is not known, and noise may fail; "
-                    "measure it with python -m lra baseline update."
+                    "How times repeat on this class of machine is not known, so noise alone may "
+                    "fail the check; measure it with python -m lra baseline update."
                 )
             times = Times(sides, self.device, pairs, noise, told)
             held, could_see = times.judged(names)

@@ -31,7 +31,9 @@ YEAR = 365 * 24 * 3600.0
 
 
 class Folder(click.Path):
-    """The path of a folder; an empty one is refused, as it would be the current folder."""
+    """The path of a folder, or of a file where the flag says so; an empty one is refused, as it
+    would be the current folder.
+    """
 
     def __init__(self, kind: type[str | Path]) -> None:
         super().__init__(path_type=kind)
@@ -48,7 +50,7 @@ class Folder(click.Path):
             if param is not None:
                 option = isinstance(param, click.Option)
                 flag = param.opts[0] if option else param.human_readable_name
-            raise UsageError(f"{flag} '{os.fspath(value)}' names no folder; give a path")
+            raise UsageError(f"{flag} '{os.fspath(value)}' is empty; give a path")
         return super().convert(value, param, ctx)
 
 
@@ -64,7 +66,9 @@ class Choice(click.Choice[str]):
 
 
 class Names(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
-    """A comma list of names of one kind; the words themselves are checked where they are used."""
+    """Names of one kind, several with commas where the flag takes several, as `--impl` does and
+    `--scale` does not; the words themselves are checked where they are used.
+    """
 
     def __init__(self, kind: str) -> None:
         self.name = kind
@@ -254,7 +258,9 @@ def settings(also: str = "") -> Callable[[_Command], _Command]:
 def device(command: _Command) -> _Command:
     """Add `--device`."""
     return click.option(
-        "--device", type=Choice(["cpu", "cuda"]), help="Default: cuda if present, else cpu."
+        "--device",
+        type=Choice(["cpu", "cuda"]),
+        help="Where to compute. Default: cuda if present, else cpu.",
     )(command)
 
 
@@ -287,8 +293,8 @@ def devices(command: _Command) -> _Command:
         default=1,
         show_default=True,
         metavar="N",
-        help="Share each training among so many GPUs of this machine, on the CPU among so many "
-        "processes: the same batches, the same numbers up to rounding.",
+        help="Split each training over N GPUs of this machine (on a CPU, N processes): same "
+        "batches, same numbers up to rounding.",
     )(command)
 
 
@@ -342,10 +348,10 @@ def seconds(text: str | None, flag: str) -> float | None:
     except ValueError:
         parts = []
     if not parts:
-        raise UsageError(f"{flag} '{text}' is no time; write e.g. {_TIMES}")
+        raise UsageError(f"{flag} '{text}' is not a time; write e.g. {_TIMES}")
     value = sum(parts)
     if not math.isfinite(value):
-        raise UsageError(f"{flag} '{text}' has no end; write e.g. {_TIMES}")
+        raise UsageError(f"{flag} '{text}' is not finite; write e.g. {_TIMES}")
     if value <= 0 or min(parts) < 0:
         raise UsageError(f"{flag} '{text}': give more than nothing, e.g. {_TIMES}")
     if value > YEAR:

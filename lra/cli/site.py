@@ -152,9 +152,12 @@ def opened(
     told = on_stderr(quiet=False)
     if dry_run:
         if not cluster.startswith(PREFIX):
-            told("cells are named as of this machine's class, which the workers' may not be")
+            told("cell names assume this machine's class; the workers' may differ")
         if workers is None:
-            told("how many workers there are is not asked: times are of as many as fit here")
+            told(
+                "the number of workers is unknown in a dry run; times assume as many as this "
+                "machine runs at once"
+            )
         with ForkServer() as server:
             yield Here(server, workers)
         return

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lra.report.words import STATUS, count
-from lra.verdict.baseline import Judged, Outcome
-from lra.verdict.change import TIME_MARGIN
+from lra.verdict.baseline import Held, Outcome
+from lra.verdict.change import MARGIN
 from lra.verdict.gate import PAIRS, faster, margin, needed, slower, smallest, spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lra.engine.baselines import Noise
-    from lra.engine.turns import Sides
+    from lra.engine.side_by_side import Sides
     from lra.report.changes.between import Changes, Line
     from lra.report.select import Selection
 
@@ -41,7 +41,7 @@ class Times:
         self.sides, self.device, self.pairs, self.noise = sides, device, pairs, noise
         self.told = told
 
-    def judged(self, mechanisms: Sequence[str]) -> tuple[list[Judged], list[str]]:
+    def judged(self, mechanisms: Sequence[str]) -> tuple[list[Held], list[str]]:
         """Return every cell's outcome, and a sentence on what could have been seen.
 
         What looks slower is timed again with fresh pairs; it fails only where it is slower again.
@@ -65,7 +65,7 @@ class Times:
         """Time mechanisms in both builds and compare; `keep` is a folder for the records."""
         from lra.core.catalogue import find
 
-        # What is found noisy has its name; it is asked for as it was asked for.
+        # `_more` reports names; run a mechanism by the reference it was asked for (file.py:Class).
         asked = {find("mechanism", one).name: one for one in mechanisms}
         with tempfile.TemporaryDirectory() as scratch:
             folder = keep or Path(scratch)
@@ -78,7 +78,7 @@ class Times:
             return self._read(folder) if more else found
 
     def _take(self, mechanisms: Sequence[str], turns: range, folder: Path) -> None:
-        from lra.engine.turns import in_turns
+        from lra.engine.side_by_side import in_turns
 
         in_turns(
             self.sides,
@@ -111,16 +111,16 @@ class Times:
         """Return the slowdown, as a share, that this machine cannot tell from noise."""
         known = self.noise.get(line.name)
         alike = [known] if known else self.noise.values()
-        # Of fewer pairs than it was measured with, noise alone makes more.
+        # With fewer pairs than the noise was measured on, chance alone reaches further.
         pairs = max(2, line.change.pairs)
-        return max((max(n.allowed, margin(n.spread, pairs)) for n in alike), default=TIME_MARGIN)
+        return max((max(n.allowed, margin(n.spread, pairs)) for n in alike), default=MARGIN)
 
     def _suspect(self, line: Line) -> bool:
         if line.quantity.name != "time" or line.change.low is None:
             return line.change.verdict == "worse"
         return slower(line.change, self.allowed(line))
 
-    def _held(self, line: Line, again: Line | None) -> Judged:
+    def _held(self, line: Line, again: Line | None) -> Held:
         outcome: Outcome = "held"
         why = line.told
         if line.change.verdict == "incomparable":
@@ -139,7 +139,7 @@ class Times:
             outcome = "improvement"
         elif line.quantity.name != "time" and line.change.verdict == "better":
             outcome, why = "improvement", _told(line)
-        return Judged(line.label, line.cell, line.quantity.name, outcome, why)
+        return Held(line.label, line.cell, line.quantity.name, outcome, why)
 
     def _could_see(self, lines: Sequence[Line]) -> list[str]:
         from lra.report.words import percent
@@ -157,14 +157,14 @@ class Times:
         taken = f"{few}" if few == many else f"{few} to {many}"
         return [
             f"Times: {self.sides[1].name} against {self.sides[0].name}, {taken} pairs of processes "
-            f"a cell; the smallest slowdown found for sure is {percent(middle, middle)} % on half "
-            f"of the cells and {percent(most, most)} % on the noisiest."
+            f"a cell; the smallest slowdown reliably detected is {percent(middle, middle)} % on "
+            f"half of the cells and {percent(most, most)} % on the noisiest."
         ]
 
 
 def _both(folder: Path) -> list[Selection]:
     """What the two builds gave."""
-    from lra.engine.turns import of_both
+    from lra.engine.side_by_side import of_both
     from lra.report.select import join
 
     return [join(store.records(), []) for store in of_both(folder)]
@@ -180,14 +180,14 @@ def _asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
 
 def _untimed(
     mechanisms: Sequence[str], asked: Mapping[tuple[str, tuple[Any, ...]], str], found: Changes
-) -> list[Judged]:
+) -> list[Held]:
     """What no process of both builds tells of, as where the machine was busy all along."""
     timed = {(line.label, line.place) for line in found.lines if line.quantity.name == "time"}
     cells = {one: words for one, words in asked.items() if one[0] in mechanisms}
     missing = [(one[0], words) for one, words in cells.items() if one not in timed]
     missing += [(name, "") for name in mechanisms if name not in {one[0] for one in cells}]
-    why = "no timing of both builds can be used; check again while the machine does nothing else"
-    return [Judged(name, cell, "time", "inconclusive", why) for name, cell in missing]
+    why = "no usable timing from both builds; check again while the machine does nothing else"
+    return [Held(name, cell, "time", "inconclusive", why) for name, cell in missing]
 
 
 def _place(line: Line) -> str:

@@ -160,9 +160,9 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
             click.echo(f"  like {first.law}: {', '.join(finding.law for finding in others)}")
     for first, *_ in groups:
         if first.verdict == "failed":
-            click.echo(f"  again: {_again(job, first, settings, full=full)}")
+            click.echo(f"  reproduce: {_reproduce(job, first, settings, full=full)}")
     if any(f.law == "cross" and f.verdict == "failed" for f in shown) and _can_deny(job):
-        click.echo("  attends to its own sequence alone? --set cross=false says so")
+        click.echo("  if it only attends to its own sequence, pass --set cross=false")
     if shown or not quiet:
         click.echo()
 
@@ -212,7 +212,7 @@ def _can_deny(job: Job) -> bool:
     return _cell(job).mechanism.config.get("cross") is True
 
 
-def _again(job: Job, finding: Finding, settings: dict[str, str], *, full: bool) -> str:
+def _reproduce(job: Job, finding: Finding, settings: dict[str, str], *, full: bool) -> str:
     """The command that shows one failure again."""
     from lra.engine.host import default_device
 

@@ -53,7 +53,7 @@ def test_a_dry_run_lists_the_cells_as_a_budget_runs_them(
     assert labels(ran.stdout) == turn
     # 100 + 50 + 50 + 49, of 470; one timing; then one second seed is too many.
     assert "a budget of 8 min is enough for about 5 of them, in this order\n" in ran.stderr
-    assert "cannot be continued" not in ran.stderr
+    assert "cannot be resumed" not in ran.stderr
 
     cells = [line.split()[0] for line in ran.stdout.splitlines()]
     checkpoint = Store(tmp_path / "store").checkpoint(cells[-1])
@@ -87,9 +87,9 @@ def test_it_runs_them_in_that_order(known: None, lra_here, monkeypatch: pytest.M
 def test_cells_that_fit_into_no_such_budget_are_named(known: None, lra_here) -> None:
     """Before and after; they are not started, and no fault of the run."""
     told = (
-        "4 cells cannot be continued and fit into no budget of 60 s: baselines listops (about 2 "
-        "min), identity forward 32 (about 3 min), sdpa forward 32 (about 3 min) and 1 more; give "
-        "--budget 4m\n"
+        "4 cells cannot be resumed once stopped and do not fit a budget of 60 s: baselines listops "
+        "(about 2 min), identity forward 32 (about 3 min), sdpa forward 32 (about 3 min) and 1 "
+        "more; give --budget 4m\n"
     )
     asked = ("run", "--impl", "linear", *TINY, "--budget", "60s", "--json")
     foretold = lra_here(*asked, "--dry-run")
@@ -122,7 +122,7 @@ def test_what_was_lost_is_noted_and_is_to_have_longer(
     (note,) = (tmp_path / "store/checkpoints").iterdir()
     note.write_text("800.0\n")
     ran = lra_here(*asked, "--dry-run")
-    assert "into no budget of 9 min: linear forward 32 (about 17 min); give" in ran.stderr
+    assert "not fit a budget of 9 min: linear forward 32 (about 17 min); give" in ran.stderr
 
 
 def test_a_budget_without_room_for_a_first_cell_says_so(lra_here) -> None:
@@ -142,8 +142,8 @@ def test_nothing_is_said_where_nothing_is_known_or_left() -> None:
 def test_one_cell_is_told_as_one() -> None:
     job = Job(cell=_baselines(), cache="")
     assert too_short(540.0, 528.0, [job], {job.cell.id: 840.0}) == (
-        "1 cell cannot be continued and fits into no budget of 9 min: baselines listops (about "
-        "14 min); give --budget 15m"
+        "1 cell cannot be resumed once stopped and does not fit a budget of 9 min: baselines "
+        "listops (about 14 min); give --budget 15m"
     )
 
 

@@ -164,9 +164,7 @@ def test_times_of_which_none_can_be_used_are_no_pass(lra_here: Run, machines: Ma
     machines.slower = [unlike]
     ran = lra_here(*CHECK)
     assert ran.returncode == INCONCLUSIVE
-    assert (
-        f"linear, {TRAIN}: time: no timing of both builds can be used" in ran.stdout.splitlines()[0]
-    )
+    assert f"linear, {TRAIN}: time: no usable timing from both builds" in ran.stdout.splitlines()[0]
 
 
 def test_a_cell_of_which_no_pair_can_be_used_is_no_pass(lra_here: Run, machines: Machines) -> None:
@@ -324,7 +322,7 @@ def test_a_mechanism_that_is_gone_is_told(
     (tmp_path / "mine.py").write_text("class Mine: ...\n")
     figures = {"old_one": {}, "Mine": {}, "peer:other": {}, "linear": {}}
     place(tmp_path).write(figures, Reason("2026-11-20", "abc", (), "a test"))
-    told = "In the baseline, and no mechanism that is known or asked for: {}; delete the file of"
+    told = "In the baseline but not a known mechanism: {}; delete the file of any that is gone."
     assert told.format("Mine and old_one") in lra_here(*CHECK).stdout
     assert told.format("old_one") in lra_here(*CHECK, "--impl", "linear,mine.py:Mine").stdout
 

@@ -94,8 +94,8 @@ def test_a_dry_run_connects_to_nothing(lra_here, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="needs the extra cluster")
     ran = lra_here("run", "--impl", "linear", *TINY, "--cluster", "tcp://h:1", "--dry-run")
     assert ran.returncode == 0
-    assert "cells are named as of this machine's class" in ran.stderr
-    assert "how many workers there are is not asked" in ran.stderr
+    assert "cell names assume this machine's class" in ran.stderr
+    assert "the number of workers is unknown in a dry run" in ran.stderr
     assert not (tmp_path / "results").exists()
     # Workers of this machine are known, and of its class.
     ran = lra_here("run", "--impl", "linear", *TINY, "--cluster", "local:2", "--dry-run")

@@ -58,16 +58,16 @@ def test_an_estimate_of_less_than_a_second_says_so(
 @pytest.mark.parametrize(
     ("known", "told"),
     [
-        (0, "5 cells due; 5 of them unlike any earlier record\n"),
+        (0, "5 cells due; no earlier record tells how long 5 of these take\n"),
         (
-            2,
-            "5 cells due; 3 of them unlike any earlier record, the other 2 about 20 min by earlier "
-            "records\n",
+            1,
+            "5 cells due; no earlier record tells how long 4 of these take; the other 1 takes "
+            "about 10 min by earlier records\n",
         ),
         (
             3,
-            "5 cells due, about 30 min by earlier records; 2 of them unlike any earlier record and "
-            "not counted\n",
+            "5 cells due, about 30 min by earlier records; no earlier record tells how long 2 of "
+            "these take (not counted)\n",
         ),
         (5, "5 cells due, about 50 min by earlier records\n"),
     ],

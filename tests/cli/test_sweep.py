@@ -156,7 +156,7 @@ def test_replicates_come_in_rounds(lra) -> None:
         (("--impl", "lineer"), "unknown mechanism 'lineer'; did you mean 'linear'?"),
         (("--impl", "linear", "--length", "0"), "--length '0': give numbers from 1"),
         (("--impl", "linear", "--length", "512..256"), "the smaller first"),
-        (("--impl", "linear", "--length", "long"), "--length 'long' is no number"),
+        (("--impl", "linear", "--length", "long"), "--length 'long' is not a number"),
         (("--impl", "linear", "--batch", ","), "--batch ',' names nothing"),
         (("--impl", "linear", "--mode", "forward,decode", "--level", "model"), "leave that mode"),
         (("--impl", "linear", "--mode", "*", "--execution", "compiled"), "measured eagerly"),

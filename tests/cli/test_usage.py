@@ -38,8 +38,11 @@ MISTAKES = {
     "flag's value": (["run", "--impl", "full", "--device", "tpu"], "'tpu' is not one of"),
     "flag's number": (["sweep", "--impl", "full", "--replicates", "0"], "'--replicates'"),
     "missing flag": (["data", "check"], "Missing option '--from'. All flags: "),
-    "no whole number": (["run", "--impl", "full", "--seeds", "x"], "'--seeds': 'x' is no whole n"),
-    "no number": (["report", "--price", "x"], "'--price': 'x' is no number"),
+    "no whole number": (
+        ["run", "--impl", "full", "--seeds", "x"],
+        "'--seeds': 'x' is not a whole n",
+    ),
+    "no number": (["report", "--price", "x"], "'--price': 'x' is not a number"),
     "no mechanism": (["run"], "--impl performer (see: python -m lra list impls)"),
     "letters swapped": (["run", "--impl", "preformer"], "did you mean 'performer'?"),
     "mechanism": (["run", "--impl", "perfomer"], "did you mean 'performer'?"),
@@ -58,7 +61,10 @@ MISTAKES = {
     "data task": (["run", "--impl", "full", "--data", "txet=no/"], "did you mean 'text'?"),
     "data shown": (["data", "show", "--data", "txet=no/"], "did you mean 'text'?"),
     "time": (["run", "--impl", "full", "--budget", "soon"], "write e.g. 90s, 9m or 1h30m"),
-    "endless time": (["run", "--impl", "full", "--timeout", "nan"], "--timeout 'nan' has no end"),
+    "endless time": (
+        ["run", "--impl", "full", "--timeout", "nan"],
+        "--timeout 'nan' is not finite",
+    ),
     "store": (["report", "--store", "nowhere"], "no store at 'nowhere'"),
     "class": (["run", "--impl", "os:Qqqq"], "class or function 'Qqqq'; choose from: PathLike, "),
     "class of many": (["run", "--impl", "torch.nn:Qqqq"], "there is like it; check the spelling"),
@@ -135,10 +141,10 @@ def test_more_mistakes_are_one_line_and_exit_2(mistake: str, lra_here) -> None:
 
 
 @pytest.mark.parametrize("words", FOLDERS, ids=" ".join)
-def test_an_empty_text_names_no_folder(words: tuple[str, ...], lra_here, tmp_path: Path) -> None:
+def test_an_empty_text_is_no_path(words: tuple[str, ...], lra_here, tmp_path: Path) -> None:
     ran = lra_here(*words, "")
     assert ran.returncode == USAGE
-    assert ran.stderr == f"lra: {words[-1]} '' names no folder; give a path\n"
+    assert ran.stderr == f"lra: {words[-1]} '' is empty; give a path\n"
     assert not list(tmp_path.iterdir())
 
 

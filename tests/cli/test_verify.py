@@ -96,8 +96,8 @@ def test_a_broken_claim_is_exit_1_with_the_command_that_shows_it(lra, tmp_path: 
     ran = lra("verify", "--impl", "mine.py", "--check", "causality")
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "FAILED" in ran.stdout
-    (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  again: "))
-    command = again.removeprefix("  again: python -m lra ")
+    (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  reproduce: "))
+    command = again.removeprefix("  reproduce: python -m lra ")
     assert "--case 'n=2 causal batch=1 heads=1'" in command
     import shlex
 
@@ -115,7 +115,7 @@ def test_the_command_that_shows_it_has_the_settings(lra, tmp_path: Path) -> None
     (tmp_path / "mine.py").write_text(SET)
     own = ("--set", "Mine.size = 2", "--set", "other =[ 1, 2 ]")
     ran = lra("verify", "--impl", "mine.py:Mine,identity", "--check", "batch", *own)
-    (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  again: "))
+    (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  reproduce: "))
     assert again.endswith(" --set Mine.size=2 --set 'other=[ 1, 2 ]'"), ran.stdout
 
 
@@ -247,7 +247,7 @@ def test_laws_that_end_alike_are_one_row_and_one_command(lra, tmp_path: Path) ->
     ran = lra("verify", "--impl", "mine.py")
     rows = ran.stdout.splitlines()
     (failed,) = (row for row in rows if row.startswith("FAILED"))
-    assert sum(row.startswith("  again: ") for row in rows) == 1
+    assert sum(row.startswith("  reproduce: ") for row in rows) == 1
     found = json.loads(lra("verify", "--impl", "mine.py", "--json").stdout)[0]["findings"]
     count = sum(finding["verdict"] == "failed" for finding in found)
     first = next(finding for finding in found if finding["verdict"] == "failed")
@@ -258,7 +258,7 @@ def test_laws_that_end_alike_are_one_row_and_one_command(lra, tmp_path: Path) ->
             assert finding["law"] in others
     # Laws that are asked for by name have a row each.
     ran = lra("verify", "--impl", "mine.py", "--check", "output,batch,strides")
-    assert ran.stdout.count("FAILED") == ran.stdout.count("again: ") == 3 and count > 3
+    assert ran.stdout.count("FAILED") == ran.stdout.count("reproduce: ") == 3 and count > 3
 
 
 def test_a_check_that_the_kernel_may_have_ended_is_tried_again(lra, tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_the_full_form_is_planned_and_tried_again(
     monkeypatch.setattr(recorded, "recorded", found)
     ran = lra_here("verify", "--impl", "identity", *flags)
     assert ran.returncode == 1
-    (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  again: "))
+    (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  reproduce: "))
     assert again.endswith(" ".join(("--impl identity --check batch --case n=2", *flags)))
 
 
