@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lra.engine.baselines import Baselines
     from lra.engine.jobs import Job
     from lra.store import Store
-    from lra.verdict.baseline import Held
+    from lra.verdict.baseline import Judged
 
 QUICK = ("sdpa", "linear", "bigbird", "s4d")
 """What a quick check looks at unless told: one of each kind of sum."""
@@ -30,7 +30,7 @@ class Check:
         store: Path,
         quick: bool,
         quiet: bool,
-        held: list[Held],
+        held: list[Judged],
         notes: list[str],
     ) -> None:
         self.baseline, self.device, self.store = baseline, device, store
@@ -96,7 +96,7 @@ class Check:
 
     def _against_baseline(self, targets: list[Target], *, quality: bool) -> None:
         from lra.engine.figures import figures
-        from lra.verdict.baseline import hold
+        from lra.verdict.baseline import judge
 
         # What cannot be read is told before minutes are spent.
         before = {target.name: self.baseline.figures(target.name) for target in targets}
@@ -107,14 +107,14 @@ class Check:
             )
         records = measure(targets, self.device, self.store, quality=quality, quiet=self.quiet)
         for name, cells in figures(records).items():
-            self.held += hold(name, before.get(name, {}), cells)
+            self.held += judge(name, before.get(name, {}), cells)
 
     def _against_revision(self, names: list[str], revision: str) -> None:
         from lra.cli.echo import on_stderr
         from lra.cli.times import Times
         from lra.engine.reach import changed, sources
         from lra.engine.revision import HERE, HOME, branched_from, build, work_tree
-        from lra.engine.side_by_side import unlike
+        from lra.engine.turns import unlike
         from lra.report.words import listing
 
         told = on_stderr(quiet=self.quiet)
@@ -154,9 +154,9 @@ class Check:
         self.notes += could_see
 
     def _inconclusive(self, figure: str, why: str) -> None:
-        from lra.verdict.baseline import Held
+        from lra.verdict.baseline import Judged
 
-        self.held.append(Held("", "", figure, "inconclusive", why))
+        self.held.append(Judged("", "", figure, "inconclusive", why))
 
 
 def no_baseline(machine: str) -> str:

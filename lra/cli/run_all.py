@@ -34,13 +34,13 @@ def run_all(
     the cores allow; `timeout` and `prune` are `Runner`'s own. Raises `StoreError` for records of a
     newer version, and what `Runner.run` raises.
     """
-    from lra.engine.pool import Pool, side_by_side
+    from lra.engine.pool import Pool, slots_for
 
     with store.writing():
         store.refuse_newer(job.cell.id for job in jobs)
         missing = [job for job in jobs if due(job)]
         with closing(watch(missing)) as watching:
-            slots = slots or side_by_side(jobs)
+            slots = slots or slots_for(jobs)
             pool = Pool(store, server, slots=slots, watcher=watching, timeout=timeout, prune=prune)
             for _ in pool.run(missing):
                 pass

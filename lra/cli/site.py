@@ -43,9 +43,9 @@ class Here:
 
     def slots(self, jobs: list[Job]) -> int:
         """Return `--jobs`, or as many as the cores allow."""
-        from lra.engine.pool import side_by_side
+        from lra.engine.pool import slots_for
 
-        return self._jobs_asked or side_by_side(jobs)
+        return self._jobs_asked or slots_for(jobs)
 
     def runner(self, store: Store, slots: int, **more: Unpack[Terms]) -> Runner:
         """Return a pool."""

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lra.report.words import STATUS, count
-from lra.verdict.baseline import Held, Outcome
-from lra.verdict.change import MARGIN
+from lra.verdict.baseline import Judged, Outcome
+from lra.verdict.change import TIME_MARGIN
 from lra.verdict.gate import PAIRS, faster, margin, needed, slower, smallest, spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lra.engine.baselines import Noise
-    from lra.engine.side_by_side import Sides
+    from lra.engine.turns import Sides
     from lra.report.changes.between import Changes, Line
     from lra.report.select import Selection
 
@@ -41,7 +41,7 @@ class Times:
         self.sides, self.device, self.pairs, self.noise = sides, device, pairs, noise
         self.told = told
 
-    def judged(self, mechanisms: Sequence[str]) -> tuple[list[Held], list[str]]:
+    def judged(self, mechanisms: Sequence[str]) -> tuple[list[Judged], list[str]]:
         """Return every cell's outcome, and a sentence on what could have been seen.
 
         What looks slower is timed again with fresh pairs; it fails only where it is slower again.
@@ -78,7 +78,7 @@ class Times:
             return self._read(folder) if more else found
 
     def _take(self, mechanisms: Sequence[str], turns: range, folder: Path) -> None:
-        from lra.engine.side_by_side import in_turns
+        from lra.engine.turns import in_turns
 
         in_turns(
             self.sides,
@@ -113,14 +113,14 @@ class Times:
         alike = [known] if known else self.noise.values()
         # With fewer pairs than the noise was measured on, chance alone reaches further.
         pairs = max(2, line.change.pairs)
-        return max((max(n.allowed, margin(n.spread, pairs)) for n in alike), default=MARGIN)
+        return max((max(n.allowed, margin(n.spread, pairs)) for n in alike), default=TIME_MARGIN)
 
     def _suspect(self, line: Line) -> bool:
         if line.quantity.name != "time" or line.change.low is None:
             return line.change.verdict == "worse"
         return slower(line.change, self.allowed(line))
 
-    def _held(self, line: Line, again: Line | None) -> Held:
+    def _held(self, line: Line, again: Line | None) -> Judged:
         outcome: Outcome = "held"
         why = line.told
         if line.change.verdict == "incomparable":
@@ -139,10 +139,10 @@ class Times:
             outcome = "improvement"
         elif line.quantity.name != "time" and line.change.verdict == "better":
             outcome, why = "improvement", _told(line)
-        return Held(line.label, line.cell, line.quantity.name, outcome, why)
+        return Judged(line.label, line.cell, line.quantity.name, outcome, why)
 
     def _could_see(self, lines: Sequence[Line]) -> list[str]:
-        from lra.report.words import percent
+        from lra.report.words import percent, span
 
         timed = [
             (smallest(spread, self.allowed(line), line.change.pairs), line.change.pairs)
@@ -153,10 +153,8 @@ class Times:
             return []
         seen, pairs = sorted(size for size, _ in timed), [n for _, n in timed]
         middle, most = seen[len(seen) // 2], seen[-1]
-        few, many = min(pairs), max(pairs)
-        taken = f"{few}" if few == many else f"{few} to {many}"
         return [
-            f"Times: {self.sides[1].name} against {self.sides[0].name}, {taken} pairs of processes "
+            f"Times: {self.sides[1].name} against {self.sides[0].name}, {span(pairs)} pairs of processes "
             f"a cell; the smallest slowdown reliably detected is {percent(middle, middle)} % on "
             f"half of the cells and {percent(most, most)} % on the noisiest."
         ]
@@ -164,7 +162,7 @@ class Times:
 
 def _both(folder: Path) -> list[Selection]:
     """What the two builds gave."""
-    from lra.engine.side_by_side import of_both
+    from lra.engine.turns import of_both
     from lra.report.select import join
 
     return [join(store.records(), []) for store in of_both(folder)]
@@ -180,14 +178,14 @@ def _asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
 
 def _untimed(
     mechanisms: Sequence[str], asked: Mapping[tuple[str, tuple[Any, ...]], str], found: Changes
-) -> list[Held]:
+) -> list[Judged]:
     """What no process of both builds tells of, as where the machine was busy all along."""
     timed = {(line.label, line.place) for line in found.lines if line.quantity.name == "time"}
     cells = {one: words for one, words in asked.items() if one[0] in mechanisms}
     missing = [(one[0], words) for one, words in cells.items() if one not in timed]
     missing += [(name, "") for name in mechanisms if name not in {one[0] for one in cells}]
     why = "no usable timing from both builds; check again while the machine does nothing else"
-    return [Held(name, cell, "time", "inconclusive", why) for name, cell in missing]
+    return [Judged(name, cell, "time", "inconclusive", why) for name, cell in missing]
 
 
 def _place(line: Line) -> str:
