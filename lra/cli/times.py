@@ -154,9 +154,10 @@ class Times:
         seen, pairs = sorted(size for size, _ in timed), [n for _, n in timed]
         middle, most = seen[len(seen) // 2], seen[-1]
         return [
-            f"Times: {self.sides[1].name} against {self.sides[0].name}, {span(pairs)} pairs of processes "
-            f"a cell; the smallest slowdown reliably detected is {percent(middle, middle)} % on "
-            f"half of the cells and {percent(most, most)} % on the noisiest."
+            f"Times: {self.sides[1].name} against {self.sides[0].name}, {span(pairs)} pairs of "
+            f"processes a cell; the smallest slowdown reliably detected is "
+            f"{percent(middle, middle)} % on half of the cells and {percent(most, most)} % on the "
+            "noisiest."
         ]
 
 
