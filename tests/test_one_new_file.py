@@ -53,6 +53,55 @@ def test_it_is_listed(house: Path, kind: str, name: str) -> None:
     assert name in [row["name"] for row in json.loads(listed.stdout)]
 
 
+MISTAKES = {
+    "no_card": ("    card = ", "    badge = ", "has no public class with a card; give it one"),
+    "two_classes": ("\n\ndef _weights", "\n\nclass Again(Averaging): ...\n\n\ndef _weights",
+                    "has Averaging, Again; give it one public class with a card"),
+    "no_word_of_cards": ('causal="strict"', 'causal="yes"',
+                         "capabilities.causal = 'yes' is none of no, strict, values-only"),
+    "no_number": ("    unused =", "    class Config(MechanismConfig):\n"
+                  "        window: int = 'four'\n\n    unused =",
+                  "in its Config, window = 'four' must be a whole number"),
+    "no_default": ("    unused =", "    class Config(MechanismConfig):\n"
+                   "        window: int\n\n    unused =",
+                   "its Config has no default for window"),
+    "no_struct": ("    unused =", "    class Config:\n        window = 4\n\n    unused =",
+                  "its Config is no msgspec.Struct"),
+    "syntax": ("class Averaging(", "class Averaging", "SyntaxError"),
+}  # fmt: skip
+"""What is replaced in the newcomer's file, by what, and what is said of it."""
+
+
+def test_a_file_with_a_mistake_is_a_row_that_says_it_and_the_others_stand(
+    house: Path, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "house"
+    shutil.copytree(house, wrong, ignore=shutil.ignore_patterns("__pycache__", "cache"))
+    right = (NEW / "averaging.py").read_text()
+    right = right.replace(
+        "import Attention, Context, ", "import Attention, Context, MechanismConfig, "
+    )
+    for name, (old, new, _) in MISTAKES.items():
+        assert old in right
+        (wrong / "attention_impls/pattern" / f"{name}.py").write_text(right.replace(old, new))
+    listed = python(wrong, "-m", "lra", "list", "impls", "--json")
+    assert listed.returncode == 0, listed.stderr
+    titles = {row["name"]: row["title"] for row in json.loads(listed.stdout)}
+    assert titles["averaging"] == "Uniform attention" and titles["linear"]
+    for name, (_, _, told) in MISTAKES.items():
+        assert titles[name].startswith("unavailable: ") and told in titles[name]
+
+
+def test_two_files_of_one_name_are_both_named(house: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "house"
+    shutil.copytree(house, wrong, ignore=shutil.ignore_patterns("__pycache__", "cache"))
+    shutil.copy(NEW / "averaging.py", wrong / "attention_impls/kernel")
+    listed = python(wrong, "-m", "lra", "list", "impls")
+    assert listed.returncode == 2
+    assert "attention_impls/kernel/averaging.py" in listed.stderr
+    assert "attention_impls/pattern/averaging.py" in listed.stderr
+
+
 def test_it_runs(house: Path) -> None:
     scale, suite = str(NEW / "tiny.toml"), str(NEW / "tiny_suite.toml")
     asked = ["--impl", "averaging", "--suite", suite, "--scale", scale, "--json"]

@@ -6,8 +6,8 @@ Its other commands, `prepare` and `check`, have files of their own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -61,7 +61,8 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
     targets = _targets(tasks or tuple(given) or tuple(settings.tasks))
     real = by_task(given, targets)
     for target in targets:
-        spec, task, data = _prepare(target, settings, real, cache_folder())
+        with _told_by_task(target):
+            spec, task, data = _prepare(target, settings, real, cache_folder())
         click.echo(f"{target.name}: {spec.source}, hash {spec.hash}, rules {spec.rules}")
         for part, tally in tallies(data).items():
             click.echo(f"  {part:<10} {data_check.told(tally)}")
@@ -70,10 +71,30 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
             click.echo(f"  {named}:")
             for sequence in range(index * data.inputs, (index + 1) * data.inputs):
                 click.echo(indent(_cut(task.shown(data.test.sequence(sequence))), "    "))
-        for name, score in _baselines(task, data).items():
+        with _told_by_task(target):
+            scores = _baselines(task, data)
+        for name, score in scores.items():
             bits = task.card.metric == "bits_per_byte"
             figure = f"{score:.3f} bits per byte" if bits else f"{score:.1%}"
             click.echo(f"  {name.replace('_', ' ')}: {figure}")
+
+
+@contextmanager
+def _told_by_task(target: Target) -> Iterator[None]:
+    """What goes wrong in a task's own code is one line with its place, as a run has it; what goes
+    wrong elsewhere keeps its traceback."""
+    from lra.core.errors import LraError
+    from lra.core.places import place
+    from lra.engine.tails import named
+
+    try:
+        yield
+    except LraError:
+        raise
+    except Exception as error:
+        if not (inside := place(error, target.module)):
+            raise
+        raise LraError(f"task '{target.name}': {named(error)}{inside}") from error
 
 
 def _shown_examples(split: Split, examples: int) -> list[int]:

@@ -225,7 +225,8 @@ def _ours(kind: Kind) -> dict[str, str]:
             continue
         dotted = ".".join([base, *file.relative_to(root).with_suffix("").parts])
         if file.stem in found:
-            raise UsageError(f"two files define the {kind} '{file.stem}'; rename {file.name}")
+            both = " and ".join(f"{one.replace('.', '/')}.py" for one in (found[file.stem], dotted))
+            raise UsageError(f"two files define the {kind} '{file.stem}': {both}; rename one")
         found[file.stem] = dotted
     return found
 
@@ -288,8 +289,14 @@ def _only_class(module: ModuleType, target: Target) -> type:
     if not found and target.kind == "mechanism" and not target.ours:
         found = [member for member in own if _is_torch_module(member)]
         what += ", or one torch.nn.Module"
+    listed = ", ".join(member.__name__ for member in found)
+    if target.ours and len(found) != 1:
+        # One file of the house among many: it is unavailable, and the others are not.
+        raise UsageError(
+            f"{target.module} has {listed or 'no public class with a card'}; give it one public "
+            "class with a card (CONTRIBUTING.md), others names that begin with _"
+        )
     if len(found) > 1:
-        listed = ", ".join(member.__name__ for member in found)
         place = Path(target.module).name
         raise MisnamedError(
             f"{place} has several classes: {listed}; name one, as {place}:{found[0].__name__}"

@@ -33,6 +33,7 @@ from lra.core.protocol import (
 _FOLDER = Path(__file__).resolve().parents[1]
 _Value = TypeVar("_Value", bound=msgspec.Struct)
 _Item = TypeVar("_Item")
+_Block = TypeVar("_Block", "QualityBlock", "EfficiencyBlock", "ErrorBlock")
 
 Axis = Annotated[tuple[_Item, ...], msgspec.Meta(min_length=1)]
 """What cells differ in: one value at least."""
@@ -205,8 +206,21 @@ def load_scale(reference: str) -> Scale:
 
 
 def load_suite(reference: str) -> Suite:
-    """Read a suite by name or by the path of a TOML file."""
-    return _load(reference, "suite", Suite)
+    """Read a suite by name or by the path of a TOML file; paths of scales in it begin beside it."""
+    suite = _load(reference, "suite", Suite)
+    beside = Path(reference).parent
+    return msgspec.structs.replace(
+        suite,
+        quality=tuple(_beside(beside, block) for block in suite.quality),
+        efficiency=tuple(_beside(beside, block) for block in suite.efficiency),
+        error=tuple(_beside(beside, block) for block in suite.error),
+    )
+
+
+def _beside(folder: Path, block: _Block) -> _Block:
+    if not block.scale.endswith(".toml"):
+        return block
+    return msgspec.structs.replace(block, scale=str(folder / block.scale))
 
 
 def convert(data: dict[str, Any], kind: type[_Value], where: str) -> _Value:

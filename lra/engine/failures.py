@@ -58,14 +58,14 @@ def failed(error: BaseException, phase: str, job: Job) -> Outcome:
 
 
 def _place(error: BaseException, job: Job) -> str:
-    """Where an exception came up: in the code of somebody else's mechanism or task, if it passed
-    there, else where it was raised."""
+    """Where an exception came up: in the mechanism's or the task's code, if it passed there, else
+    where it was raised."""
     references: dict[Kind, str] = {"mechanism": job.mechanism, "task": job.task}
     for kind, reference in references.items():
         # A file that is gone by now must not hide what went wrong.
         with suppress(UsageError):
             target = catalogue.find(kind, reference) if reference else None
-            if target and not target.ours and (inside := place(error, target.module)):
+            if target and (inside := place(error, target.module)):
                 return inside
     return place(error)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +20,8 @@ from lra.core.errors import LraError
 from lra.core.misfits import misfit
 from lra.core.places import place
 from lra.engine.tails import named, strip_paths
+
+_Value = TypeVar("_Value")
 
 CARDS: dict[Kind, type[msgspec.Struct]] = {
     "mechanism": AttentionCard,
@@ -75,11 +77,31 @@ def _answer(request: Request) -> Answer:
     if not hasattr(found, "card"):
         kind = request.target.kind
         raise LraError(f"it is no {kind}, as it declares no card; CONTRIBUTING.md says how")
-    card = msgspec.convert(msgspec.to_builtins(found.card), CARDS[request.target.kind])
-    return Answer(
-        card=msgspec.to_builtins(card),
-        defaults={} if config is None else _canonical(config()),
-    )
+    card = _checked("card", msgspec.to_builtins(found.card), CARDS[request.target.kind])
+    return Answer(card=msgspec.to_builtins(card), defaults=_defaults(config))
+
+
+def _defaults(config: Any) -> dict[str, Any]:
+    """Return the defaults of a configuration; every field has to have one, and to fit it."""
+    if config is None:
+        return {}
+    if not issubclass(config, msgspec.Struct):
+        raise LraError("its Config is no msgspec.Struct; derive it from that of the contract")
+    missing = [field.name for field in msgspec.structs.fields(config) if field.required]
+    if missing:
+        raise LraError(f"its Config has no default for {', '.join(missing)}; give every field one")
+    plain = _canonical(config())
+    _checked("Config", plain, config)
+    return plain
+
+
+def _checked(what: str, data: Any, kind: type[_Value]) -> _Value:
+    """Python lets a field hold anything; what does not fit its type is told with its place."""
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        words = " ".join(misfit(error, data, kind).split())
+        raise LraError(f"in its {what}, {words}; mend it there") from error
 
 
 def _load(target: Target) -> Any:

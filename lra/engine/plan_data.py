@@ -8,9 +8,9 @@ from typing import cast
 from lra.core import catalogue
 from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
-from lra.core.errors import UsageError, readable
+from lra.core.errors import UsageError, close, readable
 from lra.core.protocol import DataSpec, Rules
-from lra.core.scales import Scale, convert
+from lra.core.scales import Scale, convert, load_scale, names
 from lra.engine.describe import Describer
 from tasks.contract import Task
 from tasks.sources.data_hash import data_hash, source_kind
@@ -21,13 +21,14 @@ def data_spec(
     task: Target, scale: Scale, describer: Describer, source: str | None, rules: Rules | None
 ) -> DataSpec:
     """Return which data a task has at a scale: generated, or from a real source, hashed."""
+    _refuse_slip(scale, task)
     settings = scale.task(task.name)
     card = describer.describe(task).card
     only = card.length if isinstance(card, TaskCard) else None
     if only not in (None, settings.length):
         raise UsageError(
             f"{task.name} has {only} tokens, scale '{scale.name}' gives it {settings.length}; "
-            f"choose a scale that names it, e.g. compact"
+            + _where_it_fits(task.name, only)
         )
     parameters = describer.describe(task).configure(settings.parameters, _where(scale, task))
     rules = rules or scale.rules
@@ -49,6 +50,25 @@ def data_spec(
         rows=settings.rows,
         parameters=parameters,
     )
+
+
+def _refuse_slip(scale: Scale, task: Target) -> None:
+    """A slip in the name of a task's table would leave the task with [default], in silence."""
+    if task.name not in scale.tasks:
+        strangers = scale.tasks.keys() - set(catalogue.names("task"))
+        for alike in close(task.name, strangers):
+            raise UsageError(
+                f"scale '{scale.name}' has [tasks.{alike}] and nothing for the task "
+                f"'{task.name}'; mend that name, or add [tasks.{task.name}]"
+            )
+
+
+def _where_it_fits(task: str, length: int | None) -> str:
+    """Which of our scales has a task at its only length, and else what to write."""
+    known = [name for name in names("scales") if task in load_scale(name).tasks]
+    if known:
+        return f"choose a scale that names it: {', '.join(known)}"
+    return f"add [tasks.{task}] with length = {length} to a scale of your own"
 
 
 def task_of(target: Target, scale: Scale, rules: Rules | None) -> Task:

@@ -17,6 +17,7 @@ from lra.core.vectors import read_vectors
 from lra.engine.describe import Describer, Description
 from lra.engine.host import machine
 from lra.engine.jobs import Job
+from lra.engine.planning import unavailable
 from lra.engine.provenance import library
 from lra.engine.settings import Settings
 from lra.engine.sources import measure_hash, mechanism_hash
@@ -47,8 +48,8 @@ def plan_show(spec: ShowSpec) -> list[Job]:
     """Return one job per mechanism.
 
     One that cannot be imported gets a job too, which will say why. Raises `UsageError` for any
-    name, key or value that does not exist, and for a size that no picture has; `DataError` for an
-    input that cannot be read.
+    name, key or value that does not exist, where nothing can be imported, and for a size that no
+    picture has; `DataError` for an input that cannot be read.
     """
     targets = catalogue.expand("mechanism", spec.mechanisms)
     length, width = LENGTH if spec.length is None else spec.length, spec.heads * spec.head_width
@@ -59,6 +60,7 @@ def plan_show(spec: ShowSpec) -> list[Job]:
     check_size(length, spec.heads)
     scale, settings = load_scale(spec.scale), Settings(spec.settings)
     describer = Describer(Path(spec.cache))
+    unavailable(targets, describer)
     jobs = [
         _job(spec, target, (length, width), scale, settings, describer.describe(target))
         for target in targets

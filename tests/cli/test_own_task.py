@@ -37,6 +37,34 @@ def test_it_is_trained_on_and_reported(lra, folder: Path, task: str, name: str) 
     assert name in (folder / "reports/default/report.md").read_text()
 
 
+def test_a_slip_in_the_name_of_its_table_is_told(lra, folder: Path) -> None:
+    scale = (folder / "tiny.toml").read_text()
+    rows = DEFAULT.replace("[default]", "[tasks.mien]")
+    (folder / "tiny.toml").write_text(scale + rows)
+    for asked in (
+        ["run", "--impl", "linear", *TINY[:2], "--dry-run"],
+        ["data", "show"],
+    ):
+        ran = lra(*asked, "--task", "mine.py", "--scale", "tiny.toml")
+        assert ran.returncode == 2
+        assert ran.stderr.splitlines()[-1] == (
+            "lra: scale 'tiny' has [tasks.mien] and nothing for the task 'mine'; mend that name, "
+            "or add [tasks.mine]"
+        )
+    (folder / "tiny.toml").write_text(scale + rows.replace("mien", "mine"))
+    assert lra("data", "show", "--task", "mine.py", "--scale", "tiny.toml").returncode == 0
+
+
+def test_what_is_wrong_in_it_is_one_line_with_its_place(lra, folder: Path) -> None:
+    file = folder / "mine.py"
+    file.write_text(file.read_text().replace("keys[:, None]", "key[:, None]"))
+    shown = lra("data", "show", "--task", "mine.py", "--scale", "tiny.toml")
+    assert shown.returncode == 2 and "Traceback" not in shown.stderr
+    last = shown.stderr.splitlines()[-1]
+    assert last.startswith("lra: task 'mine': NameError: name 'key' is not defined")
+    assert last.endswith("(mine.py, line 23)")
+
+
 def test_a_model_of_it_is_timed(lra, folder: Path) -> None:
     (folder / "whole.toml").write_text(
         'title = "whole"\n[[efficiency]]\nscale = "tiny.toml"\ntask = "mine.py"\nlengths = [16]\n'

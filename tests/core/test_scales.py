@@ -66,6 +66,19 @@ steps = 9
 """
 
 
+def test_a_suite_may_lie_beside_its_scale_wherever_it_is_read_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, SCALE)
+    block = '[[quality]]\nscale = "mine.toml"\ntasks = ["text"]\n'
+    (tmp_path / "suite.toml").write_text(f"title = 'mine'\n{block}{block}")
+    monkeypatch.chdir(Path(__file__).parent)
+    for block in scales.load_suite(str(tmp_path / "suite.toml")).quality:
+        assert scales.load_scale(block.scale).name == "mine"
+    monkeypatch.chdir(tmp_path)
+    assert scales.load_scale(scales.load_suite("suite.toml").quality[1].scale).name == "mine"
+
+
 def test_a_task_overrides_and_a_default_catches_the_rest(tmp_path: Path) -> None:
     scale = scales.load_scale(write(tmp_path, SCALE))
     assert scale.model_spec("text").layers == 3

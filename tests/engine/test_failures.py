@@ -8,6 +8,8 @@ import pytest
 import torch
 from engine_jobs import TOYS, timing
 
+from attention_impls.contract import Context, Dims
+from attention_impls.recurrent.s4d import S4d
 from lra.core.errors import LraError, UnsupportedError
 from lra.engine.failures import _TOO_OFTEN, failed
 from lra.engine.jobs import Job, Outcome
@@ -82,3 +84,12 @@ def test_the_line_of_whoever_wrote_the_mechanism_comes_first(tmp_path: Path) -> 
         exec(compile(file.read_text(), str(file), "exec"))
     outcome = failed(caught.value, "build", job)
     assert outcome.failure is not None and outcome.failure.message.endswith(" (mine.py, line 3)")
+
+
+def test_a_line_of_our_own_mechanism_comes_before_torchs(tmp_path: Path) -> None:
+    layer = S4d(Dims(width=4, qkv_width=4, heads=1, max_length=8))
+    job = Job(cell=timing("Toy", tmp_path).cell, mechanism="s4d", cache=str(tmp_path))
+    with pytest.raises(RuntimeError) as caught:
+        layer.mix(torch.zeros(1, 8, 3), Context())
+    outcome = failed(caught.value, "train", job)
+    assert outcome.failure is not None and " (s4d.py, line " in outcome.failure.message
