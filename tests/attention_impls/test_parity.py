@@ -68,7 +68,11 @@ def in_parity(name: str) -> list[MechanismConfig]:
 @pytest.mark.parametrize("name", names("mechanism"))
 def test_every_parity_is_tried_by_the_kit_or_here(name: str) -> None:
     has_it = hasattr(load(find("mechanism", name)).Config(), "parity")
-    assert has_it == (name in LESS or bool(in_parity(name)))
+    assert has_it == (name in LESS or bool(in_parity(name))), (
+        f"nothing tries the parity of {name}: add a configuration with it to `trials` in its file, "
+        "or, if it holds less there than its card claims, say what in LESS of "
+        "tests/attention_impls/test_parity.py"
+    )
 
 
 @pytest.mark.usefixtures("small_tiles")

@@ -6,8 +6,9 @@ from contextlib import nullcontext
 
 import pytest
 import torch
+from torch import Tensor
 
-from attention_impls.contract import Context
+from attention_impls.contract import Context, Layer
 
 WAITS = {("bigbird", "padded"), ("synthesizer", "padded")}
 """They ask once. BigBird draws its graph by how many blocks an example has. Synthesizer, without
@@ -30,12 +31,28 @@ def test_no_value_is_asked_for(any_case, build, directions, monkeypatch) -> None
     takes_masks = layer.card.capabilities.padding != "none" and (name, "padded") not in WAITS
     masks = [None, *[torch.empty(2, n, dtype=torch.bool, device="meta")] * takes_masks]
     for mask in masks:
-        for causal in directions(layer):
-            assert layer(x, Context(causal, mask)).y_BND.shape == x.shape
-        if layer.card.capabilities.decode == "none":
-            continue
-        state = layer.init_state(2, length=n, device=x.device, dtype=x.dtype)
-        step = Context(True, None if mask is None else mask[:, :1])
-        for _ in range(2):
-            y, state = layer(x[:, :1], step, state=state)
-            assert y.shape == (2, 1, 12)
+        try:
+            call(layer, x, mask, directions(layer))
+        except (NotImplementedError, RuntimeError) as error:
+            form = "bare" if mask is None else "padded"
+            remedy = "let shapes and branches follow from sizes alone"
+            if mask is not None:
+                remedy += (
+                    f", or, if it has to ask, add ({name!r}, 'padded') to WAITS of "
+                    "tests/attention_impls/test_waits.py, and say what it asks"
+                )
+            raise AssertionError(
+                f"{name} ({form}) asks for what a tensor holds: {remedy}\n{error}"
+            ) from error
+
+
+def call(layer: Layer, x: Tensor, mask: Tensor | None, directions: list[bool]) -> None:
+    for causal in directions:
+        assert layer(x, Context(causal, mask)).y_BND.shape == x.shape
+    if layer.card.capabilities.decode == "none":
+        return
+    state = layer.init_state(2, length=x.shape[1], device=x.device, dtype=x.dtype)
+    step = Context(True, None if mask is None else mask[:, :1])
+    for _ in range(2):
+        y, state = layer(x[:, :1], step, state=state)
+        assert y.shape == (2, 1, 12)
