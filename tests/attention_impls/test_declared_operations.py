@@ -42,9 +42,13 @@ row reads has one term, which torch multiplies element by element and does not c
 
 def _cases() -> Iterator[Any]:
     for name in names("mechanism"):
-        mechanism: type[Layer] = load(find("mechanism", name))
-        changed = [mechanism.Config(**changes) for changes in CHANGED.get(name, ())]
-        for number, config in enumerate([mechanism.Config(), *mechanism.trials, *changed]):
+        try:
+            mechanism: type[Layer] = load(find("mechanism", name))
+            changed = [mechanism.Config(**changes) for changes in CHANGED.get(name, ())]
+            configs = [mechanism.Config(), *mechanism.trials, *changed]
+        except Exception:  # `test_every_file_loads` says what is wrong with it
+            continue
+        for number, config in enumerate(configs):
             yield pytest.param(mechanism, config, id=f"{name}-{number}")
 
 
