@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
@@ -81,9 +82,12 @@ def judge(name: str, law: Law, subject: Subject) -> None:
 
 @pytest.mark.parametrize("name", names("mechanism"))
 def test_every_file_loads(name: str) -> None:
-    mechanism = load(find("mechanism", name))
+    mechanism: Any = load(find("mechanism", name))
     assert issubclass(mechanism, Layer) and isinstance(mechanism.card, AttentionCard)
     assert isinstance(mechanism.Config(), MechanismConfig)
+    for declared in (mechanism.card, mechanism.Config(), *mechanism.trials):
+        # What was written down is not checked until it is read: types, words and bounds.
+        assert msgspec.convert(msgspec.to_builtins(declared), type(declared)) == declared
 
 
 @pytest.mark.usefixtures("small_tiles")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 import torch
 
 from attention_impls.contract import Dims, Position
+from lra.core.cards import PositionCard
 from lra.core.catalogue import find, load, names
 from lra.core.errors import UnsupportedError
 
@@ -23,6 +25,12 @@ def scheme(name: str, dims: Dims = DIMS) -> Position:
 def test_the_expected_schemes_are_there() -> None:
     expected = {"alibi", "learned", "learned_from_sinusoid", "none", "rope", "sinusoidal"}
     assert expected <= set(names("position"))
+
+
+@pytest.mark.parametrize("name", names("position"))
+def test_every_scheme_says_what_it_is_in_the_words_of_a_card(name: str) -> None:
+    card = load(find("position", name)).card
+    assert msgspec.convert(msgspec.to_builtins(card), PositionCard) == card
 
 
 @pytest.mark.parametrize("name", names("position"))
