@@ -1,0 +1,37 @@
+"""The tasks of the catalogue as a scale has them: what their laws are tried on."""
+
+from math import isqrt
+
+import msgspec
+
+from lra.core.catalogue import find, load, names
+from lra.core.scales import load_scale
+
+LONGEST = 2048
+"""Tokens of the longest sequence that laws are tried on, for time: 1,300 rows of 4,096 pixels take
+a generator of pictures a quarter of a minute, each time. Tasks of one longer length are tried by
+nothing but their own tests (test_path_x)."""
+
+
+def tried():
+    """The names of all but what does not load, and those of a length that takes too long."""
+    for name in names("task"):
+        try:
+            length = load(find("task", name)).card.length
+        except Exception:  # `test_every_task_loads` says what is wrong with it
+            continue
+        if length is None or length <= LONGEST:
+            yield name
+
+
+def made(name, scale="mini", **changes):
+    """A task as a scale has it, or at the one length of its card, with parameters changed."""
+    named = load_scale(scale)
+    setting = named.task(name)
+    kind = load(find("task", name))
+    length = kind.card.length or setting.length
+    if kind.card.picture and name not in named.tasks and kind.card.length is None:
+        # The default of a scale need not be a square.
+        length = (isqrt(length - 1) + 1) ** 2
+    config = msgspec.convert({**setting.parameters, **changes}, kind.Config)
+    return kind(config, length=length)
