@@ -1,21 +1,24 @@
-"""The tasks' own rules, applied to tokens alone: generated labels follow from what is given."""
+"""The tasks' own rules, applied to tokens alone: generated labels follow from what is given.
 
-import msgspec
+A new task that has a `solve` is tested here without a line of its own.
+"""
+
 import numpy as np
 import pytest
+from every_task import made, tried
 
 from lra.core.catalogue import find, load
 from lra.core.dataset import UNASKED, Split
-from lra.core.scales import load_scale
+from tasks.contract import Task
 
-SOLVED = ["listops", "text", "retrieval", "image", "recall"]
+SOLVED = [name for name in tried() if load(find("task", name)).solve is not Task.solve]
+ALMOST = {"image": 0.97}
+"""The share that a rule gets right at least, where labels do not follow from tokens for certain:
+noise may turn one small shape into another."""
 
 
-def made(name, scale):
-    setting = load_scale(scale).task(name)
-    kind = load(find("task", name))
-    config = msgspec.convert(setting.parameters, kind.Config)
-    return kind(config, length=setting.length)
+def test_there_are_solved_tasks():
+    assert {"listops", "text", "retrieval", "image", "recall"} <= set(SOLVED)
 
 
 def right(split, answers):
@@ -28,14 +31,23 @@ def right(split, answers):
 def test_the_rule_alone_tells_the_label(name, scale):
     task = made(name, scale)
     split = task.generate("test", 100 if scale == "mini" else 30)
-    # Noise may turn one small shape into another.
-    assert right(split, task.solve(split)) >= (0.97 if name == "image" else 1.0)
+    answers = task.solve(split)
+    if answers is None:
+        pytest.skip("so set, nothing is solved")
+    share = right(split, answers)
+    assert share >= ALMOST.get(name, 1.0), (
+        f"{name}: solve gets {share:.1%} of what is asked; mend it, or, if labels do not follow "
+        "from tokens for certain, say so in ALMOST of tests/tasks/test_solvers.py"
+    )
 
 
 @pytest.mark.parametrize("name", SOLVED)
 def test_labels_are_not_looked_at(name):
-    task = made(name, "mini")
+    task = made(name)
     split = task.generate("test", 50)
     blind = np.where(split.labels == UNASKED, UNASKED, 0).astype(split.labels.dtype)
     hidden = Split(split.tokens, split.starts, blind, split.inputs, split.by_token)
-    assert np.array_equal(task.solve(split), task.solve(hidden))
+    answers = task.solve(split)
+    if answers is None:
+        pytest.skip("so set, nothing is solved")
+    assert np.array_equal(answers, task.solve(hidden))
