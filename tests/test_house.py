@@ -1,19 +1,34 @@
-"""Rules of the house that no linter holds: what is reached by name is never imported."""
+"""Rules of the house that no linter holds: what is reached by name is never imported, and stands
+where its kind stands."""
 
 from __future__ import annotations
 
 import ast
+import keyword
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from lra.core.catalogue import find, names
+from lra.core.catalogue import Kind, Target, find, names
 
 ROOT = Path(__file__).resolve().parents[1]
-NAMED = {
-    find(kind, name).module for kind in ("mechanism", "position", "task") for name in names(kind)
+TARGETS = [find(kind, name) for kind in get_args(Kind) for name in names(kind)]
+NAMED = {target.module for target in TARGETS}
+PLACES = {
+    "mechanism": "attention_impls/*",
+    "position": "attention_impls/positions",
+    "task": "tasks",
 }
+"""The folders where files of a kind stand."""
+FAMILIES = sorted(
+    folder.name
+    for folder in (ROOT / "attention_impls").iterdir()
+    if folder.name != "contract" and any(folder.glob("*.py"))
+)
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -28,3 +43,33 @@ def imported(file: Path) -> Iterator[str]:
 @pytest.mark.parametrize("file", sorted((ROOT / "lra").rglob("*.py")), ids=lambda f: f.stem)
 def test_the_arena_imports_no_mechanism_position_or_task(file: Path) -> None:
     assert not NAMED & set(imported(file))
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.kind}-{target.name}")
+def test_a_named_file_stands_in_its_place(target: Target) -> None:
+    file = target.file.relative_to(ROOT)
+    said = f"{file} defines the {target.kind} '{target.name}'"
+    for part in target.module.split("."):
+        fits = re.fullmatch(r"[a-z][a-z0-9_]*", part) and not keyword.iskeyword(part)
+        assert fits, f"{said}: rename '{part}', in small letters, digits and underscores"
+    assert file.parent.match(PLACES[target.kind]), (
+        f"{said}: move it into {PLACES[target.kind]}; the name of a helper begins with _"
+    )
+    assert (ROOT / file.parent / "__init__.py").is_file(), (
+        f"{said}: add {file.parent}/__init__.py, with one line that says what the folder holds"
+    )
+
+
+def test_the_contract_of_imports_names_every_family() -> None:
+    """Of the tasks it names some, to say what is meant; all are held above."""
+    said = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (forbidden,) = [
+        contract["forbidden_modules"]
+        for contract in said["tool"]["importlinter"]["contracts"]
+        if contract["name"] == "Mechanisms and tasks are reached by name, never imported"
+    ]
+    listed = [name for name in forbidden if name.startswith("attention_impls.")]
+    assert sorted(listed) == [f"attention_impls.{name}" for name in FAMILIES], (
+        "name each folder of attention_impls that holds mechanisms or positions, and no other, in "
+        "the contract 'Mechanisms and tasks are reached by name' of pyproject.toml"
+    )
