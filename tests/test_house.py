@@ -53,7 +53,8 @@ def test_a_named_file_stands_in_its_place(target: Target) -> None:
         fits = re.fullmatch(r"[a-z][a-z0-9_]*", part) and not keyword.iskeyword(part)
         assert fits, f"{said}: rename '{part}', in small letters, digits and underscores"
     assert file.parent.match(PLACES[target.kind]), (
-        f"{said}: move it into {PLACES[target.kind]}; the name of a helper begins with _"
+        f"{said}: move it into {PLACES[target.kind].replace('*', '<family>')}; the name of what is "
+        "none, such as a helper, begins with _"
     )
     assert (ROOT / file.parent / "__init__.py").is_file(), (
         f"{said}: add {file.parent}/__init__.py, with one line that says what the folder holds"
