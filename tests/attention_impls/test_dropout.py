@@ -41,7 +41,8 @@ def test_every_weight_falls_and_keeps_its_mean(
             assert arena or not has_to_drop(name, layer), (
                 f"{name}: attention dropout changes nothing. Drop weights by `dims.dropout` in "
                 "training, as attention_impls/dense/full.py does; or, if it has none that could "
-                "fall, add it to NONE_FALLS of tests/attention_impls/test_dropout.py, with why"
+                "fall, add it to NONE_FALLS of tests/attention_impls/test_dropout.py, with why, "
+                "or, if only the arena's form has none, to ARENA_HAD_NONE there"
             )
             continue
         if not isinstance(layer, Attention):
