@@ -18,18 +18,21 @@ PLACES = {
     "majority.py": "tasks",
     "ramp.py": "attention_impls/positions",
 }
+MIXER = "attention_impls/recurrent/s4d.py"
+"""Of no queries and keys; under another name it is a newcomer's."""
 
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the packages with the three new files dropped in."""
+    """A copy of the packages with the new files dropped in."""
     house = tmp_path_factory.mktemp("house")
     ignore = shutil.ignore_patterns("__pycache__")
-    for package in ("lra", "tasks", "attention_impls", "tests/attention_impls"):
+    for package in ("lra", "tasks", "attention_impls", "tests/attention_impls", "tests/tasks"):
         shutil.copytree(ROOT / package, house / package, ignore=ignore)
     shutil.copy(ROOT / "pyproject.toml", house)
     for name, place in PLACES.items():
         shutil.copy(NEW / name, house / place)
+    shutil.copy(ROOT / MIXER, (house / MIXER).with_stem("mixing"))
     return house
 
 
@@ -46,7 +49,8 @@ def python(house: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("impls", "averaging"), ("tasks", "majority"), ("positions", "ramp")]
+    ("kind", "name"),
+    [("impls", "averaging"), ("impls", "mixing"), ("tasks", "majority"), ("positions", "ramp")],
 )
 def test_it_is_listed(house: Path, kind: str, name: str) -> None:
     listed = python(house, "-m", "lra", "list", kind, "--json")
@@ -115,10 +119,17 @@ def test_it_runs(house: Path) -> None:
     assert cell["model"]["position"] == "ramp"
 
 
-def test_its_laws_are_tested(house: Path) -> None:
-    ran = python(
-        house, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-        "tests/attention_impls/test_laws.py", "-k", "averaging",
-    )  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "tests"),
+    [
+        ("averaging", "attention_impls/test_laws.py"),
+        ("mixing", "attention_impls"),
+        ("majority", "tasks"),
+        ("ramp", "attention_impls/test_positions.py"),
+    ],
+)
+def test_its_laws_are_tested(house: Path, name: str, tests: str) -> None:
+    options = ["-q", "-p", "no:cacheprovider", "-k", name]
+    ran = python(house, "-m", "pytest", *options, f"tests/{tests}")
     assert ran.returncode == 0, ran.stdout
     assert " passed" in ran.stdout
