@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,7 @@ from lra.cli import flags
 from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
 
 if TYPE_CHECKING:
+    from lra.core.cells import Device
     from lra.engine.baselines import Baselines, Noise
     from lra.verdict.baseline import Figures
 
@@ -32,7 +33,7 @@ def command() -> None:
 @flags.impl
 @flags.device
 @flags.baselines
-def show(impls: tuple[str, ...], device: Literal["cpu", "cuda"] | None, baselines: Path) -> int:
+def show(impls: tuple[str, ...], device: Device | None, baselines: Path) -> int:
     """Print why and when this machine's baseline was taken, and its figures."""
     from tabulate import tabulate
 
@@ -83,7 +84,7 @@ def update(
     reason: str,
     impls: tuple[str, ...],
     deterministic: bool,
-    device: Literal["cpu", "cuda"] | None,
+    device: Device | None,
     store: Path,
     baselines: Path,
     quiet: bool,
@@ -91,7 +92,7 @@ def update(
     """Measure what a check would and put it in the place of this machine's baseline.
 
     How well times repeat is measured too: pairs of processes of this very build. Where a mechanism
-    breaks a law or a cell fails, nothing is written.
+    breaks a law, a cell fails or leaves no record, nothing is written.
     """
     from lra.cli.checking import measure
     from lra.core.catalogue import expand
@@ -109,7 +110,7 @@ def update(
     device = device or default_device()
     baseline = _of_this_machine(baselines, device)
     targets = expand("mechanism", impls or ("all",))
-    records = measure(targets, device, store, quality=not deterministic, quiet=quiet)
+    records, unread = measure(targets, device, store, quality=not deterministic, quiet=quiet)
     bad = [
         record
         for record in records
@@ -123,6 +124,9 @@ def update(
             err=True,
         )
         return FAILED_CELLS
+    if unread:
+        click.echo("the baseline is as it was; run it again", err=True)
+        return FAILED_CELLS
     commit, _ = checkout(HOME)
     taken = tuple(target.name for target in targets)
     why = Reason(f"{datetime.now(UTC):%Y-%m-%d}", commit or "", taken, reason.strip())
@@ -134,14 +138,14 @@ def update(
     return 0
 
 
-def _of_this_machine(folder: Path, device: Literal["cpu", "cuda"] | None) -> Baselines:
+def _of_this_machine(folder: Path, device: Device | None) -> Baselines:
     from lra.engine.baselines import Baselines
     from lra.engine.host import default_device, machine
 
     return Baselines(folder, machine(device or default_device()).name)
 
 
-def _calibrated(device: Literal["cpu", "cuda"], *, quiet: bool) -> dict[str, Noise]:
+def _calibrated(device: Device, *, quiet: bool) -> dict[str, Noise]:
     """Time one build against itself, in pairs, and return by cell how its times repeat."""
     from lra.cli.echo import on_stderr
     from lra.cli.times import Times

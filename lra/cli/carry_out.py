@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -16,6 +16,7 @@ from lra.cli.exit_codes import FAILED_CELLS
 
 if TYPE_CHECKING:
     from lra.cli.site import Site
+    from lra.core.cells import Device
     from lra.core.records import Record
     from lra.engine.budget import Budget
     from lra.engine.due import Due, Rerun
@@ -50,7 +51,7 @@ def carry_out(
     as_json: bool,
     prune: bool = True,
     cluster: str | None = None,
-    device: Literal["cpu", "cuda"] | None = None,
+    device: Device | None = None,
 ) -> int:
     """Run the cells of a plan that are due and return the exit code.
 

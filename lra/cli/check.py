@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +16,7 @@ from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
 from lra.core.errors import UsageError, reason
 
 if TYPE_CHECKING:
+    from lra.core.cells import Device
     from lra.report.checked import Checked
     from lra.verdict.baseline import Judged
 
@@ -57,7 +58,7 @@ def command(
     since: str | None,
     deterministic: bool,
     quick: bool,
-    device: Literal["cpu", "cuda"] | None,
+    device: Device | None,
     store: Path,
     baselines: Path,
     out: Path,
@@ -65,9 +66,9 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Hold mechanisms against their baseline, and their times against an earlier revision.
+    """Compare mechanisms with their baseline, and their times against an earlier revision.
 
-    Laws, bytes, operations and the losses of a short training have no noise and are held first;
+    Laws, bytes, operations and the losses of a short training have no noise and are compared first;
     then accuracies over three seeds; then times, in pairs of processes of the two builds. What is
     slower is timed again. Exit code 1 for a regression, 3 where something cannot be told.
 
@@ -84,9 +85,9 @@ def command(
         if meant := _meant(ctx, _OF_A_RUN):
             raise UsageError(f"--history runs nothing; leave out {' and '.join(meant)}")
         return _over_nights(history, out, as_json=as_json)
-    held: list[Judged] = []
+    judged: list[Judged] = []
     notes: list[str] = []
-    with _summarised(out, held, notes):
+    with _summarised(out, judged, notes):
         if since == "":
             raise UsageError("--since is empty; name a commit, branch or tag, or leave it out")
         device = device or default_device()
@@ -96,18 +97,18 @@ def command(
             store=store,
             quick=quick,
             quiet=quiet,
-            held=held,
+            judged=judged,
             notes=notes,
         )
         check.run(impls, since, timed=not deterministic, quality=not (deterministic or quick))
-    checked = Checked(tuple(held), tuple(notes))
+    checked = Checked(tuple(judged), tuple(notes))
     _write(checked, out)
     return _print_and_exit_code(checked, out, as_json=as_json)
 
 
 @contextmanager
 def _summarised(
-    out: Path, held: Sequence[Judged] = (), notes: Sequence[str] = ()
+    out: Path, judged: Sequence[Judged] = (), notes: Sequence[str] = ()
 ) -> Iterator[None]:
     """Write a summary of what was found so far where the context is left by an error, a signal
     included; that is when somebody looks."""
@@ -120,7 +121,7 @@ def _summarised(
         with terminable():
             yield
     except BaseException as error:
-        _write(Checked(tuple(held), tuple(notes), _words(error)), out)
+        _write(Checked(tuple(judged), tuple(notes), _words(error)), out)
         raise
 
 
@@ -166,7 +167,7 @@ def _print_and_exit_code(checked: Checked, out: Path, *, as_json: bool) -> int:
     from lra.report.checked import SHOWN, line, sentences
 
     if as_json:
-        echo_json({"sentences": sentences(checked), "figures": checked.held}, indented=True)
+        echo_json({"sentences": sentences(checked), "figures": checked.judged}, indented=True)
     else:
         for sentence in sentences(checked):
             click.echo(sentence)

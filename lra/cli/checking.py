@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lra.core.catalogue import Target
+    from lra.core.cells import Device
     from lra.core.records import Record
     from lra.engine.baselines import Baselines
     from lra.engine.jobs import Job
@@ -20,22 +21,22 @@ QUICK_PAIRS, QUICK_TIMED = 5, 2
 
 
 class Check:
-    """What is found goes into `held` and `notes` at once, and is there whatever ends it."""
+    """What is found goes into `judged` and `notes` at once, and is there whatever ends it."""
 
     def __init__(
         self,
         *,
         baseline: Baselines,
-        device: Literal["cpu", "cuda"],
+        device: Device,
         store: Path,
         quick: bool,
         quiet: bool,
-        held: list[Judged],
+        judged: list[Judged],
         notes: list[str],
     ) -> None:
         self.baseline, self.device, self.store = baseline, device, store
         self.quick, self.quiet = quick, quiet
-        self.held, self.notes = held, notes
+        self.judged, self.notes = judged, notes
 
     def run(self, impls: Sequence[str], since: str | None, *, timed: bool, quality: bool) -> None:
         """Look at what was asked for, in the order of what is surest."""
@@ -96,18 +97,20 @@ class Check:
 
     def _against_baseline(self, targets: list[Target], *, quality: bool) -> None:
         from lra.engine.figures import figures
+        from lra.report.words import count
         from lra.verdict.baseline import judge
 
         # What cannot be read is told before minutes are spent.
         before = {target.name: self.baseline.figures(target.name) for target in targets}
         if not self.baseline.present():
-            self._inconclusive(
-                "baseline",
-                no_baseline(self.baseline.machine),
-            )
-        records = measure(targets, self.device, self.store, quality=quality, quiet=self.quiet)
+            self._inconclusive("baseline", no_baseline(self.baseline.machine))
+        records, unread = measure(
+            targets, self.device, self.store, quality=quality, quiet=self.quiet
+        )
         for name, cells in figures(records).items():
-            self.held += judge(name, before.get(name, {}), cells)
+            self.judged += judge(name, before.get(name, {}), cells)
+        if unread:
+            self._inconclusive("baseline", f"{count(unread, 'cell')} left no record; check again")
 
     def _against_revision(self, names: list[str], revision: str) -> None:
         from lra.cli.echo import on_stderr
@@ -149,14 +152,14 @@ class Check:
                     "fail the check; measure it with python -m lra baseline update."
                 )
             times = Times(sides, self.device, pairs, noise, told)
-            held, could_see = times.judged(names)
-        self.held += held
+            judged, could_see = times.judged(names)
+        self.judged += judged
         self.notes += could_see
 
     def _inconclusive(self, figure: str, why: str) -> None:
         from lra.verdict.baseline import Judged
 
-        self.held.append(Judged("", "", figure, "inconclusive", why))
+        self.judged.append(Judged("", "", figure, "inconclusive", why))
 
 
 def no_baseline(machine: str) -> str:
@@ -169,13 +172,14 @@ def no_baseline(machine: str) -> str:
 
 def measure(
     targets: Sequence[Target],
-    device: Literal["cpu", "cuda"],
+    device: Device,
     store: Path,
     *,
     quality: bool,
     quiet: bool,
-) -> list[Record]:
-    """Run the cells of a check and return their records, in the order of the plan.
+) -> tuple[list[Record], int]:
+    """Run the cells of a check and return their records, in the order of the plan, and how many
+    cells have none that can be read.
 
     Trainings for accuracy take minutes and are seeded: those that the store has are not repeated.
     """
@@ -199,7 +203,7 @@ def measure(
             watch=lambda due: watcher(due, quiet=quiet),
             prune=False,
         )
-    return [record for _, record in found]
+    return [record for _, record in found], len(jobs) - len(found)
 
 
 def _has(store: Store, job: Job) -> bool:

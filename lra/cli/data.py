@@ -6,8 +6,8 @@ Its other commands, `prepare` and `check`, have files of their own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -50,18 +50,20 @@ command.add_command(data_check.command)
 )
 def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples: int) -> None:
     """Prepare data as a run would, and print what is in it."""
+    from lra.cli.making import told_by_task
     from lra.core.scales import load_scale
     from lra.engine.host import cache_folder
-    from lra.engine.plan_data import by_task, check_sources
+    from lra.engine.plan_data import by_task, check_sources, refuse_slips
     from tasks.sources.checking import tallies
 
     settings = load_scale(scale)
     given = flags.pairs(sources, "--data")
     check_sources(given)
     targets = _targets(tasks or tuple(given) or tuple(settings.tasks))
+    refuse_slips(settings, targets)
     real = by_task(given, targets)
     for target in targets:
-        with _told_by_task(target):
+        with told_by_task(target):
             spec, task, data = _prepare(target, settings, real, cache_folder())
         click.echo(f"{target.name}: {spec.source}, hash {spec.hash}, rules {spec.rules}")
         for part, tally in tallies(data).items():
@@ -71,30 +73,12 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
             click.echo(f"  {named}:")
             for sequence in range(index * data.inputs, (index + 1) * data.inputs):
                 click.echo(indent(_cut(task.shown(data.test.sequence(sequence))), "    "))
-        with _told_by_task(target):
+        with told_by_task(target):
             scores = _baselines(task, data)
         for name, score in scores.items():
             bits = task.card.metric == "bits_per_byte"
             figure = f"{score:.3f} bits per byte" if bits else f"{score:.1%}"
             click.echo(f"  {name.replace('_', ' ')}: {figure}")
-
-
-@contextmanager
-def _told_by_task(target: Target) -> Iterator[None]:
-    """What goes wrong in a task's own code is one line with its place, as a run has it; what goes
-    wrong elsewhere keeps its traceback."""
-    from lra.core.errors import LraError
-    from lra.core.places import place
-    from lra.engine.tails import named
-
-    try:
-        yield
-    except LraError:
-        raise
-    except Exception as error:
-        if not (inside := place(error, target.module)):
-            raise
-        raise LraError(f"task '{target.name}': {named(error)}{inside}") from error
 
 
 def _shown_examples(split: Split, examples: int) -> list[int]:

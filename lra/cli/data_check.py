@@ -56,7 +56,7 @@ def command(task: str | None, source: str, scale: str, rules: Rules | None) -> i
 
 def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> int:
     """Check one set, print what is wrong with it, and return the exit code."""
-    from lra.cli.making import shown
+    from lra.cli.making import shown, told_by_task
     from lra.core import catalogue
     from lra.engine.plan_data import task_of
     from lra.report.words import visible
@@ -71,7 +71,7 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> int:
     if not source.startswith(HUB):
         existing(source)
     told: set[str] = set()
-    with closing(shown(target.name)) as watch:
+    with told_by_task(target), closing(shown(target.name)) as watch:
 
         def on_defect(defect: DataError) -> None:
             # A file that several splits are read from says the same of each.

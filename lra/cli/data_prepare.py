@@ -117,7 +117,7 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
 
 
 def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, folder: Path) -> None:
-    from lra.cli.making import shown
+    from lra.cli.making import shown, told_by_task
     from lra.engine.plan_data import task_of
     from tasks.sources.files import expanded, resolved
     from tasks.sources.whole_sets import prepare_whole
@@ -126,7 +126,7 @@ def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, fol
     source = resolved(source, target.name, task.hub)
     folder = expanded(folder).resolve()
     click.echo(f"{target.name}: looks at what '{source}' holds", err=True)
-    with closing(shown(target.name)) as watch:
+    with told_by_task(target), closing(shown(target.name)) as watch:
         made = prepare_whole(task, target.name, target.file, source, folder, watch)
     click.echo(f"{target.name}: {'prepared' if made else 'was prepared already'}, {_told(folder)}")
     click.echo(f"use it with: --data {target.name}={folder}")

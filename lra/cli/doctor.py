@@ -8,12 +8,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from lra.cli import flags, self_test
 from lra.cli.self_test import FEWEST, MOST, USUAL
+
+if TYPE_CHECKING:
+    from lra.core.cells import Device
 
 SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 """Where Linux says which threads are of one core; a virtual machine may be told nothing of it."""
@@ -54,7 +57,7 @@ def command(
     store: Path,
     timing: bool,
     replicates: int | None,
-    device: Literal["cpu", "cuda"] | None,
+    device: Device | None,
     as_json: bool,
 ) -> int:
     """Print what records will say of this machine, and what is missing, with its remedy.

@@ -1,14 +1,22 @@
-"""What a person sees while a set is read: a bar over its parts on a terminal, else lines."""
+"""What a person sees while a set is read or made: a bar over its parts on a terminal, else lines.
+
+And what went wrong in the task's own code.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 from tqdm import tqdm
 
 from tasks.sources.preparing import Watch
+
+if TYPE_CHECKING:
+    from lra.core.catalogue import Target
 
 
 class Lines(Watch):
@@ -76,3 +84,21 @@ class Bar(Lines):
 def shown(task: str) -> Lines:
     """Return what suits where standard error goes."""
     return Bar(task) if sys.stderr.isatty() else Lines(task)
+
+
+@contextmanager
+def told_by_task(target: Target) -> Iterator[None]:
+    """What goes wrong in a task's own code is one line with its place, as a run has it; what goes
+    wrong elsewhere keeps its traceback."""
+    from lra.core.errors import LraError
+    from lra.core.places import place
+    from lra.engine.tails import named
+
+    try:
+        yield
+    except LraError:
+        raise
+    except Exception as error:
+        if not (inside := place(error, target.module)):
+            raise
+        raise LraError(f"task '{target.name}': {named(error)}{inside}") from error

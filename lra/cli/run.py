@@ -12,6 +12,7 @@ from lra.cli import flags
 from lra.core.protocol import REPEATS
 
 if TYPE_CHECKING:
+    from lra.core.cells import Device
     from lra.core.scales import Suite
 
 
@@ -68,7 +69,7 @@ def command(
     track: Literal["matched", "tuned"],
     seeds: int | None,
     stack_seeds: bool,
-    device: Literal["cpu", "cuda"] | None,
+    device: Device | None,
     devices: int,
     settings: tuple[str, ...],
     sources: tuple[str, ...],

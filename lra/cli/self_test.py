@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -32,7 +32,7 @@ from lra.verdict.repeat import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lra.core.cells import EfficiencyCell
+    from lra.core.cells import Device, EfficiencyCell
     from lra.core.records import Record
 
 SUITE = "timing"
@@ -60,7 +60,7 @@ class SelfTest(msgspec.Struct, frozen=True):
     pairs: tuple[Pair, ...]
 
 
-def carry_out(device: Literal["cpu", "cuda"], replicates: int, *, as_json: bool) -> int:
+def carry_out(device: Device, replicates: int, *, as_json: bool) -> int:
     """Run the self-test, say what it found, and return the exit code."""
     records = measure(device, 2 * replicates)
     failed = [record for record in records if record.status != "ok"]
@@ -78,7 +78,7 @@ def carry_out(device: Literal["cpu", "cuda"], replicates: int, *, as_json: bool)
     return 0 if told.found.resolves else INCONCLUSIVE
 
 
-def measure(device: Literal["cpu", "cuda"], rounds: int) -> list[Record]:
+def measure(device: Device, rounds: int) -> list[Record]:
     """Time the suite's cells in so many rounds, in a store of their own."""
     from lra.cli.progress import watcher
     from lra.cli.run_all import run_all

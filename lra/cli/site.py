@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, Unpack
+from typing import TYPE_CHECKING, Protocol, Unpack
 
 if TYPE_CHECKING:
+    from lra.core.cells import Device
     from lra.engine.cluster.cluster import Cluster
     from lra.engine.jobs import Job
     from lra.engine.planning import RunSpec
     from lra.engine.runner import Runner, Terms
     from lra.engine.server import ForkServer
     from lra.store import Store
-
-Device = Literal["cpu", "cuda"]
 
 
 class Site(Protocol):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from lra.cli import axes, flags
 from lra.core.protocol import REPEATS
+
+if TYPE_CHECKING:
+    from lra.core.cells import Device
 
 
 @click.command("sweep", short_help="Time, memory and errors over lengths and other axes.")
@@ -36,7 +39,7 @@ def command(
     suite: str,
     replicates: int | None,
     no_prune: bool,
-    device: Literal["cpu", "cuda"] | None,
+    device: Device | None,
     settings: tuple[str, ...],
     store: Path,
     cluster: str | None,

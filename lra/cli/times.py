@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lra.report.words import STATUS, count
 from lra.verdict.baseline import Judged, Outcome
@@ -15,6 +15,7 @@ from lra.verdict.gate import PAIRS, faster, margin, needed, slower, smallest, sp
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lra.core.cells import Device
     from lra.engine.baselines import Noise
     from lra.engine.turns import Sides
     from lra.report.changes.between import Changes, Line
@@ -33,7 +34,7 @@ class Times:
     def __init__(
         self,
         sides: Sides,
-        device: Literal["cpu", "cuda"],
+        device: Device,
         pairs: int | None,
         noise: Mapping[str, Noise],
         told: Callable[[str], None],
@@ -55,7 +56,7 @@ class Times:
             names = sorted({line.label for line in suspects})
             self.told(f"{', '.join(names)}: slower, or ended otherwise; timed once more")
             again = {_place(line): line for line in self.changes(names).lines}
-        found = [self._held(line, again.get(_place(line))) for line in first.lines]
+        found = [self._judged(line, again.get(_place(line))) for line in first.lines]
         notes = self._could_see(first.lines)
         if first.busy:
             notes.append(f"{count(first.busy, 'timing')} of a busy machine left out.")
@@ -120,7 +121,7 @@ class Times:
             return line.change.verdict == "worse"
         return slower(line.change, self.allowed(line))
 
-    def _held(self, line: Line, again: Line | None) -> Judged:
+    def _judged(self, line: Line, again: Line | None) -> Judged:
         outcome: Outcome = "held"
         why = line.told
         if line.change.verdict == "incomparable":

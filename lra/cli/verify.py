@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +14,7 @@ from lra.cli.echo import echo_json
 from lra.cli.exit_codes import BROKEN_CLAIMS, FAILED_CELLS, INCONCLUSIVE
 
 if TYPE_CHECKING:
-    from lra.core.cells import VerifyCell
+    from lra.core.cells import Device, VerifyCell
     from lra.core.findings import Case, Finding
     from lra.core.records import Record
     from lra.engine.jobs import Job
@@ -46,7 +46,7 @@ def command(
     text: str | None,
     full: bool,
     settings: tuple[str, ...],
-    device: Literal["cpu", "cuda"] | None,
+    device: Device | None,
     store: Path,
     jobs: int | None,
     quiet: bool,

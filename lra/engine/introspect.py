@@ -85,7 +85,7 @@ def _defaults(config: Any) -> dict[str, Any]:
     """Return the defaults of a configuration; every field has to have one, and to fit it."""
     if config is None:
         return {}
-    if not issubclass(config, msgspec.Struct):
+    if not (isinstance(config, type) and issubclass(config, msgspec.Struct)):
         raise LraError("its Config is no msgspec.Struct; derive it from that of the contract")
     missing = [field.name for field in msgspec.structs.fields(config) if field.required]
     if missing:

@@ -8,7 +8,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from lra.core.errors import UsageError
-from lra.core.scales import ErrorBlock, load_scale
+from lra.core.scales import ErrorBlock
 from lra.engine.jobs import Job
 from lra.engine.plan_efficiency import efficiency_jobs
 from lra.engine.plan_error import approximating, error_cells
@@ -63,8 +63,6 @@ def _why_empty(run: Planning) -> str:
 
 
 def _error_jobs(run: Planning, block: ErrorBlock) -> Iterator[Job]:
-    # Only that there is one: what is measured stands in the block.
-    load_scale(block.scale)
     targets = approximating(run.mechanisms, run.describer)
     for target, cell in error_cells(
         block,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 from lra.core import catalogue
@@ -21,14 +21,13 @@ def data_spec(
     task: Target, scale: Scale, describer: Describer, source: str | None, rules: Rules | None
 ) -> DataSpec:
     """Return which data a task has at a scale: generated, or from a real source, hashed."""
-    _refuse_slip(scale, task)
     settings = scale.task(task.name)
     card = describer.describe(task).card
     only = card.length if isinstance(card, TaskCard) else None
     if only not in (None, settings.length):
         raise UsageError(
             f"{task.name} has {only} tokens, scale '{scale.name}' gives it {settings.length}; "
-            + _where_it_fits(task.name, only)
+            + _where_it_fits(task.name, only, has_table=task.name in scale.tasks)
         )
     parameters = describer.describe(task).configure(settings.parameters, _where(scale, task))
     rules = rules or scale.rules
@@ -52,23 +51,30 @@ def data_spec(
     )
 
 
-def _refuse_slip(scale: Scale, task: Target) -> None:
-    """A slip in the name of a task's table would leave the task with [default], in silence."""
-    if task.name not in scale.tasks:
-        strangers = scale.tasks.keys() - set(catalogue.names("task"))
-        for alike in close(task.name, strangers):
-            raise UsageError(
-                f"scale '{scale.name}' has [tasks.{alike}] and nothing for the task "
-                f"'{task.name}'; mend that name, or add [tasks.{task.name}]"
-            )
+def refuse_slips(scale: Scale, tasks: Sequence[Target]) -> None:
+    """Raise `UsageError` for a table of the scale that seems to mean one of the tasks and has
+    another name: the task would get [default], in silence."""
+    known = {*catalogue.names("task"), *catalogue.installed("task"), *(t.name for t in tasks)}
+    for task in tasks:
+        if task.name in scale.tasks:
+            continue
+        for alike in close(task.name, scale.tasks.keys() - known):
+            is_longer = alike.startswith(task.name) or task.name.startswith(alike)
+            if not is_longer and not task.file.with_name(f"{alike}.py").exists():
+                raise UsageError(
+                    f"scale '{scale.name}' has [tasks.{alike}] and nothing for the task "
+                    f"'{task.name}'; mend that name, or add [tasks.{task.name}]"
+                )
 
 
-def _where_it_fits(task: str, length: int | None) -> str:
+def _where_it_fits(task: str, length: int | None, *, has_table: bool) -> str:
     """Which of our scales has a task at its only length, and else what to write."""
+    if has_table:
+        return f"set length = {length} in its [tasks.{task}]"
     known = [name for name in names("scales") if task in load_scale(name).tasks]
     if known:
         return f"choose a scale that names it: {', '.join(known)}"
-    return f"add [tasks.{task}] with length = {length} to a scale of your own"
+    return f"add [tasks.{task}] with length = {length} and rows to a scale of your own"
 
 
 def task_of(target: Target, scale: Scale, rules: Rules | None) -> Task:

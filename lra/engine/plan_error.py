@@ -11,7 +11,7 @@ from lra.core.cards import AttentionCard
 from lra.core.catalogue import Target
 from lra.core.cells import Device, ErrorCell
 from lra.core.protocol import Machine, Mechanism
-from lra.core.scales import ErrorBlock
+from lra.core.scales import ErrorBlock, load_scale
 from lra.engine.describe import Describer
 from lra.engine.plan_axes import combinations
 from lra.engine.sources import ORACLE, measure_hash
@@ -44,6 +44,7 @@ def error_cells(
     `configure` turns the settings of a budget into a whole configuration. Raises `UsageError` for
     budgets of a mechanism that does not exist.
     """
+    scale = load_scale(block.scale).name
     for name in block.budgets:
         catalogue.find("mechanism", name)
     mechanisms = [
@@ -53,7 +54,7 @@ def error_cells(
     ]
     for point, (target, mechanism) in product(combinations(_axes(block)), mechanisms):
         cell = ErrorCell(
-            scale=block.scale,
+            scale=scale,
             machine=machine,
             torch=torch,
             threads=block.threads,

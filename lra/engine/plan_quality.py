@@ -15,7 +15,7 @@ from lra.core.hashing import value_hash
 from lra.core.protocol import DataSpec, Rules
 from lra.core.scales import QualityBlock, Scale, load_scale
 from lra.engine.jobs import Job
-from lra.engine.plan_data import data_spec
+from lra.engine.plan_data import data_spec, refuse_slips
 from lra.engine.plan_devices import refuse_devices
 from lra.engine.planning import Planning
 from lra.engine.sources import measure_hash
@@ -35,6 +35,7 @@ def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
     """Yield the jobs of a block; in another order than the given, baselines are of that still."""
     scale = _load_scale(run.spec.scale or block.scale)
     tasks = run.tasks_of(block)
+    refuse_slips(scale, tasks)
     spec, devices = run.spec, run.spec.devices
     refuse_devices(devices, spec.device, spec.machine("cpu"), block.threads)
     if block.order != "given":

@@ -31,15 +31,15 @@ _ONE: dict[Outcome, str] = {
 class Checked(msgspec.Struct, frozen=True):
     """A check, as far as it came."""
 
-    held: tuple[Judged, ...]
+    judged: tuple[Judged, ...]
     notes: tuple[str, ...] = ()
-    """What was held against what, and what was not looked at."""
+    """What was compared with what, and what was not looked at."""
     stopped: str = ""
     """Why it did not come to its end; empty where it did."""
 
     def of(self, outcome: Outcome) -> list[Judged]:
         """Return the figures with this outcome, in the order they were looked at."""
-        return [one for one in self.held if one.outcome == outcome]
+        return [one for one in self.judged if one.outcome == outcome]
 
     @property
     def passed(self) -> bool:
@@ -49,10 +49,10 @@ class Checked(msgspec.Struct, frozen=True):
 
 def sentences(checked: Checked) -> list[str]:
     """Return what to read first: what failed and the first of it, then how much was looked at."""
-    tally = Counter(one.outcome for one in checked.held)
-    mechanisms = {one.mechanism for one in checked.held if one.mechanism}
+    tally = Counter(one.outcome for one in checked.judged)
+    mechanisms = {one.mechanism for one in checked.judged if one.mechanism}
     worst = next((checked.of(o)[0] for o in SHOWN if checked.of(o)), None)
-    found = "nothing differs from the baseline" if checked.held else "nothing to report"
+    found = "nothing differs from the baseline" if checked.judged else "nothing to report"
     if worst is not None:
         parts = ", ".join(count(tally[o], _ONE[o]) for o in SHOWN if tally[o])
         found = f"{parts}; first: {line(worst)}"
@@ -63,7 +63,7 @@ def sentences(checked: Checked) -> list[str]:
     told = [f"check {verdict}: {found}"]
     if mechanisms:
         told.append(
-            f"{count(len(checked.held), 'figure')} of {count(len(mechanisms), 'mechanism')}, "
+            f"{count(len(checked.judged), 'figure')} of {count(len(mechanisms), 'mechanism')}, "
             f"{tally['held']} held"
         )
     return [*told, *checked.notes]
@@ -97,9 +97,9 @@ def junit(checked: Checked) -> str:
     error.
     """
     root = ElementTree.Element("testsuites", name="lra check")
-    mechanisms = list(dict.fromkeys(one.mechanism for one in checked.held))
+    mechanisms = list(dict.fromkeys(one.mechanism for one in checked.judged))
     for name in mechanisms:
-        own = [one for one in checked.held if one.mechanism == name]
+        own = [one for one in checked.judged if one.mechanism == name]
         suite = _suite(root, name or "all", own)
         for one in own:
             where = {

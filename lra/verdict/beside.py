@@ -115,7 +115,7 @@ def memory_verdict(ours: Costs, theirs: Costs, floor: Costs) -> Verdict | None:
     beside, over = ratio(ours, theirs), ratio(ours, floor)
     if beside is None:
         return None
-    bar = f"at most theirs, or within {ROOM:.0%} of the floor"
+    bar = f"at most theirs, or within {100 * ROOM:g} % of the floor"
     most = 1 + ROOM
     if beside.value <= 1 - CLOSE or (over is not None and over.value <= most):
         return Verdict("meets", bar)

@@ -144,6 +144,6 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Record]], None]:
     """Let checks and updates find these records, and run nothing."""
 
     def give(records: list[Record]) -> None:
-        monkeypatch.setattr(checking, "measure", lambda *_, **__: records)
+        monkeypatch.setattr(checking, "measure", lambda *_, **__: (records, 0))
 
     return give

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lra as package
-from lra.cli.exit_codes import FAILED_CELLS
+from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
 from lra.core.records import SCHEMA, Failure, Record
 from lra.engine import pool
 from lra.engine.jobs import Job
@@ -105,6 +105,28 @@ def test_a_record_that_is_gone_again_is_told_and_the_others_are_shown(
     assert "1 cell ended without a record that can be read" in ran.stderr
     assert ran.stdout.startswith("identity: unsupported: not here")
     assert "full" not in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("verb", "code"),
+    [(("check",), INCONCLUSIVE), (("baseline", "update", "--reason", "new laws"), FAILED_CELLS)],
+)
+def test_the_gate_passes_nothing_that_left_no_record(
+    verb: tuple[str, ...],
+    code: int,
+    lra_here,
+    taken: Taken,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here(taken, tmp_path)
+    baselines = tmp_path / "baselines"
+    before = {file: file.read_bytes() for file in baselines.rglob("*.json")}
+    monkeypatch.setattr(pool.Pool, "run", lambda self, jobs: iter(()))
+    ran = lra_here(*verb, *FLAGS, *PLACES)
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    assert "cells ended without a record that can be read" in ran.stderr
+    assert {file: file.read_bytes() for file in baselines.rglob("*.json")} == before
 
 
 @pytest.mark.parametrize("verb", [("check",), ("baseline", "update", "--reason", "new laws")])

@@ -205,9 +205,9 @@ def test_all_of_it_is_the_default_and_flags_leave_out_accuracies_and_times(
 ) -> None:
     asked: list[Any] = []
 
-    def measure(*_: object, quality: bool, **__: object) -> list[Any]:
+    def measure(*_: object, quality: bool, **__: object) -> tuple[list[Any], int]:
         asked.append(quality)
-        return []
+        return [], 0
 
     monkeypatch.setattr(checking, "measure", measure)
     monkeypatch.setattr(revision, "last_commit", lambda: "HEAD^")

@@ -370,9 +370,9 @@ def test_a_revision_knows_nothing_of_other_peoples_mechanisms(
     (tmp_path / "mine.py").write_text("class Mine: ...\n")
     asked: list[str] = []
 
-    def measure(targets: Sequence[Target], *_: object, **__: object) -> list[Record]:
+    def measure(targets: Sequence[Target], *_: object, **__: object) -> tuple[list[Record], int]:
         asked.extend(target.name for target in targets)
-        return []
+        return [], 0
 
     monkeypatch.setattr(checking, "measure", measure)
     ran = lra_here(*CHECK, "--impl", "mine.py:Mine,linear,full")

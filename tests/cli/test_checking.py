@@ -44,7 +44,9 @@ def store(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.Monke
 
 def measured(store: Store) -> list[Record]:
     targets = [find("mechanism", "identity")]
-    return measure(targets, "cpu", store.path, quality=True, quiet=True)
+    found, unread = measure(targets, "cpu", store.path, quality=True, quiet=True)
+    assert unread == 0
+    return found
 
 
 def seeds(records: list[Record]) -> dict[int, Record]:

@@ -65,6 +65,11 @@ def test_an_estimate_of_less_than_a_second_says_so(
             "about 10 min by earlier records\n",
         ),
         (
+            2,
+            "5 cells due; no earlier record tells how long 3 of these take; the other 2 take "
+            "about 20 min by earlier records\n",
+        ),
+        (
             3,
             "5 cells due, about 30 min by earlier records; no earlier record tells how long 2 of "
             "these take (not counted)\n",

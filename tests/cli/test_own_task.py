@@ -55,6 +55,15 @@ def test_a_slip_in_the_name_of_its_table_is_told(lra, folder: Path) -> None:
     assert lra("data", "show", "--task", "mine.py", "--scale", "tiny.toml").returncode == 0
 
 
+@pytest.mark.parametrize("table", ["mine2", "mien", "text"])
+def test_another_tasks_table_is_no_slip(lra, folder: Path, table: str) -> None:
+    (folder / "mien.py").write_text((folder / "mine.py").read_text())
+    scale = (folder / "tiny.toml").read_text()
+    (folder / "tiny.toml").write_text(scale + DEFAULT.replace("[default]", f"[tasks.{table}]"))
+    ran = lra("data", "show", "--task", "mine.py", "--scale", "tiny.toml")
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_what_is_wrong_in_it_is_one_line_with_its_place(lra, folder: Path) -> None:
     file = folder / "mine.py"
     file.write_text(file.read_text().replace("keys[:, None]", "key[:, None]"))

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+import lra
 from lra.core.cells import EfficiencyCell, ErrorCell
 from lra.core.errors import UsageError
 from lra.core.scales import EfficiencyBlock, ErrorBlock, Suite
@@ -95,3 +97,16 @@ def test_a_wrong_budget_is_one_line(
     with pytest.raises(UsageError, match=told) as caught:
         cells(cache, "performer", block=block)
     assert "\n" not in str(caught.value)
+
+
+def test_a_scale_of_ones_own_makes_the_same_cells_from_any_folder(
+    cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mini = Path(lra.__file__).parent / "scales/mini.toml"
+    (tmp_path / "mine.toml").write_text(mini.read_text())
+    found = []
+    for folder, path in ((tmp_path, "mine.toml"), (tmp_path.parent, f"{tmp_path.name}/mine.toml")):
+        monkeypatch.chdir(folder)
+        found.append(cells(cache, "performer", block=replace(BLOCK, scale=path)))
+    assert [c.id for c in found[0]] == [c.id for c in found[1]]
+    assert {c.scale for c in found[0]} == {"mine"}

@@ -106,5 +106,5 @@ def test_a_table_2_of_torn_rounds_alone_says_so_in_every_cell(made: Rendered) ->
         (line,) = (one for one in table.splitlines() if one.startswith(f"| {name}"))
         assert line.count("n/a (3 split rounds left out") == len(PAPER)
     (identity,) = (one for one in table.splitlines() if one.startswith("| identity"))
-    assert "apart" not in identity
+    assert "split" not in identity
     assert "Split round: its processes started more than 15 minutes apart" in table

@@ -198,7 +198,8 @@ def _notes(known: Sequence[_Fit]) -> list[str]:
         notes += [
             "Declared: by the mechanism's card; n and m are lengths, other letters constants.",
             "Grows faster: the lower end of the interval exceeds the declared exponent (taken as "
-            f"at least 1) by more than {SLACK:g}.{_WIDER if several else ''} "
+            "at least 1, since inputs and outputs grow with length) by more than "
+            f"{SLACK:g}.{_WIDER if several else ''} "
             f"{raised(_NOT_FASTER)}: no interval does; it may just be wide.",
         ]
     if any(fit.declared is None for fit in known):

@@ -12,8 +12,8 @@ from lra.verdict.accuracy import Accuracies
 TWICE = "the same mechanism twice"
 ANOTHER = "the same, another seed"
 NOTES = (
-    f"{TWICE}: half of the seeds of the mechanism that the column compares with, against the other "
-    "half: what chance alone gives; an interval needs four seeds.",
+    f"{TWICE}: half of the seeds of the mechanism that the column compares with, an odd one left "
+    "out, against as many others: what chance alone gives; an interval needs four seeds.",
     f"{ANOTHER}: the difference between two seeds of one mechanism, the median over all pairs and "
     "the largest.",
 )

@@ -66,7 +66,7 @@ if (document.querySelector("tbody")) {
   label.className = "filter";
   input.type = "search";
   told.setAttribute("role", "status");
-  label.append("Show rows containing ", input, told);
+  label.append("Show rows whose name contains ", input, told);
   input.addEventListener("input", () => filter(input.value.trim().toLowerCase(), told));
   document.querySelector("header").append(label);
 }
