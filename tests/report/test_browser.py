@@ -209,4 +209,4 @@ def test_on_paper_no_column_is_cut_off(tmp_path: Path, columns: int, numeric: bo
     command = [reader, str(paper), "-"]
     printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     assert [last for last in "QXZ" if last not in printed] == []
-    assert "Show rows containing" not in printed and "Skip to" not in printed
+    assert "Show rows whose name contains" not in printed and "Skip to" not in printed

@@ -230,8 +230,8 @@ def _leading(
     start = f"{_name(best)} was tested against {count(len(own), 'row')}"
     end = "(paired over seeds, Holm-corrected)"
     if not alike:
-        return f"{start}: above {'all' if len(own) > 1 else 'it'} {end}.{rest}"
-    above = f", above {count(ahead[best], 'other')}" if ahead[best] else ""
+        return f"{start}: better than {'all' if len(own) > 1 else 'it'} {end}.{rest}"
+    above = f", better than {count(ahead[best], 'other')}" if ahead[best] else ""
     return f"{start}: not told apart from {listing(alike)}{above} {end}.{rest}"
 
 

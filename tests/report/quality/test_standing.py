@@ -73,12 +73,12 @@ def test_the_answer_says_who_leads_and_who_is_not_told_apart() -> None:
     assert one is not None
     assert (
         one.leading
-        == "sdpa was tested against 3 rows: above all (paired over seeds, Holm-corrected)."
+        == "sdpa was tested against 3 rows: better than all (paired over seeds, Holm-corrected)."
     )
     both = (*trained("sdpa", 0.8, 0.01), *trained("full", 0.79, 0.02))
     alike = found(*both, *trained("identity", 0.5))
     assert alike is not None and alike.leading == (
-        "sdpa was tested against 2 rows: not told apart from full, above 1 other (paired over "
+        "sdpa was tested against 2 rows: not told apart from full, better than 1 other (paired over "
         "seeds, Holm-corrected)."
     )
     report, _ = assemble(join(everything(), []), "t")
@@ -94,7 +94,7 @@ def test_who_leads_is_said_of_seeds_that_both_have() -> None:
         *trained("sdpa", 0.60), *lucky, *trained("performer", 0.70), *trained("identity", 0.3)
     )
     assert one is not None and one.leading.startswith("performer was tested against 2 rows")
-    assert one.leading.endswith("above all (paired over seeds, Holm-corrected).")
+    assert one.leading.endswith("better than all (paired over seeds, Holm-corrected).")
     # Without a seed in common there is no test, and nothing is called alike.
     apart = found(
         *trained("sdpa", 0.8),
