@@ -57,9 +57,9 @@ def test_a_check_that_stopped_did_not_pass_whatever_it_had_found() -> None:
     early = Checked((), stopped="no such revision")
     assert not early.passed
     assert sentences(early) == ["check stopped: no such revision; until then nothing to report"]
-    some = msgspec.structs.replace(early, held=(FINE,))
+    some = msgspec.structs.replace(early, judged=(FINE,))
     assert sentences(some)[0].endswith("; until then nothing differs from the baseline")
-    worse = sentences(msgspec.structs.replace(early, held=(FINE, WORSE)))[0]
+    worse = sentences(msgspec.structs.replace(early, judged=(FINE, WORSE)))[0]
     assert worse.startswith("check failed and stopped: no such revision; until then 1 regression;")
 
 

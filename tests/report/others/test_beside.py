@@ -221,7 +221,7 @@ def test_a_peer_that_our_adapter_burdens_is_not_judged(
         if told
         else [
             ("meets", "at most 0.8 of theirs above the floor"),
-            ("meets", "at most theirs, or within 10% of the floor"),
+            ("meets", "at most theirs, or within 10 % of the floor"),
         ]
     )
 
