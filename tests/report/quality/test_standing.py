@@ -78,8 +78,8 @@ def test_the_answer_says_who_leads_and_who_is_not_told_apart() -> None:
     both = (*trained("sdpa", 0.8, 0.01), *trained("full", 0.79, 0.02))
     alike = found(*both, *trained("identity", 0.5))
     assert alike is not None and alike.leading == (
-        "sdpa was tested against 2 rows: not told apart from full, better than 1 other (paired over "
-        "seeds, Holm-corrected)."
+        "sdpa was tested against 2 rows: not told apart from full, better than 1 other (paired "
+        "over seeds, Holm-corrected)."
     )
     report, _ = assemble(join(everything(), []), "t")
     assert one.leading in report.answer
