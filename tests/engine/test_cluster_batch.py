@@ -130,7 +130,10 @@ def test_ctrl_c_is_still_pythons_own() -> None:
         [
             sys.executable,
             "-c",
-            "import signal, lra.engine.cluster.opening as _\n"
+            "import signal\n"
+            # A shell starts what runs in the background with the signal ignored.
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            "import lra.engine.cluster.opening as _\n"
             "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)",
         ],
         capture_output=True,
