@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+
+import pytest
 import torch
 
 from lra.measure.tensors import highest, tensor_peak
 
 MIB = 2**20
+
+
+@pytest.fixture(autouse=True)
+def _no_garbage_of_other_tests() -> None:
+    """Tensors in cycles that earlier tests left are given back now and not during a call."""
+    gc.collect()
 
 
 def test_the_peak_is_what_was_alive_together() -> None:
