@@ -41,7 +41,7 @@ def too_short(
     """Return what is to be said of jobs that no budget of this size can do; None without any."""
     from lra.engine.budget import GRACE_MOST
     from lra.engine.stretch import too_long
-    from lra.report.words import duration, listing
+    from lra.report.words import duration, listing_of
 
     jobs = list(jobs)
     if jobs and not room:
@@ -54,12 +54,10 @@ def too_short(
         for job in jobs
         if job.cell.id in never
     ]
-    more = [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
     which = "cell" if len(named) == 1 else "cells"
     does = "does" if len(named) == 1 else "do"
     enough = max(never.values()) + (budget - room) + GRACE_MOST
     return (
         f"{len(named)} {which} cannot be resumed once stopped and {does} not fit a budget of "
-        f"{duration(budget)}: "
-        f"{listing([*named[:_NAMED], *more])}; give --budget {math.ceil(enough / 60)}m"
+        f"{duration(budget)}: {listing_of(named, _NAMED)}; give --budget {math.ceil(enough / 60)}m"
     )
