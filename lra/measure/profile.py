@@ -85,10 +85,15 @@ def measure_profile(
     runs = Stretch(step, _waiting_for(device), clock)
     few = spread(step, FEW)
     report("warm up")
-    # The longest first: what it compiles and allocates is enough for all.
+    # The longest first: what it allocates is enough for all.
     runs(few[-1:])
-    each = runs(few) / len(few)
+    first = each = runs(few) / len(few)
+    if length is None:
+        each = runs(few) / len(few)
     batches = spread(step, max(FEW, min(MANY, int(seconds / (STRETCHES * each)))))
+    if length is None and batches != few:
+        # Compilers, and cuDNN's attention, plan anew for each length: that is no step's usual time.
+        runs(batches)
     report("steps")
     whole = [runs(batches) / len(batches)]
     while len(whole) < 2 or (len(whole) < STRETCHES and sum(whole) * len(batches) < seconds):
@@ -112,6 +117,7 @@ def measure_profile(
             "step_in_parts_seconds": _seconds(apart),
             **{part_metric(name): _seconds(total / len(batches)) for name, total in parts.items()},
             "row_seconds": _seconds(row),
+            **({"first_step_seconds": _seconds(first)} if length is None else {}),
             **operators,
             "operations": Metric(value=operations, unit="count", better="lower"),
             "padding": Metric(value=padding_share(step, length), unit="share", better="lower"),

@@ -225,8 +225,25 @@ def test_the_longest_batch_warms_up_and_the_rest_follow_in_turn(
 ) -> None:
     profiled()
     few = spread(step(model()), 5)
-    # Warm up, how long a step takes, two stretches, in parts, under the profiler, counted.
-    assert stretches == [few[-1:], few, few, few, few, few[::2], *([one] for one in few)]
+    # Warm up, new lengths, how long a step takes, two stretches, in parts, under the profiler,
+    # counted.
+    assert stretches == [few[-1:], *[few] * 5, few[::2], *([one] for one in few)]
+
+
+def test_each_batch_is_met_before_it_counts(stretches: list[list[int]]) -> None:
+    found = profiled(seconds=20.0, tick=0.1)
+    few, all_ = spread(step(model()), 5), spread(step(model()), 50)
+    # Five stretches are the rate's, one is in parts.
+    assert stretches[:9] == [few[-1:], few, few, *[all_] * 6]
+    assert found.metrics["first_step_seconds"].value == pytest.approx(0.1 / 5)
+    assert len(found.metrics["step_seconds"].samples) == 5
+
+
+def test_of_one_length_nothing_is_new(stretches: list[list[int]]) -> None:
+    found = profiled(seconds=20.0, tick=0.1, bucketed=False)
+    assert stretches[0] == spread(step(model()), 5)[-1:]
+    assert [len(one) for one in stretches[1:8]] == [5, *[10] * 6]
+    assert "first_step_seconds" not in found.metrics
 
 
 @pytest.mark.parametrize(("seconds", "stretches"), [(0.01, 2), (4.0, 4), (1000.0, 5)])

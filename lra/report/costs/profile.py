@@ -65,6 +65,8 @@ _WAITED = (
     "On a GPU the parts were timed one by one, the device waited for after each; in a whole step "
     "they overlap."
 )
+_MUCH_LONGER = 2.0
+"""How many times as long a step at a new length takes before that is told."""
 
 
 class _Profiled(NamedTuple):
@@ -187,17 +189,38 @@ def _parts(id: str, found: Sequence[_Profiled], ceilings: Ceilings) -> Table:
         corner="mechanism and task",
         columns=("steps/s", *_SHOWN, "padding", "limit", "training"),
         rows=tuple(rows),
-        notes=(_PARTS, _LIMIT, _WHOLE, *([_WAITED] if first.device == "cuda" else [])),
+        notes=(
+            _PARTS,
+            _LIMIT,
+            _WHOLE,
+            *([_WAITED] if first.device == "cuda" else []),
+            *_of_new_lengths(found),
+        ),
     )
+
+
+def _of_new_lengths(found: Sequence[_Profiled]) -> Iterator[str]:
+    """Which steps take much longer at a length that the training has not met yet."""
+    slow = [
+        f"{one.name} {quantity(first, 's')}"
+        for one in found
+        if (first := one.value("first_step_seconds")) and (step := one.value("step_seconds"))
+        if first >= _MUCH_LONGER * step
+    ]
+    if slow:
+        yield (
+            "The first step at each new length takes longer, as kernels are planned or compiled "
+            f"for it, and is in neither rate nor training: {listing(slow)}."
+        )
 
 
 def _rate(one: _Profiled) -> Cell:
     rate, step = one.record.metrics.get("steps_per_second"), one.value("step_seconds")
-    if rate is None or rate.value is None or step is None:
+    if rate is None or rate.value is None or not step:
         return Cell(NO_VALUE)
     low, high = rate.q1 or rate.value, rate.q3 or rate.value
-    text = figures(rate.value, high - low)
-    return Cell(text, quantity(step, "s"), rate.value, high - low)
+    # Of an even number of stretches the median of the rates is not one over that of the times.
+    return Cell(figures(1 / step, high - low), quantity(step, "s"), 1 / step, high - low)
 
 
 def _shares(one: _Profiled) -> list[Cell]:

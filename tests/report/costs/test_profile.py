@@ -80,6 +80,23 @@ def test_where_torch_counts_nothing_there_is_no_limit_and_one_may_be_above_a_hun
     assert any("Above 100: " in note for note in parts.notes)
 
 
+def test_steps_that_take_longer_at_a_new_length_are_named() -> None:
+    usual = with_metrics(profile("linear", "text", seconds=0.02), first_step_seconds=0.039)
+    slow = with_metrics(profile("sdpa", "text", seconds=0.02), first_step_seconds=0.16)
+    (told,) = [n for n in section(usual, slow).tables[0].notes if "new length" in n]
+    assert told.endswith("in neither rate nor training: sdpa on text 160 ms.")
+    notes = section(usual, profile("sdpa", "image")).tables[0].notes
+    assert not any("new length" in note for note in notes)
+
+
+def test_rate_and_time_agree_though_the_stretches_are_even_in_number() -> None:
+    # Stretches of 10 and 30 ms: their median is 20 ms, that of the rates 67.
+    uneven = with_metrics(profile("linear", "text", seconds=0.02), steps_per_second=200 / 3)
+    parts = section(uneven).tables[0]
+    rate = parts.rows[0].cells[parts.columns.index("steps/s")]
+    assert (rate.value, rate.note) == (pytest.approx(50), "20.0 ms")
+
+
 def test_a_training_of_a_step_takes_under_a_second() -> None:
     short = msgspec.structs.replace(TRAINING, steps=1)
     few = msgspec.structs.replace(data("text"), rows=Rows(train=9, validation=10, test=10))
