@@ -260,8 +260,9 @@ def test_a_stretch_has_fifty_batches_at_most_and_the_profiler_ten() -> None:
     assert found.method["operators"].endswith("of 10 steps")
 
 
+@pytest.mark.parametrize(("bucketed", "warmed"), [(True, 3), (False, 1)])
 def test_rows_are_evaluated_as_a_validation_does_and_training_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
+    bucketed: bool, warmed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = model()
     evaluated: list[tuple[bool, bool]] = []
@@ -278,9 +279,9 @@ def test_rows_are_evaluated_as_a_validation_does_and_training_goes_on(
 
     monkeypatch.setattr(profile, "forward", noted)
     monkeypatch.setattr(Step, "forward", stepped)
-    profiled(own)
-    # Twenty rows in batches of eight, the first of them twice.
-    assert evaluated == [(False, False)] * 4
+    profiled(own, bucketed=bucketed)
+    # Twenty rows in batches of eight, and before them those whose length is new.
+    assert evaluated == [(False, False)] * (warmed + 3)
     assert trained and all(trained)
 
 

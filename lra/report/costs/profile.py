@@ -139,7 +139,7 @@ def _by_setting(records: Sequence[Record]) -> list[tuple[list[_Profiled], str, s
     settings = sorted(found)
     in_order = [found[setting] for setting in settings]
     return [
-        (sorted(own, key=lambda one: (one.cell.data.task, one.label, one.record.id)), *ending)
+        (sorted(own, key=_place), *ending)
         for own, ending in zip(in_order, numbered(apart(settings)), strict=True)
     ]
 
@@ -150,14 +150,42 @@ def _setting(cell: ProfileCell) -> tuple[str, ...]:
     return scale, machine_words(cell.machine), *threads, f"torch {visible(cell.torch)}"
 
 
+def _place(one: _Profiled) -> tuple[str, str, bool, bool, str]:
+    """By which rows are sorted: of one name, the usual type and execution first."""
+    precision, execution = _how(one.cell)
+    return (
+        one.cell.data.task,
+        one.label,
+        execution != "eager",
+        precision != "float32",
+        one.record.id,
+    )
+
+
+def _how(cell: ProfileCell) -> tuple[str, str]:
+    """`float32` and `eager`."""
+    return cell.training.precision, cell.training.execution
+
+
 def _whole(found: Sequence[_Profiled], which: str = "") -> Iterator[str]:
-    """How long one seed of each takes in all."""
-    known = [(one.name, one.training) for one in found if one.training is not None]
+    """How long one seed of each takes in all; in each type and execution, where a training was
+    profiled in more than one."""
+    known = [one for one in found if one.training is not None]
+    which = which.replace(":", ",", 1)
+    if len({one.name for one in known}) == len(known):
+        yield from _takes(known, which)
+        return
+    for how in sorted({_how(one.cell) for one in known}, reverse=True):
+        own = [one for one in known if _how(one.cell) == how]
+        yield from _takes(own, f"{which} in {', '.join(how)},")
+
+
+def _takes(known: Sequence[_Profiled], which: str) -> Iterator[str]:
     if known:
-        whole = about(sum(seconds for _, seconds in known))
-        of = known[0][0] if len(known) == 1 else f"each of {len(known)} trainings"
+        whole = about(sum(one.training or 0.0 for one in known))
+        of = known[0].name if len(known) == 1 else f"each of {len(known)} trainings"
         turns = "" if len(known) == 1 else " in all, one after the other"
-        yield f"One seed of {of}{which.replace(':', ',', 1)} takes {whole}{turns}."
+        yield f"One seed of {of}{which} takes {whole}{turns}."
 
 
 def _parts(id: str, found: Sequence[_Profiled], ceilings: Ceilings) -> Table:

@@ -97,6 +97,31 @@ def test_rate_and_time_agree_though_the_stretches_are_even_in_number() -> None:
     assert (rate.value, rate.note) == (pytest.approx(50), "20.0 ms")
 
 
+def test_each_type_and_execution_of_the_same_trainings_has_a_sum_of_its_own() -> None:
+    half = msgspec.structs.replace(TRAINING, precision="bfloat16")
+    compiled = msgspec.structs.replace(half, execution="compiled")
+    both = [profile(name, "text", training=half) for name in ("linear", "sdpa")]
+    one = profile("linear", "text", training=compiled)
+    found = section(*both, one, profile("linear", "text"), profile("linear", "image"))
+    assert found.text == (
+        "One seed of each of 2 trainings in float32, eager, takes about 22 s in all, one after "
+        "the other.",
+        "One seed of each of 2 trainings in bfloat16, eager, takes about 22 s in all, one after "
+        "the other.",
+        "One seed of linear on text in bfloat16, compiled, takes about 11 s.",
+    )
+    told = [(row.label, row.note) for row in found.tables[0].rows]
+    assert told == [
+        ("linear on image", "length 144, float32, eager"),
+        ("linear on text", "length 160, float32, eager"),
+        ("linear on text", "length 160, bfloat16, eager"),
+        ("linear on text", "length 160, bfloat16, compiled"),
+        ("sdpa on text", "length 160, bfloat16, eager"),
+    ]
+    apart = section(profile("linear", "text"), profile("linear", "image", training=half))
+    assert [text.startswith("One seed of each of 2") for text in apart.text] == [True]
+
+
 def test_a_training_of_a_step_takes_under_a_second() -> None:
     short = msgspec.structs.replace(TRAINING, steps=1)
     few = msgspec.structs.replace(data("text"), rows=Rows(train=9, validation=10, test=10))
