@@ -150,8 +150,7 @@ def _tried(law: Law, subject: Subject, cases: Iterable[Case] | None = None) -> F
         return _failed(law, count, case, str(error), ending="error")
     except Exception as error:
         detail = f"{type(error).__name__}: {error}"
-        inside = "" if subject.is_ours else place(error, subject.home)
-        return _failed(law, count, case, detail, ending="error", inside=inside)
+        return _failed(law, count, case, detail, ending="error", inside=place(error, subject.home))
     if not count:
         return Finding(law=law.name, verdict="skipped", detail="nothing to try it on")
     return Finding(law=law.name, verdict="held", cases=count)
