@@ -47,7 +47,11 @@ def command(what: str, verbose: bool, as_json: bool) -> None:
             "tasks": ("name", "title", "classes", "inputs", "source"),
             "positions": ("name", "title", "year", "acts_on"),
         }.get(what, ("name", "title"))
-        table = [[_text(row.get(column, "")) for column in columns] for row in rows]
+        # Titles of files begin with their names.
+        table = [
+            [_text(row.get(column, "")).removeprefix(f"{row['name']}: ") for column in columns]
+            for row in rows
+        ]
         click.echo(tabulate(table, headers=columns, tablefmt="simple"))
         if what == "impls":
             click.echo(f"\n{LEGEND}")
