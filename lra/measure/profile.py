@@ -17,6 +17,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
+import msgspec
 import torch
 from torch import nn
 from torch.autograd import DeviceType  # type: ignore[attr-defined]
@@ -85,15 +86,13 @@ def measure_profile(
     runs = Stretch(step, _waiting_for(device), clock)
     few = spread(step, FEW)
     report("warm up")
-    # The longest first: what it allocates is enough for all.
+    # The longest first: what it compiles and allocates is enough for all.
     runs(few[-1:])
-    first = each = runs(few) / len(few)
-    if length is None:
-        each = runs(few) / len(few)
+    first = runs(few[:-1]) / max(1, len(few) - 1)
+    each = runs(few) / len(few)
     batches = spread(step, max(FEW, min(MANY, int(seconds / (STRETCHES * each)))))
-    if length is None and batches != few:
-        # Compilers, and cuDNN's attention, plan anew for each length: that is no step's usual time.
-        runs(batches)
+    # Whatever is planned anew for a batch of other sizes is no step's usual time.
+    runs(batches)
     report("steps")
     whole = [runs(batches) / len(batches)]
     while len(whole) < 2 or (len(whole) < STRETCHES and sum(whole) * len(batches) < seconds):
@@ -110,14 +109,24 @@ def measure_profile(
     with eagerly(spec.execution):
         counted = [count_operations(partial(runs, [one])) for one in few]
     operations = sum(counted) / len(few)
+    step_seconds = _spread_over(whole, "s", "lower")
+    assert step_seconds.value is not None
     return Profile(
         metrics={
-            "step_seconds": _spread_over(whole, "s", "lower"),
-            "steps_per_second": _spread_over([1.0 / one for one in whole], "1/s", "higher"),
+            "step_seconds": step_seconds,
+            "steps_per_second": msgspec.structs.replace(
+                _spread_over([1.0 / one for one in whole], "1/s", "higher"),
+                # Of an even number of stretches the median rate would be another.
+                value=1.0 / step_seconds.value,
+            ),
             "step_in_parts_seconds": _seconds(apart),
             **{part_metric(name): _seconds(total / len(batches)) for name, total in parts.items()},
             "row_seconds": _seconds(row),
-            **({"first_step_seconds": _seconds(first)} if length is None else {}),
+            **(
+                {"first_step_seconds": _seconds(first)}
+                if _are_of_several(step, length, few)
+                else {}
+            ),
             **operators,
             "operations": Metric(value=operations, unit="count", better="lower"),
             "padding": Metric(value=padding_share(step, length), unit="share", better="lower"),
@@ -162,6 +171,12 @@ def spread(step: Step, most: int) -> list[int]:
     longest = [step.order.longest_E[step.order.rows(done)].max() for done in steps]
     by_length = sorted(steps, key=longest.__getitem__)
     return _middles(by_length, most)
+
+
+def _are_of_several(step: Step, length: int | None, batches: Sequence[int]) -> bool:
+    """Whether batches have several lengths."""
+    longest = {int(step.order.longest_E[step.order.rows(done)].max()) for done in batches}
+    return length is None and len(longest) > 1
 
 
 def padding_share(step: Step, length: int | None) -> float:
@@ -214,8 +229,8 @@ def _row_seconds(
 
     step.called.eval()
     with torch.no_grad():
-        # Every validation has the same lengths: none is new but once.
-        for rows in batches[:1] if length else batches:
+        # Every validation has the same batches: they are new but once.
+        for rows in batches:
             evaluate(rows)
         runs.wait()
         started = runs.clock()

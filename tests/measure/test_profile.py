@@ -133,6 +133,7 @@ def profiled(
     *,
     seconds: float = 2.0,
     tick: float = 1.0,
+    clock: Ticks | None = None,
     **changes: object,
 ) -> Profile:
     """On a clock of its own, by which a stretch takes a tick, however many steps it has."""
@@ -144,7 +145,7 @@ def profiled(
         device=CPU,
         pad_to_length=False,
         seconds=seconds,
-        clock=Ticks(tick),
+        clock=clock or Ticks(tick),
     )
 
 
@@ -225,25 +226,55 @@ def test_the_longest_batch_warms_up_and_the_rest_follow_in_turn(
 ) -> None:
     profiled()
     few = spread(step(model()), 5)
-    # Warm up, new lengths, how long a step takes, two stretches, in parts, under the profiler,
-    # counted.
-    assert stretches == [few[-1:], *[few] * 5, few[::2], *([one] for one in few)]
+    # Warm up, new lengths, how long a step takes, once more, two stretches, in parts, under the
+    # profiler, counted.
+    assert stretches == [few[-1:], few[:-1], *[few] * 5, few[::2], *([one] for one in few)]
 
 
-def test_each_batch_is_met_before_it_counts(stretches: list[list[int]]) -> None:
-    found = profiled(seconds=20.0, tick=0.1)
-    few, all_ = spread(step(model()), 5), spread(step(model()), 50)
-    # Five stretches are the rate's, one is in parts.
-    assert stretches[:9] == [few[-1:], few, few, *[all_] * 6]
-    assert found.metrics["first_step_seconds"].value == pytest.approx(0.1 / 5)
+@pytest.mark.parametrize("bucketed", [True, False])
+def test_each_batch_is_met_before_it_counts(bucketed: bool, stretches: list[list[int]]) -> None:
+    found = profiled(seconds=20.0, tick=0.1, bucketed=bucketed)
+    few, whole = (spread(step(model(), bucketed=bucketed), most) for most in (5, 50))
     assert len(found.metrics["step_seconds"].samples) == 5
+    # Once before, five stretches, in parts, under the profiler.
+    assert stretches[:-5] == [few[-1:], few[:-1], few, *[whole] * 8]
 
 
-def test_of_one_length_nothing_is_new(stretches: list[list[int]]) -> None:
-    found = profiled(seconds=20.0, tick=0.1, bucketed=False)
-    assert stretches[0] == spread(step(model()), 5)[-1:]
-    assert [len(one) for one in stretches[1:8]] == [5, *[10] * 6]
-    assert "first_step_seconds" not in found.metrics
+class SlowOnce(Ticks):
+    """On which one stretch takes three ticks more."""
+
+    def __init__(self, stretch: int) -> None:
+        super().__init__()
+        self._later = 2 * stretch + 1
+
+    def __call__(self) -> float:
+        seconds = super().__call__()
+        return seconds + 3.0 if seconds >= self._later else seconds
+
+
+def test_a_step_at_a_new_length_is_told_apart() -> None:
+    found = profiled(clock=SlowOnce(1)).metrics
+    assert found["first_step_seconds"].value == pytest.approx(4.0 / 4)
+    assert found["step_seconds"].value == pytest.approx(1.0 / 5)
+
+
+def test_the_rate_is_that_of_the_median_step() -> None:
+    found = profiled(clock=SlowOnce(4)).metrics
+    assert found["step_seconds"].samples == (4.0 / 5, 1.0 / 5)
+    assert found["step_seconds"].value == pytest.approx(0.5)
+    assert found["steps_per_second"].value == pytest.approx(2.0)
+
+
+def test_of_one_length_none_is_new() -> None:
+    assert "first_step_seconds" not in profiled(bucketed=False).metrics
+    whole = Dataset(*[of_one_length(rows) for rows in (40, 20, 20)], 2, 6, LONGEST, 1)
+    assert "first_step_seconds" not in profiled(data=whole).metrics
+    assert "first_step_seconds" not in profiled(batch=40).metrics
+
+
+def of_one_length(rows: int) -> Split:
+    tokens = np.random.default_rng(rows).integers(1, 6, size=(rows, LONGEST)).astype(np.uint8)
+    return Split.of([*tokens], tokens[:, 0].astype(np.int64) % 2, 1)
 
 
 @pytest.mark.parametrize(("seconds", "stretches"), [(0.01, 2), (4.0, 4), (1000.0, 5)])
@@ -260,9 +291,8 @@ def test_a_stretch_has_fifty_batches_at_most_and_the_profiler_ten() -> None:
     assert found.method["operators"].endswith("of 10 steps")
 
 
-@pytest.mark.parametrize(("bucketed", "warmed"), [(True, 3), (False, 1)])
 def test_rows_are_evaluated_as_a_validation_does_and_training_goes_on(
-    bucketed: bool, warmed: int, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own = model()
     evaluated: list[tuple[bool, bool]] = []
@@ -279,9 +309,9 @@ def test_rows_are_evaluated_as_a_validation_does_and_training_goes_on(
 
     monkeypatch.setattr(profile, "forward", noted)
     monkeypatch.setattr(Step, "forward", stepped)
-    profiled(own, bucketed=bucketed)
-    # Twenty rows in batches of eight, and before them those whose length is new.
-    assert evaluated == [(False, False)] * (warmed + 3)
+    profiled(own)
+    # Twenty rows in batches of eight, twice.
+    assert evaluated == [(False, False)] * 6
     assert trained and all(trained)
 
 

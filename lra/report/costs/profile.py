@@ -152,14 +152,7 @@ def _setting(cell: ProfileCell) -> tuple[str, ...]:
 
 def _place(one: _Profiled) -> tuple[str, str, bool, bool, str]:
     """By which rows are sorted: of one name, the usual type and execution first."""
-    precision, execution = _how(one.cell)
-    return (
-        one.cell.data.task,
-        one.label,
-        execution != "eager",
-        precision != "float32",
-        one.record.id,
-    )
+    return one.cell.data.task, one.label, *_unusual(_how(one.cell)), one.record.id
 
 
 def _how(cell: ProfileCell) -> tuple[str, str]:
@@ -167,17 +160,23 @@ def _how(cell: ProfileCell) -> tuple[str, str]:
     return cell.training.precision, cell.training.execution
 
 
+def _unusual(how: tuple[str, str]) -> tuple[bool, bool]:
+    precision, execution = how
+    return execution != "eager", precision != "float32"
+
+
 def _whole(found: Sequence[_Profiled], which: str = "") -> Iterator[str]:
     """How long one seed of each takes in all; in each type and execution, where a training was
     profiled in more than one."""
     known = [one for one in found if one.training is not None]
     which = which.replace(":", ",", 1)
-    if len({one.name for one in known}) == len(known):
+    ways = sorted({_how(one.cell) for one in known}, key=_unusual)
+    if len(ways) == 1 or len({one.name for one in known}) == len(known):
         yield from _takes(known, which)
         return
-    for how in sorted({_how(one.cell) for one in known}, reverse=True):
+    for how in ways:
         own = [one for one in known if _how(one.cell) == how]
-        yield from _takes(own, f"{which} in {', '.join(how)},")
+        yield from _takes(own, f"{which}, in {', '.join(how)},")
 
 
 def _takes(known: Sequence[_Profiled], which: str) -> Iterator[str]:
@@ -229,16 +228,17 @@ def _parts(id: str, found: Sequence[_Profiled], ceilings: Ceilings) -> Table:
 
 def _of_new_lengths(found: Sequence[_Profiled]) -> Iterator[str]:
     """Which steps take much longer at a length that the training has not met yet."""
-    slow = [
-        f"{one.name} {quantity(first, 's')}"
-        for one in found
-        if (first := one.value("first_step_seconds")) and (step := one.value("step_seconds"))
-        if first >= _MUCH_LONGER * step
-    ]
+    names = [one.name for one in found]
+    slow = []
+    for one in found:
+        first, step = one.value("first_step_seconds"), one.value("step_seconds")
+        if first and step and first >= _MUCH_LONGER * step:
+            how = f" in {', '.join(_how(one.cell))}" if names.count(one.name) > 1 else ""
+            slow.append(f"{one.name}{how} {quantity(first, 's')}")
     if slow:
         yield (
-            "The first step at each new length takes longer, as kernels are planned or compiled "
-            f"for it, and is in neither rate nor training: {listing(slow)}."
+            "A step at a length that is new takes longer, which neither rate nor training counts: "
+            f"{listing(slow)}."
         )
 
 

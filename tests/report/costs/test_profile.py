@@ -17,6 +17,7 @@ from lra.report.pictures.style import COLOURS
 from lra.report.render import findings, render
 from lra.report.select import join
 from lra.report.table import Cell, Section
+from lra.report.words import NO_VALUE
 from report.sample import (
     GPU,
     THERE,
@@ -80,46 +81,64 @@ def test_where_torch_counts_nothing_there_is_no_limit_and_one_may_be_above_a_hun
     assert any("Above 100: " in note for note in parts.notes)
 
 
+def of_new_lengths(*records: Record) -> list[str]:
+    return [note for note in section(*records).tables[0].notes if "length that is new" in note]
+
+
 def test_steps_that_take_longer_at_a_new_length_are_named() -> None:
-    usual = with_metrics(profile("linear", "text", seconds=0.02), first_step_seconds=0.039)
-    slow = with_metrics(profile("sdpa", "text", seconds=0.02), first_step_seconds=0.16)
-    (told,) = [n for n in section(usual, slow).tables[0].notes if "new length" in n]
-    assert told.endswith("in neither rate nor training: sdpa on text 160 ms.")
-    notes = section(usual, profile("sdpa", "image")).tables[0].notes
-    assert not any("new length" in note for note in notes)
+    usual = with_metrics(profile("linear", "text", seconds=0.02), first_step_seconds=0.0399)
+    slow = with_metrics(profile("sdpa", "text", seconds=0.02), first_step_seconds=0.04)
+    (told,) = of_new_lengths(usual, slow)
+    assert told.endswith("which neither rate nor training counts: sdpa on text 40.0 ms.")
+    assert not of_new_lengths(usual, profile("sdpa", "image"))
+    half = msgspec.structs.replace(TRAINING, precision="bfloat16")
+    other = with_metrics(profile("sdpa", "text", training=half), first_step_seconds=0.09)
+    (told,) = of_new_lengths(slow, other)
+    assert told.endswith(
+        "sdpa on text in float32, eager 40.0 ms and sdpa on text in bfloat16, eager 90.0 ms."
+    )
 
 
-def test_rate_and_time_agree_though_the_stretches_are_even_in_number() -> None:
-    # Stretches of 10 and 30 ms: their median is 20 ms, that of the rates 67.
-    uneven = with_metrics(profile("linear", "text", seconds=0.02), steps_per_second=200 / 3)
+@pytest.mark.parametrize(("rate", "step", "text"), [(200 / 3, 0.02, "50.0"), (50.0, 0.0, NO_VALUE)])
+def test_rate_and_time_agree(rate: float, step: float, text: str) -> None:
+    """Of two stretches of 10 and 30 ms the median is 20 ms, that of their rates 67."""
+    uneven = with_metrics(
+        profile("linear", "text", seconds=0.02), steps_per_second=rate, step_seconds=step
+    )
     parts = section(uneven).tables[0]
-    rate = parts.rows[0].cells[parts.columns.index("steps/s")]
-    assert (rate.value, rate.note) == (pytest.approx(50), "20.0 ms")
+    assert parts.rows[0].cells[parts.columns.index("steps/s")].text == text
 
 
 def test_each_type_and_execution_of_the_same_trainings_has_a_sum_of_its_own() -> None:
     half = msgspec.structs.replace(TRAINING, precision="bfloat16")
     compiled = msgspec.structs.replace(half, execution="compiled")
+    whole = msgspec.structs.replace(TRAINING, execution="compiled")
     both = [profile(name, "text", training=half) for name in ("linear", "sdpa")]
     one = profile("linear", "text", training=compiled)
-    found = section(*both, one, profile("linear", "text"), profile("linear", "image"))
+    usual = [profile("linear", "text"), profile("linear", "image")]
+    found = section(*both, one, profile("linear", "text", training=whole), *usual)
     assert found.text == (
-        "One seed of each of 2 trainings in float32, eager, takes about 22 s in all, one after "
+        "One seed of each of 2 trainings, in float32, eager, takes about 22 s in all, one after "
         "the other.",
-        "One seed of each of 2 trainings in bfloat16, eager, takes about 22 s in all, one after "
+        "One seed of each of 2 trainings, in bfloat16, eager, takes about 22 s in all, one after "
         "the other.",
-        "One seed of linear on text in bfloat16, compiled, takes about 11 s.",
+        "One seed of linear on text, in float32, compiled, takes about 11 s.",
+        "One seed of linear on text, in bfloat16, compiled, takes about 11 s.",
     )
     told = [(row.label, row.note) for row in found.tables[0].rows]
     assert told == [
         ("linear on image", "length 144, float32, eager"),
         ("linear on text", "length 160, float32, eager"),
         ("linear on text", "length 160, bfloat16, eager"),
+        ("linear on text", "length 160, float32, compiled"),
         ("linear on text", "length 160, bfloat16, compiled"),
         ("sdpa on text", "length 160, bfloat16, eager"),
     ]
     apart = section(profile("linear", "text"), profile("linear", "image", training=half))
     assert [text.startswith("One seed of each of 2") for text in apart.text] == [True]
+    wider = msgspec.structs.replace(TRAINING, batch=2 * TRAINING.batch)
+    (told,) = section(profile("linear", "text"), profile("linear", "text", training=wider)).text
+    assert told.startswith("One seed of each of 2 trainings takes")
 
 
 def test_a_training_of_a_step_takes_under_a_second() -> None:
