@@ -50,6 +50,16 @@ def test_the_readme_counts_the_mechanisms_of_its_figure() -> None:
     assert f"is the report of {figure.group(1)} mechanisms" in readme
 
 
+def test_the_readme_shows_the_figure_of_reviews() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "reports/reference/report.md").read_text(encoding="utf-8")
+    figure = re.search(r"!\[Accuracy on IMDB reviews .*\]\(reports/reference/(.+)\)", readme)
+    assert figure
+    before = page[: page.index(f"]({figure.group(1)})")]
+    headings = re.findall(r"^## (.+)$", before, re.MULTILINE)
+    assert headings[-1] == "Quality: test accuracy at scale compact_short, data from files"
+
+
 def compact_table() -> dict[tuple[str, str], str]:
     """What the README says each mechanism reaches on each task at `compact_short`."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
