@@ -60,6 +60,7 @@ CAUGHT: dict[type[Dense], tuple[str, str]] = {
     pattern.WindowThatWraps: ("support", "causality"),
     pattern.OracleShowsMore: ("support", NOT_CAUGHT),
     pattern.OracleIsTheFastPath: ("oracle", NOT_CAUGHT),
+    pattern.OracleIsTheFastPathOfItsClass: ("oracle", NOT_CAUGHT),
     pattern.KeysTwice: ("oracle", NOT_CAUGHT),
     pattern.RootInverted: ("oracle", NOT_CAUGHT),
     pattern.WrongGroupOrder: ("oracle", NOT_CAUGHT),

@@ -59,7 +59,7 @@ def _compare(subject: Subject, case: Case, layer: Layer, context: Context) -> No
 
 @contextmanager
 def _without_fast_path(layer: Layer) -> Iterator[None]:
-    """Refuse what is compared with the oracle to the oracle itself."""
+    """Refuse what is compared with the oracle to the oracle itself, by whichever class it asks."""
 
     def refusing(name: str) -> Callable[..., NoReturn]:
         def refuse(*arguments: object, **named: object) -> NoReturn:
@@ -67,14 +67,19 @@ def _without_fast_path(layer: Layer) -> Iterator[None]:
 
         return refuse
 
-    for name in FAST_PATH:
-        # On the instance, before its class.
-        object.__setattr__(layer, name, refusing(name))
+    own = [
+        (kind, name, vars(kind)[name])
+        for kind in type(layer).__mro__
+        for name in FAST_PATH
+        if name in vars(kind)
+    ]
+    for kind, name, _ in own:
+        setattr(kind, name, refusing(name))
     try:
         yield
     finally:
-        for name in FAST_PATH:
-            object.__delattr__(layer, name)
+        for kind, name, method in own:
+            setattr(kind, name, method)
 
 
 LAW = Law(
