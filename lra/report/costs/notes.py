@@ -40,7 +40,10 @@ def time_notes(entries: Sequence[Entry], known: Costs) -> list[str]:
     """Return what the marks of times mean, and how still the machine held."""
     notes = []
     if any(cost.loose for cost in known.by_place.values()):
-        notes.append(f"~: the quartiles lie more than {100 * LOOSE:g} % of the median apart.")
+        notes.append(
+            f"~: the quartiles lie more than {100 * LOOSE:g} % of the median apart, for a ratio "
+            "those of either figure."
+        )
     if any(cost.disturbed for cost in known.by_place.values()):
         notes.append(
             f"!: the machine was busy, {SIGNS}; --rerun disturbed measures these cells again."

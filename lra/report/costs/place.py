@@ -13,8 +13,8 @@ from lra.report.rows import EXACT, NO_MIXING, RowKey
 from lra.report.table import Cell
 from lra.report.words import NO_VALUE, NOT_RUN, TIMES, figures, listing
 
-LOOSE = 0.1
-"""Quartiles of one process further apart than this share of the median are marked with `~`."""
+LOOSE, _LOOSELY = 0.1, "~"
+"""Quartiles of one process further apart than this share of the median are marked so."""
 CLOSE = 0.1
 """Within this share of the least a figure is not told apart from it where either is of one process:
 its quartiles say nothing of the next."""
@@ -143,7 +143,8 @@ class Costs(msgspec.Struct, frozen=True, dict=True):
             return ""
         ratio = cost.value / exact.value
         spread = ratio * (cost.spread / cost.value + exact.spread / exact.value)
-        return f"{figures(ratio, spread)} {TIMES}"
+        mark = _LOOSELY if cost.loose or exact.loose else ""
+        return f"{mark}{figures(ratio, spread)} {TIMES}"
 
     def cell(self, key: RowKey, length: int, size: float, *, strong: bool) -> Cell:
         """Return a place as it is printed, in units of `size`, its ratio to exact attention below.
@@ -157,7 +158,7 @@ class Costs(msgspec.Struct, frozen=True, dict=True):
         disturbed = bool(told) and self.disturbed(key, length)
         beside = ("!" if disturbed else "") + (told or NO_VALUE)
         return Cell(
-            ("~" if cost.loose else "") + figures(cost.value / size, cost.spread / size),
+            (_LOOSELY if cost.loose else "") + figures(cost.value / size, cost.spread / size),
             "; ".join(part for part in (beside, cost.partly) if part),
             cost.value,
             cost.spread,

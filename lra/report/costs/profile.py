@@ -212,7 +212,8 @@ def _parts(id: str, found: Sequence[_Profiled], ceilings: Ceilings) -> Table:
         title="A training step and its parts",
         caption=f"At {', '.join((*_setting(first), *shared))}. Steps a second over batches of all "
         "lengths, and the time of a step as the smaller figure or in brackets; its parts, padding "
-        "among positions, and the share of the machine's limit, in percent.",
+        "among positions, and the share of the machine's limit, in percent. Training: how long one "
+        "seed would take.",
         corner="mechanism and task",
         columns=("steps/s", *_SHOWN, "padding", "limit", "training"),
         rows=tuple(rows),

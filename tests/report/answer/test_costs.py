@@ -24,6 +24,14 @@ def test_cost_is_told_at_the_longest_length_as_ratios() -> None:
     )
 
 
+def test_a_ratio_to_what_has_wide_quartiles_is_marked() -> None:
+    wide = efficiency("sdpa", 2048, "train", seconds=0.1, width=0.3)
+    (told,) = answered([efficiency("performer", 2048, "train", seconds=0.041), wide])
+    assert told.startswith(
+        f"At length 2048 a training step of the performer layer takes ~0.41 {TIMES} the time of"
+    )
+
+
 def test_without_a_time_of_exact_attention_the_cost_is_absolute() -> None:
     records = [
         timed("performer", 0.041, 50e6),

@@ -166,6 +166,16 @@ def test_digits_stop_at_the_spread_and_wide_quartiles_are_marked() -> None:
     assert any(note.startswith("~:") for note in table.notes)
 
 
+@pytest.mark.parametrize("wide", ["a", "sdpa"])
+def test_a_ratio_has_the_mark_of_either_figure(wide: str) -> None:
+    table = _latency(
+        [efficiency(name, 512, width=0.3 if name == wide else 0.01) for name in ("a", "sdpa")]
+    )
+    assert _cell(table, "a", "512").note.startswith("~")
+    assert _cell(table, "a", "512").text.startswith("~") == (wide == "a")
+    assert any(note.startswith("~:") and "either figure" in note for note in table.notes)
+
+
 def test_replicates_give_their_median() -> None:
     seconds = (0.010, 0.011, 0.030)
     table = _latency([efficiency("a", 512, seconds=s, replicate=n) for n, s in enumerate(seconds)])
