@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lra.report.pictures.lines import LINE, WIDTH
 from lra.report.pictures.style import draw
-from lra.report.table import Figure, Table, cut_note, names, short_names
-from lra.report.words import listing
+from lra.report.table import Figure, Row, Table, cut_note, names
+from lra.report.words import apart, listing, shortened
 
-_LETTERS = 34
+_LETTERS = 42
 _SHADES = ("#8bdab2", "#40b7ad", "#348fa7", "#37659e", "#413d7b", "#2e1e3b")
 """Of parts, from left to right: seaborn's mako, since single colours stand for mechanisms."""
 
 
 def profile_figure(table: Table, parts: tuple[str, ...]) -> Figure:
     """Return the bars of a table of profiles, whose columns of parts hold shares."""
-    texts = short_names(table.rows, _LETTERS)
+    texts = shortened(_labels(table.rows), _LETTERS)
     places = [table.columns.index(part) for part in parts]
 
     def paint(figure: Any) -> None:
@@ -43,3 +44,15 @@ def profile_figure(table: Table, parts: tuple[str, ...]) -> Figure:
         caption=f"From left to right: {listing(parts)}.{cut_note(table.rows, _LETTERS)}",
         svg=draw(paint, WIDTH, 1.6 + 1.6 * LINE * len(table.rows)),
     )
+
+
+def _labels(rows: Sequence[Row]) -> list[str]:
+    """The rows' labels; where several share one, with what of their notes tells them apart."""
+    found = [row.label for row in rows]
+    for label in {*found}:
+        alike = [n for n, row in enumerate(rows) if row.label == label]
+        if len(alike) > 1:
+            told = apart([rows[n].note.split(", ") for n in alike])
+            for n, words in zip(alike, told, strict=True):
+                found[n] = f"{label} ({words})"
+    return found

@@ -141,6 +141,30 @@ def test_each_type_and_execution_of_the_same_trainings_has_a_sum_of_its_own() ->
     assert told.startswith("One seed of each of 2 trainings takes")
 
 
+def test_a_picture_tells_the_same_trainings_apart_in_few_words() -> None:
+    ways = [("float32", "eager"), ("bfloat16", "eager"), ("bfloat16", "compiled")]
+    changed = [
+        msgspec.structs.replace(TRAINING, precision=precision, execution=execution)
+        for precision, execution in ways
+    ]
+    found = section(
+        *[profile("sparse_strided", "pathfinder", training=training) for training in changed],
+        *[profile("sparse_fixed", "pathfinder", training=training) for training in changed[:2]],
+        profile("linear", "text"),
+    )
+    labels = re.findall(r">([^<>]+ on [^<>]+)<", found.figures[0].svg)
+    assert labels[:2] == [
+        "sparse_fixed on pathfinder (float32)",
+        "sparse_fixed on pathfinder (bfloat16)",
+    ]
+    assert labels[2:] == ["linear on text"], "the others are cut short"
+    assert [label[-16:] for label in re.findall(r">(sparse_st[^<>]+)<", found.figures[0].svg)] == [
+        "(float32, eager)",
+        "bfloat16, eager)",
+        "oat16, compiled)",
+    ]
+
+
 def test_a_training_of_a_step_takes_under_a_second() -> None:
     short = msgspec.structs.replace(TRAINING, steps=1)
     few = msgspec.structs.replace(data("text"), rows=Rows(train=9, validation=10, test=10))
