@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -31,9 +32,41 @@ def bidirectional(
     features: FeatureMap,
 ) -> Tensor:
     """Return normalised kernel attention, (B, H, N, V); masked keys count for nothing."""
+    if torch.compiler.is_compiling():
+        return _traced(q_BHNK, k_BHMK, v_BHMV, mask_BM, features)
     sum_BHUR = _Sum.apply(k_BHMK, v_BHMV, mask_BM, features)  # type: ignore[no-untyped-call]
     out_BHNV: Tensor = _Read.apply(q_BHNK, sum_BHUR, features)  # type: ignore[no-untyped-call]
     return out_BHNV
+
+
+def _traced(
+    q_BHNK: Tensor,
+    k_BHMK: Tensor,
+    v_BHMV: Tensor,
+    mask_BM: Tensor | None,
+    features: FeatureMap,
+) -> Tensor:
+    """Return the same for a compiler to differentiate and fuse: it chooses itself what to keep, and
+    walking tiles it would write out for each length."""
+    batch, heads = q_BHNK.shape[:2]
+    q_GNK, k_GMK = (features.prepare(x).flatten(0, 1) for x in (q_BHNK, k_BHMK))
+    local = features.tile(slice(0, heads), batch)
+    phi_GMR, log_scale_GM = local.keys(k_GMK)
+    values_GMU = F.pad(v_BHMV.flatten(0, 1), (0, 1), value=1.0)
+    mask_GM = None
+    if mask_BM is not None:
+        mask_GM = mask_BM.unsqueeze(1).expand(-1, heads, -1).flatten(0, 1)
+        values_GMU = values_GMU.masked_fill(~mask_GM.unsqueeze(-1), 0.0)
+    if log_scale_GM is not None:
+        if mask_GM is not None:
+            log_scale_GM = log_scale_GM.masked_fill(~mask_GM, lowest(q_BHNK.dtype))
+        scale_G1 = log_scale_GM.detach().amax(-1, keepdim=True)
+        values_GMU = values_GMU * (log_scale_GM - scale_G1).exp().unsqueeze(-1)
+    read_GNU = local.queries(q_GNK) @ (values_GMU.mT @ phi_GMR).mT
+    denominator_GN1 = read_GNU[..., -1:]
+    lost = is_lost(denominator_GN1)
+    out_GNV = read_GNU[..., :-1] / denominator_GN1.masked_fill(lost, 1.0)
+    return out_GNV.masked_fill(lost, 0.0).view(batch, heads, *out_GNV.shape[1:])
 
 
 class _Sum(torch.autograd.Function):
@@ -200,13 +233,14 @@ def with_ones(v_GMV: Tensor, weight_GM: Tensor | None) -> Tensor:
 
 
 def inverse(denominator: Tensor) -> Tensor:
-    """Return 1 / denominator, or 0 where nothing may be attended to or all features underflow.
+    """Return 1 / denominator, or 0 where nothing may be attended to or all features underflow."""
+    return denominator.reciprocal().masked_fill_(is_lost(denominator), 0.0)
 
-    Below smallest float / rounding error the denominator has lost its digits.
-    """
+
+def is_lost(denominator: Tensor) -> Tensor:
+    """Whether it has lost its digits: below smallest float / rounding error."""
     limits = torch.finfo(denominator.dtype)
-    lost = denominator < limits.tiny / limits.eps
-    return denominator.reciprocal().masked_fill_(lost, 0.0)
+    return denominator < limits.tiny / limits.eps
 
 
 def read_gradient(upstream_GNV: Tensor, out_GNV: Tensor, inverse_GN1: Tensor) -> Tensor:

@@ -68,7 +68,9 @@ class EluFeatures(FeatureMap):
 
         One of the terms is 1 or 0 exactly, so small features keep the digits that elu(x) + 1 loses.
         """
-        return x_BHNK.clamp(max=0.0).exp_().add_(x_BHNK.clamp(min=0.0))
+        low, high = x_BHNK.clamp(max=0.0), x_BHNK.clamp(min=0.0)
+        # Traced, the exponential is kept for its own gradient.
+        return low.exp() + high if torch.compiler.is_compiling() else low.exp_().add_(high)
 
     def queries(self, q_GNK: Tensor) -> Tensor:
         """Return them."""
@@ -145,7 +147,7 @@ class SoftmaxFeatures(_Projected):
     def keys(self, k_GNK: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return features whose largest in each row is 1, and the logarithm of what it was."""
         phi_GNR = self._project(k_GNK)
-        largest_GN1 = phi_GNR.amax(-1, keepdim=True)
+        largest_GN1 = phi_GNR.detach().amax(-1, keepdim=True)
         half_norm_GN = k_GNK.square().sum(-1).mul_(0.5 / math.sqrt(k_GNK.shape[-1]))
         return phi_GNR.sub_(largest_GN1).exp_(), largest_GN1.squeeze(-1) - half_norm_GN
 

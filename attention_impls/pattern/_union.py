@@ -65,7 +65,13 @@ class UnionOfPatterns(Attention):
         # The last border is the stride: so few positions are all in the union.
         reached = m <= self.borders[-1]
         dense = n <= 1 or dense_is_cheaper(
-            n * m, pairs, parts=2, autograd=autograd, reached=reached, dropout=self.rate
+            n * m,
+            pairs,
+            parts=2,
+            device=q_BHNK.device,
+            autograd=autograd,
+            reached=reached,
+            dropout=self.rate,
         )
         compute = self._dense if dense else self.in_parts
         return compute(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, context), state
@@ -84,6 +90,7 @@ class UnionOfPatterns(Attention):
             n * n,
             self.pairs(n, n, causal=causal),
             parts=2,
+            device=self.query.weight.device,
             autograd=autograd,
             reached=n <= self.borders[-1],
             dropout=0.0,

@@ -122,8 +122,7 @@ class Bigbird(Attention):
         lengths, device = self._blocks_in_use(mask_BN, n), q_BHNK.device
         table_XHUA = self._tables(lengths, count, device)
         autograd = needs_autograd(q_BHNK, None)
-        # The mask is by example and head: only where calls outweigh whatever they compute.
-        if dense_is_cheaper(n * n, 0, parts=2, autograd=autograd, reached=False, dropout=dropout):
+        if self._is_dense(n, alike=len(table_XHUA) == 1, dropout=dropout, like=q_BHNK):
             permitted = self._between_positions(table_XHUA, lengths, n)
             if mask_BN is not None:
                 permitted = permitted & mask_BN[:, None, None, :]
@@ -152,14 +151,30 @@ class Bigbird(Attention):
         blocks of queries with all keys; all pairs up to 4 + R blocks, or in one dense call."""
         size, random = self.config.block, self.config.random
         count = -(-n // size)
-        autograd = needs_autograd(self.query.weight, None)
-        if count <= 4 + random or dense_is_cheaper(
-            n * n, 0, parts=2, autograd=autograd, reached=False, dropout=0.0
-        ):
-            pairs = n * n
-        else:
-            pairs = count * size * (5 + random) * size + 2 * size * n
+        dense = self._is_dense(n, alike=True, dropout=0.0, like=self.query.weight)
+        pairs = n * n if count <= 4 + random or dense else self._pairs(n)
         return self.projection_operations(n) + self.pair_operations(pairs)
+
+    def _pairs(self, n: int) -> int:
+        """Return how many pairs the blocks have, those of padding too."""
+        size = self.config.block
+        return -(-n // size) * size * (5 + self.config.random) * size + 2 * size * n
+
+    def _is_dense(self, n: int, *, alike: bool, dropout: float, like: Tensor) -> bool:
+        """Whether all pairs are computed, under a mask by head, and by example if not `alike`.
+
+        With so large a mask only where calls outweigh whatever they compute: on a CPU. A GPU reads
+        one for all examples from its cache.
+        """
+        return dense_is_cheaper(
+            n * n,
+            self._pairs(n) if alike and like.device.type != "cpu" else 0,
+            parts=2,
+            device=like.device,
+            autograd=needs_autograd(like, None),
+            reached=False,
+            dropout=dropout,
+        )
 
     def _whole(self, mask_BN: Tensor) -> Tensor:
         """Return the complete graph, (B, 1, N, N); blocks past an example's last read nothing."""
@@ -217,6 +232,7 @@ class Bigbird(Attention):
             farthest = min(farthest, ARENA_REACH // size - 1)
         return _random_blocks(self._seeds, used, self.config.random, farthest)
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]  # drawn and kept outside of graphs
     def _tables(self, lengths: list[int], count: int, device: torch.device) -> Tensor:
         """Return the tables of a batch, (X, H, U, A): X is 1 where all examples are of a length."""
         lengths = lengths if len(set(lengths)) > 1 else lengths[:1]

@@ -214,6 +214,7 @@ class Longformer(Attention):
             n * n,
             band.pairs + n * rows,
             parts=2,
+            device=self.query.weight.device,
             autograd=needs_autograd(self.query.weight, None),
             reached=left >= n - 1,
             dropout=0.0,
@@ -271,12 +272,16 @@ class Longformer(Attention):
             n * n,
             band.pairs + n * most,
             parts=2,
+            device=q_BHNK.device,
             autograd=autograd,
             reached=left >= n - 1,
             dropout=dropout,
         ):
             near_NN = band.mask(q_BHNK.device)
-            permitted = None if near_NN is None else near_NN | special_BN[:, None, None, :]
+            # One mask for all examples, where it may be: a GPU reads it for each pair.
+            alike = context.special_BN is None and mask_BN is None
+            columns_BN = special_BN[:1] if alike else special_BN
+            permitted = None if near_NN is None else near_NN | columns_BN[:, None, None, :]
             if mask_BN is not None:
                 real = mask_BN[:, None, None, :]
                 permitted = real if permitted is None else permitted & real

@@ -152,9 +152,11 @@ class SparseStrided(UnionOfPatterns):
     def _band(self, n: int, m: int, *, causal: bool) -> Band:
         """Return the band of the neighbours, cut down to keys that there are."""
         reach = self.config.stride - 1
-        right = 0 if causal else min(reach, max(0, m - 1))
-        left = min(reach, max(0, m - 1))
-        return Band(n, m, left=left, right=right, size=min(BLOCK, self.config.stride))
+        # Not `min`, which a compiler would carry along for each length.
+        if m <= reach:
+            reach = max(0, m - 1)
+        size = min(BLOCK, self.config.stride)
+        return Band(n, m, left=reach, right=0 if causal else reach, size=size)
 
     def _grid(
         self,
@@ -185,9 +187,15 @@ class SparseStrided(UnionOfPatterns):
         places_LA = torch.arange(length, device=device).view(rows, stride).mT.clamp(max=m - 1)
         k, v = (columns(x, 0).flatten(2, 3) for x in (k_BHMK, v_BHMV))
         q_BHLAK = columns(q_BHNK, ahead)
+        autograd = needs_autograd(q_BHNK, context.position)
+        asked = rows - above
+        if autograd and not context.causal:
+            # Weights are written out anyway, and a compiler unrolls a loop for each length.
+            spans = [(0, asked)]
+        else:
+            spans = [(start, min(start + CHUNK, asked)) for start in range(0, asked, CHUNK)]
         outs = []
-        for start in range(0, rows - above, CHUNK):
-            stop = min(start + CHUNK, rows - above)
+        for start, stop in spans:
             reach = above + stop if context.causal else rows
             layout = Own(blocks=stride, group=rows, keys=reach)
             part = Part(
@@ -202,7 +210,6 @@ class SparseStrided(UnionOfPatterns):
                 ),
                 self.rate,
             )
-            autograd = needs_autograd(q_BHNK, context.position)
             outs.append(attend_part(q_BHLAK[..., start:stop, :], k, v, part, autograd=autograd))
         out_BHLAV = torch.cat([out for out, _ in outs], dim=3)
         lse_BHLA = torch.cat([lse for _, lse in outs], dim=3)
@@ -217,5 +224,5 @@ def _all_but_own(start: int, stop: int, reach: int, causal: bool, device: torch.
     """Return the rule of some rows of a column: not the own place, and none below if causal."""
     own_S1 = torch.arange(start, stop, device=device).unsqueeze(-1)
     row_W = torch.arange(reach, device=device)
-    hidden: Hidden = [(slice(0, reach), row_W >= own_S1 if causal else row_W == own_S1)]
+    hidden: Hidden = [(slice(None), row_W >= own_S1 if causal else row_W == own_S1)]
     return lambda blocks: hidden

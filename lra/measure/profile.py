@@ -30,7 +30,7 @@ from lra.core.records import Metric
 from lra.measure.compiled import eagerly
 from lra.measure.latency import quartiles
 from lra.measure.operations import count_operations
-from lra.training.batches import Collator, evaluation_rows
+from lra.training.batches import evaluation_rows
 from lra.training.objective import forward
 from lra.training.setup import padded_length, step_for
 from lra.training.step import Step
@@ -101,7 +101,7 @@ def measure_profile(
     with in_parts(step, runs.wait, clock) as parts:
         apart = runs(batches) / len(batches)
     report("evaluation")
-    row = _row_seconds(step, dataset, spec, length, runs)
+    row = _row_seconds(step, dataset, spec, runs)
     report("operators")
     profiled = _middles(batches, max(3, min(_PROFILED, int(_PROFILED_SECONDS / each))))
     operators = _operators(runs, profiled, device)
@@ -122,14 +122,10 @@ def measure_profile(
             "step_in_parts_seconds": _seconds(apart),
             **{part_metric(name): _seconds(total / len(batches)) for name, total in parts.items()},
             "row_seconds": _seconds(row),
-            **(
-                {"first_step_seconds": _seconds(first)}
-                if _are_of_several(step, length, few)
-                else {}
-            ),
+            **({"first_step_seconds": _seconds(first)} if _are_of_several(step, few) else {}),
             **operators,
             "operations": Metric(value=operations, unit="count", better="lower"),
-            "padding": Metric(value=padding_share(step, length), unit="share", better="lower"),
+            "padding": Metric(value=padding_share(step), unit="share", better="lower"),
         },
         method={
             "device": device.type,
@@ -173,20 +169,20 @@ def spread(step: Step, most: int) -> list[int]:
     return _middles(by_length, most)
 
 
-def _are_of_several(step: Step, length: int | None, batches: Sequence[int]) -> bool:
+def _are_of_several(step: Step, batches: Sequence[int]) -> bool:
     """Whether batches have several lengths."""
-    longest = {int(step.order.longest_E[step.order.rows(done)].max()) for done in batches}
-    return length is None and len(longest) > 1
+    longest = [int(step.order.longest_E[step.order.rows(done)].max()) for done in batches]
+    return len(set(map(step.collate.padded, longest))) > 1
 
 
-def padding_share(step: Step, length: int | None) -> float:
+def padding_share(step: Step) -> float:
     """Return which share of the positions that an epoch computes is padding."""
     real = computed = 0
     for done in range(step.order.batches):
         for rows in step.rows(done)[0]:
             lengths_EI = step.collate.lengths_SI[rows]
             real += int(lengths_EI.sum())
-            computed += lengths_EI.size * (length or max(int(lengths_EI.max()), 1))
+            computed += lengths_EI.size * step.collate.padded(int(lengths_EI.max()))
     return 1.0 - real / computed
 
 
@@ -215,13 +211,11 @@ def in_parts(step: Step, wait: Callable[[], None], clock: Clock) -> Iterator[dic
             delattr(step, name)
 
 
-def _row_seconds(
-    step: Step, dataset: Dataset, spec: TrainSpec, length: int | None, runs: Stretch
-) -> float:
+def _row_seconds(step: Step, dataset: Dataset, spec: TrainSpec, runs: Stretch) -> float:
     """How long one example of the validation split takes to evaluate, in batches as of a
     training."""
     split = dataset.validation
-    collate = Collator(split, length=length, rules=step.collate.rules)
+    collate = step.collate.over(split)
     batches = _middles(evaluation_rows(split, spec.evaluation_batch), FEW)
 
     def evaluate(rows: Any) -> None:

@@ -95,17 +95,23 @@ class Batch:
         mask = None if self.mask_SN is None else _send(self.mask_SN, device)
         asked = None if self.asked_SN is None else _send(self.asked_SN, device)
         tokens, labels = _send(self.tokens_SN, device), _send(self.labels_L, device)
+        if tokens.dtype == torch.uint16:
+            # torch copies no inputs of a CUDA graph in that type.
+            tokens = tokens.to(torch.int32)
         return Batch(tokens, mask, labels, asked)
 
 
 class Collator:
     """Rows of a split to a padded batch: one gather from the flat buffer.
 
-    `length` is what every sequence is padded to; None cuts each batch to its longest. Under
-    `lra2021` rules the mask is `id > 0`, whatever that hides, as the original had it.
+    `length` is what every sequence is padded to; None cuts each batch to its longest, rounded up to
+    a `multiple`, but to no more than the split's longest. Under `lra2021` rules the mask is
+    `id > 0`, whatever that hides, as the original had it.
     """
 
-    def __init__(self, split: Split, *, length: int | None, rules: Rules) -> None:
+    def __init__(
+        self, split: Split, *, length: int | None, rules: Rules, multiple: int = 1
+    ) -> None:
         lengths = np.diff(split.starts)
         if length is not None and len(lengths) and lengths.max() > length:
             raise ValueError(f"a sequence of {lengths.max()} tokens does not fit in {length}")
@@ -113,19 +119,34 @@ class Collator:
         self.starts_SI = split.starts[:-1].reshape(len(split), split.inputs)
         self.lengths_SI = lengths.reshape(len(split), split.inputs)
         self.labels = split.labels
-        self.length = length
+        self.length, self.multiple = length, multiple
         self.columns = np.arange(max(int(lengths.max(initial=1)), length or 1))
         self.rules = rules
         self.by_token = split.by_token
         self.answers_E = _answers(split)
         """How many labels each example has."""
 
+    def over(self, split: Split) -> Collator:
+        """Return one that pads another split's rows by the same rule."""
+        return Collator(split, length=self.length, rules=self.rules, multiple=self.multiple)
+
+    @property
+    def lengths(self) -> int:
+        """How many lengths batches may have."""
+        return len({self.padded(int(longest)) for longest in np.unique(self.lengths_SI)})
+
+    def padded(self, longest: int) -> int:
+        """Return how long a batch is whose longest sequence is so long."""
+        if self.length is not None:
+            return self.length
+        # A batch of empty sequences still has one, masked, column.
+        return min(-(-max(longest, 1) // self.multiple) * self.multiple, len(self.columns))
+
     def __call__(self, rows: Indices) -> Batch:
         """Return the batch of these rows, in this order."""
         starts_S = self.starts_SI.take(rows, axis=0).ravel()
         lengths_S = self.lengths_SI.take(rows, axis=0).ravel()
-        # A batch of empty sequences still has one, masked, column.
-        length = self.length if self.length is not None else max(int(lengths_S.max()), 1)
+        length = self.padded(int(lengths_S.max()))
         columns_N = self.columns[:length]
         places_SN = starts_S[:, None] + columns_N
         # Beyond the end of a row stand the next row's tokens, and beyond the buffer nothing:

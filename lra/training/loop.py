@@ -18,7 +18,6 @@ from lra.core.protocol import Rules, TrainSpec
 from lra.core.records import CurvePoint
 from lra.models.build import part_seed
 from lra.training import checkpoint as checkpoints
-from lra.training.batches import Collator
 from lra.training.checkpoint import Best, Generators, Standing
 from lra.training.objective import Tally, evaluate
 from lra.training.outcome import Diverged, Interrupted, Progress, Score, Trained
@@ -117,14 +116,13 @@ class Run:
         ranks: Ranks = ALONE,
     ) -> None:
         self.model, self.dataset, self.spec = model, dataset, spec
-        self.rules, self.metric, self.device, self.ranks = rules, metric, device, ranks
+        self.metric, self.device, self.ranks = metric, device, ranks
         self.checkpoint, self.report, self.stop = checkpoint, report, stop
-        self.length = padded_length(dataset, spec, rules=rules, pad_to_length=pad_to_length)
         self.step = step_for(
             model,
             dataset,
             spec,
-            length=self.length,
+            length=padded_length(dataset, spec, rules=rules, pad_to_length=pad_to_length),
             seed=seed,
             rules=rules,
             device=device,
@@ -246,7 +244,7 @@ class Run:
         return evaluate(
             self.step.called,
             split,
-            self._collator(split),
+            self.step.collate.over(split),
             batch=self.spec.evaluation_batch,
             device=self.device,
             autocast=self.step.autocast,
@@ -261,9 +259,6 @@ class Run:
 
     def _merit(self, score: Score | Best) -> tuple[float, ...]:
         return (score.accuracy, -score.loss) if self.metric == "accuracy" else (-score.loss,)
-
-    def _collator(self, split: Split) -> Collator:
-        return Collator(split, length=self.length, rules=self.rules)
 
     def save(self, tally: Tally | None = None) -> None:
         """Write the checkpoint, where there is to be one."""

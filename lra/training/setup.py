@@ -15,6 +15,11 @@ from lra.training.batches import Collator
 from lra.training.ranks import ALONE, Ranks
 from lra.training.step import Step
 
+GPU_MULTIPLE = 64
+"""What lengths of batches are rounded up to on a GPU. Its library for attention plans anew for each
+new length, in a tenth of a second, and CUDA graphs hold for one: ListOps has batches of 25 lengths
+instead of 1,322, with 3 % more tokens. On a CPU all lengths are alike, and less is computed."""
+
 
 def model_for(
     dataset: Dataset,
@@ -65,7 +70,12 @@ def step_for(
     for module in model.modules():
         if isinstance(module, Encoder):
             module.recompute = spec.recompute
-    collate = Collator(dataset.train, length=length, rules=rules)
+    collate = Collator(
+        dataset.train,
+        length=length,
+        rules=rules,
+        multiple=GPU_MULTIPLE if device.type == "cuda" else 1,
+    )
     return Step(
         model, dataset.train, spec, collate, seed=seed, rules=rules, device=device, ranks=ranks
     )

@@ -42,7 +42,9 @@ class Step:
     ) -> None:
         self.spec, self.collate = spec, collate
         self.device, self.ranks = device, ranks
-        self.called = self.joined = _as_asked(model, spec)
+        self.called = self.joined = _as_asked(
+            model, spec, device, ranks, one_length=collate.lengths == 1
+        )
         """What is called to evaluate, and to train; `join` puts the ranks' meeting of gradients
         behind the latter."""
         self.autocast = autocast_type(spec, device)
@@ -130,10 +132,29 @@ def optimiser(parameters: Sequence[Tensor], spec: TrainSpec) -> torch.optim.Adam
     )
 
 
-def _as_asked(model: nn.Module, spec: TrainSpec) -> nn.Module:
-    """The model as the protocol has it: itself, or compiled when first called."""
+def _as_asked(
+    model: nn.Module, spec: TrainSpec, device: torch.device, ranks: Ranks, *, one_length: bool
+) -> nn.Module:
+    """The model as the protocol has it: itself, or compiled when first called.
+
+    A GPU takes the kernels of a call from a CUDA graph, one for each length, where nothing is kept
+    from one call to the next: gradients that add up over micro-batches or ranks are.
+    """
     if spec.execution == "eager":
         return model
     # Otherwise what is compiled too often runs eagerly from then on, without a word.
     torch._dynamo.config.fail_on_recompile_limit_hit = True
-    return cast(nn.Module, torch.compile(model, dynamic=True))
+    # Otherwise a share that is dropped is traced as a number of its own, which dropout refuses.
+    torch._dynamo.config.specialize_float = True
+    graphs = device.type == "cuda" and spec.micro_batches == 1 and ranks.count == 1
+    if graphs:
+        # Every length has a graph; torch warns at nine.
+        torch._inductor.config.triton.cudagraph_dynamic_shape_warn_limit = None
+    return cast(
+        nn.Module,
+        torch.compile(
+            model,
+            dynamic=None if one_length else True,
+            mode="reduce-overhead" if graphs else None,
+        ),
+    )

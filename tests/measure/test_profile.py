@@ -122,9 +122,9 @@ def test_batches_are_spread_over_the_lengths_of_an_epoch() -> None:
 
 def test_padding_is_what_an_epoch_computes_and_no_token_fills() -> None:
     real = int(DATA.train.lengths.sum())
-    whole = padding_share(step(model(), pad=True), LONGEST)
+    whole = padding_share(step(model(), pad=True))
     assert whole == pytest.approx(1 - real / (40 * LONGEST))
-    assert 0.0 < padding_share(step(model()), None) < whole
+    assert 0.0 < padding_share(step(model())) < whole
 
 
 def profiled(
