@@ -147,3 +147,13 @@ def test_a_complete_graph_asks_for_no_length(n: int, build) -> None:
     with FakeTensorMode(allow_non_fake_inputs=True):
         x, mask = torch.ones(2, n, 12, dtype=torch.float64), torch.ones(2, n, dtype=torch.bool)
         assert layer(x, Context(query_mask_BN=mask)).y_BND.shape == x.shape
+
+
+@pytest.mark.parametrize(("n", "dense"), [(1024, True), (4096, False)])
+def test_a_gpu_takes_one_call_where_all_examples_have_one_graph(n: int, dense: bool, build) -> None:
+    """Where lengths differ each has a mask of all pairs of its own: blocks, as for long inputs."""
+    layer = build(("bigbird", {}), max_length=n)
+    gpu, cpu = torch.empty(1, device="meta"), torch.empty(1)
+    assert layer._is_dense(n, alike=True, dropout=0.1, like=gpu) == dense
+    assert not layer._is_dense(n, alike=False, dropout=0.1, like=gpu)
+    assert not layer._is_dense(n, alike=True, dropout=0.1, like=cpu)

@@ -72,6 +72,23 @@ def test_gradients_by_finite_differences(case, causal, build, draw, monkeypatch)
 
 
 @kernels
+def test_what_a_compiler_traces_is_the_same(case, build, draw, monkeypatch) -> None:
+    """Outputs and gradients, at huge keys and in a row that sees none."""
+    layer, mask = build(case), torch.tensor([[True, False, *[True] * 5], [False] * 7])
+    q, k, v = draw(2, 7, width=8)
+    k.data[0, :, 3] *= 40.0
+    found = []
+    for traced in (False, True):
+        monkeypatch.setattr(torch.compiler, "is_compiling", lambda value=traced: value)
+        for key_mask_BM in (None, mask):
+            out, _ = layer.attend(q, k, v, Context(key_mask_BM=key_mask_BM))
+            found.append((out, *torch.autograd.grad(out.square().sum(), (q, k, v))))
+    for one, other in zip(found[:2], found[2:], strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-9, atol=1e-12)
+    assert not bool(found[3][0][1].any())
+
+
+@kernels
 def test_gradients_pass_through_a_state(case, build, draw) -> None:
     """Two segments with the state between them train as one sequence does."""
     layer, qkv = build(case), draw(2, 150)

@@ -109,3 +109,22 @@ def test_the_arenas_form_refuses_global_positions(build) -> None:
 
 def test_the_papers_window_is_the_default() -> None:
     assert LongformerConfig() == LongformerConfig(window=512, leading=1, parity="none")
+
+
+def test_one_mask_serves_all_examples_where_none_is_padded(build, monkeypatch) -> None:
+    masks = []
+    inner = longformer.fused_softmax
+    monkeypatch.setattr(
+        longformer,
+        "fused_softmax",
+        lambda q, k, v, m, *a, **o: masks.append(m) or inner(q, k, v, m, *a, **o),
+    )
+    layer, x = build(("longformer", {"window": 4})), torch.randn(3, 9, 12, dtype=torch.float64)
+    special = torch.zeros(3, 9, dtype=torch.bool)
+    for context in (
+        Context(),
+        Context(key_mask_BM=torch.ones(3, 9, dtype=torch.bool)),
+        Context(special_BN=special),
+    ):
+        torch.testing.assert_close(layer(x, context).y_BND, layer.reference(x, context))
+    assert [len(mask) for mask in masks] == [1, 3, 3]

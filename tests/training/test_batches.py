@@ -152,3 +152,40 @@ def test_the_originals_mask_hides_real_zeros() -> None:
 def test_a_sequence_longer_than_the_length_is_a_bug() -> None:
     with pytest.raises(ValueError, match="9 tokens does not fit in 8"):
         Collator(ragged(30, 9, 9), length=8, rules="fixed")
+
+
+def test_lengths_are_rounded_up_to_a_multiple_but_not_beyond_the_longest() -> None:
+    lengths = np.array([3, 8, 9, 13])
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    split = Split(np.arange(1, 34, dtype=np.uint8), starts, np.arange(4))
+    collate = Collator(split, length=None, rules="fixed", multiple=8)
+    plain = Collator(split, length=None, rules="fixed")
+    assert [collate.padded(n) for n in (0, 1, 3, 8, 9, 13)] == [8, 8, 8, 8, 13, 13]
+    assert (collate.lengths, plain.lengths) == (2, 4)
+    rows = np.array([0])
+    assert collate(rows).tokens_SN.tolist() == [[1, 2, 3, *[0] * 5]]
+    assert collate(rows).mask_SN.tolist() == [[True] * 3 + [False] * 5]
+    assert torch.equal(collate(rows).tokens_SN[:, :3], plain(rows).tokens_SN)
+    assert collate(np.array([1])).mask_SN is None
+    # Under a length for all there is nothing to round.
+    whole = Collator(split, length=20, rules="fixed", multiple=8)
+    assert (whole.lengths, whole.padded(3)) == (1, 20)
+
+
+def test_another_splits_rows_are_padded_by_the_same_rule() -> None:
+    collate = Collator(ragged(9, 5, 9), length=None, rules="lra2021", multiple=4)
+    other = collate.over(ragged(9, 13, 13))
+    assert (other.padded(5), other.multiple, other.rules) == (8, 4, "lra2021")
+    assert other(np.arange(2)).tokens_SN.shape == (2, 13)
+    assert collate.over(ragged(9, 1, 1)).lengths == 1
+
+
+def test_what_a_cuda_graph_cannot_copy_is_widened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lra.training.batches._send", lambda tensor, device: tensor)
+    tokens = np.array([5, 60_000], dtype=np.uint16)
+    batch = Collator(Split(tokens, np.array([0, 2]), np.array([0])), length=None, rules="fixed")(
+        np.arange(1)
+    )
+    assert batch.to(torch.device("cpu")).tokens_SN.dtype == torch.uint16
+    sent = batch.to(torch.device("cuda")).tokens_SN
+    assert sent.dtype == torch.int32 and sent.tolist() == [[5, 60_000]]

@@ -1,0 +1,58 @@
+"""What a compiler makes of mechanisms: one graph, whatever the length, or two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch._dynamo.testing import CompileCounter
+
+from attention_impls.contract import Context
+
+LENGTHS = (150, 192, 320, 448)
+GRAPHS = [
+    ("linear", {}, 1),
+    ("performer", {}, 1),
+    ("reformer", {}, 1),
+    # In one call, and in parts.
+    ("longformer", {"window": 64}, 2),
+    # In parts with padding behind the last row of its grid, and without.
+    ("sparse_strided", {"stride": 32}, 2),
+]
+
+
+@pytest.fixture(autouse=True)
+def as_a_training_compiles() -> Iterator[None]:
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(specialize_float=True):
+        yield
+
+
+@pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
+@pytest.mark.parametrize(("name", "config", "graphs"), GRAPHS, ids=lambda value: str(value))
+def test_rows_of_many_lengths_share_a_graph(
+    name: str, config: dict[str, int], graphs: int, padded: bool, build
+) -> None:
+    layer = build((name, config), max_length=512, dropout=0.1, dtype=torch.float32).train()
+    counter = CompileCounter()
+    compiled = torch.compile(layer, dynamic=True, backend=counter, fullgraph=True)
+    for n in LENGTHS:
+        mask = torch.arange(n).expand(2, -1) < torch.tensor([[n], [n // 2]])
+        compiled(torch.randn(2, n, 12), Context(key_mask_BM=mask if padded else None))
+    assert counter.frame_count <= graphs
+
+
+@torch.no_grad()
+def test_bigbirds_tables_are_no_part_of_a_graph(build) -> None:
+    """They hold what was drawn, for as many lengths as come."""
+    layer = build(("bigbird", {"block": 8, "random": 1}), max_length=256, dtype=torch.float32)
+    counter = CompileCounter()
+    compiled = torch.compile(layer, dynamic=True, backend=counter)
+    counts = []
+    for n in (100, 128, 200, 232):
+        x = torch.randn(2, n, 12)
+        torch.testing.assert_close(compiled(x, Context()).y_BND, layer(x, Context()).y_BND)
+        counts.append(counter.frame_count)
+    assert len(layer._cache) == 4
+    assert counts[-1] == counts[1]
