@@ -48,7 +48,9 @@ def _traced(
 ) -> Tensor:
     """Return the same for a compiler to differentiate and fuse: it chooses itself what to keep, and
     walking tiles it would write out for each length."""
-    batch, heads = q_BHNK.shape[:2]
+    batch, heads, m = k_BHMK.shape[:3]
+    if not m:  # nothing to read, and no largest scale
+        return (q_BHNK[..., :1] * 0.0).expand(-1, -1, -1, v_BHMV.shape[3])
     q_GNK, k_GMK = (features.prepare(x).flatten(0, 1) for x in (q_BHNK, k_BHMK))
     local = features.tile(slice(0, heads), batch)
     phi_GMR, log_scale_GM = local.keys(k_GMK)

@@ -68,9 +68,11 @@ class EluFeatures(FeatureMap):
 
         One of the terms is 1 or 0 exactly, so small features keep the digits that elu(x) + 1 loses.
         """
-        low, high = x_BHNK.clamp(max=0.0), x_BHNK.clamp(min=0.0)
-        # Traced, the exponential is kept for its own gradient.
-        return low.exp() + high if torch.compiler.is_compiling() else low.exp_().add_(high)
+        low = x_BHNK.clamp(max=0.0)
+        if torch.compiler.is_compiling():
+            # The exponential is kept for its gradient, and at 0 only one of the terms has one.
+            return low.exp() + x_BHNK.relu()
+        return low.exp_().add_(x_BHNK.clamp(min=0.0))
 
     def queries(self, q_GNK: Tensor) -> Tensor:
         """Return them."""
@@ -119,7 +121,9 @@ class ReluFeatures(_Projected):
 
     def queries(self, q_GNK: Tensor) -> Tensor:
         """Return the features."""
-        return self._project(q_GNK).clamp_(min=0.0).add_(self.FLOOR)
+        phi_GNR = self._project(q_GNK).relu_()
+        # Traced, they are kept for their own gradient, which is 0 at 0.
+        return phi_GNR + self.FLOOR if torch.compiler.is_compiling() else phi_GNR.add_(self.FLOOR)
 
     def keys(self, k_GNK: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the same features; they have no scale."""

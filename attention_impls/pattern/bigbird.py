@@ -119,18 +119,17 @@ class Bigbird(Attention):
         if count <= 4 + self.config.random:
             permitted = None if mask_BN is None else self._whole(mask_BN)
             return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout), None
-        lengths, device = self._blocks_in_use(mask_BN, n), q_BHNK.device
-        table_XHUA = self._tables(lengths, count, device)
+        table_XHUA, used_X = self._graphs(mask_BN, n, q_BHNK.device)
         autograd = needs_autograd(q_BHNK, None)
-        if self._is_dense(n, alike=len(table_XHUA) == 1, dropout=dropout, like=q_BHNK):
-            permitted = self._between_positions(table_XHUA, lengths, n)
+        if self._is_dense(n, masked=mask_BN is not None, dropout=dropout, like=q_BHNK):
+            permitted = self._between_positions(table_XHUA, used_X, n)
             if mask_BN is not None:
                 permitted = permitted & mask_BN[:, None, None, :]
             return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout), None
         q_BHUSK = divided(F.pad(q_BHNK, (0, 0, 0, count * size - n)), 2, count, size)
         real_BN = mask_BN
         if real_BN is None:
-            real_BN = torch.ones(1, n, dtype=torch.bool, device=device)
+            real_BN = torch.ones(1, n, dtype=torch.bool, device=q_BHNK.device)
         # One block of padding more, which the table names where there is nothing to read.
         missing = (count + 1) * size - n
         k_BHPK, v_BHPV = (F.pad(x, (0, 0, 0, missing)) for x in (k_BHNK, v_BHNV))
@@ -138,7 +137,7 @@ class Bigbird(Attention):
         out_BHUSV, _ = attend_part(q_BHUSK, k_BHPK, v_BHPV, part, autograd=autograd)
 
         # Two different blocks also where the last is the first: the second is then padding.
-        ends_X2 = torch.tensor([[0, max(1, used - 1)] for used in lengths], device=device)
+        ends_X2 = torch.stack([torch.zeros_like(used_X), (used_X - 1).clamp(min=1)], dim=1)
         index = ends_X2[:, None, :, None, None].expand(len(q_BHNK), q_BHNK.shape[1], -1, size, -1)
         q_BH2SK = q_BHUSK.gather(2, index.expand(-1, -1, -1, -1, q_BHNK.shape[-1]))
         part = Part(Shared(2, n), real_BN, dropout=dropout)
@@ -151,7 +150,7 @@ class Bigbird(Attention):
         blocks of queries with all keys; all pairs up to 4 + R blocks, or in one dense call."""
         size, random = self.config.block, self.config.random
         count = -(-n // size)
-        dense = self._is_dense(n, alike=True, dropout=0.0, like=self.query.weight)
+        dense = self._is_dense(n, masked=False, dropout=0.0, like=self.query.weight)
         pairs = n * n if count <= 4 + random or dense else self._pairs(n)
         return self.projection_operations(n) + self.pair_operations(pairs)
 
@@ -160,15 +159,16 @@ class Bigbird(Attention):
         size = self.config.block
         return -(-n // size) * size * (5 + self.config.random) * size + 2 * size * n
 
-    def _is_dense(self, n: int, *, alike: bool, dropout: float, like: Tensor) -> bool:
-        """Whether all pairs are computed, under a mask by head, and by example if not `alike`.
+    def _is_dense(self, n: int, *, masked: bool, dropout: float, like: Tensor) -> bool:
+        """Whether all pairs are computed, under a mask by head, and where keys are `masked` by
+        example.
 
         With so large a mask only where calls outweigh whatever they compute: on a CPU. A GPU reads
         one for all examples from its cache.
         """
         return dense_is_cheaper(
             n * n,
-            self._pairs(n) if alike and like.device.type != "cpu" else 0,
+            0 if masked or like.device.type == "cpu" else self._pairs(n),
             parts=2,
             device=like.device,
             autograd=needs_autograd(like, None),
@@ -233,8 +233,12 @@ class Bigbird(Attention):
         return _random_blocks(self._seeds, used, self.config.random, farthest)
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]  # drawn and kept outside of graphs
-    def _tables(self, lengths: list[int], count: int, device: torch.device) -> Tensor:
-        """Return the tables of a batch, (X, H, U, A): X is 1 where all examples are of a length."""
+    def _graphs(
+        self, mask_BN: Tensor | None, n: int, device: torch.device
+    ) -> tuple[Tensor, Tensor]:
+        """Return the tables of a batch, (X, H, U, A), and how many blocks are in use, (X,): X is 1
+        where all examples have as many."""
+        lengths, count = self._blocks_in_use(mask_BN, n), -(-n // self.config.block)
         lengths = lengths if len(set(lengths)) > 1 else lengths[:1]
         known = {}
         for used in set(lengths):
@@ -244,15 +248,16 @@ class Bigbird(Attention):
                     self._cache.clear()
                 self._cache[key] = self._table(used, count).to(device)
             known[used] = self._cache[key]
-        return torch.stack([known[used] for used in lengths])
+        tables = torch.stack([known[used] for used in lengths])
+        return tables, torch.tensor(lengths, device=device)
 
-    def _between_positions(self, table_XHUA: Tensor, lengths: list[int], n: int) -> Tensor:
+    def _between_positions(self, table_XHUA: Tensor, used_X: Tensor, n: int) -> Tensor:
         """Return the graph as a mask, (X, H, N, N)."""
         examples, heads, count, _ = table_XHUA.shape
         read_XHUU = table_XHUA.new_zeros(examples, heads, count, count + 1, dtype=torch.bool)
         read_XHUU = read_XHUU.scatter_(3, table_XHUA, True)[..., :count]
         block_U = torch.arange(count, device=table_XHUA.device)
-        used_X1 = torch.tensor(lengths[:examples], device=table_XHUA.device).unsqueeze(-1)
+        used_X1 = used_X.unsqueeze(-1)
         ends_XU = (block_U == 0) | (block_U == used_X1 - 1)
         read_XHUU |= (ends_XU.unsqueeze(-1) & (block_U < used_X1).unsqueeze(1)).unsqueeze(1)
         by_row = read_XHUU.repeat_interleave(self.config.block, dim=2)[:, :, :n]

@@ -152,7 +152,7 @@ class SparseStrided(UnionOfPatterns):
     def _band(self, n: int, m: int, *, causal: bool) -> Band:
         """Return the band of the neighbours, cut down to keys that there are."""
         reach = self.config.stride - 1
-        # Not `min`, which a compiler would carry along for each length.
+        # Not `min`: torch's Inductor fails on the terms that it makes of one for any length.
         if m <= reach:
             reach = max(0, m - 1)
         size = min(BLOCK, self.config.stride)
@@ -189,8 +189,8 @@ class SparseStrided(UnionOfPatterns):
         q_BHLAK = columns(q_BHNK, ahead)
         autograd = needs_autograd(q_BHNK, context.position)
         asked = rows - above
-        if autograd and not context.causal:
-            # Weights are written out anyway, and a compiler unrolls a loop for each length.
+        if torch.compiler.is_compiling() and not context.causal:
+            # It would unroll a loop, for each length anew.
             spans = [(0, asked)]
         else:
             spans = [(start, min(start + CHUNK, asked)) for start in range(0, asked, CHUNK)]

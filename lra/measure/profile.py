@@ -88,10 +88,14 @@ def measure_profile(
     report("warm up")
     # The longest first: what it compiles and allocates is enough for all.
     runs(few[-1:])
-    first = runs(few[:-1]) / max(1, len(few) - 1)
+    new = _of_other_lengths(step, few)
+    first = runs(new) / len(new) if new else None
+    runs(few)
     each = runs(few) / len(few)
     batches = spread(step, max(FEW, min(MANY, int(seconds / (STRETCHES * each)))))
-    # Whatever is planned anew for a batch of other sizes is no step's usual time.
+    # Whatever is planned anew for a batch of other sizes is no step's usual time; for a CUDA graph
+    # that is its first call, and the second, which it records.
+    runs(batches)
     runs(batches)
     report("steps")
     whole = [runs(batches) / len(batches)]
@@ -122,7 +126,7 @@ def measure_profile(
             "step_in_parts_seconds": _seconds(apart),
             **{part_metric(name): _seconds(total / len(batches)) for name, total in parts.items()},
             "row_seconds": _seconds(row),
-            **({"first_step_seconds": _seconds(first)} if _are_of_several(step, few) else {}),
+            **({} if first is None else {"first_step_seconds": _seconds(first)}),
             **operators,
             "operations": Metric(value=operations, unit="count", better="lower"),
             "padding": Metric(value=padding_share(step), unit="share", better="lower"),
@@ -169,10 +173,13 @@ def spread(step: Step, most: int) -> list[int]:
     return _middles(by_length, most)
 
 
-def _are_of_several(step: Step, batches: Sequence[int]) -> bool:
-    """Whether batches have several lengths."""
-    longest = [int(step.order.longest_E[step.order.rows(done)].max()) for done in batches]
-    return len(set(map(step.collate.padded, longest))) > 1
+def _of_other_lengths(step: Step, batches: Sequence[int]) -> list[int]:
+    """The first batch of each length, but for that of the last."""
+    first: dict[int, int] = {}
+    for done in batches:
+        longest = int(step.order.longest_E[step.order.rows(done)].max())
+        first.setdefault(step.collate.padded(longest), done)
+    return list(first.values())[:-1]
 
 
 def padding_share(step: Step) -> float:
@@ -223,8 +230,8 @@ def _row_seconds(step: Step, dataset: Dataset, spec: TrainSpec, runs: Stretch) -
 
     step.called.eval()
     with torch.no_grad():
-        # Every validation has the same batches: they are new but once.
-        for rows in batches:
+        # Every validation has the same batches: they are new but once, and recorded but once.
+        for rows in [*batches, *batches]:
             evaluate(rows)
         runs.wait()
         started = runs.clock()

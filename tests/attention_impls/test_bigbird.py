@@ -150,10 +150,23 @@ def test_a_complete_graph_asks_for_no_length(n: int, build) -> None:
 
 
 @pytest.mark.parametrize(("n", "dense"), [(1024, True), (4096, False)])
-def test_a_gpu_takes_one_call_where_all_examples_have_one_graph(n: int, dense: bool, build) -> None:
-    """Where lengths differ each has a mask of all pairs of its own: blocks, as for long inputs."""
+def test_a_gpu_takes_one_call_where_one_mask_serves_all(n: int, dense: bool, build) -> None:
+    """Where rows are padded each has a mask of all pairs of its own: blocks, as for long inputs."""
     layer = build(("bigbird", {}), max_length=n)
     gpu, cpu = torch.empty(1, device="meta"), torch.empty(1)
-    assert layer._is_dense(n, alike=True, dropout=0.1, like=gpu) == dense
-    assert not layer._is_dense(n, alike=False, dropout=0.1, like=gpu)
-    assert not layer._is_dense(n, alike=True, dropout=0.1, like=cpu)
+    assert layer._is_dense(n, masked=False, dropout=0.1, like=gpu) == dense
+    assert not layer._is_dense(n, masked=True, dropout=0.1, like=gpu)
+    assert not layer._is_dense(n, masked=False, dropout=0.0, like=cpu)
+
+
+def test_a_padded_batch_has_a_mask_of_all_pairs_for_each_example(build, draw, monkeypatch) -> None:
+    """So the choice is told of padding also where all rows end in the same block."""
+    layer, told = build(("bigbird", {"block": 2, "random": 1})), []
+    inner = layer._is_dense
+    monkeypatch.setattr(
+        layer, "_is_dense", lambda n, **given: told.append(given["masked"]) or inner(n, **given)
+    )
+    mask = torch.arange(16) < torch.tensor([[16], [15]])
+    layer.attend(*draw(2, 16), Context(key_mask_BM=mask))
+    layer.attend(*draw(2, 16), Context())
+    assert told == [True, False]

@@ -73,19 +73,22 @@ def test_gradients_by_finite_differences(case, causal, build, draw, monkeypatch)
 
 @kernels
 def test_what_a_compiler_traces_is_the_same(case, build, draw, monkeypatch) -> None:
-    """Outputs and gradients, at huge keys and in a row that sees none."""
+    """Outputs and gradients: at zeros, at huge keys next to a masked one, in a row that sees none,
+    and without keys."""
     layer, mask = build(case), torch.tensor([[True, False, *[True] * 5], [False] * 7])
     q, k, v = draw(2, 7, width=8)
-    k.data[0, :, 3] *= 40.0
+    k.data[0, :, [0, *range(2, 7)]] *= 40.0
+    q.data[0, :, 5], k.data[1, :, 2] = 0.0, 0.0
     found = []
     for traced in (False, True):
         monkeypatch.setattr(torch.compiler, "is_compiling", lambda value=traced: value)
         for key_mask_BM in (None, mask):
             out, _ = layer.attend(q, k, v, Context(key_mask_BM=key_mask_BM))
             found.append((out, *torch.autograd.grad(out.square().sum(), (q, k, v))))
-    for one, other in zip(found[:2], found[2:], strict=True):
+        found.append((layer.attend(q, k[:, :, :0], v[:, :, :0], Context())[0],))
+    for one, other in zip(found[:3], found[3:], strict=True):
         torch.testing.assert_close(other, one, rtol=1e-9, atol=1e-12)
-    assert not bool(found[3][0][1].any())
+    assert not bool(found[4][0][1].any() or found[5][0].any())
 
 
 @kernels

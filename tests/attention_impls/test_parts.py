@@ -138,11 +138,11 @@ def test_every_way_equals_the_oracle(
     assert set(ran) == ({way} - {"dense"})
 
 
-@pytest.mark.parametrize(("share", "dense"), [(4, True), (5, False)])
-def test_a_gpu_computes_four_times_the_pairs_in_one_call(share: int, dense: bool) -> None:
+@pytest.mark.parametrize(("share", "dense"), [(4, True), (4.1, False)])
+def test_a_gpu_computes_four_times_the_pairs_in_one_call(share: float, dense: bool) -> None:
     """Whatever a CPU would do: there twice as many, where weights are written out."""
     asked = {"parts": 2, "autograd": True, "reached": False, "dropout": 0.1}
-    pairs = 2**20 // share
+    pairs = int(2**20 / share)
     device = torch.device("cuda")
     assert _parts.dense_is_cheaper(2**20, pairs, device=device, **asked) == dense
     assert not _parts.dense_is_cheaper(2**20, pairs, device=torch.device("cpu"), **asked)

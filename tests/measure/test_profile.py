@@ -226,9 +226,9 @@ def test_the_longest_batch_warms_up_and_the_rest_follow_in_turn(
 ) -> None:
     profiled()
     few = spread(step(model()), 5)
-    # Warm up, new lengths, how long a step takes, once more, two stretches, in parts, under the
-    # profiler, counted.
-    assert stretches == [few[-1:], few[:-1], *[few] * 5, few[::2], *([one] for one in few)]
+    # Warm up, new lengths, all, how long a step takes, twice more, two stretches, in parts, under
+    # the profiler, counted.
+    assert stretches == [few[-1:], few[:-1], *[few] * 7, few[::2], *([one] for one in few)]
 
 
 @pytest.mark.parametrize("bucketed", [True, False])
@@ -236,8 +236,9 @@ def test_each_batch_is_met_before_it_counts(bucketed: bool, stretches: list[list
     found = profiled(seconds=20.0, tick=0.1, bucketed=bucketed)
     few, whole = (spread(step(model(), bucketed=bucketed), most) for most in (5, 50))
     assert len(found.metrics["step_seconds"].samples) == 5
-    # Once before, five stretches, in parts, under the profiler.
-    assert stretches[:-5] == [few[-1:], few[:-1], few, *[whole] * 8]
+    new = [few[:-1]] if bucketed else []
+    # Twice before, five stretches, in parts, under the profiler.
+    assert stretches[:-5] == [few[-1:], *new, few, few, *[whole] * 9]
 
 
 class SlowOnce(Ticks):
@@ -258,8 +259,20 @@ def test_a_step_at_a_new_length_is_told_apart() -> None:
     assert found["step_seconds"].value == pytest.approx(1.0 / 5)
 
 
+def test_of_batches_that_are_rounded_to_one_length_the_first_is_new() -> None:
+    own = step(model())
+    few = spread(own, 5)
+    assert profile._of_other_lengths(own, few) == few[:-1]
+    own.collate.multiple = 8
+    longest = [own.order.longest_E[own.order.rows(done)].max() for done in few]
+    assert len({-(-n // 8) for n in longest}) < len(few)
+    (*new,) = profile._of_other_lengths(own, few)
+    rounded = [own.collate.padded(int(n)) for n in longest]
+    assert new == [few[rounded.index(n)] for n in sorted(set(rounded))[:-1]]
+
+
 def test_the_rate_is_that_of_the_median_step() -> None:
-    found = profiled(clock=SlowOnce(4)).metrics
+    found = profiled(clock=SlowOnce(6)).metrics
     assert found["step_seconds"].samples == (4.0 / 5, 1.0 / 5)
     assert found["step_seconds"].value == pytest.approx(0.5)
     assert found["steps_per_second"].value == pytest.approx(2.0)
@@ -310,8 +323,8 @@ def test_rows_are_evaluated_as_a_validation_does_and_training_goes_on(
     monkeypatch.setattr(profile, "forward", noted)
     monkeypatch.setattr(Step, "forward", stepped)
     profiled(own)
-    # Twenty rows in batches of eight, twice.
-    assert evaluated == [(False, False)] * 6
+    # Twenty rows in batches of eight, three times.
+    assert evaluated == [(False, False)] * 9
     assert trained and all(trained)
 
 

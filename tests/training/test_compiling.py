@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from lra.core.dataset import Split
 from lra.training.ranks import Ranks
 from lra.training.setup import GPU_MULTIPLE, step_for
 
@@ -31,10 +34,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
 
 def step(toy: ModuleType, device: torch.device, *, length: int | None = None, **changes: Any):
     ranks = changes.pop("ranks", Ranks())
+    data = changes.pop("data", None) or toy.dataset()
     spec = msgspec.structs.replace(toy.SPEC, **{"execution": "compiled", **changes})
     return step_for(
         nn.Linear(2, 2),
-        toy.dataset(),
+        data,
         spec,
         length=length,
         seed=0,
@@ -47,11 +51,15 @@ def step(toy: ModuleType, device: torch.device, *, length: int | None = None, **
 def test_a_model_is_compiled_for_one_length_or_for_many(toy: ModuleType, asked) -> None:
     step(toy, toy.CPU)
     step(toy, toy.CPU, length=toy.LENGTH)
-    assert asked == [{"dynamic": True, "mode": None}, {"dynamic": None, "mode": None}]
+    # Rows that are of one length by themselves, as pictures are.
+    even = Split.of([np.ones(9, dtype=np.uint8)] * 40, np.zeros(40, dtype=bool), 1)
+    step(toy, toy.CPU, data=replace(toy.dataset(), train=even))
+    wanted = [True, None, None]
+    assert asked == [{"dynamic": dynamic, "mode": None} for dynamic in wanted]
     assert torch._dynamo.config.fail_on_recompile_limit_hit
     assert torch._dynamo.config.specialize_float
     step(toy, toy.CPU, execution="eager")
-    assert len(asked) == 2
+    assert len(asked) == 3
 
 
 def test_a_gpu_takes_graphs_where_no_gradient_is_kept_from_call_to_call(
