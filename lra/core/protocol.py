@@ -137,7 +137,8 @@ class TrainSpec(Frozen, frozen=True, kw_only=True):
     """compiled: the model by torch.compile, for inputs of any length where there are several; it
     takes a minute before the first step, and adds up in another order."""
     bucketed: bool = True
-    """Batches of similar length, cut to their longest row, on a GPU to the next multiple of 64; False pads every row to the length."""
+    """Batches of similar length, cut to their longest row (on a GPU, to the next multiple of 64);
+    False pads every row to the length."""
 
 
 class Mechanism(Frozen, frozen=True, kw_only=True):
