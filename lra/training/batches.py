@@ -80,7 +80,7 @@ class Batch:
     """One batch as tensors."""
 
     tokens_SN: Tensor
-    """Ids in the split's own small integer type; `PAD` beyond a sequence's end."""
+    """Ids in the split's own small integer type, but for a GPU's; `PAD` beyond a sequence's end."""
     mask_SN: Tensor | None
     """True where a token is real; None where nothing is padded."""
     labels_L: Tensor

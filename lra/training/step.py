@@ -20,6 +20,10 @@ from lra.training.objective import autocast_type, forward
 from lra.training.ranks import ALONE, Ranks
 from lra.training.schedule import learning_rate
 
+COMPILED_MOST = 32
+"""How often a function of the model may be compiled: padded or not, in training or not, and for
+lengths on either side of a mechanism's borders. torch gives up at eight."""
+
 
 class Step:
     """Updates a model by AdamW on the batch of each step.
@@ -137,18 +141,19 @@ def _as_asked(
 ) -> nn.Module:
     """The model as the protocol has it: itself, or compiled when first called.
 
-    A GPU takes the kernels of a call from a CUDA graph, one for each length, where nothing is kept
-    from one call to the next: gradients that add up over micro-batches or ranks are.
+    A GPU takes the kernels of a call from a CUDA graph, one for each shape of batch, where nothing
+    is kept from one call to the next: gradients that add up over micro-batches or ranks are.
     """
     if spec.execution == "eager":
         return model
     # Otherwise what is compiled too often runs eagerly from then on, without a word.
     torch._dynamo.config.fail_on_recompile_limit_hit = True
+    torch._dynamo.config.recompile_limit = COMPILED_MOST
     # Otherwise a share that is dropped is traced as a number of its own, which dropout refuses.
     torch._dynamo.config.specialize_float = True
     graphs = device.type == "cuda" and spec.micro_batches == 1 and ranks.count == 1
     if graphs:
-        # Every length has a graph; torch warns at nine.
+        # torch warns at nine.
         torch._inductor.config.triton.cudagraph_dynamic_shape_warn_limit = None
     return cast(
         nn.Module,

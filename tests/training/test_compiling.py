@@ -16,6 +16,7 @@ from torch import nn
 from lra.core.dataset import Split
 from lra.training.ranks import Ranks
 from lra.training.setup import GPU_MULTIPLE, step_for
+from lra.training.step import COMPILED_MOST
 
 CUDA = torch.device("cuda")
 
@@ -26,7 +27,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
     options: list[dict[str, Any]] = []
     monkeypatch.setattr(torch, "compile", lambda m, **given: options.append(given) or m)
     with (
-        torch._dynamo.config.patch(fail_on_recompile_limit_hit=False, specialize_float=False),
+        torch._dynamo.config.patch(
+            fail_on_recompile_limit_hit=False, specialize_float=False, recompile_limit=8
+        ),
         torch._inductor.config.patch({"triton.cudagraph_dynamic_shape_warn_limit": 8}),
     ):
         yield options
@@ -58,6 +61,7 @@ def test_a_model_is_compiled_for_one_length_or_for_many(toy: ModuleType, asked) 
     assert asked == [{"dynamic": dynamic, "mode": None} for dynamic in wanted]
     assert torch._dynamo.config.fail_on_recompile_limit_hit
     assert torch._dynamo.config.specialize_float
+    assert torch._dynamo.config.recompile_limit == COMPILED_MOST
     step(toy, toy.CPU, execution="eager")
     assert len(asked) == 3
 
