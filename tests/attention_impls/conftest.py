@@ -57,7 +57,9 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def small_tiles(small_blocks: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shrink also how much is worked off at once, so that they span several tiles, and never take
     a way without tiles because it is cheaper."""
-    _set_everywhere(monkeypatch, TILE=100, LONG=100, DENSE_ADVANTAGE=0, TILE_COST=0)
+    _set_everywhere(
+        monkeypatch, TILE=100, LONG=100, DENSE_ADVANTAGE=0, DENSE_ADVANTAGE_ON_GPU=0, TILE_COST=0
+    )
 
 
 def _set_everywhere(monkeypatch: pytest.MonkeyPatch, **constants: int) -> None:
