@@ -35,56 +35,16 @@ REPORT_EVERY = 0.5
 """Seconds between reports of progress that carry no new validation."""
 
 
-def train(
-    model: nn.Module,
-    dataset: Dataset,
-    spec: TrainSpec,
-    *,
-    seed: int,
-    rules: Rules = "fixed",
-    metric: TaskMetric = "accuracy",
-    device: torch.device,
-    pad_to_length: bool = False,
-    checkpoint: Path | None = None,
-    report: Callable[[Progress], None] | None = None,
-    stop: Callable[[], bool] | None = None,
-    ranks: Ranks = ALONE,
-) -> Trained:
-    """Train by AdamW on cross-entropy, choose by validation, test the choice once.
+def train(run: Run) -> Trained:
+    """Train by AdamW on cross-entropy from where a run stands, choose by validation, test the
+    choice once.
 
     The best by accuracy is chosen, of equals the one with the lower loss; where bits are counted,
-    by loss alone. `pad_to_length` is for mechanisms whose padding is `length`; `lra2021` rules
-    always pad to the length and shuffle without regard to it, as the original did. A `checkpoint`
-    that exists is continued; one that this training wrote to the end is tested again. The caller
-    deletes it.
-    `stop` is asked before every step and evaluation batch. On a CPU, an interrupted training ends
-    in the same numbers as an uninterrupted one with as many threads.
-    Under several `ranks` each process calls this with the same arguments, `device` apart; they
-    train one model on the batches of one process, whose numbers they reach up to rounding, but for
-    what is drawn at random in a forward pass. All return the same scores; the first one writes.
+    by loss alone. On a CPU, an interrupted training ends in the same numbers as an uninterrupted
+    one with as many threads.
 
-    Raises `Diverged`, `Interrupted`, `UnsupportedError` for a precision that the device lacks, and
-    `LraError` for a checkpoint of another training or a batch smaller than there are ranks.
+    Raises `Diverged` and `Interrupted`.
     """
-    run = Run(
-        model.to(device),
-        dataset,
-        spec,
-        seed=seed,
-        rules=rules,
-        metric=metric,
-        device=device,
-        pad_to_length=pad_to_length,
-        checkpoint=checkpoint,
-        report=report,
-        stop=stop,
-        ranks=ranks,
-    )
-    return carry_on(run)
-
-
-def carry_on(run: Run) -> Trained:
-    """Train from where a run stands to its end, as `train` does."""
     while True:
         if run.validation_is_due():
             run.validate()
@@ -97,7 +57,19 @@ def carry_on(run: Run) -> Trained:
 
 
 class Run:
-    """The state of one training; `train` says what the arguments are."""
+    """The state of one training.
+
+    `pad_to_length` is for mechanisms whose padding is `length`; `lra2021` rules always pad to the
+    length and shuffle without regard to it, as the original did. A `checkpoint` that exists is
+    continued; one that this training wrote to the end is tested again. The caller deletes it.
+    `stop` is asked before every step and evaluation batch.
+    Under several `ranks` each process has the same arguments, `device` apart; they train one model
+    on the batches of one process, whose numbers they reach up to rounding, but for what is drawn at
+    random in a forward pass. All end with the same scores; the first one writes.
+
+    Raises `UnsupportedError` for a precision that the device lacks, and `LraError` for a checkpoint
+    of another training or a batch smaller than there are ranks.
+    """
 
     def __init__(
         self,
@@ -115,7 +87,7 @@ class Run:
         stop: Callable[[], bool] | None = None,
         ranks: Ranks = ALONE,
     ) -> None:
-        self.model, self.dataset, self.spec = model, dataset, spec
+        self.model, self.dataset, self.spec = model.to(device), dataset, spec
         self.metric, self.device, self.ranks = metric, device, ranks
         self.checkpoint, self.report, self.stop = checkpoint, report, stop
         self.step = step_for(
@@ -264,13 +236,15 @@ class Run:
         """Write the checkpoint, where there is to be one."""
         if self.checkpoint is None:
             return
-        self.wait()
-        started = perf_counter()
+        if tally is None:
+            self.wait()
         standing, total = self.standing, self.ranks.total
         shared = replace(standing, loss_sum=total(standing.loss_sum))
         if tally is not None:
+            # Reading waits for the device, which has no training to do here but an evaluation.
             counted = total(tally.loss).cpu(), total(tally.correct).cpu()
             shared.tally = Tally(tally.batches, *counted)
+        started = perf_counter()
         generators = self._generators()
         if self.ranks.index == 0:
             step = self.step

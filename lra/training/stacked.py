@@ -24,7 +24,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from attention_impls.contract import Layer
 from lra.core.dataset import PAD
 from lra.training.batches import Batch
-from lra.training.loop import Run, carry_on
+from lra.training.loop import Run, train
 from lra.training.objective import cast_to
 from lra.training.outcome import Diverged, Interrupted, Trained
 from lra.training.schedule import learning_rate
@@ -63,7 +63,7 @@ def train_stacked(runs: Sequence[Run]) -> Trained:
             raise diverged[first]
         together = [run for run in together if run not in diverged]
     first.beside = ()
-    return carry_on(first)
+    return train(first)
 
 
 def abreast(runs: Sequence[Run]) -> list[Run]:

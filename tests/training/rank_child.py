@@ -15,7 +15,7 @@ import torch.distributed as dist
 import toy
 from torch import Tensor, nn
 
-from lra.training.loop import train
+from lra.training.loop import Run, train
 from lra.training.outcome import Interrupted, Trained
 from lra.training.ranks import ALONE, Joined, Ranks
 
@@ -66,7 +66,7 @@ def ends(name: str, ranks: Ranks, folder: Path) -> dict[str, object]:
             model.register_parameter("unread", nn.Parameter(torch.ones(3, dtype=torch.float64)))
         data = toy.dataset(inputs=inputs, rows=ROWS)
         trained = train(
-            model, data, spec, seed=3, device=toy.CPU, checkpoint=path, stop=stop, ranks=ranks
+            Run(model, data, spec, seed=3, device=toy.CPU, checkpoint=path, stop=stop, ranks=ranks)
         )
         return model, trained
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 import toy
 
-from lra.training.loop import train
+from lra.training.loop import Run, train
 
 steps = 0
 
@@ -25,11 +25,13 @@ def tell() -> bool:
 
 torch.set_num_threads(1)
 train(
-    toy.model(dropout=0.1),
-    toy.dataset(),
-    toy.SPEC,
-    seed=3,
-    device=toy.CPU,
-    checkpoint=Path(sys.argv[1]),
-    stop=tell,
+    Run(
+        toy.model(dropout=0.1),
+        toy.dataset(),
+        toy.SPEC,
+        seed=3,
+        device=toy.CPU,
+        checkpoint=Path(sys.argv[1]),
+        stop=tell,
+    )
 )

@@ -17,7 +17,7 @@ from lra.core.protocol import ModelSpec, TrainSpec
 from lra.models.build import build_model
 from lra.training.batches import Collator
 from lra.training.decoding import decode_agreement
-from lra.training.loop import train
+from lra.training.loop import Run, train
 from lra.training.objective import evaluate
 
 CPU = torch.device("cpu")
@@ -100,7 +100,7 @@ def test_evaluation_counts_each_asked_token_once() -> None:
 
 def trained(dropout: float = 0.0, **changes):
     net, spec = model(dropout=dropout), msgspec.structs.replace(SPEC, **changes)
-    return train(net, dataset(), spec, seed=0, metric="bits_per_byte", device=CPU)
+    return train(Run(net, dataset(), spec, seed=0, metric="bits_per_byte", device=CPU))
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
@@ -112,7 +112,7 @@ def test_the_loss_that_is_trained_on_is_the_mean_over_asked_tokens(pieces: int) 
     spec = msgspec.structs.replace(
         SPEC, steps=1, evaluate_every=1, batch=len(data.train), micro_batches=pieces
     )
-    (point,) = train(net, data, spec, seed=0, metric="bits_per_byte", device=CPU).curve
+    (point,) = train(Run(net, data, spec, seed=0, metric="bits_per_byte", device=CPU)).curve
     assert point.train_loss == pytest.approx(before.loss, rel=1e-5)
 
 

@@ -12,7 +12,7 @@ from lra.core.errors import LraError
 from lra.core.records import CurvePoint
 from lra.training import checkpoint, loop
 from lra.training.checkpoint import Best, Generators, Standing
-from lra.training.loop import train
+from lra.training.loop import Run, train
 
 
 def now() -> Generators:
@@ -129,15 +129,15 @@ def test_checkpoints_by_the_clock(
     data = toy.dataset()
     spec = msgspec.structs.replace(toy.SPEC, steps=10, evaluate_every=5)
     monkeypatch.setattr(loop, "SAVE_EVERY", 0.0)
-    train(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "a.pt")
+    train(Run(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "a.pt"))
     assert set(saved) == set(range(1, 11))
 
     # Without the clock, only validations save; dear writes only the first and the last.
     saved.clear()
     monkeypatch.setattr(loop, "SAVE_EVERY", 1e9)
-    train(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "b.pt")
+    train(Run(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "b.pt"))
     assert saved == [5, 10]
     saved.clear()
     monkeypatch.setattr(loop, "SAVE_SHARE", -1.0)
-    train(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "c.pt")
+    train(Run(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "c.pt"))
     assert saved == [10]

@@ -11,7 +11,7 @@ import torch
 from lra.core import catalogue
 from lra.core.protocol import ModelSpec
 from lra.models.build import build_model
-from lra.training.loop import train
+from lra.training.loop import Run, train
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -38,12 +38,14 @@ def test_they_draw_the_same_dropout_again(toy: ModuleType, mechanism: str, preci
             length=data.length,
         )
         found = train(
-            net,
-            data,
-            msgspec.structs.replace(training, recompute=recompute),
-            seed=0,
-            device=toy.CPU,
-            pad_to_length=kind.card.capabilities.padding != "content",
+            Run(
+                net,
+                data,
+                msgspec.structs.replace(training, recompute=recompute),
+                seed=0,
+                device=toy.CPU,
+                pad_to_length=kind.card.capabilities.padding != "content",
+            )
         )
         (point,) = found.curve
         trained.append((point.train_loss, point.validation_loss, found.test))

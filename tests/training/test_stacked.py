@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lra.core.protocol import TrainSpec
 from lra.training import loop
-from lra.training.loop import Run, carry_on
+from lra.training.loop import Run, train
 from lra.training.outcome import Diverged, Interrupted, Trained
 from lra.training.stacked import abreast, train_stacked, why_not_stacked
 
@@ -47,7 +47,7 @@ def a_run(
 ) -> Run:
     model = model if model is not None else a_model(toy, seed, inputs=inputs)
     return Run(
-        model.to(place),
+        model,
         toy.dataset(inputs=inputs, rows=rows),
         spec,
         seed=seed,
@@ -59,7 +59,7 @@ def a_run(
 
 def alone(toy: ModuleType, seed: int, spec: TrainSpec, **options: Any) -> tuple[Trained, Run]:
     run = a_run(toy, seed, spec, **options)
-    return carry_on(run), run
+    return train(run), run
 
 
 def assert_close(one: Trained, other: Trained, run: Run, other_run: Run) -> None:
@@ -92,7 +92,7 @@ def test_every_seed_ends_where_it_ends_alone(
         own = a_run(toy, seed, spec, folder=tmp_path, **options)
         assert (own.standing.step, own.standing.stacked) == (spec.steps, 3)
         reference, its_run = alone(toy, seed, spec, **options)
-        assert_close(carry_on(own), reference, own, its_run)
+        assert_close(train(own), reference, own, its_run)
     assert len({tuple(p.train_loss for p in run.standing.curve) for run in runs}) == 3
 
 
@@ -128,7 +128,7 @@ def test_interrupted_anywhere_all_go_on_from_their_checkpoints(
     assert_close(trained, reference, runs[0], its_run)
     for seed in SEEDS[1:]:
         own = a_run(toy, seed, spec, folder=tmp_path)
-        trained = carry_on(own)
+        trained = train(own)
         reference, its_run = alone(toy, seed, spec)
         assert_close(trained, reference, own, its_run)
 
@@ -180,7 +180,7 @@ def test_a_seed_that_diverges_leaves_the_others(toy: ModuleType, tmp_path: Path,
             train_stacked(runs)
     else:
         reference = explosive(0)
-        assert_close(train_stacked(runs), carry_on(reference), runs[0], reference)
+        assert_close(train_stacked(runs), train(reference), runs[0], reference)
         assert runs[2].standing.step == toy.SPEC.steps
     # Each job goes on from its checkpoint: the one says what became of it, the others end well.
     for seed in SEEDS:
@@ -188,16 +188,16 @@ def test_a_seed_that_diverges_leaves_the_others(toy: ModuleType, tmp_path: Path,
         assert own.standing.step > 0
         if seed == bad:
             with pytest.raises(Diverged):
-                carry_on(own)
+                train(own)
         else:
-            assert_close(carry_on(own), carry_on(reference), own, reference)
+            assert_close(train(own), train(reference), own, reference)
 
 
 def test_seeds_that_stand_elsewhere_are_told_apart(toy: ModuleType, tmp_path: Path) -> None:
     polls = iter(range(25))
     ahead = a_run(toy, 1, toy.SPEC, folder=tmp_path, stop=lambda: next(polls, None) is None)
     with pytest.raises(Interrupted):
-        carry_on(ahead)
+        train(ahead)
     runs = [a_run(toy, seed, toy.SPEC, folder=tmp_path) for seed in SEEDS]
     assert runs[1].standing.step > 0
     assert abreast(runs) == [runs[0], runs[2]]

@@ -13,7 +13,7 @@ from lra.core import catalogue
 from lra.core.dataset import Dataset, Split
 from lra.core.protocol import ModelSpec, TrainSpec
 from lra.models.build import build_model
-from lra.training.loop import Run, carry_on
+from lra.training.loop import Run, train
 from lra.training.stacked import train_stacked, why_not_stacked
 
 LENGTH, SEEDS = 96, (0, 1)
@@ -62,7 +62,7 @@ def test_stacked_or_refused(name: str, padded: bool) -> None:
     train_stacked(runs)
     for seed, run in zip(SEEDS, runs, strict=True):
         alone = a_run(name, seed, padded=padded)
-        carry_on(alone)
+        train(alone)
         state = alone.model.state_dict()
         for part, value in run.model.state_dict().items():
             torch.testing.assert_close(value, state[part], rtol=0, atol=1e-6, msg=part)

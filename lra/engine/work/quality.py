@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import signal
@@ -33,7 +34,7 @@ from lra.models.build import parameter_count
 from lra.models.classifier import Classifier
 from lra.training import outcome as training
 from lra.training.decoding import decode_agreement
-from lra.training.loop import Run, carry_on
+from lra.training.loop import Run, train
 from lra.training.ranks import ALONE, Ranks, joined
 from lra.training.setup import model_for
 from lra.training.stacked import abreast, train_stacked, why_not_stacked
@@ -87,7 +88,7 @@ def _trained(
         if checkpoint is not None and not is_own:
             file = checkpoint.with_stem(replace(cell, seed=seed).id)
         return Run(
-            model(seed).to(place),
+            model(seed),
             dataset,
             cell.training,
             seed=seed,
@@ -178,11 +179,12 @@ def _carried_out(
         method["stacking_failed"] = one_line(error)
     finally:
         method["stacked"] = runs[0].standing.stacked if runs else 1
-    # Anew, for the draws that are its own.
+    # Anew, for the draws that are its own. What failed is in circles, so memory waits for `gc`.
     runs.clear()
+    gc.collect()
     run = begun(seed)
     method["stacked"] = run.standing.stacked
-    return run, carry_on(run)
+    return run, train(run)
 
 
 @contextmanager
