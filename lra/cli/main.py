@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from lra.cli.exit_codes import CLOSED_PIPE, INTERRUPTED
-from lra.core.errors import LraError, UsageError, nearest, reason
+from lra.core.errors import LraError, UsageError, close, nearest, reason
 from lra.core.version import __version__
 
 VERBS = (
@@ -41,9 +41,13 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             raise nearest("command", cmd_name, VERBS)
-        command = importlib.import_module(f"lra.cli.{cmd_name}").command
-        assert isinstance(command, click.Command)
-        return command
+        return _command(cmd_name)
+
+
+def _command(verb: str) -> click.Command:
+    command = importlib.import_module(f"lra.cli.{verb}").command
+    assert isinstance(command, click.Command)
+    return command
 
 
 @click.command(
@@ -123,6 +127,27 @@ def _misplaced(error: click.ClickException) -> str | None:
     )
 
 
+def _of_another_verb(error: click.ClickException) -> str | None:
+    """What to say of a flag that another verb has, or nearly so; None of other mistakes."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return None
+    asked, own = error.option_name, _long_flags(error.ctx.command)
+    others = {verb: _long_flags(_command(verb)) for verb in VERBS}
+    found = close(asked, own.union(*others.values()))
+    if not found or found[0] in own:
+        return None
+    verbs = [verb for verb, flags in others.items() if found[0] in flags]
+    path = error.ctx.command_path
+    return (
+        f"{path.rpartition('lra ')[2]} has no {asked}; {found[0]} is of {', '.join(verbs)}; "
+        f"all flags: {path} --help"
+    )
+
+
+def _long_flags(command: click.Command) -> set[str]:
+    return {flag for one in command.params for flag in one.opts if flag.startswith("--")}
+
+
 def _is_of_output(error: OSError) -> bool:
     """Whether it came up where a line is printed."""
     frames = traceback.walk_tb(error.__traceback__)
@@ -165,7 +190,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         told = " ".join(error.format_message().split())
         for theirs, ours in _NUMBERS.items():
             told = told.replace(theirs, ours)
-        _say(_misplaced(error) or f"{told}{_remedy(error)}")
+        _say(_misplaced(error) or _of_another_verb(error) or f"{told}{_remedy(error)}")
         return error.exit_code
     except click.Abort:
         # What click makes of a Ctrl-C, the line with ^C on it ended.

@@ -31,6 +31,14 @@ MISTAKES = {
         ["check", "--features", "3"],
         "For all flags: ",
     ),
+    "another verb's flag": (
+        ["run", "--impl", "performer", "--lenght", "256"],
+        "run has no --lenght; --length is of sweep, show; all flags: ",
+    ),
+    "flag of another verb than this part": (
+        ["data", "check", "--impl", "performer"],
+        "data check has no --impl; --impl is of run, ",
+    ),
     "list with spaces": (
         ["sweep", "--impl", "performer", "linear"],
         "unexpected 'linear'; name mechanisms with --impl linear, several with commas and no spac",
