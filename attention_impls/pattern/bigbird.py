@@ -91,7 +91,7 @@ class Bigbird(Attention):
     def _remember(self) -> None:
         """Keep the seeds where reading them stops no GPU, and no table of others."""
         self._seeds = tuple(self.seeds_H.tolist())
-        self._cache: dict[tuple[int, int, torch.device], Tensor] = {}
+        self._cache: dict[tuple[int, int, torch.device], tuple[Tensor, Tensor]] = {}
 
     @classmethod
     def exact_at(cls, n: int) -> BigbirdConfig:
@@ -246,10 +246,12 @@ class Bigbird(Attention):
             if key not in self._cache:
                 if len(self._cache) >= REMEMBERED:
                     self._cache.clear()
-                self._cache[key] = self._table(used, count).to(device)
+                table = self._table(used, count).to(device)
+                # Kept as well: each number that goes to a GPU is waited for.
+                self._cache[key] = table, torch.tensor(used, device=device)
             known[used] = self._cache[key]
-        tables = torch.stack([known[used] for used in lengths])
-        return tables, torch.tensor(lengths, device=device)
+        tables, used_X = zip(*(known[used] for used in lengths), strict=True)
+        return torch.stack(tables), torch.stack(used_X)
 
     def _between_positions(self, table_XHUA: Tensor, used_X: Tensor, n: int) -> Tensor:
         """Return the graph as a mask, (X, H, N, N)."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from attention_impls.contract import Context, Layer
 
@@ -33,6 +35,8 @@ def test_no_value_is_asked_for(any_case, build, directions, monkeypatch) -> None
     for mask in masks:
         try:
             call(layer, x, mask, directions(layer))
+            with NothingSent():  # but once: what is sent at each call is waited for
+                call(layer, x, mask, directions(layer))
         except (NotImplementedError, RuntimeError) as error:
             form = "bare" if mask is None else "padded"
             remedy = "let shapes and branches follow from sizes alone"
@@ -42,8 +46,21 @@ def test_no_value_is_asked_for(any_case, build, directions, monkeypatch) -> None
                     "tests/attention_impls/test_waits.py, and say what it asks"
                 )
             raise AssertionError(
-                f"{name} ({form}) asks for what a tensor holds: {remedy}\n{error}"
+                f"{name} ({form}) asks for what a tensor holds, or sends it: {remedy}\n{error}"
             ) from error
+
+
+class NothingSent(TorchFunctionMode):
+    """Raises where a value of the host becomes a tensor of the device."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        sends = func in (torch.tensor, torch.as_tensor, torch.Tensor.to)
+        if sends and out.is_meta and not (isinstance(args[0], Tensor) and args[0].is_meta):
+            raise RuntimeError(f"{args[0]!r:.80} is sent to the device")
+        return out
 
 
 def call(layer: Layer, x: Tensor, mask: Tensor | None, directions: list[bool]) -> None:
