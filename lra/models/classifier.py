@@ -36,10 +36,10 @@ class Classifier(nn.Module):
         self,
         tokens_SN: Tensor,
         mask_SN: Tensor | None = None,
-        asked_SN: Tensor | None = None,
+        asked_T: Tensor | None = None,
     ) -> Tensor:
         """Return logits, (E, C); of an encoder that pools nothing (T, C), for the tokens `asked`,
-        row by row, or (S, N, C) for all.
+        counted row by row from 0 to S N - 1, or (S, N, C) for all.
 
         `tokens_SN` are integer ids; of pairs, the sequences 2 i and 2 i + 1 make example i.
         `mask_SN` is True where a token is real; None where nothing is padded.
@@ -47,8 +47,8 @@ class Classifier(nn.Module):
         vectors = self.encoder(tokens_SN, mask_SN)
         if self.inputs == 2:
             vectors = pair(vectors[0::2], vectors[1::2], self.pair_features)
-        if asked_SN is not None:
-            vectors = vectors[asked_SN]
+        if asked_T is not None:
+            vectors = vectors.flatten(0, 1).index_select(0, asked_T)
         logits: Tensor = self.head(vectors)
         return logits
 

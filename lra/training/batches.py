@@ -5,7 +5,8 @@ alone. The collator decides how far the rows are padded, and nothing else. So a 
 and an unbucketed one see the same rows in the same batches, and for a mechanism whose padding is
 `content` they compute the same; all mechanisms under one seed see the same batches too.
 
-    E examples, S = E * inputs sequences (pairs interleaved), N tokens, L labels
+    E examples, S = E * inputs sequences (pairs interleaved), N tokens, T tokens that are asked,
+    L labels
 """
 
 from __future__ import annotations
@@ -85,15 +86,16 @@ class Batch:
     """True where a token is real; None where nothing is padded."""
     labels_L: Tensor
     """(E,); where tokens have labels (T,), of those that are asked, row by row."""
-    asked_SN: Tensor | None = None
-    """Which tokens are asked, where tokens have labels."""
+    asked_T: Tensor | None = None
+    """Where in the batch, counted row by row, the tokens stand that are asked, where tokens have
+    labels. A mask would say the same, but a GPU would be waited for: how many is in its values."""
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device; the copy to a GPU does not wait."""
         if device.type != "cuda":
             return self
         mask = None if self.mask_SN is None else _send(self.mask_SN, device)
-        asked = None if self.asked_SN is None else _send(self.asked_SN, device)
+        asked = None if self.asked_T is None else _send(self.asked_T, device)
         tokens, labels = _send(self.tokens_SN, device), _send(self.labels_L, device)
         if tokens.dtype == torch.uint16:
             # torch copies no inputs of a CUDA graph in that type.
@@ -131,9 +133,9 @@ class Collator:
         return Collator(split, length=self.length, rules=self.rules, multiple=self.multiple)
 
     @property
-    def lengths(self) -> int:
-        """How many lengths batches may have."""
-        return len({self.padded(int(longest)) for longest in np.unique(self.lengths_SI)})
+    def has_one_length(self) -> bool:
+        """Whether all batches have it."""
+        return len({self.padded(int(longest)) for longest in np.unique(self.lengths_SI)}) == 1
 
     def padded(self, longest: int) -> int:
         """Return how long a batch is whose longest sequence is so long."""
@@ -161,7 +163,8 @@ class Collator:
             if mask_SN is not None:
                 labels_SN[~mask_SN] = UNASKED
             asked_SN = labels_SN != UNASKED
-            labels, asked = labels_SN[asked_SN].astype(np.int64), torch.from_numpy(asked_SN)
+            labels = labels_SN[asked_SN].astype(np.int64)
+            asked = torch.from_numpy(np.flatnonzero(asked_SN))
         else:
             labels, asked = self.labels.take(rows), None
         if self.rules == "lra2021":

@@ -42,7 +42,7 @@ def cast_to(autocast: torch.dtype | None, device: torch.device) -> AbstractConte
 def forward(model: nn.Module, batch: Batch, autocast: torch.dtype | None) -> tuple[Tensor, Tensor]:
     """Return the cross-entropy summed over a batch, in nat, and the logits, (L, C) float32."""
     with cast_to(autocast, batch.tokens_SN.device):
-        asked = () if batch.asked_SN is None else (batch.asked_SN,)
+        asked = () if batch.asked_T is None else (batch.asked_T,)
         logits_LC = model(batch.tokens_SN, batch.mask_SN, *asked)
     logits_LC = logits_LC.float()
     return F.cross_entropy(logits_LC, batch.labels_L, reduction="sum"), logits_LC

@@ -47,7 +47,7 @@ class Step:
         self.spec, self.collate = spec, collate
         self.device, self.ranks = device, ranks
         self.called = self.joined = _as_asked(
-            model, spec, device, ranks, one_length=collate.lengths == 1
+            model, spec, device, ranks, one_length=collate.has_one_length
         )
         """What is called to evaluate, and to train; `join` puts the ranks' meeting of gradients
         behind the latter."""

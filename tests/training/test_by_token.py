@@ -74,8 +74,9 @@ def test_a_batch_asks_what_the_rows_ask(length: int | None) -> None:
     batch = collate(rows)
     wanted = [split.labels[split.starts[row] : split.starts[row + 1]] for row in rows]
     assert batch.labels_L.tolist() == [x for row in wanted for x in row.tolist() if x != UNASKED]
-    for row, labels in enumerate(wanted):
-        asked = batch.asked_SN[row]
+    asked_SN = torch.zeros(batch.tokens_SN.shape, dtype=torch.bool)
+    asked_SN.view(-1)[batch.asked_T] = True
+    for asked, labels in zip(asked_SN, wanted, strict=True):
         assert asked[: len(labels)].tolist() == (labels != UNASKED).tolist()
         assert not asked[len(labels) :].any()
     assert collate.answers_E[rows].tolist() == [int((row != UNASKED).sum()) for row in wanted]
