@@ -65,8 +65,6 @@ class Pool(Runner):
         self._launched(job)
 
     def _collect(self) -> list[Record]:
-        if not self._running:
-            time.sleep(TICK)
         ended = listen(self._running)
         return [record for running in ended if (record := self._finish(running)) is not None]
 
