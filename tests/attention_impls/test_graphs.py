@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -41,6 +41,24 @@ def test_rows_of_many_lengths_share_a_graph(
         mask = torch.arange(n).expand(2, -1) < torch.tensor([[n], [n // 2]])
         compiled(torch.randn(2, n, 12), Context(key_mask_BM=mask if padded else None))
     assert counter.frame_count <= graphs
+
+
+def test_the_width_of_a_strided_band_is_no_minimum_of_lengths(build) -> None:
+    """Inductor fails on shapes with one."""
+    layer = build(("sparse_strided", {"stride": 32}), max_length=512)
+    graphs: list[torch.fx.GraphModule] = []
+
+    def keep(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
+        graphs.append(graph)
+        return graph.forward
+
+    def pairs(x_N: torch.Tensor) -> torch.Tensor:
+        return x_N.new_zeros(layer.pairs(len(x_N), len(x_N), causal=False))
+
+    torch.compile(pairs, dynamic=True, backend=keep, fullgraph=True)(torch.ones(320))
+    (made,) = (node for node in graphs[0].graph.nodes if node.target == "new_zeros")
+    (count,) = made.meta["example_value"].shape
+    assert isinstance(count, torch.SymInt) and "Min" not in str(count)
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # of torch by torch

@@ -17,6 +17,7 @@ pytest.importorskip("distributed", reason="needs the extra cluster")
 from lra.core.errors import LraError
 from lra.core.protocol import Machine
 from lra.core.records import Failure
+from lra.engine.cluster import grid as module
 from lra.engine.cluster.grid import Grid
 from lra.engine.cluster.messages import Ended, Word
 from lra.engine.cluster.roster import Member
@@ -59,6 +60,7 @@ class Roster:
         self.gone: list[Member] = []
         self.refused: list[str] = []
         self.asked: list[str] = []
+        self.futures: list[Future] = []
 
     def new_round(self) -> None:
         pass
@@ -72,7 +74,8 @@ class Roster:
 
     def ask(self, address: str, what: object, *arguments: object, key: str) -> Future:
         self.asked.append(key)
-        return Future()
+        self.futures.append(Future())
+        return self.futures[-1]
 
     def place_for(self, job: Job) -> Member | None:
         return self.member if self.member.job is None else None
@@ -152,6 +155,30 @@ def test_what_comes_late_of_a_job_that_runs_again_is_not_stored(
         grid._words.put(Word(key, failed(seconds)))
     assert [record.seconds for record in grid._collect()] == [2.0]
     assert [record.seconds for record in grid.store.records()] == [2.0]
+
+
+def test_a_task_that_is_done_is_given_time_for_its_last_word(
+    grid: Grid, roster: Roster, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    first, second = training("Toy", cache), training("Toy", cache, seed=1)
+
+    launched(grid, first, second)
+    roster.futures[-1].status = "finished"
+    assert list(grid._collect()) == []
+    now += 0.9 * module._LATE
+    assert list(grid._collect()) == []
+    grid._words.put(Word(roster.asked[-1], failed(1.0)))
+    assert [record.seconds for record in grid._collect()] == [1.0]
+
+    launched(grid, second)
+    roster.futures[-1].status = "finished"
+    assert list(grid._collect()) == []
+    assert grid._waiting == []
+    now += 1.1 * module._LATE
+    assert list(grid._collect()) == []
+    assert grid._waiting == [second], "its word is lost"
 
 
 def test_a_job_whose_worker_is_preempted_runs_elsewhere(

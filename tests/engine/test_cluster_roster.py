@@ -229,6 +229,16 @@ def test_cells_on_one_machine_take_no_more_threads_than_it_has_cores(
     assert put(roster, job(cache, threads=8)) is None
 
 
+def test_workers_on_processors_of_their_own_leave_each_other_all_threads(
+    roster: Roster, cache: Path
+) -> None:
+    half = {"cpu": Machine(processor="toy", cores=2)}
+    for name, cpus in (("w0", (0, 1)), ("w1", (2, 3)), ("w2", (0, 1))):
+        roster._admit(name, name, greeting(cpus=cpus, machines=half))
+    placed = [put(roster, job(cache, threads=2, seed=seed)) for seed in range(3)]
+    assert [member and member.name for member in placed] == ["w0", "w1", None]
+
+
 def test_a_timing_waits_for_a_machine_which_takes_no_more(roster: Roster, cache: Path) -> None:
     for name in ("w0", "w1"):
         roster._admit(name, name, greeting())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import msgspec
 import pytest
 
@@ -206,16 +208,23 @@ def test_of_several_profiles_the_newest_tells_and_best_that_of_the_same_machine(
     newer = msgspec.structs.replace(profiled(2.0, 0.0), started_at="2")
     newest = msgspec.structs.replace(elsewhere, started_at="3")
     assert Estimate([newest]).seconds(TRAINING) == pytest.approx(9000.0)
-    found = Estimate([newest, newer, profiled(1.0, 0.0)])
-    assert found.seconds(TRAINING) == pytest.approx(2000.0)
+    for records in permutations([newest, newer, profiled(1.0, 0.0)]):
+        assert Estimate(records).seconds(TRAINING) == pytest.approx(2000.0)
 
 
-def test_a_profile_with_the_settings_of_the_training_tells_before_a_newer_one() -> None:
-    wide = msgspec.structs.replace(TRAINING.training, batch=64)
-    newer = msgspec.structs.replace(profiled(9.0, 0.0, training=wide), started_at="2")
+@pytest.mark.parametrize(
+    "setting",
+    [{"batch": 64}, {"micro_batches": 2}, {"precision": "bfloat16"}, {"recompute": True},
+     {"execution": "compiled"}, {"bucketed": False}],
+)  # fmt: skip
+def test_a_profile_with_the_settings_of_the_training_tells_before_a_newer_one(
+    setting: dict[str, object],
+) -> None:
+    other = msgspec.structs.replace(TRAINING.training, **setting)
+    newer = msgspec.structs.replace(profiled(9.0, 0.0, training=other), started_at="2")
     estimate = Estimate([profiled(1.0, 0.0), newer])
     assert estimate.seconds(TRAINING) == pytest.approx(1000.0)
-    asked = msgspec.structs.replace(TRAINING, training=wide)
+    asked = msgspec.structs.replace(TRAINING, training=other)
     assert estimate.seconds(asked) == pytest.approx(9000.0)
 
 

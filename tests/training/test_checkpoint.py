@@ -141,3 +141,24 @@ def test_checkpoints_by_the_clock(
     monkeypatch.setattr(loop, "SAVE_SHARE", -1.0)
     train(Run(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "c.pt"))
     assert saved == [10]
+
+
+def test_half_a_minute_counts_from_the_last_checkpoint(
+    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, saved = 0.0, []
+
+    def took(module: torch.nn.Module, *_: object) -> None:
+        nonlocal now
+        now += 8.0 if module.training else 0.0
+
+    monkeypatch.setattr(loop, "perf_counter", lambda: now)
+    monkeypatch.setattr(
+        checkpoint, "save", lambda path, run, standing, *rest: saved.append(standing.step)
+    )
+    model = toy.model()
+    model.register_forward_hook(took)
+    spec = msgspec.structs.replace(toy.SPEC, steps=10, evaluate_every=10)
+    train(Run(model, toy.dataset(), spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "a.pt"))
+    # Steps of 8 s, then the validation after the last.
+    assert saved == [4, 8, 10]

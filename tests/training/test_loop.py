@@ -372,7 +372,7 @@ def test_only_a_save_between_steps_counts_what_the_device_has_yet_to_do(
     assert waited == ([True] if counted is None else [])
 
 
-@pytest.mark.parametrize("change", ["seed", "spec", "rules", "model"])
+@pytest.mark.parametrize("change", ["seed", "spec", "rules", "metric", "padding", "model"])
 def test_a_checkpoint_of_another_training_is_refused(
     toy: ModuleType, tmp_path: Path, change: str
 ) -> None:
@@ -388,6 +388,8 @@ def test_a_checkpoint_of_another_training_is_refused(
                 changed(spec, learning_rate=1.0) if change == "spec" else spec,
                 seed=1 if change == "seed" else 0,
                 rules="lra2021" if change == "rules" else "fixed",
+                metric="bits_per_byte" if change == "metric" else "accuracy",
+                pad_to_length=change == "padding",
                 device=toy.CPU,
                 checkpoint=path,
             )
