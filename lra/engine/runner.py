@@ -208,7 +208,7 @@ class Runner(ABC):
         self.watcher.finished(job, record)
         if "stacking_failed" in record.method:
             why = record.method["stacking_failed"]
-            self.watcher.noticed(f"{job.label} were not trained in the same steps: {why}")
+            self.watcher.noticed(f"{job.label}: one by one, not in the same steps: {why}")
         return record
 
     def _leave(self, job: Job) -> None:

@@ -241,7 +241,7 @@ def why_not_stacked(runs: Sequence[Run]) -> str:
     if runs[0].dataset.train.by_token:
         return "rows ask for different numbers of tokens"
     if any(type(layer).after_step is not Layer.after_step for layer in runs[0].step.layers):
-        return "the mechanism changes between two steps"
+        return "the mechanism may change between two steps"
     if len(list(model.named_parameters(remove_duplicate=False))) > len(list(model.parameters())):
         return "layers share parameters"
     devices = [runs[0].device] if runs[0].device.type == "cuda" else []

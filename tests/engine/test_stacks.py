@@ -98,7 +98,7 @@ def test_what_cannot_be_stacked_is_trained_one_by_one(
         # With the draws that each has by itself.
         assert record.curve[0].train_loss == apart[seed].curve[0].train_loss
     (told,) = (line for line in diary.lines if line.startswith("noticed"))
-    assert "with seeds 1, 2 were not trained in the same steps: torch.vmap refuses it" in told
+    assert "with seeds 1, 2: one by one, not in the same steps: torch.vmap refuses it" in told
 
 
 def test_what_fails_together_goes_on_alone(store: Store, server: ForkServer, cache: Path) -> None:

@@ -242,7 +242,7 @@ def test_a_stop_between_two_questions_loses_nothing(toy: ModuleType, tmp_path: P
         ({"micro_batches": 2}, {}, "micro-batches"),
         ({"recompute": True}, {}, "recomputed"),
         ({"execution": "compiled"}, {}, "compiled"),
-        ({}, {"changes": True}, "changes between two steps"),
+        ({}, {"changes": True}, "may change between two steps"),
         ({}, {"branches": True}, "data-dependent"),
         ({}, {"shares": True}, "layers share parameters"),
         ({}, {"remembers": True}, "its answers differ from those apart, by "),
