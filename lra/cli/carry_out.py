@@ -257,7 +257,8 @@ def _foretell(
     if telling:
         words += f", {told}"
     if unknown:
-        words += f"; no earlier record tells how long {_take(unknown, 'of these ')}"
+        of_these = _take(unknown, "of these ") if expected else "they take"
+        words += f"; no earlier record tells how long {of_these}"
         if telling:
             words += " (not counted)"
         elif expected:

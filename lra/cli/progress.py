@@ -71,9 +71,13 @@ class Pace:
 
     def ended(self, record: Record) -> None:
         """Count a cell that ended."""
-        self._left -= self._waiting.pop(record.id, 0.0)
+        expected = self._waiting.pop(record.id, 0.0)
+        self._left -= expected
         self.done += 1
-        self.failed += record.status in FAILED
+        if record.status in FAILED:
+            # What it was spared by failing soon says nothing of how long others take.
+            self._whole -= max(0.0, expected - record.seconds)
+            self.failed += 1
 
     def __str__(self) -> str:
         """Return `12/40, 1 failed, 3 min left`: the second where any did, the last when known."""

@@ -138,7 +138,9 @@ def opened(
             yield Here(server, jobs_asked)
         return
     if jobs_asked is not None:
-        raise UsageError("--jobs is for this machine; a cluster has as many slots as workers")
+        raise UsageError(
+            "--jobs is for this machine; a cluster has as many slots as workers: leave --jobs out"
+        )
     try:
         from lra.engine.cluster.local import PREFIX
         from lra.engine.cluster.opening import open_cluster, workers_asked

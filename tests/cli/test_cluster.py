@@ -51,7 +51,10 @@ def test_a_run_on_a_cluster_stores_what_one_here_does(lra, finished, tmp_path: P
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--cluster", "local:0"), "--cluster 'local:0' does not say how many workers; write "),
+        (
+            ("--cluster", "local:0"),
+            "'local:0' names no number of workers from 1 on; write ",
+        ),
         (("--cluster", "local:2", "--device", "cuda"), "--device cuda: no GPU is visible here;"),
         (("--cluster", "local:999"), "cores, one for each worker; write local:"),
         (("--cluster", "here"), "'here' is neither local:N, nor an address such as tcp://"),

@@ -58,7 +58,7 @@ def test_an_estimate_of_less_than_a_second_says_so(
 @pytest.mark.parametrize(
     ("known", "told"),
     [
-        (0, "5 cells due; no earlier record tells how long 5 of these take\n"),
+        (0, "5 cells due; no earlier record tells how long they take\n"),
         (
             1,
             "5 cells due; no earlier record tells how long 4 of these take; the other 1 takes "

@@ -143,7 +143,7 @@ def test_what_is_left_says_how_far_its_training_is(
 
 def test_the_pace_tells_what_failed_and_what_is_left(record: Record) -> None:
     def ended(id: str, status: str = "ok") -> Record:
-        return msgspec.structs.replace(record, id=id, status=status)
+        return msgspec.structs.replace(record, id=id, status=status, seconds=6.0)
 
     now = 0.0
     pace = Pace(["a", "b", "c"], {"a": 1.0, "b": 3.0}, clock=lambda: now)
@@ -157,6 +157,14 @@ def test_the_pace_tells_what_failed_and_what_is_left(record: Record) -> None:
     assert str(pace) == "2/3, 1 failed, 4 s left"
     pace.ended(ended("c", "unsupported"))
     assert str(pace) == "3/3, 1 failed"
+
+
+def test_a_cell_that_fails_soon_does_not_tell_the_pace_of_others(record: Record) -> None:
+    now = 0.0
+    pace = Pace("abc", dict.fromkeys("abc", 100.0), clock=lambda: now)
+    now = 1.0
+    pace.ended(msgspec.structs.replace(record, id="a", status="error", seconds=1.0))
+    assert str(pace) == "1/3, 1 failed, 3 min left"
 
 
 def test_a_small_cell_does_not_tell_the_pace_of_large_ones(record: Record) -> None:

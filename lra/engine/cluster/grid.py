@@ -209,7 +209,7 @@ class Grid(Runner):
             self._deaths[job.cell.id] = 0
         self._deaths[job.cell.id] += 1
         if self._deaths[job.cell.id] < DEATHS:
-            self.watcher.noticed(f"worker {name} died or fell silent; {job.label} runs again")
+            self.watcher.noticed(f"worker {name} died; {job.label} runs again")
             self._again(job)
             return
         message = f"{DEATHS} workers died while they ran it; see logs/ in the store"

@@ -38,7 +38,7 @@ def size(value: str, device: Device) -> int:
         host.machine(device)
     if number < 1:
         raise UsageError(
-            f"--cluster '{value}' does not say how many workers; write e.g. local:{most}"
+            f"--cluster '{value}' names no number of workers from 1 on; write e.g. local:{most}"
         )
     if number > most:
         raise UsageError(

@@ -18,7 +18,7 @@ from lra.report.pictures.style import MUTED, Looks, draw
 from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.table import Figure, cut_note, short_names
-from lra.report.tradeoff.front import ON_FRONT, Front
+from lra.report.tradeoff.front import ON_FRONT, Front, disturbed
 from lra.report.tradeoff.points import Circle
 from lra.report.words import TIMES, figures, listing, quantity, raised
 
@@ -75,8 +75,23 @@ def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) ->
         caption=f"{raised(quality.over)}; left is faster, up is better, small is lean (area "
         f"is peak memory). Trained on {quality.tokens}, timed at the length of each panel. The "
         f"line joins the front: {ON_FRONT}; what lies below it is named in the table.{fewer}"
-        f"{faint_note(circles)}{cut_note(named, _LETTERS)}",
+        f"{_busy_note(drawn)}{faint_note(circles)}{cut_note(named, _LETTERS)}",
         svg=draw(paint, WIDTH, _ROW * down),
+    )
+
+
+def _busy_note(drawn: Sequence[Front]) -> str:
+    """Which places are doubtful, as the plot of the tradeoff says it."""
+    told = [
+        f"{listing(titles)} at {front.placed.length}"
+        for front in drawn
+        if (titles := [c.row.title for c in front.placed.circles if disturbed(front, c)])
+    ]
+    if not told:
+        return ""
+    return (
+        " Timed, wholly or in part, on a busy machine (! in the table), so neither their places "
+        f"nor a line through them are to be trusted: {'; '.join(told)}."
     )
 
 

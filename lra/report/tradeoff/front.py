@@ -125,7 +125,7 @@ def _notes(quality: QualityTable, found: Sequence[Front], otherwise: set[RowKey]
         notes.append(f"{listing(alike)} compute the same function{chance}.")
     if any(front.placed.exact_seconds is None for front in found):
         notes.append(f"In seconds: lengths at which {EXACT} has no time.")
-    if any(_disturbed(front, circle) for front, circle in circles):
+    if any(disturbed(front, circle) for front, circle in circles):
         notes.append("!: timed, wholly or in part, on a busy machine.")
     shown = {(quality.group.scale, label) for _, label in otherwise}
     return [*notes, *in_words(quality.differences, shown)]
@@ -142,11 +142,11 @@ def _cell(row: Row, front: Front) -> Cell:
         quantity(circle.memory, "B"),
         reach,
         strong=circle in front.members,
-        busy=_disturbed(front, circle),
+        busy=disturbed(front, circle),
     )
 
 
-def _disturbed(front: Front, circle: Circle) -> bool:
+def disturbed(front: Front, circle: Circle) -> bool:
     """Whether a ratio has a time of a busy machine above or below its line; that of a circle placed
     by a ratio from elsewhere has none of the run's."""
     below = front.placed.exact_disturbed and not circle.moved

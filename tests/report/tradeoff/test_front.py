@@ -16,8 +16,8 @@ from lra.report.pictures.tradeoff import tradeoff_figure
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from lra.report.table import Figure, Table
-from lra.report.tradeoff.front import ON_FRONT, Front, front_table, fronts
-from lra.report.words import TIMES
+from lra.report.tradeoff.front import ON_FRONT, Front, disturbed, front_table, fronts
+from lra.report.words import TIMES, listing
 from report.mechanisms.checks import softmax
 from report.sample import efficiency, mechanism, quality
 
@@ -201,19 +201,21 @@ def test_of_a_crowd_the_front_alone_is_named() -> None:
 
 
 def test_a_busy_time_of_exact_attention_marks_every_ratio_over_it() -> None:
-    def disturbed(record: Record) -> Record:
+    def slowed(record: Record) -> Record:
         slow = {**record.metrics, "control_after": Metric(value=9e-3, unit="s")}
         return msgspec.structs.replace(record, metrics=slow)
 
     def marked(busy: str) -> set[str]:
         records = [
-            disturbed(r)
-            if isinstance(r.cell, EfficiencyCell) and r.cell.mechanism.name == busy
-            else r
+            slowed(r) if isinstance(r.cell, EfficiencyCell) and r.cell.mechanism.name == busy else r
             for r in _records(256)
         ]
-        table = _found(records)[1]
+        (front,), table, figure = _found(records)
         assert any("busy machine" in note for note in table.notes) == bool(busy)
+        doubtful = [c.row.title for c in front.placed.circles if disturbed(front, c)]
+        told = f"are to be trusted: {listing(doubtful)} at 256." if busy else ""
+        assert told in figure.caption
+        assert ("busy machine" in figure.caption) == bool(busy)
         return {row.label for row in table.rows if row.cells[1].busy}
 
     assert marked("") == set()
