@@ -62,13 +62,14 @@ def test_a_sweep_does_not_write_over_what_a_newer_version_wrote(
     assert [file.read_bytes() for file in swept[:2]] == before
 
 
-def test_a_sweep_replaces_what_is_torn_and_keeps_the_rest(lra, swept: list[Path]) -> None:
+@pytest.mark.filterwarnings("default::lra.store.StoreWarning")
+def test_a_sweep_replaces_what_is_torn_and_keeps_the_rest(lra_here, swept: list[Path]) -> None:
     whole = swept[2].read_bytes()
     swept[0].write_bytes(swept[0].read_bytes()[:100])
     swept[1].write_bytes(b"")
-    told = lra(*SWEEP, "--dry-run")
+    told = lra_here(*SWEEP, "--dry-run")
     assert "2 cells due" in told.stderr
-    ran = lra(*SWEEP)
+    ran = lra_here(*SWEEP)
     assert ran.returncode == 0, ran.stderr
     warned = [line for line in ran.stderr.splitlines() if "is left out" in line]
     assert sorted(line.split()[3] for line in warned) == [file.name for file in swept[:2]]
