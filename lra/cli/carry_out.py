@@ -257,13 +257,17 @@ def _foretell(
     if telling:
         words += f", {told}"
     if unknown:
-        of_these = _take(unknown, "of these ") if expected else "they take"
+        of_these = _take(unknown, "of these ") if expected else _they(unknown)
         words += f"; no earlier record tells how long {of_these}"
         if telling:
             words += " (not counted)"
         elif expected:
             words += f"; the other {_take(len(expected))} {told}"
     click.echo(words, err=True)
+
+
+def _they(cells: int) -> str:
+    return "it takes" if cells == 1 else "they take"
 
 
 def _take(cells: int, of: str = "") -> str:

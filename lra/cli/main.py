@@ -9,6 +9,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
 
 import click
 
@@ -28,6 +29,9 @@ _NUMBERS = {
     "not a valid float": "not a number",
 }
 """What click calls a word in place of a number, and what a person does."""
+
+_SURE = 0.8
+"""From this likeness on a flag is taken for one written wrongly."""
 
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
 
@@ -131,21 +135,28 @@ def _of_another_verb(error: click.ClickException) -> str | None:
     """What to say of a flag that another verb has, or nearly so; None of other mistakes."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return None
-    asked, own = error.option_name, _long_flags(error.ctx.command)
+    # Without their dashes, which make all of them alike.
+    asked, own = error.option_name.removeprefix("--"), _long_flags(error.ctx.command) | {"help"}
     others = {verb: _long_flags(_command(verb)) for verb in VERBS}
     found = close(asked, own.union(*others.values()))
-    if not found or found[0] in own:
+    if not found or found[0] in own or not _is_slip(asked, found[0]):
         return None
     verbs = [verb for verb, flags in others.items() if found[0] in flags]
     path = error.ctx.command_path
     return (
-        f"{path.rpartition('lra ')[2]} has no {asked}; {found[0]} is of {', '.join(verbs)}; "
+        f"{path.rpartition('lra ')[2]} has no --{asked}; --{found[0]} is of {', '.join(verbs)}; "
         f"all flags: {path} --help"
     )
 
 
+def _is_slip(asked: str, flag: str) -> bool:
+    """Whether a flag is meant for sure: many a setting of a mechanism resembles one a little."""
+    swapped = sorted(asked) == sorted(flag)
+    return swapped or SequenceMatcher(None, asked, flag).ratio() >= _SURE
+
+
 def _long_flags(command: click.Command) -> set[str]:
-    return {flag for one in command.params for flag in one.opts if flag.startswith("--")}
+    return {flag[2:] for one in command.params for flag in one.opts if flag.startswith("--")}
 
 
 def _is_of_output(error: OSError) -> bool:

@@ -67,6 +67,8 @@ class Pace:
         self._waiting = {id: expected.get(id, usual) for id in cells}
         self._whole = self._left = sum(self._waiting.values())
         self._clock, self._start = clock, clock()
+        self._untelling = 0.0
+        """Seconds that went into cells without a result."""
         self.total, self.done, self.failed = len(cells), 0, 0
 
     def ended(self, record: Record) -> None:
@@ -74,20 +76,22 @@ class Pace:
         expected = self._waiting.pop(record.id, 0.0)
         self._left -= expected
         self.done += 1
-        if record.status in FAILED:
-            # What it was spared by failing soon says nothing of how long others take.
-            self._whole -= max(0.0, expected - record.seconds)
-            self.failed += 1
+        self.failed += record.status in FAILED
+        if record.status != "ok":
+            # One that ends early or is skipped says nothing of how long others take.
+            self._whole -= expected
+            self._untelling += record.seconds
 
     def __str__(self) -> str:
         """Return `12/40, 1 failed, 3 min left`: the second where any did, the last when known."""
         told = [f"{self.done:>{len(str(self.total))}}/{self.total}"]
         if self.failed:
             told.append(f"{self.failed} failed")
-        if self._waiting and 0.0 < self._left < self._whole:
-            spent, over = self._clock() - self._start, self._whole - self._left
-            untold = max(0.0, _TELLING * self._whole - over) if self._expects else 0.0
-            pace = (spent + untold / self._slots) / (over + untold)
+        over = self._whole - self._left
+        untold = max(0.0, _TELLING * self._whole - over) if self._expects and self.done else 0.0
+        if self._waiting and over + untold > 0.0:
+            spent = self._clock() - self._start - self._untelling / self._slots
+            pace = (max(0.0, spent) + untold / self._slots) / (over + untold)
             told.append(f"{duration(pace * self._left)} left")
         return ", ".join(told)
 

@@ -15,7 +15,7 @@ from lra.cli.progress import Pace, watcher
 from lra.core.cells import EfficiencyCell
 from lra.core.findings import Finding, Verdict
 from lra.core.protocol import Machine, Mechanism
-from lra.core.records import Failure, Metric, Record
+from lra.core.records import Failure, Metric, Record, Status
 from lra.engine.jobs import Job, Progress
 from lra.store import Store
 
@@ -165,6 +165,22 @@ def test_a_cell_that_fails_soon_does_not_tell_the_pace_of_others(record: Record)
     now = 1.0
     pace.ended(msgspec.structs.replace(record, id="a", status="error", seconds=1.0))
     assert str(pace) == "1/3, 1 failed, 3 min left"
+
+
+@pytest.mark.parametrize("expected", [{}, dict.fromkeys("abcd", 100.0)])
+@pytest.mark.parametrize("status", ["error", "skipped", "unsupported"])
+def test_what_has_no_result_does_not_tell_the_pace_of_others(
+    record: Record, status: Status, expected: dict[str, float]
+) -> None:
+    now = 0.0
+    pace = Pace("abcd", expected, clock=lambda: now)
+    now = 120.0
+    pace.ended(msgspec.structs.replace(record, id="a", seconds=120.0))
+    before = str(pace).partition("/4, ")[2]
+    now = 140.0
+    pace.ended(msgspec.structs.replace(record, id="b", status=status, seconds=20.0))
+    assert before == "6 min left"
+    assert str(pace).endswith(", 4 min left"), "two of the three that were left"
 
 
 def test_a_small_cell_does_not_tell_the_pace_of_large_ones(record: Record) -> None:

@@ -35,6 +35,15 @@ MISTAKES = {
         ["run", "--impl", "performer", "--lenght", "256"],
         "run has no --lenght; --length is of sweep, show; all flags: ",
     ),
+    "setting that resembles a flag of another verb": (
+        ["run", "--impl", "longformer", "--window", "64"],
+        "A mechanism's settings are --set NAME=VALUE; all flags: ",
+    ),
+    "flag that resembles one of another verb for sure": (
+        ["sweep", "--impl", "full", "--tasks", "text"],
+        "sweep has no --tasks; --task is of run; ",
+    ),
+    "own flag, nearly": (["run", "--impl", "full", "--devise", "cpu"], "--device"),
     "flag of another verb than this part": (
         ["data", "check", "--impl", "performer"],
         "data check has no --impl; --impl is of run, ",
