@@ -43,7 +43,7 @@ def train(run: Run) -> Trained:
     by loss alone. On a CPU, an interrupted training ends in the same numbers as an uninterrupted
     one with as many threads.
 
-    Raises `Diverged` and `Interrupted`.
+    Raises `Diverged`, `Interrupted`, and `LraError` for a batch smaller than there are ranks.
     """
     while True:
         if run.validation_is_due():
@@ -68,7 +68,7 @@ class Run:
     random in a forward pass. All end with the same scores; the first one writes.
 
     Raises `UnsupportedError` for a precision that the device lacks, and `LraError` for a checkpoint
-    of another training or a batch smaller than there are ranks.
+    of another training.
     """
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -50,16 +51,26 @@ def test_no_value_is_asked_for(any_case, build, directions, monkeypatch) -> None
             ) from error
 
 
+_SENDING = (
+    torch.tensor,
+    torch.as_tensor,
+    torch.asarray,
+    torch.Tensor.to,
+    torch.Tensor.new_tensor,
+)
+
+
 class NothingSent(TorchFunctionMode):
-    """Raises where a value of the host becomes a tensor of the device."""
+    """Raises where a value of the host becomes a tensor of the device by the calls named here."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         out = func(*args, **(kwargs or {}))
-        sends = func in (torch.tensor, torch.as_tensor, torch.Tensor.to)
-        if sends and out.is_meta and not (isinstance(args[0], Tensor) and args[0].is_meta):
-            raise RuntimeError(f"{args[0]!r:.80} is sent to the device")
+        if func in _SENDING and out.is_meta:
+            value = args[1] if func is torch.Tensor.new_tensor else args[0]
+            if not (isinstance(value, Tensor) and value.is_meta):
+                raise RuntimeError(f"{value!r:.80} is sent to the device")
         return out
 
 
@@ -73,3 +84,18 @@ def call(layer: Layer, x: Tensor, mask: Tensor | None, directions: list[bool]) -
     for _ in range(2):
         y, state = layer(x[:, :1], step, state=state)
         assert y.shape == (2, 1, 12)
+
+
+@pytest.mark.parametrize(
+    "send",
+    [
+        lambda x: torch.tensor([1.0], device=x.device),
+        lambda x: torch.as_tensor([1.0], device=x.device),
+        lambda x: torch.asarray([1.0], device=x.device),
+        lambda x: torch.ones(1).to(x.device),
+        lambda x: x.new_tensor([1.0]),
+    ],
+)
+def test_what_is_sent_is_seen(send: Callable[[Tensor], Tensor]) -> None:
+    with NothingSent(), pytest.raises(RuntimeError, match="is sent to the device"):
+        send(torch.ones(1, device="meta"))

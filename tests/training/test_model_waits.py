@@ -1,4 +1,4 @@
-"""On a GPU a step of the whole model waits for no value either."""
+"""On a GPU the forward and backward pass of a whole model wait for no value either."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def lost(tensor: Tensor | None) -> Tensor | None:
 
 @pytest.mark.parametrize("asked", [False, True])
 @pytest.mark.parametrize("padded", [False, True])
-def test_a_step_asks_for_no_value(toy: ModuleType, padded: bool, asked: bool) -> None:
+def test_both_passes_ask_for_no_value(toy: ModuleType, padded: bool, asked: bool) -> None:
     model = toy.model(dropout=0.1).to("meta")
     if asked:
         model.encoder.pooling = "none"
