@@ -140,7 +140,8 @@ class Roster:
         """Return a free member that may run a job now; None where there is none.
 
         A timing has a machine for itself: where none is free of our cells, one takes no more of
-        them in this round. Cells on the CPU take no more threads than their machine has cores.
+        them in this round. Cells on the CPU, of workers on the same processors,
+        compute with no more threads than there are processors.
         """
         for member in self._free():
             if self._fits(member, job):

@@ -81,12 +81,14 @@ def front_figure(quality: QualityTable, found: Sequence[Front], looks: Looks) ->
 
 
 def _busy_note(drawn: Sequence[Front]) -> str:
-    """Which places are doubtful, as the plot of the tradeoff says it."""
-    told = [
-        f"{listing(titles)} at {front.placed.length}"
-        for front in drawn
-        if (titles := [c.row.title for c in front.placed.circles if disturbed(front, c)])
-    ]
+    """Which places a busy machine makes doubtful, by length."""
+    told = []
+    for front in drawn:
+        circles = front.placed.circles
+        titles = [circle.row.title for circle in circles if disturbed(front, circle)]
+        if titles:
+            which = "all" if len(titles) == len(circles) else listing(titles)
+            told.append(f"{which} at {front.placed.length}")
     if not told:
         return ""
     return (
