@@ -19,6 +19,7 @@ from lra.core.protocol import (
     Track,
     TrainSpec,
 )
+from lra.core.versions import Versions
 
 Mode = Literal["forward", "train", "decode"]
 Level = Literal["attention", "layer", "model"]
@@ -34,8 +35,8 @@ class _Cell(Frozen, frozen=True, dict=True, kw_only=True):
     """Version of torch."""
     threads: Positive
     """CPU threads the worker computes with."""
-    measure_hash: str
-    """Of the sources that measure: trainer, model, profiler, baselines, laws."""
+    versions: Versions
+    """Of the features of our code that it uses, and hashes of sources that have no version."""
 
     @cached_property
     def id(self) -> str:
@@ -85,9 +86,6 @@ class EfficiencyCell(_Measured, frozen=True, tag="efficiency", kw_only=True):
     task: str = ""
     """Whose model is timed at level `model`; empty at others."""
     model: ModelSpec | None = None
-    declared_hash: str = ""
-    """Of the mechanism's sources with what it declares of its operations, where the record
-    repeats that; empty elsewhere. The mechanism's own hash is without, as a training's."""
     replicate: int = 0
     seconds: float = 1.0
     """Time budget of the timing pass."""

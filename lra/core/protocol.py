@@ -56,8 +56,9 @@ class DataSpec(Frozen, frozen=True, kw_only=True):
 
     task: str
     source: Literal["generated", "file", "hub"] = "generated"
-    hash: str
-    """Of generator sources and parameters, or of the file's bytes with the reader's sources."""
+    hash: str = ""
+    """Of the content of real data; empty for generated data, which task, parameters and the
+    version of the generator make."""
     rules: Rules = "fixed"
     length: Positive
     rows: Rows
@@ -146,9 +147,6 @@ class Mechanism(Frozen, frozen=True, kw_only=True):
 
     name: str
     config: dict[str, Any] = {}
-    hash: str
-    """Of the mechanism's source and of what it imports of its own package; for other people's also
-    of what lies beside it and of ours."""
 
 
 class Machine(Frozen, frozen=True, kw_only=True):

@@ -11,8 +11,9 @@ from lra.core.cells import Cell
 from lra.core.findings import Finding
 from lra.core.pattern import Pattern
 from lra.core.protocol import Rows
+from lra.core.upgrade import from_schema_1
 
-SCHEMA = 1
+SCHEMA = 2
 
 Status = Literal["ok", "oom", "timeout", "crash", "diverged", "error", "unsupported", "skipped"]
 FAILED: frozenset[Status] = frozenset({"oom", "timeout", "crash", "diverged", "error"})
@@ -79,6 +80,8 @@ class Provenance(_Value, frozen=True, kw_only=True):
     libraries: dict[str, str] = {}
     host: dict[str, Any] = {}
     """Processor, cores allowed, memory, GPU, driver. Never a host name, path or user."""
+    was: dict[str, str] = {}
+    """Of a record that an earlier schema wrote: its id, and the hashes of sources in its cell."""
 
 
 class Record(_Value, frozen=True, kw_only=True, omit_defaults=False):
@@ -119,5 +122,16 @@ def encode(record: Record) -> bytes:
 
 
 def decode(data: bytes) -> Record:
-    """Read a record back; raises `msgspec.ValidationError` where it does not fit the schema."""
-    return msgspec.json.decode(data, type=Record)
+    """Read a record back, one of schema 1 too; raises `msgspec.ValidationError` where it does not
+    fit its schema."""
+    try:
+        return msgspec.json.decode(data, type=Record)
+    except msgspec.ValidationError:
+        plain = msgspec.json.decode(data)
+        if not isinstance(plain, dict) or plain.get("schema") != 1:
+            raise
+    try:
+        upgraded = from_schema_1(plain)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise msgspec.ValidationError(f"it lacks a field of schema 1: {error}") from error
+    return msgspec.convert(upgraded, Record)

@@ -1,0 +1,96 @@
+"""Versions of the features that figures depend on: the part of a cell that stands for our code.
+
+A feature is one behaviour that some cells use and others do not, as dropout in training. Its
+version is 1 until its behaviour changes: a bump is an entry of `lra/versions.json` with a reason.
+`lra identity check` proves that code still behaves as its versions say. What has no declared
+version, such as other people's code, stands in a cell by the hash of its sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from lra.core.errors import LraError
+from lra.core.protocol import Frozen, ModelSpec, Rules, TrainSpec
+
+JOURNAL = Path(__file__).resolve().parents[1] / "versions.json"
+
+Versions = dict[str, int | str]
+"""By feature: its declared version, or the hash of sources that have none."""
+
+
+class Bump(Frozen, frozen=True, kw_only=True):
+    """A change of behaviour, and why it was made."""
+
+    feature: str
+    version: int
+    """From now on."""
+    date: str
+    cases: tuple[str, ...]
+    """Cases of the probe whose figures moved; () where a person knew of it otherwise."""
+    reason: str
+
+
+def journal(file: Path = JOURNAL) -> list[Bump]:
+    """Return all bumps, the oldest first; raises `LraError` for a file that cannot be read."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=list[Bump])
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise LraError(
+            f"'{file.name}', the journal of versions, cannot be read: {error}; "
+            "restore it with git checkout, or install again"
+        ) from error
+
+
+def declared(features: Iterable[str]) -> Versions:
+    """Return the version that each feature has today."""
+    bumped = _bumped()
+    return {feature: bumped.get(feature, 1) for feature in features}
+
+
+def of_training(
+    model: ModelSpec, training: TrainSpec, *, rules: Rules, inputs: int, device: str
+) -> list[str]:
+    """Return the features that a training uses, the mechanism's and the data's apart."""
+    used = {
+        "bfloat16": training.precision == "bfloat16",
+        "causal": model.causal,
+        "classifier_widths": bool(model.classifier_widths),
+        "cls": model.pooling == "cls",
+        "compiled": training.execution == "compiled",
+        "cuda": device == "cuda",
+        "dropout": model.dropout > 0 or model.attention_dropout > 0,
+        "first": model.pooling == "first",
+        "last": training.tested == "last",
+        "lra2021": rules == "lra2021",
+        "micro_batches": training.micro_batches > 1,
+        "no_biases": not model.projection_biases,
+        "pairs": inputs > 1,
+        "recompute": training.recompute,
+        "tied": model.query_key_start == "tied",
+        "tokens": model.pooling == "none",
+        "unbucketed": not training.bucketed,
+        training.schedule: training.schedule != "cosine",
+    }
+    choices = sorted(f"train/{name}" for name, is_used in used.items() if is_used)
+    return ["train", *choices, f"position/{model.position}"]
+
+
+def of_timing(*, mode: str, level: str, execution: str, device: str) -> list[str]:
+    """Return the features that a timing uses, the mechanism's and the model's apart."""
+    used = {
+        "compiled": execution == "compiled",
+        "cuda": device == "cuda",
+        mode: mode != "forward",
+        level: level != "layer",
+    }
+    return ["time", *sorted(f"time/{name}" for name, is_used in used.items() if is_used)]
+
+
+@cache
+def _bumped() -> dict[str, int]:
+    return {bump.feature: bump.version for bump in journal()}
