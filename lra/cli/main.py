@@ -19,7 +19,7 @@ from lra.core.version import __version__
 
 VERBS = (
     "run", "sweep", "verify", "report", "compare", "check", "baseline", "list", "show", "data",
-    "doctor",
+    "doctor", "identity",
 )  # fmt: skip
 """In the order of a user's day; a verb's name is its file's name."""
 

@@ -107,19 +107,19 @@ def _parsed(path: Path, changed_ns: int, methods: frozenset[str]) -> tuple[str, 
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             node.body = [member for member in node.body if _name(member) not in methods]
-    return _digest(repr(_plain(tree)).encode()), tuple(_imports(tree))
+    return _digest(repr(plain_tree(tree)).encode()), tuple(_imports(tree))
 
 
-def _plain(node: Any) -> Any:
+def plain_tree(node: Any) -> Any:
     """A syntax tree as nested tuples, without docstrings, positions and empty fields.
 
     Unlike `ast.dump` it reads the same under every Python version that parses the same code.
     """
     if isinstance(node, ast.AST):
-        fields = ((name, _plain(value)) for name, value in ast.iter_fields(node))
+        fields = ((name, plain_tree(value)) for name, value in ast.iter_fields(node))
         return (type(node).__name__, *((n, v) for n, v in fields if v not in (None, ())))
     if isinstance(node, list):
-        return tuple(_plain(child) for child in node if not _is_bare_string(child))
+        return tuple(plain_tree(child) for child in node if not _is_bare_string(child))
     return node
 
 

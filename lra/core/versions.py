@@ -9,12 +9,13 @@ version, such as other people's code, stands in a cell by the hash of its source
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
-from lra.core.errors import LraError
+from lra.core.errors import LraError, reason
 from lra.core.protocol import Frozen, ModelSpec, Rules, TrainSpec
 
 JOURNAL = Path(__file__).resolve().parents[1] / "versions.json"
@@ -50,6 +51,23 @@ def declared(features: Iterable[str]) -> Versions:
     """Return the version that each feature has today."""
     bumped = _bumped()
     return {feature: bumped.get(feature, 1) for feature in features}
+
+
+def bump(feature: str, cases: Iterable[str], why: str, file: Path = JOURNAL) -> int:
+    """Give a feature its next version, and return it; raises `LraError` where the journal cannot
+    be read or written."""
+    known = journal(file)
+    number = 1 + max((b.version for b in known if b.feature == feature), default=1)
+    today = datetime.now(UTC).date().isoformat()
+    known.append(Bump(feature=feature, version=number, date=today, cases=tuple(cases), reason=why))
+    try:
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n")
+    except OSError as error:
+        raise LraError(
+            f"cannot write '{file.name}': {reason(error)}; mend its permissions"
+        ) from error
+    _bumped.cache_clear()
+    return number
 
 
 def of_training(

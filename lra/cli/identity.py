@@ -1,0 +1,104 @@
+"""`lra identity`: whether records still stand for what the code does."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from lra.core.errors import UsageError, nearest
+
+REASON = click.option("--reason", required=True, help="Why, in a line that a reviewer reads.")
+
+
+@click.group("identity", short_help="Whether records still stand for what the code does.")
+def command() -> None:
+    """Hold the code against the versions that records carry.
+
+    A record holds versions of the features it depends on, no hash of our sources. After an edit
+    `check` runs small cases on the code and compares them to the last bit with what they gave
+    before. Where all are equal the edit makes nothing due.
+    """
+
+
+@command.command("check")
+def check() -> int:
+    """Say whether edits since the lock changed behaviour; exit code 1 where they did.
+
+    untouched: no watched function changed. kept: all cases are bit-equal, and enter every changed
+    function; the lock is updated. unseen: a changed function is entered by no case. changed: a case
+    moved, and its feature wants a bump.
+    """
+    from lra.identity.check import Check
+
+    one = Check(tell=_progress)
+    if not one.is_untouched:
+        one.run()
+    return _told(one)
+
+
+@command.command("accept")
+@click.argument("function")
+@REASON
+def accept(function: str, reason: str) -> int:
+    """Accept a changed FUNCTION that no case enters, such as one that only a GPU reaches."""
+    from lra.identity.check import Check
+
+    one = Check()
+    if function not in one.units:
+        raise nearest("function", function, one.units)
+    one.accept(function, reason)
+    click.echo(f"accepted {function}; now: python -m lra identity check")
+    return 0
+
+
+@command.command("bump")
+@click.argument("feature")
+@REASON
+def bump(feature: str, reason: str) -> int:
+    """Give a FEATURE its next version: cells that use it become due, no others."""
+    from lra.core import versions
+    from lra.identity.check import Check
+
+    if not reason.strip():
+        raise UsageError("--reason is empty; say why the behaviour changed")
+    one = Check(tell=_progress)
+    one.run()
+    known = {name for answer in one.answers for name in (answer.about, *answer.uses)}
+    known |= {"time/cuda", "train/cuda"}
+    if feature not in known:
+        raise nearest("feature", feature, known)
+    moved = one.decide().bumps.get(feature, ())
+    number = versions.bump(feature, moved, reason)
+    click.echo(f"{feature} is at version {number}; {len(moved)} cases moved")
+    one.renew()
+    return _told(one)
+
+
+def _told(one: Check) -> int:  # type: ignore[name-defined]  # noqa: F821
+    """Print what was found, lock it where it passes, and return the exit code."""
+    found = one.decide()
+    for feature, cases in found.bumps.items():
+        click.echo(
+            f"changed: {', '.join(cases)}; if that is meant: "
+            f'python -m lra identity bump {feature} --reason "..."'
+        )
+    for name in found.unseen:
+        click.echo(
+            f"unseen: {name} changed and no case enters it; add a case to lra/identity/cases.py "
+            f'before the change, or: python -m lra identity accept {name} --reason "..."'
+        )
+    for case, words in found.failures.items():
+        click.echo(f"{case} raises {words}")
+    if found.verdict in ("untouched", "kept"):
+        if found.verdict == "kept":
+            one.write()
+        due = "no record is due for it"
+        click.echo(f"{found.verdict}: {due}" + (f"; {found.cases} cases" if found.cases else ""))
+        return 0
+    return 1
+
+
+def _progress(line: str) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"\r{line}", nl=False, err=True)

@@ -1,0 +1,192 @@
+"""Calls of a mechanism's layer: its numbers, its decoding, and the operators that it costs.
+
+B batch, N length, D width
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from attention_impls.contract import Attention, Context, Dims, Layer, MechanismConfig, Position
+from lra.core import catalogue
+from lra.core.errors import LraError
+
+WIDTH, HEADS, LONGEST = 16, 2, 2048
+SHORT, LONG = (1, 7, 64), 1500
+"""Lengths besides those at the borders of a mechanism; the long one for its defaults alone."""
+TRACED = 700
+LOOKED_AT = 24
+"""Positions that an oracle is asked for."""
+
+
+def numbers(name: str) -> Iterator[object]:
+    """Yield outputs and gradients: at all courses of the computation, with padding, to another
+    sequence, with positions, in training with dropout, after redraws, in bfloat16, and the
+    oracle's weights."""
+    for config in _configs(name):
+        layer = _layer(name, config)
+        yield list(layer.state_dict().values())
+        for causal in _directions(layer):
+            for n in _lengths(layer, (*SHORT, LONG) if config == layer.Config() else SHORT):
+                yield _call(layer, n, causal)
+            yield _call(layer, 64, causal, padded=False)
+            yield from _with_positions(layer, causal)
+            with torch.autocast("cpu", torch.bfloat16):
+                yield _call(layer, 64, causal)
+            yield _call(_layer(name, config, dropout=0.2).train(), 64, causal)
+            yield _looked_at(layer, causal)
+        if layer.card.capabilities.cross:
+            yield _call(layer, 64, False, source=40)
+        for step in range(1, 1100, 100):
+            layer.after_step(step)
+        yield _call(layer, 64, _directions(layer)[0])
+
+
+def decoding(name: str) -> Iterator[object]:
+    """Yield outputs and states, taken in at once, in pieces and position by position."""
+    for config in _configs(name):
+        layer = _layer(name, config).eval()
+        x_BND = _input(80)
+        with torch.no_grad():
+            for pieces in ((40, 1, 1, 38), (1,) * 20, (70, 3, 7)):
+                state = layer.init_state(2, length=80, device=x_BND.device, dtype=x_BND.dtype)
+                for part_BND in torch.split(x_BND[:, : sum(pieces)], pieces, dim=1):
+                    y_BND, state = layer(part_BND, Context(causal=True), state=state)[:2]
+                    yield y_BND
+                yield state
+
+
+def trace(name: str) -> Iterator[object]:
+    """Yield the operators that calls make, with shapes and types, and the declared operations."""
+    for config in _configs(name):
+        layer = _layer(name, config)
+        for causal in _directions(layer):
+            past = {border + 1 for border in layer.borders if border < LONGEST}
+            for n in sorted({64, TRACED, *past} if config == layer.Config() else {64}):
+                for training in (False, True) if n not in past else (False,):
+                    layer.train(training)
+                    with Trace() as seen, torch.set_grad_enabled(training):
+                        _call(layer, n, causal, backward=training, padded=False)
+                    yield seen.operators
+                yield _declared(layer, n, causal)
+            with Trace() as seen, torch.no_grad():
+                _call(layer.eval(), 64, causal, backward=False)
+            yield seen.operators
+        if decodes(name):
+            x_BND = _input(64)
+            with Trace() as seen, torch.no_grad():
+                state = layer.init_state(2, length=64, device=x_BND.device, dtype=x_BND.dtype)
+                for part_BND in torch.split(x_BND, (61, 1, 1, 1), dim=1):
+                    state = layer(part_BND, Context(causal=True), state=state).state
+            yield seen.operators
+
+
+def decodes(name: str) -> bool:
+    """Return whether a mechanism keeps a state."""
+    return _class(name).card.capabilities.decode != "none"
+
+
+class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes each operator with what its tensors are like."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.operators: list[object] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        like = [(str(t.dtype), tuple(t.shape)) for t in (*args, out) if isinstance(t, Tensor)]
+        self.operators.append((str(func), like))
+        return out
+
+
+def _class(name: str) -> type[Layer]:
+    return cast(type[Layer], catalogue.load(catalogue.find("mechanism", name)))
+
+
+def _configs(name: str) -> list[MechanismConfig]:
+    found = _class(name)
+    return [found.Config(), *found.trials]
+
+
+def _layer(name: str, config: MechanismConfig, dropout: float = 0.0) -> Layer:
+    torch.manual_seed(0)
+    kind = _class(name)
+    dims = Dims(width=WIDTH, qkv_width=WIDTH, heads=HEADS, max_length=LONGEST, dropout=dropout)
+    return kind(dims, config, shared=kind.build_shared(dims, config), seed=3).eval()
+
+
+def _directions(layer: Layer) -> list[bool]:
+    can = layer.card.capabilities
+    return [False] * can.bidirectional + [True] * (can.causal != "no")
+
+
+def _lengths(layer: Layer, plain: tuple[int, ...]) -> list[int]:
+    beside = (border + step for border in layer.borders for step in (-1, 0, 1))
+    return sorted({*plain, *(n for n in beside if 0 < n <= LONGEST)})
+
+
+def _input(n: int) -> Tensor:
+    return torch.randn(2, n, WIDTH, generator=torch.Generator().manual_seed(n))
+
+
+def _call(
+    layer: Layer,
+    n: int,
+    causal: bool,
+    *,
+    source: int | None = None,
+    padded: bool = True,
+    backward: bool = True,
+    position: Position | None = None,
+) -> list[Tensor]:
+    """Return output and gradients, the second row's last third padded where that is claimed."""
+    torch.manual_seed(n)
+    x_BND = _input(n).requires_grad_(backward)
+    mask_BN = None
+    if padded and n > 2 and layer.card.capabilities.padding != "none" and source is None:
+        mask_BN = torch.arange(n) < torch.tensor([[n], [2 * n // 3]])
+    context = Context(
+        causal=causal, query_mask_BN=mask_BN, key_mask_BM=mask_BN, position=position
+    )  # fmt: skip
+    other_BMD = None if source is None else _input(source)
+    y_BND = layer(x_BND, context, source_BMD=other_BMD).y_BND
+    if not backward:
+        return [y_BND]
+    parameters = [p for p in layer.parameters() if p.requires_grad]
+    grads = torch.autograd.grad(
+        y_BND.float().square().sum(), [x_BND, *parameters], allow_unused=True
+    )
+    return [y_BND, *(g for g in grads if g is not None)]
+
+
+def _with_positions(layer: Layer, causal: bool) -> Iterator[object]:
+    can = layer.card.capabilities
+    for name in ["alibi"] * can.bias + ["rope"] * can.rotary:
+        kind = cast(type[Position], catalogue.load(catalogue.find("position", name)))
+        yield _call(layer, 64, causal, position=kind(layer.dims))
+
+
+def _looked_at(layer: Layer, causal: bool) -> object:
+    if not isinstance(layer, Attention):
+        return None
+    context = Context(causal=causal)
+    with torch.no_grad():
+        try:
+            heads = layer.project(_input(LOOKED_AT), context, None, None)
+            found = layer.oracle(heads.q_BHNK, heads.k_BGMK, heads.v_BGMV, context, **heads.extra)
+        except LraError as error:
+            return str(error)
+    return found
+
+
+def _declared(layer: Layer, n: int, causal: bool) -> object:
+    try:
+        return layer.operations(n, causal=causal)
+    except LraError:
+        return None

@@ -1,0 +1,172 @@
+"""Cases of the probe: small cells and calls, each about one feature whose behaviour it shows.
+
+A case is as small as shows its feature: ten steps on 48 ragged rows, a width of 16. Together they
+enter nearly every function that figures come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from lra.core import catalogue, versions
+from lra.core.cells import Cell, EfficiencyCell, ProfileCell, QualityCell
+from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
+from lra.identity import calls, data, outcomes
+
+MODEL = ModelSpec(
+    layers=2, width=16, qkv_width=16, heads=2, mlp_width=32, position="learned_from_sinusoid"
+)
+TRAINING = TrainSpec(
+    steps=10, batch=8, learning_rate=3e-3, warmup=2, flat=0.3, weight_decay=0.01, clip=1.0,
+    evaluate_every=5, evaluation_batch=8,
+)  # fmt: skip
+HERE: dict[str, Any] = {"machine": Machine(processor="any", cores=1), "torch": "", "threads": 1}
+RAGGED = DataSpec(
+    task="Ragged", hash="probe", length=40, rows=Rows(train=48, validation=16, test=16)
+)
+
+Yields = Callable[[], Iterator[object]]
+
+
+class Case(NamedTuple):
+    """What is run, and of which features it tells."""
+
+    name: str
+    about: str
+    """The feature whose version is to be bumped where the case moves by itself."""
+    uses: tuple[str, ...]
+    """Others that move it: where one of these is bumped, `about` need not be."""
+    run: Yields
+
+
+TRAININGS: dict[str, dict[str, dict[str, Any]]] = {
+    "": {},
+    "bfloat16": {"training": {"precision": "bfloat16"}},
+    "causal": {"model": {"causal": True}},
+    "classifier_widths": {"model": {"classifier_widths": (8,)}},
+    "cls": {"model": {"pooling": "cls"}, "data": {"task": "Rows", "length": 16}},
+    "compiled": {"training": {"execution": "compiled"}},
+    "constant": {"training": {"schedule": "constant"}},
+    "dropout": {"model": {"dropout": 0.2, "attention_dropout": 0.2}},
+    "first": {"model": {"pooling": "first"}},
+    "last": {"training": {"tested": "last", "learning_rate": 0.1}},
+    "linear": {"training": {"schedule": "linear"}},
+    "lra2021": {"data": {"rules": "lra2021"}},
+    "micro_batches": {"training": {"micro_batches": 2}},
+    "no_biases": {"model": {"projection_biases": False}},
+    "pairs": {"data": {"task": "Pairs"}},
+    "recompute": {"training": {"recompute": True}},
+    "rsqrt": {"training": {"schedule": "rsqrt", "warmup": 3}},
+    "tied": {"model": {"query_key_start": "tied"}},
+    "tokens": {
+        "model": {"causal": True, "pooling": "none"},
+        "data": {"task": "Tokens"},
+        "cell": {"metric": "bits_per_byte"},
+    },
+    "unbucketed": {"training": {"bucketed": False}},
+}
+"""By feature of `train`, what its case has that the plain one has not."""
+MORE: dict[str, dict[str, dict[str, Any]]] = {
+    "train/pairs, two features": {"data": {"task": "Pairs"}, "model": {"pair_features": "two"}},
+    "train, no clipping": {"training": {"clip": None, "weight_decay": 0.0}},
+    "train, rounded": {"data": {"rows": Rows(train=47, validation=15, test=13)}},
+    "train, diverged": {"training": {"learning_rate": 1e30, "clip": None}},
+    "train/lra2021, cls": {"data": {"rules": "lra2021"}, "model": {"pooling": "cls"}},
+    "train, shuffled": {"data": {"order": "shuffled"}},
+}
+"""More cases, about the feature that their names begin with."""
+TIMINGS: dict[str, dict[str, Any]] = {
+    "": {},
+    "attention": {"level": "attention"},
+    "compiled": {"execution": "compiled"},
+    "decode": {"mode": "decode", "direction": "causal"},
+    "model": {"level": "model", "model": MODEL, "task": "Ragged"},
+    "train": {"mode": "train"},
+}
+"""By feature of `time`, what its case times."""
+
+
+def cases() -> list[Case]:
+    """Return all cases, the longest first."""
+    return [
+        *(case for name in catalogue.names("mechanism") for case in _of_mechanism(name)),
+        *(case for name in catalogue.names("task") for case in _of_task(name)),
+        *_of_training(),
+        *_of_timing(),
+    ]
+
+
+def _of_mechanism(name: str) -> Iterator[Case]:
+    own = f"mechanism/{name}"
+    kinds = {own: calls.numbers, f"{own}/cost": calls.trace}
+    if calls.decodes(name):
+        kinds[f"{own}/decode"] = calls.decoding
+    for feature, kind in kinds.items():
+        yield Case(feature, feature, (own,) if feature != own else (), partial(kind, name))
+
+
+def _of_task(name: str) -> Iterator[Case]:
+    feature = f"data/{name}"
+    yield Case(feature, feature, (), partial(data.generated, name))
+    if data.is_read(name):
+        yield Case(f"{feature}, read", feature, (), partial(data.read, name))
+
+
+def _of_training() -> Iterator[Case]:
+    plain = {f"train/{name}".rstrip("/"): changes for name, changes in TRAININGS.items()}
+    for name, changes in (plain | MORE).items():
+        # Their costs are what they are about, or a part of it.
+        traced = name in ("train/recompute", "train/tokens")
+        yield _training(name, changes, "sdpa", run=outcomes.traced if traced else outcomes.outcome)
+    yield _training("train, redrawn", {"training": {"steps": 12}}, "performer", {"redraw_every": 4})
+    yield _training("train, resumed", {}, "sdpa", run=outcomes.resumed)
+    for name in catalogue.names("position"):
+        yield _training(f"position/{name}", {"model": {"position": name}}, "sdpa")
+    profile = ProfileCell(
+        scale="probe", versions={}, **HERE, mechanism=Mechanism(name="sdpa", config={}),
+        data=RAGGED, model=MODEL, training=TRAINING, seconds=0.05,
+    )  # fmt: skip
+    yield Case("profile", "profile", ("train", *_of("sdpa")), partial(outcomes.traced, profile))
+
+
+def _training(
+    name: str,
+    changes: dict[str, dict[str, Any]],
+    mechanism: str,
+    config: dict[str, Any] | None = None,
+    run: Callable[[Cell], Iterator[object]] = outcomes.outcome,
+) -> Case:
+    model = replace(MODEL, **changes.get("model", {}))
+    training = replace(TRAINING, **changes.get("training", {}))
+    spec = replace(RAGGED, **changes.get("data", {}))
+    cell = QualityCell(
+        scale="probe", versions={}, **HERE, data=spec, model=model, training=training,
+        mechanism=Mechanism(name=mechanism, config=config or {}), **changes.get("cell", {}),
+    )  # fmt: skip
+    inputs = 2 if spec.task == "Pairs" else 1
+    features = versions.of_training(model, training, rules=spec.rules, inputs=inputs, device="cpu")
+    about = name.partition(",")[0]
+    about = about if about in features else "train"
+    uses = {*features, *_of(mechanism), "look"} - {about}
+    return Case(name, about, tuple(sorted(uses)), partial(run, cell))
+
+
+def _of_timing() -> Iterator[Case]:
+    for name, changes in TIMINGS.items():
+        feature = f"time/{name}".rstrip("/")
+        values: dict[str, Any] = {"mode": "forward", "heads": 2, "head_width": 8, **changes}
+        cell = EfficiencyCell(
+            scale="probe", versions={}, **HERE, mechanism=Mechanism(name="linear", config={}),
+            length=64, seconds=0.05, **values,
+        )  # fmt: skip
+        uses = ("time", *_of("linear"), "mechanism/linear/decode")
+        others = tuple(other for other in uses if other != feature)
+        yield Case(feature, feature, others, partial(outcomes.outcome, cell))
+
+
+def _of(mechanism: str) -> tuple[str, ...]:
+    return f"mechanism/{mechanism}", f"mechanism/{mechanism}/cost"

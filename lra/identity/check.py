@@ -1,0 +1,187 @@
+"""The check: whether edited code still behaves as its versions say. Never imports torch.
+
+Where a watched function changed, all cases run on the code as it lies there and are held against
+the digests of the lock; those of a toolchain that the lock does not know come from the commit that
+the lock was written for.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from lra.core import versions
+from lra.core.errors import LraError
+from lra.core.hashing import value_hash
+from lra.core.protocol import Frozen
+from lra.engine.provenance import output
+from lra.engine.revision import HOME, work_tree
+from lra.engine.server import environment
+from lra.identity import lock as locks
+from lra.identity.answers import Answer
+from lra.identity.lock import Lock
+from lra.identity.sources import Units, differing, touched, units
+
+Tell = Callable[[str], None]
+RECENT = 20
+"""Commits of the lock that are looked at for the one that it was written for."""
+
+
+class Decision(Frozen, frozen=True, kw_only=True):
+    """What a check found."""
+
+    verdict: Literal["untouched", "kept", "unseen", "changed"]
+    cases: int = 0
+    """That ran."""
+    bumps: dict[str, tuple[str, ...]] = {}
+    """Features to be bumped, and the cases that moved."""
+    unseen: tuple[str, ...] = ()
+    """Changed functions that no case enters."""
+    failures: dict[str, str] = {}
+    """By case, what it raised."""
+
+
+class Check:
+    """One check of a checkout: its sources, the lock, and, once asked for, what cases gave."""
+
+    def __init__(self, root: Path = HOME, tell: Tell = lambda line: None) -> None:
+        self.root, self.tell = root, tell
+        self.lock = locks.read(root)
+        self.units = units(root)
+        self.answers: list[Answer] = []
+        self.before: dict[str, str] = {}
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether every watched unit is as it was locked."""
+        return self.lock.sources == hashes(self.units)
+
+    def run(self) -> None:
+        """Run all cases, and find what they gave before."""
+        toolchain = locks.toolchain()
+        self.before = self.lock.digests.get(toolchain, {})
+        if self.lock.sources and not self.before:
+            self.before = self._at_its_commit()
+        self.answers = answers_of(self.root, self.tell)
+
+    def decide(self) -> Decision:
+        """Judge what ran."""
+        if self.is_untouched and not self.answers:
+            return Decision(verdict="untouched")
+        return decide(self.lock, self.units, self.answers, self.before)
+
+    def write(self) -> None:
+        """Lock the sources as they are."""
+        digests = {answer.case: digest(answer) for answer in self.answers}
+        sources = hashes(self.units)
+        self.lock = replace(
+            self.lock,
+            sources=sources,
+            digests=self.lock.digests | {locks.toolchain(): digests},
+            accepted={name: one for name, one in self.lock.accepted.items() if name in sources},
+        )
+        locks.write(self.root, self.lock)
+
+    def renew(self) -> None:
+        """Take in versions that were bumped since the cases ran."""
+        self.answers = [
+            replace(one, versions=versions.declared((one.about, *one.uses))) for one in self.answers
+        ]
+
+    def accept(self, function: str, reason: str) -> None:
+        """Note why a changed function needs no case; the next check takes it so."""
+        one = locks.Accepted(reason, self.lock.sources_hash)
+        self.lock = replace(self.lock, accepted=self.lock.accepted | {function: one})
+        locks.write(self.root, self.lock)
+
+    def _at_its_commit(self) -> dict[str, str]:
+        """Digests of a toolchain that the lock does not know, by the code that it was written
+        for."""
+        where = ("git", "-C", str(self.root), "log", f"-{RECENT}", "--format=%H", "--")
+        for commit in (output(*where, str(locks.FILE)) or "").split():
+            with work_tree(commit) as tree:
+                if hashes(units(tree)) == self.lock.sources:
+                    self.tell(
+                        f"this machine or its libraries are new to the lock: {commit[:9]} first"
+                    )
+                    return {answer.case: digest(answer) for answer in answers_of(tree, self.tell)}
+        raise LraError(
+            f"no commit at hand holds the sources of '{locks.FILE}', and it has no digests of this "
+            "toolchain; fetch the whole history (git fetch --unshallow), or check where it has"
+        )
+
+
+def decide(
+    lock: Lock, now: Units, answers: Iterable[Answer], before: Mapping[str, str]
+) -> Decision:
+    """Hold what cases gave against what they gave before, and ask of each changed function that
+    a case enters it. A case that is new, or whose features were bumped, demands nothing."""
+    answers = list(answers)
+    moved = [
+        answer
+        for answer in answers
+        if (then := before.get(answer.case)) is not None
+        and then != digest(answer)
+        and then.partition(" ")[2] == digest(answer).partition(" ")[2]
+    ]
+    about = {answer.about for answer in moved}
+    bumps: dict[str, list[str]] = defaultdict(list)
+    for answer in moved:
+        if about.isdisjoint(answer.uses):
+            bumps[answer.about].append(answer.case)
+    entered = {name for one in answers if one.case in before for name in one.entered}
+    changed = differing(lock.sources, now) if lock.sources else set()
+    unseen = [
+        name
+        for name in sorted(touched(changed, now) - entered)
+        if (one := lock.accepted.get(name)) is None or one.sources != lock.sources_hash
+    ]
+    return Decision(
+        verdict="changed" if bumps else "unseen" if unseen else "kept",
+        cases=len(answers),
+        bumps={feature: tuple(sorted(cases)) for feature, cases in sorted(bumps.items())},
+        unseen=tuple(unseen),
+        failures={one.case: one.failure for one in answers if one.failure},
+    )
+
+
+def digest(answer: Answer) -> str:
+    """Return what a lock keeps of an answer: its bits, and the hash of its features' versions."""
+    return f"{answer.bits} {value_hash(answer.versions)[:8]}"
+
+
+def hashes(now: Units) -> dict[str, str]:
+    """Return the hash of each unit, sorted."""
+    return {name: now[name].hash for name in sorted(now)}
+
+
+def answers_of(root: Path, tell: Tell, *cases: str) -> list[Answer]:
+    """Run cases of a checkout, all unless some are named; raises `LraError` where it cannot."""
+    command = [sys.executable, "-m", "lra.identity.probe", *cases]
+    own = environment() | {"PYTHONPATH": str(root)}
+    found = []
+    with (
+        TemporaryFile("w+") as log,
+        subprocess.Popen(
+            command, cwd=root, env=own, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as child,
+    ):
+        assert child.stdout is not None
+        for line in child.stdout:
+            found.append(msgspec.json.decode(line, type=Answer))
+            tell(f"{len(found)} cases")
+        child.wait()
+        log.seek(0)
+        said = log.read()
+    if child.returncode:
+        last = (said.strip().splitlines() or ["it said nothing"])[-1]
+        raise LraError(f"the probe ended with exit code {child.returncode}: {last}")
+    return found

@@ -1,0 +1,96 @@
+"""The lock: sources whose behaviour was proved to be that of their versions, and its digests."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+import msgspec
+
+from lra.core.errors import LraError, reason
+from lra.core.hashing import value_hash
+from lra.core.protocol import Frozen
+from lra.engine.host import machine
+from lra.engine.provenance import library
+
+FILE = Path("results/identity/lock.json")
+SCHEMA = 1
+
+
+class Accepted(Frozen, frozen=True):
+    """Why a changed function needs no case that enters it."""
+
+    reason: str
+    sources: str
+    """Hash of the locked sources that the change was to."""
+
+
+class Lock(Frozen, frozen=True, kw_only=True):
+    """All that a check knows of before."""
+
+    schema: int = SCHEMA
+    accepted: dict[str, Accepted] = {}
+    """By function."""
+    digests: dict[str, dict[str, str]] = {}
+    """By toolchain, for bits are the same only within one, and by case: as `digest` has it."""
+    sources: dict[str, str] = {}
+    """Hash of each unit."""
+
+    @property
+    def sources_hash(self) -> str:
+        """Hash of all sources."""
+        return value_hash(self.sources)
+
+
+def read(root: Path) -> Lock:
+    """Return the lock of a checkout, an empty one where there is none; raises `LraError`."""
+    file = root / FILE
+    try:
+        data = file.read_bytes()
+        if (newer := msgspec.json.decode(data, type=_Schema).schema) > SCHEMA:
+            raise LraError(
+                f"'{FILE}' is of a newer version (schema {newer}, this one reads {SCHEMA}); "
+                "update this checkout"
+            )
+        return msgspec.json.decode(data, type=Lock)
+    except FileNotFoundError:
+        return Lock()
+    except OSError as error:
+        raise LraError(f"'{FILE}' cannot be read: {reason(error)}; mend its permissions") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise LraError(f"'{FILE}' is damaged: {error}; restore it with git checkout") from error
+
+
+def write(root: Path, lock: Lock) -> None:
+    """Write the lock, a line an entry, whole or not at all."""
+    file = root / FILE
+    temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        compact = msgspec.json.encode(lock, order="sorted")
+        temporary.write_bytes(msgspec.json.format(compact, indent=1) + b"\n")
+        temporary.replace(file)
+    except OSError as error:
+        raise LraError(f"'{FILE}' cannot be written: {reason(error)}; make room for it") from error
+
+
+def toolchain() -> str:
+    """Return what bits depend on besides the code: processor, its instructions, libraries."""
+    libraries = {name: library(name) for name in ("torch", "numpy", "numba", "scipy", "pillow")}
+    parts = [machine("cpu").processor, _instructions(), platform.python_version(), libraries]
+    return f"{machine('cpu').name} {value_hash(parts)[:12]}"
+
+
+def _instructions() -> str:
+    """The processor's instruction sets, which libraries choose their kernels by."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    flags = (line.partition(":")[2] for line in lines if line.startswith(("flags", "Features")))
+    return value_hash(sorted(next(flags, "").split()))
+
+
+class _Schema(msgspec.Struct):
+    schema: int

@@ -1,0 +1,76 @@
+"""Cells of the probe as a worker runs them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest import mock
+
+import msgspec
+import torch
+
+from lra.core.cells import Cell, EfficiencyCell
+from lra.core.profiled import OPERATOR
+from lra.engine.jobs import Job
+from lra.engine.worker import run_cell
+from lra.identity.calls import Trace
+from lra.training import outcome as training
+
+UNSTEADY = ("peak_resident_bytes", "operators_seconds", OPERATOR)
+"""How metrics begin that are of the machine: the clock and the memory of the system."""
+TASKS = "lra.identity.ragged"
+
+
+def outcome(cell: Cell) -> Iterator[object]:
+    """Yield what a record would hold of a cell."""
+    with TemporaryDirectory() as folder, _compiling_nothing():
+        yield _told(_job(cell, folder))
+
+
+def traced(cell: Cell) -> Iterator[object]:
+    """Yield the same, and the operators that it took."""
+    with Trace() as seen:
+        yield from outcome(cell)
+    yield seen.operators
+
+
+def resumed(cell: Cell) -> Iterator[object]:
+    """Yield the same of a training that is stopped in its middle and goes on."""
+    looks = itertools.count()
+    with TemporaryDirectory() as folder:
+        job = msgspec.structs.replace(_job(cell, folder), checkpoint=str(Path(folder) / "c.pt"))
+        with mock.patch("lra.engine.work.quality._Stop.__call__", lambda _: next(looks) == 8):
+            yield _told(job)
+        yield _told(job)
+
+
+def _job(cell: Cell, folder: str) -> Job:
+    task = cell.task if isinstance(cell, EfficiencyCell) else cell.data.task  # type: ignore[union-attr]
+    return Job(cell=cell, task=f"{TASKS}:{task}" if task else "", cache=folder)
+
+
+def _told(job: Job) -> object:
+    try:
+        found = msgspec.to_builtins(run_cell(job))
+    except training.Interrupted as error:
+        return ["interrupted", error.step]
+    found["metrics"] = {
+        name: one for name, one in found["metrics"].items() if not name.startswith(UNSTEADY)
+    }
+    return found
+
+
+@contextmanager
+def _compiling_nothing() -> Iterator[None]:
+    """Have what would be compiled run as it is, and tell how it would have been."""
+
+    def carried_out(function: Any = None, **settings: Any) -> Any:
+        print("compiled", sorted(settings.items()))
+        return function
+
+    with mock.patch.object(torch, "compile", carried_out):
+        yield

@@ -1,0 +1,54 @@
+"""Tasks of the probe: short ragged rows, of which ten steps see every turn of a trainer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lra.core.cards import TaskCard
+from lra.core.dataset import UNASKED, Split, SplitName
+from tasks.contract import Task, TaskConfig
+
+SHORTEST = 5
+SEEDS: dict[SplitName, int] = {"train": 0, "validation": 1, "test": 2}
+
+
+class Rows(Task):
+    """A label for each sequence of 5 tokens or more."""
+
+    Config = TaskConfig
+    card = TaskCard(title="ragged rows", source="none", classes=4, vocabulary=17, picture=True)
+
+    def generate(self, split: SplitName, rows: int) -> Split:
+        """Make random tokens; the label follows from the first and the last."""
+        draws = np.random.default_rng([SEEDS[split], self.card.inputs, self.length])
+        lengths = draws.integers(SHORTEST, self.length, rows * self.card.inputs, endpoint=True)
+        if self.card.picture:
+            lengths[:] = self.length
+        found = [draws.integers(1, 17, n).astype(np.uint8) for n in lengths]
+        if self.card.asks == "example":
+            labels = [(int(s[0]) + int(s[-1])) % 4 for s in found[:: self.card.inputs]]
+            return Split.of(found, labels, self.card.inputs)
+        # A token's label is what comes next; nothing comes after the last.
+        told = [np.append(s[1:].astype(np.int16) % 4, UNASKED) for s in found]
+        return Split.of(found, np.concatenate(told), by_token=True)
+
+
+class Ragged(Rows):
+    """The same in sequences of different lengths."""
+
+    card = TaskCard(title="ragged rows", source="none", classes=4, vocabulary=17)
+
+
+class Pairs(Rows):
+    """A label for each pair of sequences."""
+
+    card = TaskCard(title="ragged pairs", source="none", classes=4, vocabulary=17, inputs=2)
+
+
+class Tokens(Rows):
+    """A label for each token but the last."""
+
+    card = TaskCard(
+        title="ragged tokens", source="none", classes=4, vocabulary=17, asks="token",
+        metric="bits_per_byte",
+    )  # fmt: skip

@@ -1,0 +1,131 @@
+"""Units of the sources that figures come from: functions and assigned names, each by a hash.
+
+A unit is called `file:Class.method` or `file:NAME`. Its hash changes with its syntax tree, but not
+with layout, comments, docstrings, annotations or its own name.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lra.core.hashing import plain_tree, value_hash
+
+DIGITS = 12
+WATCHED = (
+    "attention_impls", "tasks", "lra/models", "lra/training", "lra/measure", "lra/engine/work",
+    "lra/engine/worker.py", "lra/core/dataset.py", "lra/core/attended.py", "lra/adapters/adapt.py",
+)  # fmt: skip
+"""Places of the code that trainings, timings and profiles run."""
+UNWATCHED = (
+    "tasks/solvers", "tasks/_shown.py", "lra/measure/error.py", "lra/measure/pattern.py",
+    "lra/measure/baselines.py", "lra/measure/baselines_by_token.py", "lra/measure/ceilings.py",
+    *(f"lra/engine/work/{kind}.py" for kind in ("baseline", "ceiling", "error", "show", "verify")),
+)  # fmt: skip
+"""Code of the kinds of cells that hold hashes of their sources."""
+UNRECORDED = frozenset((
+    "comes_near", "convergence", "exact_at", "predicted_error", "rules_of_thumb", "shown", "solve",
+))  # fmt: skip
+"""Methods that only those kinds ask for."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One function, or one name that is assigned outside of functions."""
+
+    hash: str
+    is_function: bool
+    mentions: frozenset[str]
+    """Identifiers that a function reads."""
+
+
+Units = Mapping[str, Unit]
+
+
+def units(root: Path) -> dict[str, Unit]:
+    """Return the units of a checkout's watched files; raises `SyntaxError` for one that is none."""
+    found: dict[str, Unit] = {}
+    for file in _files(root):
+        name = file.relative_to(root).as_posix()
+        tree = ast.parse(file.read_bytes(), filename=name)
+        for qualified, unit in _within(tree.body, ""):
+            # Of several, such as a property and its setter, the hash is that of all.
+            there = found.get(f"{name}:{qualified}")
+            if there is not None:
+                unit = Unit(
+                    value_hash([there.hash, unit.hash])[:DIGITS],
+                    unit.is_function,
+                    there.mentions | unit.mentions,
+                )
+            found[f"{name}:{qualified}"] = unit
+    return found
+
+
+def differing(before: Mapping[str, str], after: Units) -> set[str]:
+    """Return the units that are new or other than before, by hash; a moved or renamed one is
+    neither."""
+    known = set(before.values())
+    return {
+        name
+        for name, unit in after.items()
+        if (before[name] != unit.hash if name in before else unit.hash not in known)
+    }
+
+
+def touched(changed: set[str], after: Units) -> set[str]:
+    """Return the functions that changed or read a name that changed: those of its own file, or
+    where none there reads it, those of any."""
+    found = {name for name in changed if after[name].is_function}
+    for name in changed - found:
+        file, _, qualified = name.partition(":")
+        word = qualified.rpartition(".")[2]
+        readers = {other for other, unit in after.items() if word in unit.mentions}
+        found |= {other for other in readers if other.startswith(f"{file}:")} or readers
+    return found
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for place in WATCHED:
+        for file in sorted((root / place).rglob("*.py")) or [root / place]:
+            name = file.relative_to(root).as_posix()
+            if not name.startswith(UNWATCHED) and file.is_file():
+                yield file
+
+
+def _within(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Unit]]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if node.name not in UNRECORDED:
+                yield f"{prefix}{node.name}", _unit(node, is_function=True)
+        elif isinstance(node, ast.ClassDef):
+            header = ast.Tuple([*node.bases, *(k.value for k in node.keywords)], ast.Load())
+            yield f"{prefix}{node.name}", _unit(header)
+            yield from _within(node.body, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+            yield from ((f"{prefix}{name}", _unit(node)) for name in names)
+        elif not isinstance(node, ast.Import | ast.ImportFrom) and not _is_text(node):
+            yield f"{prefix}<body>", _unit(node)
+
+
+def _unit(node: ast.AST, *, is_function: bool = False) -> Unit:
+    mentions = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.arg):
+            part.annotation = None
+        elif isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
+            part.returns = None
+        elif isinstance(part, ast.Name):
+            mentions.add(part.id)
+        elif isinstance(part, ast.Attribute):
+            mentions.add(part.attr)
+    if is_function:
+        node.name = ""  # type: ignore[attr-defined]
+    return Unit(value_hash(repr(plain_tree(node)))[:DIGITS], is_function, frozenset(mentions))
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
