@@ -53,10 +53,10 @@ def accept(function: str, reason: str) -> int:
 
 
 @command.command("bump")
-@click.argument("feature")
+@click.argument("features", nargs=-1, required=True)
 @REASON
-def bump(feature: str, reason: str) -> int:
-    """Give a FEATURE its next version: cells that use it become due, no others."""
+def bump(features: tuple[str, ...], reason: str) -> int:
+    """Give FEATURES their next versions: cells that use them become due, no others."""
     from lra.core import versions
     from lra.identity.check import Check
 
@@ -66,11 +66,14 @@ def bump(feature: str, reason: str) -> int:
     one.run()
     known = {name for answer in one.answers for name in (answer.about, *answer.uses)}
     known |= {"time/cuda", "train/cuda"}
-    if feature not in known:
-        raise nearest("feature", feature, known)
-    moved = one.decide().bumps.get(feature, ())
-    number = versions.bump(feature, moved, reason)
-    click.echo(f"{feature} is at version {number}; {len(moved)} cases moved")
+    for feature in features:
+        if feature not in known:
+            raise nearest("feature", feature, known)
+    moved = one.decide().bumps
+    for feature in features:
+        cases = moved.get(feature, ())
+        number = versions.bump(feature, cases, reason)
+        click.echo(f"{feature} is at version {number}; cases that moved: {len(cases)}")
     one.renew()
     return _told(one)
 
@@ -79,10 +82,10 @@ def _told(one: Check) -> int:  # type: ignore[name-defined]  # noqa: F821
     """Print what was found, lock it where it passes, and return the exit code."""
     found = one.decide()
     for feature, cases in found.bumps.items():
-        click.echo(
-            f"changed: {', '.join(cases)}; if that is meant: "
-            f'python -m lra identity bump {feature} --reason "..."'
-        )
+        click.echo(f"changed: {feature}, by {', '.join(cases)}")
+    if found.bumps:
+        features = " ".join(found.bumps)
+        click.echo(f'if that is meant: python -m lra identity bump {features} --reason "..."')
     for name in found.unseen:
         click.echo(
             f"unseen: {name} changed and no case enters it; add a case to lra/identity/cases.py "

@@ -5,8 +5,11 @@ B batch, N length, D width
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, cast
+from unittest import mock
 
 import torch
 from torch import Tensor
@@ -20,14 +23,16 @@ WIDTH, HEADS, LONGEST = 16, 2, 2048
 SHORT, LONG = (1, 7, 64), 1500
 """Lengths besides those at the borders of a mechanism; the long one for its defaults alone."""
 TRACED = 700
+SMALL = {"TILE": 2**8, "TILE_COST": 0, "DENSE_ADVANTAGE": 0, "CHUNK": 4, "LONG": 0}
+"""Constants of mechanisms that decide from which size on a computation takes another course, and
+what they are where a short input is to take the course of a long one."""
 LOOKED_AT = 24
 """Positions that an oracle is asked for."""
 
 
 def numbers(name: str) -> Iterator[object]:
     """Yield outputs and gradients: at all courses of the computation, with padding, to another
-    sequence, with positions, in training with dropout, after redraws, in bfloat16, and the
-    oracle's weights."""
+    sequence, with positions, in training with dropout, after redraws, and in bfloat16."""
     for config in _configs(name):
         layer = _layer(name, config)
         yield list(layer.state_dict().values())
@@ -39,12 +44,29 @@ def numbers(name: str) -> Iterator[object]:
             with torch.autocast("cpu", torch.bfloat16):
                 yield _call(layer, 64, causal)
             yield _call(_layer(name, config, dropout=0.2).train(), 64, causal)
-            yield _looked_at(layer, causal)
+        with _small():
+            for causal in _directions(layer):
+                yield _call(layer, 150, causal)
+                yield _call(_layer(name, config, dropout=0.2).train(), 150, causal, padded=False)
         if layer.card.capabilities.cross:
             yield _call(layer, 64, False, source=40)
         for step in range(1, 1100, 100):
             layer.after_step(step)
         yield _call(layer, 64, _directions(layer)[0])
+
+
+def oracle(name: str) -> Iterator[object]:
+    """Yield what the oracle answers, and its weights: what a trained model is said to attend to."""
+    for config in _configs(name):
+        layer = _layer(name, config)
+        for causal in _directions(layer):
+            mask_BN = torch.arange(LOOKED_AT) < torch.tensor([[LOOKED_AT], [LOOKED_AT // 2]])
+            context = Context(causal=causal, query_mask_BN=mask_BN, key_mask_BM=mask_BN)
+            with torch.no_grad():
+                heads = cast(Attention, layer).project(_input(LOOKED_AT), context, None, None)
+                yield cast(Attention, layer).oracle(
+                    heads.q_BHNK, heads.k_BGMK, heads.v_BGMV, context, **heads.extra
+                )
 
 
 def decoding(name: str) -> Iterator[object]:
@@ -55,7 +77,7 @@ def decoding(name: str) -> Iterator[object]:
         with torch.no_grad():
             for pieces in ((40, 1, 1, 38), (1,) * 20, (70, 3, 7)):
                 state = layer.init_state(2, length=80, device=x_BND.device, dtype=x_BND.dtype)
-                for part_BND in torch.split(x_BND[:, : sum(pieces)], pieces, dim=1):
+                for part_BND in torch.split(x_BND[:, : sum(pieces)], list(pieces), dim=1):
                     y_BND, state = layer(part_BND, Context(causal=True), state=state)[:2]
                     yield y_BND
                 yield state
@@ -81,9 +103,14 @@ def trace(name: str) -> Iterator[object]:
             x_BND = _input(64)
             with Trace() as seen, torch.no_grad():
                 state = layer.init_state(2, length=64, device=x_BND.device, dtype=x_BND.dtype)
-                for part_BND in torch.split(x_BND, (61, 1, 1, 1), dim=1):
+                for part_BND in torch.split(x_BND, [61, 1, 1, 1], dim=1):
                     state = layer(part_BND, Context(causal=True), state=state).state
             yield seen.operators
+
+
+def looks(name: str) -> bool:
+    """Return whether records of trainings say what a mechanism attends to."""
+    return _class(name).card.weights == "convex"
 
 
 def decodes(name: str) -> bool:
@@ -103,6 +130,16 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         like = [(str(t.dtype), tuple(t.shape)) for t in (*args, out) if isinstance(t, Tensor)]
         self.operators.append((str(func), like))
         return out
+
+
+@contextmanager
+def _small() -> Iterator[None]:
+    """Have short inputs take the course of long ones."""
+    with ExitStack() as stack:
+        for module in [m for name, m in sys.modules.items() if name.startswith("attention_impls.")]:
+            for constant in SMALL.keys() & vars(module).keys():
+                stack.enter_context(mock.patch.object(module, constant, SMALL[constant]))
+        yield
 
 
 def _class(name: str) -> type[Layer]:
@@ -170,19 +207,6 @@ def _with_positions(layer: Layer, causal: bool) -> Iterator[object]:
     for name in ["alibi"] * can.bias + ["rope"] * can.rotary:
         kind = cast(type[Position], catalogue.load(catalogue.find("position", name)))
         yield _call(layer, 64, causal, position=kind(layer.dims))
-
-
-def _looked_at(layer: Layer, causal: bool) -> object:
-    if not isinstance(layer, Attention):
-        return None
-    context = Context(causal=causal)
-    with torch.no_grad():
-        try:
-            heads = layer.project(_input(LOOKED_AT), context, None, None)
-            found = layer.oracle(heads.q_BHNK, heads.k_BGMK, heads.v_BGMV, context, **heads.extra)
-        except LraError as error:
-            return str(error)
-    return found
 
 
 def _declared(layer: Layer, n: int, causal: bool) -> object:

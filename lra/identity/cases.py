@@ -77,6 +77,7 @@ MORE: dict[str, dict[str, dict[str, Any]]] = {
     "train, diverged": {"training": {"learning_rate": 1e30, "clip": None}},
     "train/lra2021, cls": {"data": {"rules": "lra2021"}, "model": {"pooling": "cls"}},
     "train, shuffled": {"data": {"order": "shuffled"}},
+    "look, pictures": {"model": {"pooling": "cls"}, "data": {"task": "Rows", "length": 16}},
 }
 """More cases, about the feature that their names begin with."""
 TIMINGS: dict[str, dict[str, Any]] = {
@@ -105,8 +106,12 @@ def _of_mechanism(name: str) -> Iterator[Case]:
     kinds = {own: calls.numbers, f"{own}/cost": calls.trace}
     if calls.decodes(name):
         kinds[f"{own}/decode"] = calls.decoding
+    if calls.looks(name):
+        kinds[f"{own}/oracle"] = calls.oracle
     for feature, kind in kinds.items():
-        yield Case(feature, feature, (own,) if feature != own else (), partial(kind, name))
+        # An oracle shares no code with what it is compared with.
+        uses = () if kind in (calls.numbers, calls.oracle) else (own,)
+        yield Case(feature, feature, uses, partial(kind, name))
 
 
 def _of_task(name: str) -> Iterator[Case]:
@@ -150,8 +155,8 @@ def _training(
     inputs = 2 if spec.task == "Pairs" else 1
     features = versions.of_training(model, training, rules=spec.rules, inputs=inputs, device="cpu")
     about = name.partition(",")[0]
-    about = about if about in features else "train"
-    uses = {*features, *_of(mechanism), "look"} - {about}
+    about = about if about in (*features, "look") else "train"
+    uses = {*features, *_of(mechanism), f"mechanism/{mechanism}/oracle", "look"} - {about}
     return Case(name, about, tuple(sorted(uses)), partial(run, cell))
 
 

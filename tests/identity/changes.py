@@ -1,0 +1,148 @@
+"""Edits of our code, each with what a check has to say of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Change(NamedTuple):
+    """One edit, the cases that are run on it, and the features that want a bump for it."""
+
+    name: str
+    file: str
+    before: str
+    after: str
+    cases: tuple[str, ...]
+    bumps: tuple[str, ...]
+    """() where the edit changes nothing."""
+
+
+STEP, LOOP = "lra/training/step.py", "lra/training/loop.py"
+BATCHES = "lra/training/batches.py"
+PARTS = "attention_impls/pattern/_parts.py"
+
+CHANGES = (
+    Change(
+        "clip norm", STEP, "self.parameters, self.spec.clip)", "self.parameters, 0.5)",
+        ("train", "train, no clipping"), ("train",),
+    ),
+    Change(
+        "random blocks", "attention_impls/pattern/bigbird.py",
+        "generator=seeded(seed, layer_index)", "generator=seeded(seed + 1, layer_index)",
+        ("mechanism/bigbird", "mechanism/sdpa"), ("mechanism/bigbird",),
+    ),
+    Change(
+        "linear schedule", "lra/training/schedule.py",
+        "/ (spec.steps - start))", "/ (spec.steps - flat))",
+        ("train", "train/linear", "train/rsqrt"), ("train/linear",),
+    ),
+    Change(
+        "dropout's scale", "lra/models/dropout.py",
+        ".mul_(_LEVELS / (_LEVELS - dropped))", "",
+        ("train", "train/dropout"), ("train/dropout",),
+    ),
+    Change(
+        "padding in the mean", "lra/models/encoder.py",
+        'None if self.rules == "lra2021" else mask_BN', "None",
+        ("train", "train/cls", "train/first"), ("train",),
+    ),
+    Change(
+        "padding's token", BATCHES, "tokens_SN[~mask_SN] = PAD", "tokens_SN[~mask_SN] = 1",
+        ("train", "train/lra2021"), ("train/lra2021",),
+    ),
+    Change(
+        "features of pairs", "lra/models/classifier.py", "x1_ED - x2_ED]", "x2_ED - x1_ED]",
+        ("train", "train/pairs", "train/pairs, two features"), ("train/pairs",),
+    ),
+    Change(
+        "causal mask", "attention_impls/contract/tensors.py", ".tril(m - n)", ".tril(m - n + 1)",
+        ("mechanism/full", "mechanism/lstm"), ("mechanism/full",),
+    ),
+    Change(
+        "order of an epoch", BATCHES, "[self.seed, epoch]", "[self.seed, 0]",
+        ("train", "train/tokens"), ("train",),
+    ),
+    Change(
+        "tiles of long inputs", "attention_impls/kernel/_bidirectional.py",
+        "scale_G1 = grown_G1", "scale_G1 = 2.0 * grown_G1",
+        ("mechanism/linear", "mechanism/performer"), ("mechanism/performer",),
+    ),
+    Change(
+        "tied start", "lra/models/build.py", "query.weight.mul_(2.0)", "query.weight.mul_(1.5)",
+        ("train", "train/tied"), ("train/tied",),
+    ),
+    Change(
+        "choice of the best", LOOP, "(score.accuracy, -score.loss)", "(-score.accuracy, score.loss)",
+        ("train", "train/last"), ("train",),
+    ),
+    Change(
+        "bfloat16 off", "lra/training/objective.py",
+        "return torch.bfloat16", "return None",
+        ("train", "train/bfloat16"), ("train/bfloat16",),
+    ),
+    Change(
+        "dense from another length on", PARTS, "DENSE_ADVANTAGE = 2", "DENSE_ADVANTAGE = 1",
+        ("mechanism/sliding_window/cost", "mechanism/sdpa/cost"), ("mechanism/sliding_window/cost",),
+    ),
+    Change(
+        "nothing recomputed", "lra/models/encoder.py",
+        "if self.recompute and torch.is_grad_enabled()", "if False",
+        ("train", "train/recompute"), ("train/recompute",),
+    ),
+    Change(
+        "decoding from a third on", "lra/training/decoding.py",
+        "tokens_SN.shape[1] // 2", "tokens_SN.shape[1] // 3",
+        ("train", "train/tokens"), ("train/tokens",),
+    ),
+    Change(
+        "a local renamed", STEP, "pieces, answers = self.rows(done)\n        for index, rows in "
+        "enumerate(pieces)", "parts, answers = self.rows(done)\n        pieces = parts\n"
+        "        for index, rows in enumerate(pieces)", ("train", "train/micro_batches"), (),
+    ),
+    Change(
+        "a floor of no effect", "lra/training/schedule.py",
+        "max(step, spec.warmup, 1)", "max(step, spec.warmup, 2)", ("train", "train/rsqrt"), (),
+    ),
+    # Ten more: mechanisms, tasks and what times them.
+    Change(
+        "halved weights of the oracle", "attention_impls/_oracle.py",
+        "weights_BHNM = exponentials /", "weights_BHNM = 0.5 * exponentials /",
+        ("mechanism/full", "mechanism/full/oracle", "look, pictures"), ("mechanism/full/oracle",),
+    ),
+    Change(
+        "no redraw", "attention_impls/kernel/performer.py", "step % every == 0", "False",
+        ("mechanism/performer", "mechanism/linear"), ("mechanism/performer",),
+    ),
+    Change(
+        "gradient of a recurrence", "attention_impls/recurrent/s4d.py", "", "",
+        ("mechanism/s4d", "mechanism/lstm"), ("mechanism/s4d",),
+    ),
+    Change(
+        "a decode state that forgets", "attention_impls/dense/_cache.py", "", "",
+        ("mechanism/full", "mechanism/full/decode"), ("mechanism/full/decode",),
+    ),
+    Change(
+        "another draw of a task", "tasks/generators/listops.py", "", "",
+        ("data/listops", "data/text"), ("data/listops",),
+    ),
+    Change(
+        "a label of a task", "tasks/recall.py", "", "", ("data/recall",), ("data/recall",)
+    ),
+    Change(
+        "fewer samples of a time", "lra/measure/latency.py", "FLOOR = 10", "FLOOR = 9",
+        ("time", "train"), ("time",),
+    ),
+    Change(
+        "gradients left on the clock", "lra/measure/calls.py", "", "",
+        ("time", "time/train"), ("time/train",),
+    ),
+    Change(
+        "products counted once", "lra/measure/operations.py",
+        "return 2 * math.prod(a) * b[-1]", "return math.prod(a) * b[-1]",
+        ("time", "time/train", "profile"), ("time", "profile"),
+    ),
+    Change(
+        "one operator more", "attention_impls/kernel/linear.py", "", "",
+        ("mechanism/linear", "mechanism/linear/cost"), ("mechanism/linear/cost",),
+    ),
+)  # fmt: skip
