@@ -42,8 +42,6 @@ class Standing:
     seconds: float = 0.0
     curve: list[CurvePoint] = field(default_factory=list)
     best: Best | None = None
-    stacked: int = 1
-    """Most seeds that were trained in the same steps."""
     tally: Tally | None = None
     """Of the evaluation that was interrupted: of validation at this step, or of the test after the
     last one was validated."""
@@ -77,7 +75,6 @@ def save(
         "step": standing.step,
         "seconds": standing.seconds,
         "loss_sum": standing.loss_sum,
-        "stacked": standing.stacked,
         "curve": [msgspec.to_builtins(point) for point in standing.curve],
         "best": None if standing.best is None else vars(standing.best),
         "tally": None if standing.tally is None else vars(standing.tally),
@@ -132,7 +129,6 @@ def load(
         seconds=content["seconds"],
         loss_sum=loss_sum if ranks.index == 0 else torch.zeros_like(loss_sum),
         curve=[msgspec.convert(point, CurvePoint) for point in content["curve"]],
-        stacked=content["stacked"],
         best=None if content["best"] is None else Best(**content["best"]),
         tally=None if content["tally"] is None else Tally(**content["tally"]),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -114,23 +114,17 @@ class Run:
             if found is not None:
                 self.standing = found
         self.step.join()
-        self.beside: Sequence[Run] = ()
-        """Runs of other seeds that go through the same steps, and are saved with this one."""
         self.saved_at, self.save_seconds = perf_counter(), 0.0
         self.reported_at = self.standing.seconds
 
     def train_step(self) -> None:
-        """One optimiser step, and a word of it now and then."""
-        started = perf_counter()
-        self.step(self.standing.step, self.standing.loss_sum)
-        self.stepped(perf_counter() - started)
-
-    def stepped(self, seconds: float) -> None:
-        """Count a step that took so many seconds; raises `Diverged` where its loss is seen not to
-        be finite."""
+        """One optimiser step, and a word of it now and then; raises `Diverged` where the loss is
+        seen not to be finite."""
         standing = self.standing
+        started = perf_counter()
+        self.step(standing.step, standing.loss_sum)
         standing.step += 1
-        standing.seconds += seconds
+        standing.seconds += perf_counter() - started
         if self.device.type == "cpu" and standing.step % LOOK_EVERY == 0:
             self._require_finite(float(self.ranks.total(standing.loss_sum)))
         if standing.seconds - self.reported_at > REPORT_EVERY:
@@ -192,23 +186,12 @@ class Run:
     def poll(self, tally: Tally | None = None) -> None:
         """Save where it is time to; also where the caller wants the training to stop, and raise
         `Interrupted`. `tally` is what an evaluation has counted so far."""
-        late, stop = self.ranks.agree(self.is_late, self.is_asked_to_stop)
+        late = self.standing.step > 0 and perf_counter() - self.saved_at > SAVE_EVERY
+        late, stop = self.ranks.agree(late, self.stop is not None and self.stop())
         if late or stop:
             self.save(tally)
-            for run in self.beside:
-                run.save()
         if stop:
             raise Interrupted(self.standing.step, self.spec.steps)
-
-    @property
-    def is_late(self) -> bool:
-        """Whether a kill would now cost more than it may."""
-        return self.standing.step > 0 and perf_counter() - self.saved_at > SAVE_EVERY
-
-    @property
-    def is_asked_to_stop(self) -> bool:
-        """Whether the caller wants the training to stop."""
-        return self.stop is not None and self.stop()
 
     def _score(self, split: Split) -> Score:
         """Score a split, from where an interrupted evaluation left it."""

@@ -63,6 +63,17 @@ def test_everything_comes_back(toy: ModuleType, parts: tuple, tmp_path: Path) ->
         assert all(torch.equal(state[key], loaded["state"][index][key]) for key in state)
 
 
+def test_what_an_older_version_wrote_too_is_passed_over(
+    toy: ModuleType, parts: tuple, tmp_path: Path
+) -> None:
+    model, optimiser, standing = parts
+    path = tmp_path / "a.pt"
+    checkpoint.save(path, "run", standing, model, optimiser, now())
+    torch.save({**torch.load(path, weights_only=True), "stacked": 3}, path)
+    found = checkpoint.load(path, "run", model, optimiser, toy.CPU)
+    assert found is not None and found.step == 9
+
+
 def test_no_file_is_a_fresh_start(toy: ModuleType, parts: tuple, tmp_path: Path) -> None:
     model, optimiser, _ = parts
     assert checkpoint.load(tmp_path / "none.pt", "run", model, optimiser, toy.CPU) is None
