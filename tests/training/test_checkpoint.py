@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import BinaryIO
 
 import msgspec
 import pytest
@@ -125,8 +126,37 @@ def test_a_write_that_fails_leaves_the_old_file(
     found = checkpoint.load(path, "run", model, optimiser, toy.CPU)
     assert found is not None
     assert found.step == 9
-    # What the failed write left behind does not hinder the next.
-    checkpoint.save(path, "run", standing, model, optimiser, now())
+    assert [p.name for p in tmp_path.iterdir()] == ["a.pt"]
+
+
+def test_of_two_writers_at_once_the_last_has_the_file_whole(
+    toy: ModuleType, parts: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One begins and ends amid the other's write."""
+    model, optimiser, standing = parts
+    path, whole = tmp_path / "a.pt", torch.save
+    between: list[int] = []
+
+    def write() -> None:
+        checkpoint.save(path, "run", standing, model, optimiser, now())
+
+    def read() -> int:
+        found = checkpoint.load(path, "run", model, optimiser, toy.CPU)
+        assert found is not None
+        return found.step
+
+    def interrupted(content: object, stream: BinaryIO) -> None:
+        stream.write(b"half")
+        monkeypatch.undo()
+        standing.step = 10
+        write()
+        between.append(read())
+        stream.seek(0)
+        whole(content, stream)
+
+    monkeypatch.setattr(torch, "save", interrupted)
+    write()
+    assert (between, read()) == ([10], 9)
     assert [p.name for p in tmp_path.iterdir()] == ["a.pt"]
 
 
