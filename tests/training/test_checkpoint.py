@@ -14,6 +14,7 @@ from lra.core.records import CurvePoint
 from lra.training import checkpoint, loop
 from lra.training.checkpoint import Best, Generators, Standing
 from lra.training.loop import Run, train
+from lra.training.setup import Training
 
 
 def now() -> Generators:
@@ -170,17 +171,23 @@ def test_checkpoints_by_the_clock(
     data = toy.dataset()
     spec = msgspec.structs.replace(toy.SPEC, steps=10, evaluate_every=5)
     monkeypatch.setattr(loop, "SAVE_EVERY", 0.0)
-    train(Run(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "a.pt"))
+    train(
+        Run(toy.model(), Training(data, spec, seed=0), device=toy.CPU, checkpoint=tmp_path / "a.pt")
+    )
     assert set(saved) == set(range(1, 11))
 
     # Without the clock, only validations save; dear writes only the first and the last.
     saved.clear()
     monkeypatch.setattr(loop, "SAVE_EVERY", 1e9)
-    train(Run(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "b.pt"))
+    train(
+        Run(toy.model(), Training(data, spec, seed=0), device=toy.CPU, checkpoint=tmp_path / "b.pt")
+    )
     assert saved == [5, 10]
     saved.clear()
     monkeypatch.setattr(loop, "SAVE_SHARE", -1.0)
-    train(Run(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "c.pt"))
+    train(
+        Run(toy.model(), Training(data, spec, seed=0), device=toy.CPU, checkpoint=tmp_path / "c.pt")
+    )
     assert saved == [10]
 
 
@@ -200,6 +207,13 @@ def test_half_a_minute_counts_from_the_last_checkpoint(
     model = toy.model()
     model.register_forward_hook(took)
     spec = msgspec.structs.replace(toy.SPEC, steps=10, evaluate_every=10)
-    train(Run(model, toy.dataset(), spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "a.pt"))
+    train(
+        Run(
+            model,
+            Training(toy.dataset(), spec, seed=0),
+            device=toy.CPU,
+            checkpoint=tmp_path / "a.pt",
+        )
+    )
     # Steps of 8 s, then the validation after the last.
     assert saved == [4, 8, 10]

@@ -33,7 +33,7 @@ from lra.training import outcome as training
 from lra.training.decoding import decode_agreement
 from lra.training.loop import Run, train
 from lra.training.ranks import ALONE, Ranks, joined
-from lra.training.setup import model_for
+from lra.training.setup import Training, model_for
 
 
 def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
@@ -89,13 +89,15 @@ def _trained(
         trained = train(
             Run(
                 model,
-                dataset,
-                cell.training,
-                seed=cell.seed,
-                rules=cell.data.rules,
-                metric=cell.metric,
+                Training(
+                    dataset,
+                    cell.training,
+                    seed=cell.seed,
+                    rules=cell.data.rules,
+                    metric=cell.metric,
+                    pad_to_length=pad_to_length,
+                ),
                 device=place,
-                pad_to_length=pad_to_length,
                 checkpoint=checkpoint,
                 report=_training_report(report),
                 stop=stop,
