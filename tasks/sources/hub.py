@@ -77,7 +77,7 @@ def _asked_once(name: str) -> Iterator[None]:
     from huggingface_hub.errors import HfHubHTTPError
 
     # Of the client that this version has: of requests, httpx or their like.
-    client_error = HfHubHTTPError.__mro__[1]
+    client_error: type[Exception] = HfHubHTTPError.__mro__[1]
     logger = logging.getLogger("huggingface_hub")
     before = logger.level, constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE
     try:
