@@ -24,8 +24,9 @@ from lra.core.records import SCHEMA, Record, decode, encode
 
 _ID = f"[0-9a-f]{{{DIGITS}}}"
 _HALF_RECORD = re.compile(rf"{_ID}\.json\.\d+\.tmp")
-_HALF_CHECKPOINT = re.compile(rf"{_ID}\.pt\.tmp|\.[0-9a-f]{{32}}\.tmp")
-"""Of a checkpoint, and of a worker that tries whether it may write here."""
+_HALF_CHECKPOINT = re.compile(rf"({_ID}\.pt)?\.[0-9a-f]{{32}}\.tmp|{_ID}\.pt\.tmp")
+"""Of a checkpoint, also as older versions named it, and of a worker that tries whether it may write
+here."""
 
 
 class StoreWarning(UserWarning):

@@ -14,6 +14,7 @@ and on the way out.
 """
 
 from attention_impls.contract.attention import Attention
+from attention_impls.contract.dims import Dims
 from attention_impls.contract.layer import Layer
 from attention_impls.contract.mixer import Mixer
 from attention_impls.contract.position import Position
@@ -29,7 +30,6 @@ from attention_impls.contract.tensors import (
 from attention_impls.contract.values import (
     Context,
     Convergence,
-    Dims,
     Exact,
     Heads,
     MechanismConfig,

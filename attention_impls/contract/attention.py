@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attention_impls.contract.dims import Dims
 from attention_impls.contract.layer import Layer
 from attention_impls.contract.tensors import (
     causal_mask,
@@ -18,7 +19,7 @@ from attention_impls.contract.tensors import (
     split_heads,
     zero_padding,
 )
-from attention_impls.contract.values import Context, Dims, Exact, Heads, MechanismConfig, Out
+from attention_impls.contract.values import Context, Exact, Heads, MechanismConfig, Out
 from lra.core.errors import UnsupportedError
 
 

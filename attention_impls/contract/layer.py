@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from attention_impls.contract.values import Context, Convergence, Dims, MechanismConfig, Out
+from attention_impls.contract.dims import Dims
+from attention_impls.contract.values import Context, Convergence, MechanismConfig, Out
 from lra.core.cards import AttentionCard
 from lra.core.errors import UnsupportedError, UsageError
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from attention_impls.contract.values import Dims
+from attention_impls.contract.dims import Dims
 from lra.core.cards import PositionCard
 
 

@@ -1,58 +1,20 @@
-"""What the contract hands around: sizes, requests, results."""
+"""What the contract hands around: configurations, requests, results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from torch import Tensor
 
-from lra.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from attention_impls.contract.position import Position
+from attention_impls.contract.position import Position
 
 
 class MechanismConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Hyper-parameters of a mechanism; the defaults are the paper's. Unknown fields are refused."""
-
-
-@dataclass(frozen=True)
-class Dims:
-    """Sizes that every mechanism of a model shares."""
-
-    width: int
-    """D, of the residual stream."""
-    qkv_width: int
-    """Of all heads' queries (keys, values) together."""
-    heads: int
-    max_length: int
-    """Longest input, a class token included."""
-    layers: int = 1
-    dropout: float = 0.0
-    """On attention weights, where the mechanism has any."""
-    projection_biases: bool = True
-
-    def __post_init__(self) -> None:
-        """Refuse what is no size, no share, and heads that do not divide the width."""
-        for name in ("width", "qkv_width", "heads", "max_length", "layers"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}; choose 1 or more")
-        if not 0.0 <= self.dropout < 1.0:
-            raise UsageError(f"dropout is {self.dropout:g}; choose 0 or more, and less than 1")
-        if self.qkv_width % self.heads:
-            raise UsageError(
-                f"{self.heads} heads do not divide the qkv width {self.qkv_width}; "
-                "choose a multiple"
-            )
-
-    @property
-    def head_width(self) -> int:
-        """Width of one head."""
-        return self.qkv_width // self.heads
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,6 @@ def _run(
     that are left."""
     from lra.cli.progress import watcher
     from lra.engine.cuts import Cuts
-    from lra.engine.stacks import stacked
     from lra.engine.stretch import Stretch
 
     spec, due, store = plan.spec, plan.due, plan.due.store
@@ -172,7 +171,7 @@ def _run(
                 watcher=Cuts(store, watch),
                 prune=due.prune,
             )
-            for _ in runner.run(stacked(missing) if spec.stack_seeds else missing):
+            for _ in runner.run(missing):
                 pass
     return runner.left
 

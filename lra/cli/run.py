@@ -36,11 +36,6 @@ if TYPE_CHECKING:
     help="Trainings of each mechanism on each task, each with its own initialisation, batch order "
     "and random draws; the data stays the same. Default: the suite's.",
 )
-@click.option(
-    "--stack-seeds",
-    is_flag=True,
-    help="Train the seeds of a cell in the same steps, as one model: for small models on a GPU.",
-)
 @flags.device
 @flags.devices
 @flags.settings("; training.steps=200, model.layers=1")
@@ -68,7 +63,6 @@ def command(
     rules: Literal["fixed", "lra2021"] | None,
     track: Literal["matched", "tuned"],
     seeds: int | None,
-    stack_seeds: bool,
     device: Device | None,
     devices: int,
     settings: tuple[str, ...],
@@ -111,7 +105,6 @@ def command(
         "--rules": rules,
         "--track": track == "tuned",
         "--seeds": seeds,
-        "--stack-seeds": stack_seeds,
         "--devices": devices > 1,
         "--baselines": baselines,
         "--profile": profile,
@@ -128,7 +121,6 @@ def command(
         rules=rules,
         track=track,
         seeds=seeds,
-        stack_seeds=stack_seeds,
         settings=flags.pairs(settings, "--set"),
         sources=data,
         device=device or default_device(),
@@ -159,11 +151,9 @@ def _refuse_contradictions(suite: Suite, given: Sequence[str]) -> None:
     for flag in given:
         if flag != "--cluster" and not suite.quality:
             raise UsageError(f"suite '{suite.name}' trains nothing; leave {flag} out")
-    for flag in ("--track", "--seeds", "--stack-seeds", "--devices"):
+    for flag in ("--track", "--seeds", "--devices"):
         if flag in given and "--profile" in given:
             raise UsageError(f"--profile looks at one seed's step on one device; leave {flag} out")
-    if {"--devices", "--stack-seeds"} <= set(given):
-        raise UsageError("--stack-seeds is for one device; leave --stack-seeds or --devices out")
     if {"--devices", "--cluster"} <= set(given):
         raise UsageError(
             "--devices is for this machine; a cluster's worker has one GPU: leave one of "

@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from lra.core.errors import UsageError
+
 Causal = Literal["no", "values-only", "strict"]
 Padding = Literal["none", "content", "length"]
 Decode = Literal["none", "approximate", "exact"]
@@ -98,3 +100,11 @@ class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stand_in: str = ""
     """What the offline generator makes where the real data is not at hand; empty if the generator
     is the task."""
+
+    def __post_init__(self) -> None:
+        """Refuse answers at the tokens of several sequences."""
+        if self.asks == "token" and self.inputs != 1:
+            raise UsageError(
+                f"its card asks for each token of {self.inputs} sequences, and a model answers for "
+                'each token of one; set inputs = 1 or asks = "example" there'
+            )

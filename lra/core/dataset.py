@@ -40,7 +40,11 @@ class Split:
     """Whether each token has a label, rather than each example."""
 
     def __post_init__(self) -> None:
-        """Check that the three buffers fit together."""
+        """Check that the three buffers fit together, and that a token has one place."""
+        if self.by_token and self.inputs != 1:
+            raise ValueError(
+                f"tokens have labels in examples of {self.inputs} sequences; make it one sequence"
+            )
         labelled = len(self.tokens) if self.by_token else len(self)
         if len(self.starts) != len(self) * self.inputs + 1 or len(self.labels) != labelled:
             raise ValueError(

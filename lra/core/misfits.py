@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, time
 from typing import Any
 
 import msgspec
 from msgspec import inspect
 
-_EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]+)`(?P<bound> [<>]=? \S+)?(, got `[^`]+`)?")
+_EXPECTED = re.compile(
+    r"Expected `(?P<kinds>[^`]+)`(?P<bound> (of length )?([<>]=? )?[\d.]+)?(, got .+)?"
+)
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+"""A key that TOML takes without quotes."""
+_LONGEST = 40
+"""Letters of a list or a table that is shown, rather than called by its kind."""
 _KINDS = {
     "int": "a whole number",
     "float": "a number",
@@ -24,31 +31,93 @@ _KINDS = {
 def misfit(error: msgspec.ValidationError, data: Any, kind: type) -> str:
     """Return why `msgspec.convert(data, kind)` raised this, else the error's own words.
 
-    `mask = 'upside' is none of none, behind`, `block = 0 must be a whole number >= 1`.
+    `mask = 'upside' is none of none, behind`, `tasks.text.length = 0 must be a whole number >= 1`.
     """
     text = str(error)
     told, _, place = text.rpartition(" - at `$")
-    path = place.strip("`.")
     types, value = [inspect.type_info(kind)], data
     try:
-        for step in re.findall(r"[^.\[\]]+", path):
+        steps = _steps(place, text, data, kind)
+        for step in steps:
             types = [inner for one in types for inner in _inside(one, step)]
-            value = value[int(step)] if isinstance(value, list | tuple) else value[step]
+            value = value[step]
     except (LookupError, TypeError):
-        # The place is given loosely, as that of any key.
         return text
     known = [str(entry) for one in types for entry in _choices(one) if entry != ""]
     if told and known:
-        return f"{path} = {value!r} is none of {', '.join(known)}"
+        return f"{_path(steps)} = {_shown(value)} is none of {', '.join(known)}"
     if found := _EXPECTED.fullmatch(told):
         kinds = found["kinds"].split(" | ")
         words = [_KINDS.get(one, one) for one in kinds if one != "int" or "float" not in kinds]
-        return f"{path} = {value!r} must be {' or '.join(words)}{found['bound'] or ''}"
+        wanted = " or ".join(words) + (found["bound"] or "")
+        shown = _shown(value)
+        if len(shown) > _LONGEST and isinstance(value, dict | list):
+            whole = _KINDS["object" if isinstance(value, dict) else "array"]
+            return f"{_path(steps)} is {whole} and must be {wanted}"
+        return f"{_path(steps)} = {shown} must be {wanted}"
     return text
 
 
-def _inside(kind: inspect.Type, step: str) -> Iterator[inspect.Type]:
-    """Yield the types that a part may have: a field, an entry of a list."""
+def _steps(place: str, text: str, data: Any, kind: type) -> list[str | int]:
+    """The keys and indices of a place. An error gives those of a table of any keys as `[...]`:
+    such a key is the first by which alone the table is refused alike."""
+    steps: list[str | int] = []
+    for step in re.findall(r"[^.\[\]`]+|\.\.\.", place):
+        if step != "...":
+            steps.append(int(step) if step.isdecimal() else step)
+            continue
+        for key, value in _at(data, steps).items():
+            alone = _with(data, steps, {key: value})
+            if _refusal(alone, kind) == text:
+                data = alone
+                steps.append(key)
+                break
+        else:
+            raise LookupError(place)
+    return steps
+
+
+def _at(data: Any, steps: Iterable[str | int]) -> Any:
+    for step in steps:
+        data = data[step]
+    return data
+
+
+def _with(data: Any, steps: Sequence[str | int], value: Any) -> Any:
+    """A copy of plain data that has another value at a place."""
+    if not steps:
+        return value
+    copy: Any = dict(data) if isinstance(data, dict) else list(data)
+    copy[steps[0]] = _with(data[steps[0]], steps[1:], value)
+    return copy
+
+
+def _refusal(data: Any, kind: type) -> str | None:
+    try:
+        msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return None
+
+
+def _path(steps: Iterable[str | int]) -> str:
+    """A place as TOML writes it: `tasks.text.rows`, `quality[0].tasks`."""
+    parts = (
+        f"[{one}]" if isinstance(one, int) else f".{one if _BARE.fullmatch(one) else repr(one)}"
+        for one in steps
+    )
+    return "".join(parts).removeprefix(".")
+
+
+def _shown(value: Any) -> str:
+    """A value as a file has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.isoformat() if isinstance(value, date | time) else repr(value)
+
+
+def _inside(kind: inspect.Type, step: str | int) -> Iterator[inspect.Type]:
+    """Yield the types that a part may have: a field, an entry of a list, any value of a table."""
     match kind:
         case inspect.StructType():
             yield from (field.type for field in kind.fields if field.encode_name == step)
@@ -56,6 +125,10 @@ def _inside(kind: inspect.Type, step: str) -> Iterator[inspect.Type]:
             yield from (inner for one in kind.types for inner in _inside(one, step))
         case inspect.ListType() | inspect.VarTupleType():
             yield kind.item_type
+        case inspect.TupleType():
+            yield kind.item_types[int(step)]
+        case inspect.DictType():
+            yield kind.value_type
 
 
 def _choices(kind: inspect.Type) -> Iterator[object]:

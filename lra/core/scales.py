@@ -126,7 +126,8 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     lengths: Axis[Positive]
     modes: Axis[Mode]
     levels: Axis[Level] = ("layer",)
-    directions: Axis[Direction] = ("bidirectional",)
+    directions: Axis[Direction] | None = None
+    """None is bidirectional, but for decoding, which is causal."""
     batches: Axis[Positive] = (1,)
     heads: Axis[Positive]
     head_widths: Axis[Positive]

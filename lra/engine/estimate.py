@@ -129,13 +129,10 @@ def _deciding(cell: QualityCell | ProfileCell) -> tuple[object, ...]:
 
 def _seconds(record: Record) -> float:
     """How long a cell took in all. Of a training that was continued its record has the last part,
-    and what it measures the whole; of seeds that shared their steps the first one's record has all,
-    and what it measures its share."""
+    and what it measures the whole."""
     training = record.metrics.get("training_seconds")
     whole = training.value if training is not None else None
-    if whole is None:
-        return record.seconds
-    return whole if record.method.get("stacked", 1) != 1 else max(record.seconds, whole)
+    return record.seconds if whole is None else max(record.seconds, whole)
 
 
 def _first(one: tuple[float, Record]) -> float:

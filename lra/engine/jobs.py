@@ -48,18 +48,13 @@ class Job(Frozen, frozen=True, kw_only=True):
     """How many GPUs, or processes on a CPU, a training is shared by."""
     patience: float = 600.0
     """Seconds that one of these waits for the others before it takes one of them for dead."""
-    beside: tuple[int, ...] = ()
-    """Other seeds that its worker trains in the same steps, from and to their own checkpoints."""
-    after: str = ""
-    """Id of the cell whose worker trains this one as well; it starts when that has ended."""
     apart: tuple[str, ...] = ()
     """What else tells its cell from others of its plan, in words."""
 
     @property
     def label(self) -> str:
         """A few words for a progress line."""
-        beside = f"with seeds {', '.join(map(str, self.beside))}" if self.beside else ""
-        return " ".join(filter(None, (self._name, *self.apart, beside)))
+        return " ".join((self._name, *self.apart))
 
     @property
     def _name(self) -> str:

@@ -32,10 +32,13 @@ def timed(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
         raise UsageError(
             "decoding is measured eagerly; add eager to the executions, or leave that mode out"
         )
+    directions = block.directions or ("bidirectional",)
+    if "decode" in block.modes and block.directions and "causal" not in directions:
+        raise UsageError("decoding is causal; add causal to the directions, or leave that mode out")
     axes = {
         "replicate": range(block.replicates),
         "length": sorted(block.lengths),
-        "direction": block.directions,
+        "direction": directions,
         "mode": block.modes,
         "level": block.levels,
         "batch": block.batches,

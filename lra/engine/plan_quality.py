@@ -23,7 +23,6 @@ from tasks.sources.data_hash import answers_hash
 
 _TRAINED = (
     "training/loop.py",
-    "training/stacked.py",
     "training/decoding.py",
     "models/build.py",
     "measure/attended.py",

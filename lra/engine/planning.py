@@ -45,8 +45,6 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
     device: Device
     profile: bool = False
     """Plan a profile of each training in place of all else."""
-    stack_seeds: bool = False
-    """Train the seeds of a cell in the same steps."""
     devices: int = 1
     """How many GPUs, or processes on a CPU, share each training."""
     baselines: bool = False

@@ -41,11 +41,10 @@ class Pool(Runner):
 
     def _start(self) -> Iterator[Record]:
         """Fill free slots in the order of the jobs."""
-        for job in self._candidates():
+        for job in list(self._waiting):
             if len(self._running) == self.slots:
                 return
-            yield from self._settle(job)
-            if job.cell.id not in self._open:
+            if (yield from self._settle(job)):
                 continue
             if self._running and (job.alone or self._running[0].job.alone):
                 return
@@ -61,7 +60,7 @@ class Pool(Runner):
         job = msgspec.structs.replace(job, checkpoint=str(checkpoint))
         worker = self.server.start(msgspec.msgpack.encode(job))
         told = partial(self.watcher.progress, job)
-        self._running.append(Running(job, worker, timeout=self._time_for(job), told=told))
+        self._running.append(Running(job, worker, timeout=self.timeout, told=told))
         self._launched(job)
 
     def _collect(self) -> list[Record]:

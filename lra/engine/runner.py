@@ -7,7 +7,7 @@ cells that were running are lost, and training cells among them go on from their
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TypedDict
 
 from lra.core.errors import LraError
@@ -83,8 +83,6 @@ class Runner(ABC):
         self.left: list[Job] = []
         """Jobs without a record when `run` ends: out of budget, or stopped."""
         self._waiting: list[Job] = []
-        self._open: set[str] = set()
-        """Ids of cells that wait or run."""
         self._provenance = provenance
         self._failed: list[Record] = []
         self._failed_before: list[Record] = []
@@ -97,7 +95,6 @@ class Runner(ABC):
         and `LraError` where the store, or what starts workers, fails.
         """
         self._waiting = list(jobs)
-        self._open = {job.cell.id for job in self._waiting}
         self._failed_before = self._at_their_limit() if self.prune else []
         with self._signals as signals:
             try:
@@ -144,13 +141,9 @@ class Runner(ABC):
         """Ask running cells to save themselves, give them so many seconds, end them; store and
         return late records."""
 
-    def _candidates(self) -> Iterator[Job]:
-        """Yield the waiting jobs that may start now, in their order."""
-        return (job for job in list(self._waiting) if job.after not in self._open)
-
-    def _settle(self, job: Job) -> Iterator[Record]:
+    def _settle(self, job: Job) -> Generator[Record, None, bool]:
         """Yield the record of a waiting job that is not worth starting; one that is not admitted is
-        left. Neither waits any longer."""
+        left. Return whether it was either, and waits no longer."""
         why = not_installed(job)
         if why is None and self.prune:
             why = pruned(job.cell, [*self._failed_before, *self._failed])
@@ -159,12 +152,10 @@ class Runner(ABC):
             yield self._save(job, why, started_at=utc(), seconds=0.0)
         elif not self._admits(job):
             self._waiting.remove(job)
-            self._open.discard(job.cell.id)
             self.left.append(job)
-
-    def _time_for(self, job: Job) -> float | None:
-        """Seconds that a job has; one that trains several seeds has those of each."""
-        return None if self.timeout is None else self.timeout * (1 + len(job.beside))
+        else:
+            return False
+        return True
 
     def _launched(self, job: Job) -> None:
         """Note that a job runs."""
@@ -200,19 +191,14 @@ class Runner(ABC):
             provenance=provenance or self._provenance,
         )
         self.store.save(record)
-        self._open.discard(record.id)
         if record.status in ("ok", "diverged", "unsupported"):
             self.store.checkpoint(record.id).unlink(missing_ok=True)
         else:
             self._failed.append(record)
         self.watcher.finished(job, record)
-        if "stacking_failed" in record.method:
-            why = record.method["stacking_failed"]
-            self.watcher.noticed(f"{job.label}: one by one, not in the same steps: {why}")
         return record
 
     def _leave(self, job: Job) -> None:
-        self._open.discard(job.cell.id)
         self.left.append(job)
         self.watcher.left(job)
 

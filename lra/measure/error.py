@@ -1,9 +1,13 @@
 """One error cell: outputs and gradients of a mechanism against softmax attention in float64.
 
-Both are given the same queries, keys and values, as the mechanism's type rounds them, so that what
-is told is the error of the mechanism and of its arithmetic, never that of its inputs.
+Both begin with the same queries, keys, values and gradient of the output, as the mechanism's type
+rounds them: the figures hold the error of the mechanism and of its arithmetic, and none of rounding
+inputs. A mechanism may make keys of its own and leave pairs out (`Attention.comes_near`); exact
+attention is then over these, made anew in float64. Anything else that a mechanism draws from its
+input comes from a random one. Parameters are untrained, and no position is padded.
 
-B batch   N length   D width   H heads   G heads of keys and values   K head width   V value width
+B batch   N length, of queries   M keys   D width   H heads   G heads of keys and values
+K head width   V value width
 """
 
 from __future__ import annotations

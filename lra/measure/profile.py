@@ -23,16 +23,15 @@ from torch import nn
 from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.profiler import ProfilerActivity
 
-from lra.core.dataset import Dataset
+from lra.core.dataset import Split
 from lra.core.profiled import OPERATOR, PARTS, part_metric
-from lra.core.protocol import Rules, TrainSpec
 from lra.core.records import Metric
 from lra.measure.compiled import eagerly
 from lra.measure.latency import quartiles
 from lra.measure.operations import count_operations
 from lra.training.batches import evaluation_rows
 from lra.training.objective import forward
-from lra.training.setup import padded_length, step_for
+from lra.training.setup import Training
 from lra.training.step import Step
 
 FEW, MANY = 5, 50
@@ -62,12 +61,9 @@ class Profile:
 
 def measure_profile(
     model: nn.Module,
-    dataset: Dataset,
-    spec: TrainSpec,
+    training: Training,
     *,
-    rules: Rules,
     device: torch.device,
-    pad_to_length: bool,
     seconds: float,
     report: Callable[[str], None] = lambda phase: None,
     clock: Clock = perf_counter,
@@ -77,10 +73,8 @@ def measure_profile(
     `seconds` are for the whole steps. The model is trained by what is measured. Raises
     `UnsupportedError` for a precision that the device lacks.
     """
-    length = padded_length(dataset, spec, rules=rules, pad_to_length=pad_to_length)
-    model = model.to(device)
-    step = step_for(model, dataset, spec, length=length, seed=0, rules=rules, device=device)
-    torch.manual_seed(0)
+    step = Step(model.to(device), training, device=device)
+    torch.manual_seed(training.seed)
     step.called.train()
     step.join()
     runs = Stretch(step, _waiting_for(device), clock)
@@ -105,12 +99,12 @@ def measure_profile(
     with in_parts(step, runs.wait, clock) as parts:
         apart = runs(batches) / len(batches)
     report("evaluation")
-    row = _row_seconds(step, dataset, spec, runs)
+    row = _row_seconds(step, training.dataset.validation, runs)
     report("operators")
     profiled = _middles(batches, max(3, min(_PROFILED, int(_PROFILED_SECONDS / each))))
     operators = _operators(runs, profiled, device)
     report("operations")
-    with eagerly(spec.execution):
+    with eagerly(training.spec.execution):
         counted = [count_operations(partial(runs, [one])) for one in few]
     operations = sum(counted) / len(few)
     step_seconds = _spread_over(whole, "s", "lower")
@@ -134,7 +128,7 @@ def measure_profile(
         method={
             "device": device.type,
             "threads": torch.get_num_threads(),
-            "execution": spec.execution,
+            "execution": training.spec.execution,
             "timer": "perf_counter, synchronised at the ends of a stretch"
             if device.type == "cuda"
             else "perf_counter",
@@ -218,12 +212,11 @@ def in_parts(step: Step, wait: Callable[[], None], clock: Clock) -> Iterator[dic
             delattr(step, name)
 
 
-def _row_seconds(step: Step, dataset: Dataset, spec: TrainSpec, runs: Stretch) -> float:
+def _row_seconds(step: Step, split: Split, runs: Stretch) -> float:
     """How long one example of the validation split takes to evaluate, in batches as of a
     training."""
-    split = dataset.validation
     collate = step.collate.over(split)
-    batches = _middles(evaluation_rows(split, spec.evaluation_batch), FEW)
+    batches = _middles(evaluation_rows(split, step.spec.evaluation_batch), FEW)
 
     def evaluate(rows: Any) -> None:
         forward(step.called, collate(rows).to(step.device), step.autocast)

@@ -47,11 +47,17 @@ def build_model(
     too, and masks are `id > 0`, which the batches see to. One deviation stays: a fully masked row
     attended uniformly to everything there; here, as everywhere in this project, it gives zero.
 
-    Raises `UnsupportedError` where each token is to be told from those up to it, and the mechanism
-    is not strictly causal: what it has seen of the answer would be counted as its work.
+    Raises `UsageError` for another number of inputs, and for two where each token is to be told;
+    `UnsupportedError` where each token is to be told from those up to it, and the mechanism is not
+    strictly causal: what it has seen of the answer would be counted as its work.
     """
     if inputs not in (1, 2):
         raise UsageError(f"a model takes one or two sequences per example, not {inputs}")
+    if inputs == 2 and spec.pooling == "none":
+        raise UsageError(
+            "a model that pools nothing answers for each token of one sequence, not of two; choose "
+            "another pooling or inputs = 1"
+        )
     causality = mechanism.card.capabilities.causal
     if spec.pooling == "none" and causality != "strict":
         name = mechanism.__module__.rpartition(".")[2]

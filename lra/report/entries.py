@@ -90,8 +90,6 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     device: str = ""
     devices: int | None = None
     """GPUs, or processes on a CPU, that shared a training; None where its record does not say."""
-    stacked: int | None = None
-    """Seeds that were trained in the same steps; None where its record does not say."""
     seed: int | None = None
     learning_rate: float | None = None
     rates_tried: str = ""
@@ -273,7 +271,6 @@ def _with_cell(entry: Entry, kept: Kept) -> Entry:
             dtype=cell.training.precision,
             direction="causal" if cell.model.causal else "bidirectional",
             devices=_number(kept.record, "devices"),
-            stacked=_number(kept.record, "stacked"),
             seed=cell.seed,
             learning_rate=cell.training.learning_rate,
             rates_tried=", ".join(f"{rate:g}" for rate in kept.rates_tried),

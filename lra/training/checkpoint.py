@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,6 @@ class Standing:
     seconds: float = 0.0
     curve: list[CurvePoint] = field(default_factory=list)
     best: Best | None = None
-    stacked: int = 1
-    """Most seeds that were trained in the same steps."""
     tally: Tally | None = None
     """Of the evaluation that was interrupted: of validation at this step, or of the test after the
     last one was validated."""
@@ -77,19 +76,22 @@ def save(
         "step": standing.step,
         "seconds": standing.seconds,
         "loss_sum": standing.loss_sum,
-        "stacked": standing.stacked,
         "curve": [msgspec.to_builtins(point) for point in standing.curve],
         "best": None if standing.best is None else vars(standing.best),
         "tally": None if standing.tally is None else vars(standing.tally),
         "generators": vars(generators),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("wb") as stream:
-        torch.save(content, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
+    # Machines of a cluster share the folder, and processes on two of them may have one number.
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            torch.save(content, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
     _sync_folder(path.parent)
 
 
@@ -132,7 +134,6 @@ def load(
         seconds=content["seconds"],
         loss_sum=loss_sum if ranks.index == 0 else torch.zeros_like(loss_sum),
         curve=[msgspec.convert(point, CurvePoint) for point in content["curve"]],
-        stacked=content["stacked"],
         best=None if content["best"] is None else Best(**content["best"]),
         tally=None if content["tally"] is None else Tally(**content["tally"]),
     )

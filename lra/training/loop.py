@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -11,10 +11,8 @@ from time import perf_counter
 import torch
 from torch import nn
 
-from lra.core.cards import TaskMetric
-from lra.core.dataset import Dataset, Split
+from lra.core.dataset import Split
 from lra.core.hashing import value_hash
-from lra.core.protocol import Rules, TrainSpec
 from lra.core.records import CurvePoint
 from lra.models.build import part_seed
 from lra.training import checkpoint as checkpoints
@@ -23,7 +21,8 @@ from lra.training.objective import Tally, evaluate
 from lra.training.outcome import Diverged, Interrupted, Progress, Score, Trained
 from lra.training.ranks import ALONE, Ranks
 from lra.training.schedule import learning_rate
-from lra.training.setup import padded_length, step_for
+from lra.training.setup import Training
+from lra.training.step import Step
 
 LOOK_EVERY = 64
 """Steps between looks at the loss on a CPU, where looking does not wait for a device."""
@@ -59,10 +58,8 @@ def train(run: Run) -> Trained:
 class Run:
     """The state of one training.
 
-    `pad_to_length` is for mechanisms whose padding is `length`; `lra2021` rules always pad to the
-    length and shuffle without regard to it, as the original did. A `checkpoint` that exists is
-    continued; one that this training wrote to the end is tested again. The caller deletes it.
-    `stop` is asked before every step and evaluation batch.
+    A `checkpoint` that exists is continued; one that this training wrote to the end is tested
+    again. The caller deletes it. `stop` is asked before every step and evaluation batch.
     Under several `ranks` each process has the same arguments, `device` apart; they train one model
     on the batches of one process, whose numbers they reach up to rounding, but for what is drawn at
     random in a forward pass. All end with the same scores; the first one writes.
@@ -74,39 +71,24 @@ class Run:
     def __init__(
         self,
         model: nn.Module,
-        dataset: Dataset,
-        spec: TrainSpec,
+        training: Training,
         *,
-        seed: int,
-        rules: Rules = "fixed",
-        metric: TaskMetric = "accuracy",
         device: torch.device,
-        pad_to_length: bool = False,
         checkpoint: Path | None = None,
         report: Callable[[Progress], None] | None = None,
         stop: Callable[[], bool] | None = None,
         ranks: Ranks = ALONE,
     ) -> None:
-        self.model, self.dataset, self.spec = model.to(device), dataset, spec
-        self.metric, self.device, self.ranks = metric, device, ranks
+        self.model, self.training = model.to(device), training
+        self.dataset, self.spec = training.dataset, training.spec
+        self.device, self.ranks = device, ranks
         self.checkpoint, self.report, self.stop = checkpoint, report, stop
-        self.step = step_for(
-            model,
-            dataset,
-            spec,
-            length=padded_length(dataset, spec, rules=rules, pad_to_length=pad_to_length),
-            seed=seed,
-            rules=rules,
-            device=device,
-            ranks=ranks,
-        )
-        shapes = {name: list(value.shape) for name, value in model.state_dict().items()}
-        self.identity = value_hash(
-            [spec, seed, rules, metric, device.type, pad_to_length, len(dataset.train), shapes]
-        )
+        self.step = Step(model, training, device=device, ranks=ranks)
+        self.identity = _identity(model, training, device)
         self.standing = Standing(torch.zeros((), dtype=torch.float64, device=device))
         # Ranks draw different noise for their different rows; the first as one process alone.
-        torch.manual_seed(part_seed(seed, f"rank {ranks.index}") if ranks.index else seed)
+        own = part_seed(training.seed, f"rank {ranks.index}") if ranks.index else training.seed
+        torch.manual_seed(own)
         self.step.called.train()
         if checkpoint is not None:
             optimiser = self.step.optimiser
@@ -114,23 +96,17 @@ class Run:
             if found is not None:
                 self.standing = found
         self.step.join()
-        self.beside: Sequence[Run] = ()
-        """Runs of other seeds that go through the same steps, and are saved with this one."""
         self.saved_at, self.save_seconds = perf_counter(), 0.0
         self.reported_at = self.standing.seconds
 
     def train_step(self) -> None:
-        """One optimiser step, and a word of it now and then."""
-        started = perf_counter()
-        self.step(self.standing.step, self.standing.loss_sum)
-        self.stepped(perf_counter() - started)
-
-    def stepped(self, seconds: float) -> None:
-        """Count a step that took so many seconds; raises `Diverged` where its loss is seen not to
-        be finite."""
+        """One optimiser step, and a word of it now and then; raises `Diverged` where the loss is
+        seen not to be finite."""
         standing = self.standing
+        started = perf_counter()
+        self.step(standing.step, standing.loss_sum)
         standing.step += 1
-        standing.seconds += seconds
+        standing.seconds += perf_counter() - started
         if self.device.type == "cpu" and standing.step % LOOK_EVERY == 0:
             self._require_finite(float(self.ranks.total(standing.loss_sum)))
         if standing.seconds - self.reported_at > REPORT_EVERY:
@@ -192,23 +168,12 @@ class Run:
     def poll(self, tally: Tally | None = None) -> None:
         """Save where it is time to; also where the caller wants the training to stop, and raise
         `Interrupted`. `tally` is what an evaluation has counted so far."""
-        late, stop = self.ranks.agree(self.is_late, self.is_asked_to_stop)
+        late = self.standing.step > 0 and perf_counter() - self.saved_at > SAVE_EVERY
+        late, stop = self.ranks.agree(late, self.stop is not None and self.stop())
         if late or stop:
             self.save(tally)
-            for run in self.beside:
-                run.save()
         if stop:
             raise Interrupted(self.standing.step, self.spec.steps)
-
-    @property
-    def is_late(self) -> bool:
-        """Whether a kill would now cost more than it may."""
-        return self.standing.step > 0 and perf_counter() - self.saved_at > SAVE_EVERY
-
-    @property
-    def is_asked_to_stop(self) -> bool:
-        """Whether the caller wants the training to stop."""
-        return self.stop is not None and self.stop()
 
     def _score(self, split: Split) -> Score:
         """Score a split, from where an interrupted evaluation left it."""
@@ -230,7 +195,8 @@ class Run:
         return best is None or self.spec.tested == "last" or self._merit(score) > self._merit(best)
 
     def _merit(self, score: Score | Best) -> tuple[float, ...]:
-        return (score.accuracy, -score.loss) if self.metric == "accuracy" else (-score.loss,)
+        by_accuracy = self.training.metric == "accuracy"
+        return (score.accuracy, -score.loss) if by_accuracy else (-score.loss,)
 
     def save(self, tally: Tally | None = None) -> None:
         """Write the checkpoint, where there is to be one."""
@@ -276,3 +242,12 @@ class Run:
         if self.report is not None and self.ranks.index == 0:
             standing = self.standing
             self.report(Progress(standing.step, self.spec.steps, standing.seconds, point))
+
+
+def _identity(model: nn.Module, training: Training, device: torch.device) -> str:
+    """What tells a training's checkpoints from those of others."""
+    one, rows = training, len(training.dataset.train)
+    shapes = {name: list(value.shape) for name, value in model.state_dict().items()}
+    return value_hash(
+        [one.spec, one.seed, one.rules, one.metric, device.type, one.pad_to_length, rows, shapes]
+    )

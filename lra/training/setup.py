@@ -1,24 +1,55 @@
-"""What a training begins with: the model around a mechanism, and its first step."""
+"""What a training begins with: the model around a mechanism, its data and its protocol."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
-from torch import nn
 
 from attention_impls.contract import Layer, MechanismConfig, Position
+from lra.core.cards import TaskMetric
 from lra.core.dataset import Dataset
 from lra.core.protocol import ModelSpec, Rules, TrainSpec
 from lra.models.build import build_model
 from lra.models.classifier import Classifier
-from lra.models.encoder import Encoder
 from lra.training.batches import Collator
-from lra.training.ranks import ALONE, Ranks
-from lra.training.step import Step
 
 GPU_MULTIPLE = 64
 """What lengths of batches are rounded up to on a GPU. Its library for attention plans anew for each
 new length, in a tenth of a second, and CUDA graphs hold for one: ListOps has batches of 25 lengths
 instead of 1,322, with 3 % more tokens. On a CPU all lengths are alike, and less is computed."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """All that decides a training's numbers, but for its model and the device.
+
+    `lra2021` rules always pad to the length and shuffle without regard to it, as the original did.
+    """
+
+    dataset: Dataset
+    spec: TrainSpec
+    seed: int
+    rules: Rules = "fixed"
+    metric: TaskMetric = "accuracy"
+    pad_to_length: bool = False
+    """For mechanisms whose padding is `length`."""
+
+    @property
+    def length(self) -> int | None:
+        """How long every sequence is padded; None where batches are cut to their longest."""
+        # The original's mean runs over padding, so its rules never cut it away.
+        cut = self.spec.bucketed and not self.pad_to_length and self.rules == "fixed"
+        return None if cut else self.dataset.length
+
+    def collator(self, device: torch.device) -> Collator:
+        """Return the collator of the rows to train on."""
+        return Collator(
+            self.dataset.train,
+            length=self.length,
+            rules=self.rules,
+            multiple=GPU_MULTIPLE if device.type == "cuda" else 1,
+        )
 
 
 def model_for(
@@ -43,39 +74,4 @@ def model_for(
         length=dataset.length,
         rules=rules,
         seed=seed,
-    )
-
-
-def padded_length(
-    dataset: Dataset, spec: TrainSpec, *, rules: Rules, pad_to_length: bool
-) -> int | None:
-    """Return what every sequence is padded to; None where batches are cut to their longest."""
-    # The original's mean runs over padding, so its rules never cut it away.
-    cut = spec.bucketed and not pad_to_length and rules == "fixed"
-    return None if cut else dataset.length
-
-
-def step_for(
-    model: nn.Module,
-    dataset: Dataset,
-    spec: TrainSpec,
-    *,
-    length: int | None,
-    seed: int,
-    rules: Rules,
-    device: torch.device,
-    ranks: Ranks = ALONE,
-) -> Step:
-    """Return the step that trains a model, which is on the device, on rows padded to a length."""
-    for module in model.modules():
-        if isinstance(module, Encoder):
-            module.recompute = spec.recompute
-    collate = Collator(
-        dataset.train,
-        length=length,
-        rules=rules,
-        multiple=GPU_MULTIPLE if device.type == "cuda" else 1,
-    )
-    return Step(
-        model, dataset.train, spec, collate, seed=seed, rules=rules, device=device, ranks=ranks
     )

@@ -13,12 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from attention_impls.contract import Layer
-from lra.core.dataset import Split
-from lra.core.protocol import Rules, TrainSpec
-from lra.training.batches import Batch, Collator, Indices, Order
+from lra.core.protocol import TrainSpec
+from lra.models.encoder import Encoder
+from lra.training.batches import Batch, Indices, Order
 from lra.training.objective import autocast_type, forward
 from lra.training.ranks import ALONE, Ranks
 from lra.training.schedule import learning_rate
+from lra.training.setup import Training
 
 COMPILED_MOST = 32
 """How often a function of the model may be compiled: padded or not, in training or not, and for
@@ -26,7 +27,7 @@ lengths on either side of a mechanism's borders. torch gives up at eight."""
 
 
 class Step:
-    """Updates a model by AdamW on the batch of each step.
+    """Updates a model, which is on the device, by AdamW on the batch of each step.
 
     Call it with how many steps are done; the rate and the rows follow from that number and the seed
     alone. Under several ranks each computes its share of a batch, and all make the same update.
@@ -35,27 +36,31 @@ class Step:
     def __init__(
         self,
         model: nn.Module,
-        split: Split,
-        spec: TrainSpec,
-        collate: Collator,
+        training: Training,
         *,
-        seed: int,
-        rules: Rules,
         device: torch.device,
         ranks: Ranks = ALONE,
     ) -> None:
-        self.spec, self.collate = spec, collate
-        self.device, self.ranks = device, ranks
+        self.spec, self.device, self.ranks = training.spec, device, ranks
+        self.collate = training.collator(device)
+        for module in model.modules():
+            if isinstance(module, Encoder):
+                module.recompute = self.spec.recompute
         self.called = self.joined = _as_asked(
-            model, spec, device, ranks, one_length=collate.has_one_length
+            model, self.spec, device, ranks, one_length=self.collate.has_one_length
         )
         """What is called to evaluate, and to train; `join` puts the ranks' meeting of gradients
         behind the latter."""
-        self.autocast = autocast_type(spec, device)
-        self.order = Order(split, spec.batch, seed, by_length=rules == "fixed")
+        self.autocast = autocast_type(self.spec, device)
+        self.order = Order(
+            training.dataset.train,
+            self.spec.batch,
+            training.seed,
+            by_length=training.rules == "fixed",
+        )
         self.layers = [module for module in model.modules() if isinstance(module, Layer)]
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.optimiser = optimiser(self.parameters, spec)
+        self.optimiser = _optimiser(self.parameters, self.spec)
 
     def join(self) -> None:
         """Join the ranks' models; call it once all hold the same weights."""
@@ -124,8 +129,8 @@ class Step:
             layer.after_step(done)
 
 
-def optimiser(parameters: Sequence[Tensor], spec: TrainSpec) -> torch.optim.AdamW:
-    """Return AdamW as the protocol has it."""
+def _optimiser(parameters: Sequence[Tensor], spec: TrainSpec) -> torch.optim.AdamW:
+    """AdamW as the protocol has it."""
     return torch.optim.AdamW(
         parameters,
         lr=spec.learning_rate,

@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _PATIENCE = 10.0
 """Seconds in which a hub must begin to answer."""
+_PROXY_REFUSES = HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
 
 
 def load_hub(reference: str, task: str) -> dict[str, pa.Table]:
@@ -67,11 +69,15 @@ def load_hub(reference: str, task: str) -> dict[str, pa.Table]:
 def _asked_once(name: str) -> Iterator[None]:
     """Leave out the retries of a hub that does not answer, and the lines about them.
 
-    What its library has in its cache is found all the same. All is as it was after the call.
+    What its library has in its cache is found all the same. All is as it was after the call. Raises
+    `ConnectionError` where the way to the hub breaks off.
     """
     from datasets import config
     from huggingface_hub import constants
+    from huggingface_hub.errors import HfHubHTTPError
 
+    # Of the client that this version has: of requests, httpx or their like.
+    client_error: type[Exception] = HfHubHTTPError.__mro__[1]
     logger = logging.getLogger("huggingface_hub")
     before = logger.level, constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE
     try:
@@ -79,21 +85,27 @@ def _asked_once(name: str) -> Iterator[None]:
         if not (constants.HF_HUB_OFFLINE or Path(name).exists() or _answers(constants.ENDPOINT)):
             constants.HF_HUB_OFFLINE = config.HF_HUB_OFFLINE = True
         yield
+    except client_error as error:
+        # What the hub itself has to say is an OSError.
+        if isinstance(error, OSError):
+            raise
+        raise ConnectionError(str(error)) from error
     finally:
         logger.setLevel(before[0])
         constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE = before[1:]
 
 
 def _answers(address: str) -> bool:
-    """Whether the hub answers at all, by the library's own way there (proxies, certificates)."""
+    """Whether the hub answers at all, by the library's own way there (proxies, certificates); a
+    server or a proxy that says it cannot ask the hub is no answer."""
     from huggingface_hub import get_session
 
     try:
-        get_session().head(address, timeout=_PATIENCE)
+        status = get_session().head(address, timeout=_PATIENCE).status_code
     except Exception:
         # Which exceptions there are depends on the version: of requests, httpx or their like.
         return False
-    return True
+    return bool(status < HTTPStatus.INTERNAL_SERVER_ERROR and status != _PROXY_REFUSES)
 
 
 def content_hash(reference: str, task: str) -> str:

@@ -34,10 +34,10 @@ from torch import nn
 
 from attention_impls.contract import Layer, Position
 from lra.core.catalogue import find, load
-from lra.core.dataset import Split
+from lra.core.dataset import Dataset, Split
 from lra.core.scales import load_scale
 from lra.models.build import build_model
-from lra.training.batches import Collator
+from lra.training.setup import Training
 from lra.training.step import Step
 
 BATCH, VOCABULARY, CLASSES, THREADS, ROUNDS, WARM_LENGTH = 4, 31, 10, 2, 20, 512
@@ -96,8 +96,10 @@ def ours(row: str, length: int) -> Pass:
     rows = tokens(length).astype(np.uint8)
     split = Split(rows.ravel(), np.arange(BATCH + 1) * length, np.arange(BATCH) % CLASSES)
     spec = scale.train_spec("listops")
-    collate = Collator(split, length=None, rules="fixed")
-    step = Step(model.train(), split, spec, collate, seed=0, rules="fixed", device=CPU)
+    data = Dataset(
+        split, split, split, classes=CLASSES, vocabulary=VOCABULARY, length=length, inputs=1
+    )
+    step = Step(model.train(), Training(data, spec, seed=0), device=CPU)
     step.join()
     loss_sum = torch.zeros((), dtype=torch.float64)
     return lambda: step(100, loss_sum)

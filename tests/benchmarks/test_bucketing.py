@@ -32,6 +32,7 @@ from lra.engine.host import cache_folder
 from lra.engine.plan_data import data_spec
 from lra.models.build import build_model
 from lra.training.loop import Run
+from lra.training.setup import Training
 from tasks.sources.opening import built, open_or_prepare
 
 
@@ -65,11 +66,8 @@ def training(task: str, data: Dataset, mechanism: str, *, bucketed: bool) -> Run
     spec = msgspec.structs.replace(scale.train_spec(task), bucketed=bucketed)
     return Run(
         model,
-        data,
-        spec,
-        seed=0,
+        Training(data, spec, seed=0, pad_to_length=layer.card.capabilities.padding != "content"),
         device=torch.device("cpu"),
-        pad_to_length=layer.card.capabilities.padding != "content",
     )
 
 

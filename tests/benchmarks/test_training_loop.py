@@ -28,6 +28,7 @@ from lra.models.build import build_model
 from lra.models.classifier import Classifier
 from lra.training.batches import Batch, Collator, Order
 from lra.training.loop import Run, train
+from lra.training.setup import Training
 
 STEPS, BATCH, LENGTH, VOCABULARY, CLASSES = 100, 64, 32, 17, 10
 CPU = torch.device("cpu")
@@ -89,7 +90,7 @@ def one_thread() -> Iterator[None]:
 @pytest.mark.benchmark(group="training-loop")
 def test_our_loop(benchmark: Any) -> None:
     def ours(network: nn.Module) -> None:
-        train(Run(network, DATA, SPEC, seed=0, device=CPU))
+        train(Run(network, Training(DATA, SPEC, seed=0), device=CPU))
 
     benchmark.pedantic(ours, setup=lambda: ((model(),), {}), rounds=10, warmup_rounds=1)
 
@@ -124,7 +125,7 @@ def pair_seconds(batches: list[Batch]) -> tuple[np.ndarray, np.ndarray]:
 
     network = model()
     started = clocks()
-    train(Run(network, DATA, SPEC, seed=0, device=CPU, stop=bare_step))
+    train(Run(network, Training(DATA, SPEC, seed=0), device=CPU, stop=bare_step))
     return clocks() - started - bare_seconds, bare_seconds
 
 

@@ -97,14 +97,6 @@ def test_a_cluster_shares_cells_and_no_training(asked: list[str], lra_here) -> N
     )
 
 
-def test_seeds_are_stacked_on_one_device(asked: list[str], lra_here) -> None:
-    ran = lra_here(*asked, "--devices", "2", "--stack-seeds")
-    assert (ran.returncode, ran.stderr) == (
-        USAGE,
-        "lra: --stack-seeds is for one device; leave --stack-seeds or --devices out\n",
-    )
-
-
 @pytest.mark.parametrize("devices", ["0", "-1", "two"])
 def test_no_number_of_devices(devices: str, asked: list[str], lra_here) -> None:
     ran = lra_here(*asked, "--devices", devices)

@@ -98,7 +98,6 @@ def test_an_estimate_of_some_cells_is_not_read_as_one_of_all(
         ("--rules", "lra2021"),
         ("--track", "tuned"),
         ("--seeds", "3"),
-        ("--stack-seeds",),
         ("--devices", "2"),
         ("--baselines",),
         ("--profile",),
@@ -113,9 +112,7 @@ def test_a_flag_of_trainings_is_refused_where_nothing_is_trained(
     assert ran.stderr == f"lra: suite 'timing' trains nothing; leave {flags[0]} out\n"
 
 
-@pytest.mark.parametrize(
-    "flags", [("--seeds", "2"), ("--track", "tuned"), ("--stack-seeds",), ("--devices", "2")]
-)
+@pytest.mark.parametrize("flags", [("--seeds", "2"), ("--track", "tuned"), ("--devices", "2")])
 def test_a_profile_is_refused_what_costs_alike(flags: tuple[str, ...], lra_here) -> None:
     ran = lra_here("run", "--impl", "linear", *TINY, "--profile", *flags, "--dry-run")
     assert ran.returncode == 2

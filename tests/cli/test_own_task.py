@@ -55,6 +55,19 @@ def test_a_slip_in_the_name_of_its_table_is_told(lra, folder: Path) -> None:
     assert lra("data", "show", "--task", "mine.py", "--scale", "tiny.toml").returncode == 0
 
 
+def test_a_card_that_asks_for_each_token_of_pairs_is_refused_before_a_run(
+    lra, folder: Path
+) -> None:
+    mine = (folder / "mine.py").read_text()
+    pairs = mine.replace("vocabulary=3", 'vocabulary=3, inputs=2, asks="token"')
+    (folder / "mine.py").write_text(pairs)
+    for asked in (["run", "--impl", "linear", *TINY[:2], "--dry-run"], ["data", "show"]):
+        ran = lra(*asked, "--task", "mine.py", "--scale", "tiny.toml")
+        assert ran.returncode == 2 and "Traceback" not in ran.stderr
+        (line,) = ran.stderr.splitlines()
+        assert "task 'mine'" in line and "inputs = 1" in line
+
+
 @pytest.mark.parametrize("table", ["mine2", "mien", "text"])
 def test_another_tasks_table_is_no_slip(lra, folder: Path, table: str) -> None:
     (folder / "mien.py").write_text((folder / "mine.py").read_text())

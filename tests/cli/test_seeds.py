@@ -1,4 +1,4 @@
-"""`--seeds`, `--stack-seeds` and `--track`: which trainings there are, and which go together."""
+"""`--seeds` and `--track`: which trainings there are."""
 
 from __future__ import annotations
 
@@ -29,17 +29,9 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     return given
 
 
-def test_seeds_are_trained_one_by_one(lra_here, trainings: list[Job]) -> None:
+def test_each_seed_is_a_training(lra_here, trainings: list[Job]) -> None:
     lra_here(*ASKED, "--seeds", "2")
-    told = [(job.cell.seed, job.beside, job.after) for job in trainings]
-    assert told == [(0, (), ""), (1, (), "")]
-
-
-def test_stacked_seeds_are_trained_with_the_first(lra_here, trainings: list[Job]) -> None:
-    lra_here(*ASKED, "--seeds", "3", "--stack-seeds")
-    first = trainings[0].cell.id
-    told = [(job.cell.seed, job.beside, job.after) for job in trainings]
-    assert told == [(0, (1, 2), ""), (1, (), first), (2, (), first)]
+    assert [job.cell.seed for job in trainings] == [0, 1]
 
 
 @pytest.mark.parametrize(

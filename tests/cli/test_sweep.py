@@ -160,6 +160,10 @@ def test_replicates_come_in_rounds(lra) -> None:
         (("--impl", "linear", "--batch", ","), "--batch ',' names nothing"),
         (("--impl", "linear", "--mode", "forward,decode", "--level", "model"), "leave that mode"),
         (("--impl", "linear", "--mode", "*", "--execution", "compiled"), "measured eagerly"),
+        (
+            ("--impl", "linear", "--mode", "decode", "--direction", "bidirectional"),
+            "decoding is causal",
+        ),
         (("--impl", "linear", "--mode", "trian"), "unknown mode 'trian'; did you mean 'train'?"),
         (("--impl", "linear", "--dtype", "float8"), "unknown dtype 'float8'"),
         (("--impl", "linear", "--suite", "quality.toml"), "measures neither time nor errors"),

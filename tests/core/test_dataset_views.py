@@ -46,3 +46,10 @@ def test_shuffled_sequences_hold_the_same_tokens_in_another_order_always_the_sam
 def test_tokens_with_labels_are_not_shuffled():
     with pytest.raises(ValueError, match="lost with its place"):
         whole(TOLD).shuffled()
+
+
+def test_tokens_have_labels_in_examples_of_one_sequence() -> None:
+    rows = [np.ones(3, dtype=np.uint8)] * 4
+    Split.of(rows, np.zeros(12), by_token=True)
+    with pytest.raises(ValueError, match="2 sequences"):
+        Split.of(rows, np.zeros(12), inputs=2, by_token=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -23,6 +24,8 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
     modes: Literal["train", "forward"] | tuple[Literal["train", "forward"], ...] = ()
     level: Literal[1, 2] = 1
     named: dict[str, Inner] = {}
+    tables: dict[str, dict[str, tuple[float, float]]] = {}
+    axis: Annotated[tuple[bool, ...], msgspec.Meta(min_length=1)] = (True,)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +39,21 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
         ({"inner": {"size": [3]}}, "inner.size = [3] must be a whole number or a text"),
         ({"inner": {"rounds": 0}}, "inner.rounds = 0 must be a whole number >= 1"),
         ({"inner": {"rounds": "x"}}, "inner.rounds = 'x' must be a whole number"),
-        ({"named": {"a": {"form": "kep"}}}, "Invalid enum value 'kep' - at `$.named[...].form`"),
+        ({"named": {"a": {"form": "kep"}}}, "named.a.form = 'kep' is none of ignore, keep"),
+        (
+            {"named": {"a": {}, "b c": {"rounds": 1}, "d": {"rounds": 0}}},
+            "named.d.rounds = 0 must be a whole number >= 1",
+        ),
+        ({"named": {"b c": 3}}, "named.'b c' = 3 must be a table"),
+        ({"tables": {"a": {"b": [1]}}}, "tables.a.b = [1] must be a list of length 2"),
+        ({"tables": {"a": {"b": [1, 2], "c": ["x", 2]}}}, "tables.a.c[0] = 'x' must be a number"),
+        ({"axis": []}, "axis = [] must be a list of length >= 1"),
+        ({"axis": [date(2020, 1, 2)]}, "axis[0] = 2020-01-02 must be true or false"),
+        ({"level": True}, "level = true is none of 1, 2"),
+        (
+            {"inner": {"bend": {"long": "x" * 40}}},
+            "inner.bend is a table and must be a number or nothing",
+        ),
         ({"inner": {"bend": "x"}}, "inner.bend = 'x' must be a number or nothing"),
         ({"inner": 3}, "inner = 3 must be a table or nothing"),
         ({"sizes": 3}, "Object contains unknown field `sizes`"),

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 from diary import Diary
 from engine_jobs import timing, training
@@ -29,7 +28,6 @@ from lra.engine.cluster.opening import open_cluster
 from lra.engine.cluster.shared import shared
 from lra.engine.jobs import Job, Progress
 from lra.engine.runner import RunStopped
-from lra.engine.stacks import stacked
 from lra.store import Store
 
 pytestmark = pytest.mark.skipif(
@@ -154,17 +152,6 @@ def test_workers_that_are_killed_lose_and_double_nothing(
     started = [line for line in diary.lines if line.startswith("start ")]
     assert len(done) == 6 and 1 <= len(again) <= 2
     assert len(started) == 6 + len(again), "what had ended is not run again"
-
-
-def test_seeds_that_one_worker_trains_wait_for_it(two: Cluster, whole: Store, cache: Path) -> None:
-    seeds = [training("Toy", cache, seed=seed, steps=30) for seed in range(3)]
-    named = [msgspec.structs.replace(job, apart=(f"seed {n}",)) for n, job in enumerate(seeds)]
-    jobs, diary = stacked(named), Diary()
-    found = list(Grid(whole, two, watcher=diary).run(jobs))
-    assert [(record.status, record.method["stacked"]) for record in found] == [("ok", 3)] * 3
-    first, *others = (job.label for job in jobs)
-    ended = diary.lines.index(f"ok {first}")
-    assert all(diary.lines.index(f"start {one}") > ended for one in others)
 
 
 def test_a_cell_that_always_kills_its_worker_is_a_row_and_the_others_go_on(

@@ -187,14 +187,6 @@ def test_a_profile_unlike_the_training_asked_does_not(other: dict[str, object]) 
     assert not estimate.is_by_profile(TRAINING)
 
 
-def test_of_seeds_that_shared_their_steps_each_took_its_share() -> None:
-    share = {"training_seconds": Metric(value=40.0, unit="s")}
-    first = msgspec.structs.replace(trained(125.0), metrics=share, method={"stacked": 3})
-    assert Estimate([first]).seconds(TRAINING) == pytest.approx(40.0)
-    alone = msgspec.structs.replace(first, method={"stacked": 1})
-    assert Estimate([alone]).seconds(TRAINING) == pytest.approx(125.0)
-
-
 def test_a_training_on_several_devices_says_nothing_of_one() -> None:
     shared = msgspec.structs.replace(trained(70.0), method={"devices": 4})
     assert Estimate([shared]).seconds(TRAINING) is None

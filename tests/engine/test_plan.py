@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lra.core.cells import BaselineCell, EfficiencyCell, QualityCell
+from lra.core.cells import BaselineCell, Direction, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.protocol import Machine
 from lra.core.scales import load_suite
@@ -224,6 +224,37 @@ def test_a_model_has_the_scales_sizes_and_settings_and_decoding_is_causal(spec: 
     suite = msgspec.structs.replace(suite, efficiency=(block,))
     with pytest.raises(UsageError, match="level layer"):
         plan(changed(spec, suite=suite))
+
+
+@pytest.mark.parametrize(
+    ("directions", "found"),
+    [
+        (None, [("bidirectional", "train"), ("causal", "decode")]),
+        (("causal",), [("causal", "train"), ("causal", "decode")]),
+        (
+            ("bidirectional", "causal"),
+            [("bidirectional", "train"), ("causal", "train"), ("causal", "decode")],
+        ),
+    ],
+)
+def test_decoding_is_planned_once_and_causal(
+    directions: tuple[Direction, ...] | None, found: list[tuple[str, str]], spec: RunSpec
+) -> None:
+    (block,) = spec.suite.efficiency
+    block = msgspec.structs.replace(
+        block, lengths=(64,), modes=("train", "decode"), directions=directions
+    )
+    suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(block,))
+    cells = [job.cell for job in plan(changed(spec, mechanisms=("linear",), suite=suite))]
+    ours = [c for c in cells if isinstance(c, EfficiencyCell) and c.mechanism.name == "linear"]
+    assert sorted((c.mode, c.direction) for c in ours) == sorted((m, d) for d, m in found)
+
+
+def test_decoding_in_both_directions_is_refused(spec: RunSpec) -> None:
+    (block,) = spec.suite.efficiency
+    block = msgspec.structs.replace(block, modes=("decode",), directions=("bidirectional",))
+    with pytest.raises(UsageError, match="decoding is causal"):
+        list(timed(block))
 
 
 def test_compiled_cells_are_cells_of_their_own_and_decoding_has_none(spec: RunSpec) -> None:

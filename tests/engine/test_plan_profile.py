@@ -19,6 +19,7 @@ from lra.engine.plan import plan
 from lra.engine.planning import RunSpec
 from lra.engine.work import profile
 from lra.measure.profile import Profile
+from lra.training.setup import Training
 
 
 @pytest.fixture(scope="module")
@@ -118,16 +119,16 @@ def test_a_profile_runs_on_the_data_of_its_training(cache: Path) -> None:
 def test_a_profile_is_padded_as_its_training_and_takes_the_time_of_its_cell(
     mechanism: str, padded: bool, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: dict[str, object] = {}
+    asked: list[tuple[bool, object]] = []
 
-    def measured(*arguments: object, **how: object) -> Profile:
-        asked.update(how)
+    def measured(model: object, training: Training, **how: object) -> Profile:
+        asked.append((training.pad_to_length, how["seconds"]))
         return Profile({}, {})
 
     monkeypatch.setattr(profile, "measure_profile", measured)
     own = job(mechanism, cache)
     profile.run(own.cell, own, lambda progress: None)  # type: ignore[arg-type]
-    assert (asked["pad_to_length"], asked["seconds"]) == (padded, 0.01)
+    assert asked == [(padded, 0.01)]
 
 
 def test_what_a_mechanism_cannot_do_is_said_as_of_a_training(cache: Path) -> None:

@@ -194,23 +194,3 @@ class KillsWorker(Toy):
         stat = Path(f"/proc/{server}/stat").read_text()
         os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)
         time.sleep(600)
-
-
-class Tires(Toy):
-    """Has had enough of being called for several seeds at once, after a while."""
-
-    calls = 0
-
-    def mischief(self, v_BHMV: Tensor) -> None:
-        if torch._C._functorch.is_batchedtensor(v_BHMV):
-            Tires.calls += 1
-            if Tires.calls == 4:
-                raise RuntimeError("too much for several")
-
-
-class Decides(Toy):
-    """Does one thing or another by a number that it has computed."""
-
-    def mischief(self, v_BHMV: Tensor) -> None:
-        if v_BHMV.sum() > 0:
-            v_BHMV.sum()

@@ -28,7 +28,7 @@ from lra.measure.profile import (
     padding_share,
     spread,
 )
-from lra.training.setup import model_for, padded_length, step_for
+from lra.training.setup import Training, model_for
 from lra.training.step import Step
 
 CPU = torch.device("cpu")
@@ -58,8 +58,7 @@ def model() -> nn.Module:
 
 def step(own: nn.Module, *, pad: bool = False, **changes: object) -> Step:
     spec = msgspec.structs.replace(SPEC, **changes)
-    length = padded_length(DATA, spec, rules="fixed", pad_to_length=pad)
-    made = step_for(own, DATA, spec, length=length, seed=0, rules="fixed", device=CPU)
+    made = Step(own, Training(DATA, spec, seed=0, pad_to_length=pad), device=CPU)
     made.join()
     return made
 
@@ -139,11 +138,8 @@ def profiled(
     """On a clock of its own, by which a stretch takes a tick, however many steps it has."""
     return measure_profile(
         model() if own is None else own,
-        data,
-        msgspec.structs.replace(SPEC, **changes),
-        rules="fixed",
+        Training(data, msgspec.structs.replace(SPEC, **changes), seed=0),
         device=CPU,
-        pad_to_length=False,
         seconds=seconds,
         clock=clock or Ticks(tick),
     )

@@ -20,7 +20,7 @@ from lra.core.profiled import OPERATOR
 from lra.core.protocol import ModelSpec, TrainSpec
 from lra.measure import profile
 from lra.measure.profile import measure_profile
-from lra.training.setup import model_for
+from lra.training.setup import Training, model_for
 
 CUDA = torch.device("cuda")
 
@@ -124,9 +124,7 @@ def test_a_step_on_a_real_gpu() -> None:
         data, shape, mechanism=Full, config=Full.Config(), position=Sinusoidal, rules="fixed",
         seed=0,
     )  # fmt: skip
-    found = measure_profile(
-        model, data, spec, rules="fixed", device=CUDA, pad_to_length=False, seconds=0.1
-    )
+    found = measure_profile(model, Training(data, spec, seed=0), device=CUDA, seconds=0.1)
     metrics = {name: metric.value or 0.0 for name, metric in found.metrics.items()}
     most = max(value for name, value in metrics.items() if name.startswith(OPERATOR))
     # Parts are waited for, so that nothing of a GPU's work is outside of them.

@@ -180,3 +180,8 @@ def test_the_mechanism_gets_its_sizes(build: Build, mechanisms: Mechanisms) -> N
 def test_three_inputs_are_refused(build: Build) -> None:
     with pytest.raises(UsageError, match="one or two sequences"):
         build(inputs=3)
+
+
+def test_pairs_that_are_asked_for_each_token_are_refused(build: Build) -> None:
+    with pytest.raises(UsageError, match="one sequence"):
+        build(inputs=2, pooling="none", causal=True)

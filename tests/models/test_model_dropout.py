@@ -52,9 +52,3 @@ def test_nothing_happens_in_evaluation_or_at_zero() -> None:
 
 def test_all_may_go() -> None:
     assert not Dropout(1.0)(torch.randn(9)).any()
-
-
-def test_under_vmap_each_slice_has_its_own_draws() -> None:
-    torch.manual_seed(2)
-    y = torch.func.vmap(Dropout(0.5), randomness="different")(torch.ones(2, 4001))
-    assert 0.45 < (y[0] == y[1]).float().mean() < 0.55

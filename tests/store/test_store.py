@@ -156,8 +156,12 @@ def test_a_writer_killed_at_the_worst_instant_leaves_the_old_record(
 def test_opening_for_writing_sweeps_what_dead_writers_left(store: Store) -> None:
     store.save(record())
     id = record().id
-    trial = f".{uuid.uuid4().hex}.tmp"
-    for orphan in (f"{id}.json.123.tmp", f"checkpoints/{id}.pt.tmp", f"checkpoints/{trial}"):
+    once = f".{uuid.uuid4().hex}.tmp"
+    orphans = (
+        f"{id}.json.123.tmp",
+        *(f"checkpoints/{n}" for n in (f"{id}.pt.tmp", f"{id}.pt{once}", once)),
+    )
+    for orphan in orphans:
         (store.path / orphan).write_bytes(b"{")
     kept = store.checkpoint(id)
     kept.write_bytes(b"weights")
@@ -170,7 +174,7 @@ def test_opening_for_writing_sweeps_what_dead_writers_left(store: Store) -> None
 def test_opening_for_writing_leaves_other_peoples_files(store: Store) -> None:
     id = record().id
     names = ("notes.tmp", "a.json.1.tmp", f"{id}.json.tmp", f"{id}.pt.tmp", f"{id}.json.x.tmp")
-    below = ("model.tmp", "abc.pt.tmp", ".a.tmp", f"{id}.json.1.tmp")
+    below = ("model.tmp", "abc.pt.tmp", ".a.tmp", f"{id}.json.1.tmp", f"{id}.pt.a.tmp")
     theirs = {*names, *(f"checkpoints/{name}" for name in below)}
     for name in theirs:
         (store.path / name).write_text("mine")

@@ -5,7 +5,10 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import datasets
 import pytest
@@ -108,18 +111,52 @@ try:
     load_hub("hub:someone/films", "text")
 except DataError as error:
     print(error)
+    assert error.__cause__ is not None
 assert state() == before, (before, state())
 print(len(asked))
 """
 
 
-def test_a_hub_where_nobody_answers_is_asked_once_and_named_in_one_line(tmp_path):
-    """Through the real library, to a port of this machine at which nobody listens."""
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+class Broken(BaseHTTPRequestHandler):
+    """Answers the first request with a status, and hangs up on all others."""
+
+    def do_HEAD(self):
+        asked = self.server.asked = self.server.asked + 1
+        if asked > 1:
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_GET = do_HEAD
+
+    def log_message(self, *words):
+        pass
+
+
+@contextmanager
+def hub_that_says(status):
+    """Yield the port of a hub that says so once; where it is None, of one that does not listen."""
+    if status is None:
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            yield nobody.getsockname()[1]
+        return
+    with ThreadingHTTPServer(("127.0.0.1", 0), Broken) as server:
+        server.status, server.asked = status, 0
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+@pytest.mark.parametrize(("status", "most"), [(None, 1), (503, 1), (407, 1), (200, 5)])
+def test_a_hub_that_is_not_reached_or_hangs_up_is_named_in_one_line(status, most, tmp_path):
+    """Through the real library, to a port of this machine."""
+    with hub_that_says(status) as port:
         gone = {"HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"}
         kept = {name: value for name, value in os.environ.items() if name not in gone}
+        address = f"http://127.0.0.1:{port}"
         ran = subprocess.run(
             [sys.executable, "-c", UNREACHABLE],
             cwd=Path(__file__).parents[2],
@@ -128,10 +165,12 @@ def test_a_hub_where_nobody_answers_is_asked_once_and_named_in_one_line(tmp_path
             text=True,
         )
     assert ran.stderr == "" and ran.returncode == 0
-    assert ran.stdout == (
+    told, asked = ran.stdout.splitlines()
+    assert told == (
         "hub:someone/films: the hub cannot be reached; give a local file with --data text=PATH "
-        "or leave --data out for the stand-in\n1\n"
+        "or leave --data out for the stand-in"
     )
+    assert 1 <= int(asked) <= most
 
 
 def test_an_unknown_data_set_is_one_line(hub):

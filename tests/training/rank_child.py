@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from lra.training.loop import Run, train
 from lra.training.outcome import Interrupted, Trained
 from lra.training.ranks import ALONE, Joined, Ranks
+from lra.training.setup import Training
 
 ROWS = 391
 """Cut into 13 batches, of 30 and 31 rows."""
@@ -66,7 +67,14 @@ def ends(name: str, ranks: Ranks, folder: Path) -> dict[str, object]:
             model.register_parameter("unread", nn.Parameter(torch.ones(3, dtype=torch.float64)))
         data = toy.dataset(inputs=inputs, rows=ROWS)
         trained = train(
-            Run(model, data, spec, seed=3, device=toy.CPU, checkpoint=path, stop=stop, ranks=ranks)
+            Run(
+                model,
+                Training(data, spec, seed=3),
+                device=toy.CPU,
+                checkpoint=path,
+                stop=stop,
+                ranks=ranks,
+            )
         )
         return model, trained
 

@@ -11,6 +11,7 @@ import torch
 import toy
 
 from lra.training.loop import Run, train
+from lra.training.setup import Training
 
 steps = 0
 
@@ -27,9 +28,7 @@ torch.set_num_threads(1)
 train(
     Run(
         toy.model(dropout=0.1),
-        toy.dataset(),
-        toy.SPEC,
-        seed=3,
+        Training(toy.dataset(), toy.SPEC, seed=3),
         device=toy.CPU,
         checkpoint=Path(sys.argv[1]),
         stop=tell,

@@ -19,6 +19,7 @@ from lra.training.batches import Collator
 from lra.training.decoding import decode_agreement
 from lra.training.loop import Run, train
 from lra.training.objective import evaluate
+from lra.training.setup import Training
 
 CPU = torch.device("cpu")
 CLASSES, LENGTH = 5, 12
@@ -101,7 +102,7 @@ def test_evaluation_counts_each_asked_token_once() -> None:
 
 def trained(dropout: float = 0.0, **changes):
     net, spec = model(dropout=dropout), msgspec.structs.replace(SPEC, **changes)
-    return train(Run(net, dataset(), spec, seed=0, metric="bits_per_byte", device=CPU))
+    return train(Run(net, Training(dataset(), spec, seed=0, metric="bits_per_byte"), device=CPU))
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
@@ -113,7 +114,9 @@ def test_the_loss_that_is_trained_on_is_the_mean_over_asked_tokens(pieces: int) 
     spec = msgspec.structs.replace(
         SPEC, steps=1, evaluate_every=1, batch=len(data.train), micro_batches=pieces
     )
-    (point,) = train(Run(net, data, spec, seed=0, metric="bits_per_byte", device=CPU)).curve
+    (point,) = train(
+        Run(net, Training(data, spec, seed=0, metric="bits_per_byte"), device=CPU)
+    ).curve
     assert point.train_loss == pytest.approx(before.loss, rel=1e-5)
 
 

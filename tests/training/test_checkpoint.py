@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import BinaryIO
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from lra.core.records import CurvePoint
 from lra.training import checkpoint, loop
 from lra.training.checkpoint import Best, Generators, Standing
 from lra.training.loop import Run, train
+from lra.training.setup import Training
 
 
 def now() -> Generators:
@@ -61,6 +63,17 @@ def test_everything_comes_back(toy: ModuleType, parts: tuple, tmp_path: Path) ->
     assert saved["param_groups"] == loaded["param_groups"]
     for index, state in saved["state"].items():
         assert all(torch.equal(state[key], loaded["state"][index][key]) for key in state)
+
+
+def test_what_an_older_version_wrote_too_is_passed_over(
+    toy: ModuleType, parts: tuple, tmp_path: Path
+) -> None:
+    model, optimiser, standing = parts
+    path = tmp_path / "a.pt"
+    checkpoint.save(path, "run", standing, model, optimiser, now())
+    torch.save({**torch.load(path, weights_only=True), "stacked": 3}, path)
+    found = checkpoint.load(path, "run", model, optimiser, toy.CPU)
+    assert found is not None and found.step == 9
 
 
 def test_no_file_is_a_fresh_start(toy: ModuleType, parts: tuple, tmp_path: Path) -> None:
@@ -114,8 +127,37 @@ def test_a_write_that_fails_leaves_the_old_file(
     found = checkpoint.load(path, "run", model, optimiser, toy.CPU)
     assert found is not None
     assert found.step == 9
-    # What the failed write left behind does not hinder the next.
-    checkpoint.save(path, "run", standing, model, optimiser, now())
+    assert [p.name for p in tmp_path.iterdir()] == ["a.pt"]
+
+
+def test_of_two_writers_at_once_the_last_has_the_file_whole(
+    toy: ModuleType, parts: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One begins and ends amid the other's write."""
+    model, optimiser, standing = parts
+    path, whole = tmp_path / "a.pt", torch.save
+    between: list[int] = []
+
+    def write() -> None:
+        checkpoint.save(path, "run", standing, model, optimiser, now())
+
+    def read() -> int:
+        found = checkpoint.load(path, "run", model, optimiser, toy.CPU)
+        assert found is not None
+        return found.step
+
+    def interrupted(content: object, stream: BinaryIO) -> None:
+        stream.write(b"half")
+        monkeypatch.undo()
+        standing.step = 10
+        write()
+        between.append(read())
+        stream.seek(0)
+        whole(content, stream)
+
+    monkeypatch.setattr(torch, "save", interrupted)
+    write()
+    assert (between, read()) == ([10], 9)
     assert [p.name for p in tmp_path.iterdir()] == ["a.pt"]
 
 
@@ -129,17 +171,23 @@ def test_checkpoints_by_the_clock(
     data = toy.dataset()
     spec = msgspec.structs.replace(toy.SPEC, steps=10, evaluate_every=5)
     monkeypatch.setattr(loop, "SAVE_EVERY", 0.0)
-    train(Run(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "a.pt"))
+    train(
+        Run(toy.model(), Training(data, spec, seed=0), device=toy.CPU, checkpoint=tmp_path / "a.pt")
+    )
     assert set(saved) == set(range(1, 11))
 
     # Without the clock, only validations save; dear writes only the first and the last.
     saved.clear()
     monkeypatch.setattr(loop, "SAVE_EVERY", 1e9)
-    train(Run(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "b.pt"))
+    train(
+        Run(toy.model(), Training(data, spec, seed=0), device=toy.CPU, checkpoint=tmp_path / "b.pt")
+    )
     assert saved == [5, 10]
     saved.clear()
     monkeypatch.setattr(loop, "SAVE_SHARE", -1.0)
-    train(Run(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "c.pt"))
+    train(
+        Run(toy.model(), Training(data, spec, seed=0), device=toy.CPU, checkpoint=tmp_path / "c.pt")
+    )
     assert saved == [10]
 
 
@@ -159,6 +207,13 @@ def test_half_a_minute_counts_from_the_last_checkpoint(
     model = toy.model()
     model.register_forward_hook(took)
     spec = msgspec.structs.replace(toy.SPEC, steps=10, evaluate_every=10)
-    train(Run(model, toy.dataset(), spec, seed=0, device=toy.CPU, checkpoint=tmp_path / "a.pt"))
+    train(
+        Run(
+            model,
+            Training(toy.dataset(), spec, seed=0),
+            device=toy.CPU,
+            checkpoint=tmp_path / "a.pt",
+        )
+    )
     # Steps of 8 s, then the validation after the last.
     assert saved == [4, 8, 10]

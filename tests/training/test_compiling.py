@@ -15,8 +15,8 @@ from torch import nn
 
 from lra.core.dataset import Split
 from lra.training.ranks import Ranks
-from lra.training.setup import GPU_MULTIPLE, step_for
-from lra.training.step import COMPILED_MOST
+from lra.training.setup import GPU_MULTIPLE, Training
+from lra.training.step import COMPILED_MOST, Step
 
 CUDA = torch.device("cuda")
 
@@ -35,25 +35,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
         yield options
 
 
-def step(toy: ModuleType, device: torch.device, *, length: int | None = None, **changes: Any):
+def step(toy: ModuleType, device: torch.device, **changes: Any):
     ranks = changes.pop("ranks", Ranks())
     data = changes.pop("data", None) or toy.dataset()
     spec = msgspec.structs.replace(toy.SPEC, **{"execution": "compiled", **changes})
-    return step_for(
-        nn.Linear(2, 2),
-        data,
-        spec,
-        length=length,
-        seed=0,
-        rules="fixed",
-        device=device,
-        ranks=ranks,
-    )
+    return Step(nn.Linear(2, 2), Training(data, spec, seed=0), device=device, ranks=ranks)
 
 
 def test_a_model_is_compiled_for_one_length_or_for_many(toy: ModuleType, asked) -> None:
     step(toy, toy.CPU)
-    step(toy, toy.CPU, length=toy.LENGTH)
+    step(toy, toy.CPU, bucketed=False)
     # Rows that are of one length by themselves, as pictures are.
     even = Split.of([np.ones(9, dtype=np.uint8)] * 40, np.zeros(40, dtype=bool), 1)
     step(toy, toy.CPU, data=replace(toy.dataset(), train=even))
@@ -70,7 +61,7 @@ def test_a_gpu_takes_graphs_where_no_gradient_is_kept_from_call_to_call(
     toy: ModuleType, asked
 ) -> None:
     two: Any = SimpleNamespace(count=2, index=0)
-    step(toy, CUDA, length=toy.LENGTH)
+    step(toy, CUDA, bucketed=False)
     assert torch._inductor.config.triton.cudagraph_dynamic_shape_warn_limit is None
     step(toy, CUDA, micro_batches=2)
     step(toy, CUDA, ranks=two)

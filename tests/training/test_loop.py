@@ -20,6 +20,7 @@ from lra.training import loop
 from lra.training.loop import Run, train
 from lra.training.objective import Tally
 from lra.training.outcome import Diverged, Interrupted, Progress, Score, Trained
+from lra.training.setup import Training
 
 HERE = Path(__file__).parent
 
@@ -63,7 +64,12 @@ def test_it_learns(toy: ModuleType) -> None:
     spec = changed(toy.SPEC, steps=250, evaluate_every=50)
     told: list[Progress] = []
     result = train(
-        Run(toy.model(), toy.dataset(rows=2000), spec, seed=0, device=toy.CPU, report=told.append)
+        Run(
+            toy.model(),
+            Training(toy.dataset(rows=2000), spec, seed=0),
+            device=toy.CPU,
+            report=told.append,
+        )
     )
     assert result.test.accuracy > 0.95
     assert result.test.answers == 130
@@ -77,7 +83,7 @@ def test_it_learns(toy: ModuleType) -> None:
 def test_two_runs_give_the_same_numbers_and_another_seed_does_not(toy: ModuleType) -> None:
     models = [toy.model(dropout=0.2) for _ in range(3)]
     one, same, other = (
-        train(Run(model, toy.dataset(), toy.SPEC, seed=seed, device=toy.CPU))
+        train(Run(model, Training(toy.dataset(), toy.SPEC, seed=seed), device=toy.CPU))
         for model, seed in zip(models, (4, 4, 5), strict=True)
     )
     assert_same(one, same, models[0], models[1])
@@ -95,7 +101,7 @@ def test_bucketed_and_unbucketed_compute_the_same(toy: ModuleType, inputs: int) 
         )
         spec = changed(toy.SPEC, steps=30, bucketed=bucketed)
         data = toy.dataset(inputs=inputs)
-        results.append(train(Run(model, data, spec, seed=0, device=toy.CPU)))
+        results.append(train(Run(model, Training(data, spec, seed=0), device=toy.CPU)))
         models.append(model)
         widths.append(seen)
     assert len(widths[0]) > 5
@@ -114,7 +120,7 @@ def test_padding_to_the_length_and_the_originals_rules_are_never_cut(toy: Module
             lambda module, given, seen=seen: seen.add(given[0].shape[1])
         )
         spec = changed(toy.SPEC, steps=3, evaluate_every=3)
-        train(Run(model, toy.dataset(), spec, seed=0, device=toy.CPU, **options))
+        train(Run(model, Training(toy.dataset(), spec, seed=0, **options), device=toy.CPU))
         assert seen == {toy.LENGTH}
 
 
@@ -130,7 +136,7 @@ def test_only_the_originals_rules_shuffle_without_regard_to_length(
 
     model.register_forward_pre_hook(spy)
     spec = changed(toy.SPEC, steps=13, bucketed=False)
-    train(Run(model, toy.dataset(), spec, seed=0, rules=rules, device=toy.CPU))
+    train(Run(model, Training(toy.dataset(), spec, seed=0, rules=rules), device=toy.CPU))
     assert low <= np.mean(spreads) <= high
 
 
@@ -139,7 +145,7 @@ def test_micro_batches_compute_what_one_batch_does(toy: ModuleType, pieces: int)
     models = [toy.model().double() for _ in range(2)]
     spec = changed(toy.SPEC, steps=30, evaluate_every=15)
     whole, cut = (
-        train(Run(model, toy.dataset(), s, seed=0, device=toy.CPU))
+        train(Run(model, Training(toy.dataset(), s, seed=0), device=toy.CPU))
         for model, s in zip(models, (spec, changed(spec, micro_batches=pieces)), strict=True)
     )
     assert closeness(*models) < 1e-6
@@ -153,7 +159,7 @@ def test_a_compiled_model_learns_about_what_an_eager_one_does(toy: ModuleType) -
     models = [toy.model() for _ in range(2)]
     spec = changed(toy.SPEC, steps=30, evaluate_every=15)
     eager, compiled = (
-        train(Run(model, toy.dataset(), s, seed=0, device=toy.CPU))
+        train(Run(model, Training(toy.dataset(), s, seed=0), device=toy.CPU))
         for model, s in zip(models, (spec, changed(spec, execution="compiled")), strict=True)
     )
     for one, other in zip(eager.curve, compiled.curve, strict=True):
@@ -169,7 +175,7 @@ def test_a_block_runs_again_on_the_way_back_where_the_protocol_says_so(
     mlp = model.encoder.blocks[0].mlp
     mlp.register_forward_pre_hook(lambda module, given: trained.append(module.training))
     spec = changed(toy.SPEC, steps=3, evaluate_every=3, recompute=recompute)
-    train(Run(model, toy.dataset(), spec, seed=0, device=toy.CPU))
+    train(Run(model, Training(toy.dataset(), spec, seed=0), device=toy.CPU))
     assert sum(trained) == 3 * runs
 
 
@@ -185,7 +191,7 @@ def test_the_gradient_is_clipped(toy: ModuleType, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(torch.optim.AdamW, "step", spy)
     for clip in (1e-3, None):
         spec = changed(toy.SPEC, steps=2, evaluate_every=2, clip=clip)
-        train(Run(toy.model(), toy.dataset(), spec, seed=0, device=toy.CPU))
+        train(Run(toy.model(), Training(toy.dataset(), spec, seed=0), device=toy.CPU))
     assert norms[:2] == pytest.approx([1e-3, 1e-3], rel=1e-3)
     assert min(norms[2:]) > 1e-2
 
@@ -199,7 +205,7 @@ def test_the_optimiser_is_decoupled_adam_at_the_schedules_rate(toy: ModuleType) 
     model.register_forward_hook(lambda module, given, out: out + 0.0 * unused)
     spec = changed(toy.SPEC, steps=4, evaluate_every=4, warmup=2, schedule="constant",
                    learning_rate=0.1, weight_decay=0.5)  # fmt: skip
-    train(Run(model, toy.dataset(), spec, seed=0, device=toy.CPU))
+    train(Run(model, Training(toy.dataset(), spec, seed=0), device=toy.CPU))
     rates = (0.0, 0.05, 0.1, 0.1)
     assert unused.item() == pytest.approx(np.prod([1 - rate * 0.5 for rate in rates]))
 
@@ -215,7 +221,7 @@ def test_after_step_runs_once_per_step_and_its_buffers_are_kept_with_the_best(
 
     monkeypatch.setattr(toy.Softmax, "after_step", spy)
     model = toy.model()
-    result = train(Run(model, toy.dataset(), toy.SPEC, seed=0, device=toy.CPU))
+    result = train(Run(model, Training(toy.dataset(), toy.SPEC, seed=0), device=toy.CPU))
     assert told == list(range(1, toy.SPEC.steps + 1))
     assert model.encoder.blocks[0].mechanism.steps_seen == result.best_step
 
@@ -234,7 +240,9 @@ def test_the_best_is_chosen_by_accuracy_then_loss_and_tested_once(
 
     monkeypatch.setattr(loop, "evaluate", scripted)
     model = toy.model()
-    result = train(Run(model, data, changed(toy.SPEC, evaluate_every=12), seed=0, device=toy.CPU))
+    result = train(
+        Run(model, Training(data, changed(toy.SPEC, evaluate_every=12), seed=0), device=toy.CPU)
+    )
     assert result.best_step == 36
     assert result.validation_accuracy == 0.5
     assert asked == [data.validation] * 5 + [data.test]
@@ -254,14 +262,14 @@ def test_the_weights_of_the_last_step_are_tested_where_the_protocol_says_so(
         ),
     )
     model, spec = toy.model(), changed(toy.SPEC, evaluate_every=30, tested="last")
-    result = train(Run(model, data, spec, seed=0, device=toy.CPU))
+    result = train(Run(model, Training(data, spec, seed=0), device=toy.CPU))
     assert (result.best_step, result.validation_accuracy) == (60, 50 / 120)
     assert model.encoder.blocks[0].mechanism.steps_seen == 60
 
 
 def test_a_last_step_off_the_beat_is_validated_too(toy: ModuleType) -> None:
     spec = changed(toy.SPEC, steps=25, evaluate_every=10)
-    result = train(Run(toy.model(), toy.dataset(), spec, seed=0, device=toy.CPU))
+    result = train(Run(toy.model(), Training(toy.dataset(), spec, seed=0), device=toy.CPU))
     assert [point.step for point in result.curve] == [10, 20, 25]
 
 
@@ -269,7 +277,7 @@ def test_a_last_step_off_the_beat_is_validated_too(toy: ModuleType) -> None:
 def test_a_loss_that_is_not_finite_ends_soon(toy: ModuleType, rate: float) -> None:
     spec = changed(toy.SPEC, steps=5000, evaluate_every=5000, learning_rate=rate, warmup=0)
     with pytest.raises(Diverged, match="lower the learning rate") as caught:
-        train(Run(toy.model(), toy.dataset(), spec, seed=0, device=toy.CPU))
+        train(Run(toy.model(), Training(toy.dataset(), spec, seed=0), device=toy.CPU))
     assert caught.value.step <= 64
     assert caught.value.curve == ()
 
@@ -277,7 +285,7 @@ def test_a_loss_that_is_not_finite_ends_soon(toy: ModuleType, rate: float) -> No
 def test_a_last_step_that_explodes_is_noticed_in_validation(toy: ModuleType) -> None:
     spec = changed(toy.SPEC, steps=1, evaluate_every=1, learning_rate=float("inf"), warmup=0)
     with pytest.raises(Diverged, match="after step 1;"):
-        train(Run(toy.model(), toy.dataset(), spec, seed=0, device=toy.CPU))
+        train(Run(toy.model(), Training(toy.dataset(), spec, seed=0), device=toy.CPU))
 
 
 @pytest.mark.parametrize("place", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -289,17 +297,22 @@ def test_stopped_anywhere_and_continued_it_ends_in_the_same_numbers(
     straight_model = toy.model(dropout=0.1).to(dtype)
     # Polls: one a step, 15 in each validation, 17 in the test.
     spec = changed(toy.SPEC, evaluation_batch=8)
-    straight = train(Run(straight_model, data, spec, seed=3, device=device))
+    straight = train(Run(straight_model, Training(data, spec, seed=3), device=device))
 
     reached: list[int] = []
     for allowed in range(4, 30):
         polls = iter(range(allowed))
         model = toy.model(dropout=0.1).to(dtype)
         try:
-            resumed = train(Run(
-                model, data, spec, seed=3, device=device, checkpoint=tmp_path / "a.pt",
-                stop=lambda polls=polls: next(polls, None) is None,
-            ))  # fmt: skip
+            resumed = train(
+                Run(
+                    model,
+                    Training(data, spec, seed=3),
+                    device=device,
+                    checkpoint=tmp_path / "a.pt",
+                    stop=lambda polls=polls: next(polls, None) is None,
+                )
+            )
             break
         except Interrupted as ending:
             reached.append(ending.step)
@@ -312,10 +325,15 @@ def test_stopped_anywhere_and_continued_it_ends_in_the_same_numbers(
 
 def test_stopped_before_the_first_step(toy: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(Interrupted, match="after step 0 of 60; run again to continue"):
-        train(Run(
-            toy.model(), toy.dataset(), toy.SPEC, seed=0, device=toy.CPU,
-            checkpoint=tmp_path / "a.pt", stop=lambda: True,
-        ))  # fmt: skip
+        train(
+            Run(
+                toy.model(),
+                Training(toy.dataset(), toy.SPEC, seed=0),
+                device=toy.CPU,
+                checkpoint=tmp_path / "a.pt",
+                stop=lambda: True,
+            )
+        )
 
 
 def test_killed_and_continued_it_ends_in_the_same_numbers(toy: ModuleType, tmp_path: Path) -> None:
@@ -338,22 +356,27 @@ def test_killed_and_continued_it_ends_in_the_same_numbers(toy: ModuleType, tmp_p
 
     data, models = toy.dataset(), [toy.model(dropout=0.1) for _ in range(2)]
     resumed_at: list[int] = []
-    resumed = train(Run(
-        models[1], data, toy.SPEC, seed=3, device=toy.CPU, checkpoint=path,
-        report=lambda progress: resumed_at.append(progress.step),
-    ))  # fmt: skip
+    resumed = train(
+        Run(
+            models[1],
+            Training(data, toy.SPEC, seed=3),
+            device=toy.CPU,
+            checkpoint=path,
+            report=lambda progress: resumed_at.append(progress.step),
+        )
+    )
     # The checkpoint of step 20 was there at the least.
     assert 20 not in resumed_at
     assert resumed_at[-1] == 60
-    straight = train(Run(models[0], data, toy.SPEC, seed=3, device=toy.CPU))
+    straight = train(Run(models[0], Training(data, toy.SPEC, seed=3), device=toy.CPU))
     assert_same(straight, resumed, models[0], models[1])
 
 
 def test_a_finished_checkpoint_is_only_tested_again(toy: ModuleType, tmp_path: Path) -> None:
     data, path = toy.dataset(), tmp_path / "a.pt"
     models = [toy.model() for _ in range(2)]
-    first = train(Run(models[0], data, toy.SPEC, seed=0, device=toy.CPU, checkpoint=path))
-    again = train(Run(models[1], data, toy.SPEC, seed=0, device=toy.CPU, checkpoint=path))
+    first = train(Run(models[0], Training(data, toy.SPEC, seed=0), device=toy.CPU, checkpoint=path))
+    again = train(Run(models[1], Training(data, toy.SPEC, seed=0), device=toy.CPU, checkpoint=path))
     assert_same(first, again, models[0], models[1])
     assert first.seconds == again.seconds
 
@@ -363,7 +386,10 @@ def test_only_a_save_between_steps_counts_what_the_device_has_yet_to_do(
     toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: int | None
 ) -> None:
     run = Run(
-        toy.model(), toy.dataset(), toy.SPEC, seed=0, device=toy.CPU, checkpoint=tmp_path / "a.pt"
+        toy.model(),
+        Training(toy.dataset(), toy.SPEC, seed=0),
+        device=toy.CPU,
+        checkpoint=tmp_path / "a.pt",
     )
     waited: list[bool] = []
     monkeypatch.setattr(run, "wait", lambda: waited.append(True))
@@ -378,18 +404,20 @@ def test_a_checkpoint_of_another_training_is_refused(
 ) -> None:
     data, path = toy.dataset(), tmp_path / "a.pt"
     spec = changed(toy.SPEC, steps=2, evaluate_every=1)
-    train(Run(toy.model(), data, spec, seed=0, device=toy.CPU, checkpoint=path))
+    train(Run(toy.model(), Training(data, spec, seed=0), device=toy.CPU, checkpoint=path))
     model = toy.model(inputs=2) if change == "model" else toy.model()
     with pytest.raises(LraError, match="another training"):
         train(
             Run(
                 model,
-                toy.dataset(inputs=2) if change == "model" else data,
-                changed(spec, learning_rate=1.0) if change == "spec" else spec,
-                seed=1 if change == "seed" else 0,
-                rules="lra2021" if change == "rules" else "fixed",
-                metric="bits_per_byte" if change == "metric" else "accuracy",
-                pad_to_length=change == "padding",
+                Training(
+                    toy.dataset(inputs=2) if change == "model" else data,
+                    changed(spec, learning_rate=1.0) if change == "spec" else spec,
+                    seed=1 if change == "seed" else 0,
+                    rules="lra2021" if change == "rules" else "fixed",
+                    metric="bits_per_byte" if change == "metric" else "accuracy",
+                    pad_to_length=change == "padding",
+                ),
                 device=toy.CPU,
                 checkpoint=path,
             )

@@ -12,6 +12,7 @@ from lra.core import catalogue
 from lra.core.protocol import ModelSpec
 from lra.models.build import build_model
 from lra.training.loop import Run, train
+from lra.training.setup import Training
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -40,11 +41,13 @@ def test_they_draw_the_same_dropout_again(toy: ModuleType, mechanism: str, preci
         found = train(
             Run(
                 net,
-                data,
-                msgspec.structs.replace(training, recompute=recompute),
-                seed=0,
+                Training(
+                    data,
+                    msgspec.structs.replace(training, recompute=recompute),
+                    seed=0,
+                    pad_to_length=kind.card.capabilities.padding != "content",
+                ),
                 device=toy.CPU,
-                pad_to_length=kind.card.capabilities.padding != "content",
             )
         )
         (point,) = found.curve

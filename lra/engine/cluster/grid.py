@@ -72,11 +72,10 @@ class Grid(Runner):
     def _start(self) -> Iterator[Record]:
         """Give jobs to free workers; what finds none lets those behind it go first."""
         self._roster.new_round()
-        for job in self._candidates():
+        for job in list(self._waiting):
             if not self._roster.has_room:
                 return
-            yield from self._settle(job)
-            if job.cell.id not in self._open:
+            if (yield from self._settle(job)):
                 continue
             member = self._roster.place_for(job)
             if member is not None:
@@ -90,7 +89,7 @@ class Grid(Runner):
             run=self._cluster.run,
             shared=self._cluster.shared,
             variables=member.variables,
-            timeout=self._time_for(job),
+            timeout=self.timeout,
             grace=self._grace,
         )
         key = f"lra-{job.cell.id}-{uuid.uuid4().hex}"

@@ -12,7 +12,7 @@ from lra.engine.work.data import load
 from lra.engine.work.mechanism import device, load_mechanism
 from lra.measure.profile import measure_profile
 from lra.models.build import parameter_count
-from lra.training.setup import model_for
+from lra.training.setup import Training, model_for
 
 
 def run(cell: ProfileCell, job: Job, report: Report) -> Outcome:
@@ -34,11 +34,14 @@ def run(cell: ProfileCell, job: Job, report: Report) -> Outcome:
     )
     measured = measure_profile(
         model,
-        dataset,
-        cell.training,
-        rules=cell.data.rules,
+        Training(
+            dataset,
+            cell.training,
+            seed=0,
+            rules=cell.data.rules,
+            pad_to_length=mechanism.card.capabilities.padding != "content",
+        ),
         device=place,
-        pad_to_length=mechanism.card.capabilities.padding != "content",
         seconds=cell.seconds,
         report=lambda phase: report(Progress(phase=phase)),
     )

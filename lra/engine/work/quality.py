@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import os
 import signal
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +16,6 @@ import torch
 
 # Imported before the fork, or the first optimiser of every worker would pay for it.
 import torch._dynamo
-from msgspec.structs import replace
 
 from attention_impls.contract import Position
 from lra.core import catalogue
@@ -31,13 +29,11 @@ from lra.engine.work.data import load
 from lra.engine.work.mechanism import device, load_mechanism
 from lra.measure.attended import measure_attended
 from lra.models.build import parameter_count
-from lra.models.classifier import Classifier
 from lra.training import outcome as training
 from lra.training.decoding import decode_agreement
 from lra.training.loop import Run, train
 from lra.training.ranks import ALONE, Ranks, joined
-from lra.training.setup import model_for
-from lra.training.stacked import abreast, train_stacked, why_not_stacked
+from lra.training.setup import Training, model_for
 
 
 def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
@@ -70,38 +66,15 @@ def _trained(
     checkpoint = Path(job.checkpoint) if job.checkpoint else None
     stop = _Stop()
 
-    def model(seed: int) -> Classifier:
-        return model_for(
-            dataset,
-            cell.model,
-            mechanism=mechanism,
-            config=config,
-            position=cast(type[Position], position),
-            rules=cell.data.rules,
-            seed=seed,
-        )
-
-    def begun(seed: int) -> Run:
-        """The training of a seed, from where its checkpoint left it."""
-        is_own = seed == cell.seed
-        file = checkpoint
-        if checkpoint is not None and not is_own:
-            file = checkpoint.with_stem(replace(cell, seed=seed).id)
-        return Run(
-            model(seed),
-            dataset,
-            cell.training,
-            seed=seed,
-            rules=cell.data.rules,
-            metric=cell.metric,
-            device=place,
-            pad_to_length=pad_to_length,
-            checkpoint=file,
-            report=_training_report(report) if is_own else None,
-            stop=stop,
-            ranks=ranks,
-        )
-
+    model = model_for(
+        dataset,
+        cell.model,
+        mechanism=mechanism,
+        config=config,
+        position=cast(type[Position], position),
+        rules=cell.data.rules,
+        seed=cell.seed,
+    )
     method: dict[str, Any] = {
         "device": place.type,
         "devices": ranks.count,
@@ -109,11 +82,28 @@ def _trained(
         "compile": cell.training.execution,
         "continued": checkpoint is not None and checkpoint.is_file(),
     }
-    parameters = parameter_count(model(cell.seed))
+    parameters = parameter_count(model)
     report(Progress(phase="train", steps=cell.training.steps))
     stop.listen()
     try:
-        run, trained = _carried_out(begun, cell.seed, job.beside, method)
+        trained = train(
+            Run(
+                model,
+                Training(
+                    dataset,
+                    cell.training,
+                    seed=cell.seed,
+                    rules=cell.data.rules,
+                    metric=cell.metric,
+                    pad_to_length=pad_to_length,
+                ),
+                device=place,
+                checkpoint=checkpoint,
+                report=_training_report(report),
+                stop=stop,
+                ranks=ranks,
+            )
+        )
     except training.Diverged as error:
         return Outcome(
             status="diverged",
@@ -123,18 +113,17 @@ def _trained(
             method=method,
         )
     metrics = _scores(trained, cell.metric)
-    tested = cast(Classifier, run.model)
     if dataset.test.by_token and mechanism.card.capabilities.decode != "none":
         report(Progress(phase="decode"))
         with _noted(method, "decode"):
-            agreement = decode_agreement(tested, dataset.test, place)
+            agreement = decode_agreement(model, dataset.test, place)
             metrics["decode_agreement"] = Metric.share(agreement)
     attended = None
     if mechanism.card.weights == "convex":
         report(Progress(phase="look"))
         with _noted(method, "look"):
             attended = measure_attended(
-                tested,
+                model,
                 dataset,
                 place,
                 rules=cell.data.rules,
@@ -155,36 +144,6 @@ def _trained(
         attended=attended,
         method=method,
     )
-
-
-def _carried_out(
-    begun: Callable[[int], Run], seed: int, beside: Sequence[int], method: dict[str, Any]
-) -> tuple[Run, training.Trained]:
-    """Train a seed, and those beside it in the same steps where they stand where it does and their
-    models can be stacked; `method` says how it was."""
-    runs: list[Run] = []
-    try:
-        if beside:
-            runs = abreast([begun(one) for one in (seed, *beside)])
-        if len(runs) > 1:
-            if why_not := why_not_stacked(runs):
-                method["stacking_failed"] = why_not
-            else:
-                return runs[0], train_stacked(runs)
-    except (training.Diverged, training.Interrupted):
-        raise
-    except Exception as error:
-        # Another seed's checkpoint, memory for several, or a batch of a shape not tried.
-        traceback.print_exc()
-        method["stacking_failed"] = one_line(error)
-    finally:
-        method["stacked"] = runs[0].standing.stacked if runs else 1
-    # Anew, for the draws that are its own. What failed is in circles, so memory waits for `gc`.
-    runs.clear()
-    gc.collect()
-    run = begun(seed)
-    method["stacked"] = run.standing.stacked
-    return run, train(run)
 
 
 @contextmanager

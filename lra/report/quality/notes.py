@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from lra.report.entries import Entry
 from lra.report.quality.baselines import BITS_BASELINES
 from lra.report.quality.columns import Column
 from lra.report.quality.score import BITS, Score
@@ -63,36 +62,15 @@ def table_notes(
 
 
 def sharing_notes(rows: Rows) -> list[str]:
-    """Return, where several devices shared a training, or several seeds their steps, how many, and
-    which figures tell of that."""
-    entries = [entry for own in rows.values() for entry in own]
-    devices = _named((entry, entry.devices) for entry in entries)
-    seeds = _named((entry, entry.stacked) for entry in entries)
-    notes = []
-    if devices:
-        notes.append(
-            f"Trained on several devices at once: {devices}. Scores compare with those of one "
-            "device; training seconds and steps per second in report.csv do not."
-        )
-    if seeds:
-        notes.append(
-            f"Seeds trained in the same steps, as one model: {seeds}. Scores compare with those of "
-            "seeds trained apart; training seconds in report.csv are an equal share for each, and "
-            "steps per second follow from that."
-        )
-    return notes
-
-
-def _named(counted: Iterable[tuple[Entry, int | None]]) -> str:
-    """The trainings whose number is more than one, each with it, in words."""
-    named = list(
-        {
-            f"{entry.label} on {visible(entry.task)} ({number})": None
-            for entry, number in counted
-            if number is not None and number > 1
-        }
-    )
-    return listing_of(named, _TOLD)
+    """Return, where several devices shared a training, how many, and which figures tell of that."""
+    shared = [e for own in rows.values() for e in own if e.devices is not None and e.devices > 1]
+    if not shared:
+        return []
+    named = dict.fromkeys(f"{e.label} on {visible(e.task)} ({e.devices})" for e in shared)
+    return [
+        f"Trained on several devices at once: {listing_of(list(named), _TOLD)}. Scores compare "
+        "with those of one device; training seconds and steps per second in report.csv do not."
+    ]
 
 
 def machine_notes(rows: Rows) -> list[str]:

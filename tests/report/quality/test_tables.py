@@ -52,7 +52,7 @@ def test_classes_of_machine_that_share_a_row_are_named() -> None:
     ) in table.table.notes
 
 
-def test_trainings_that_shared_devices_or_steps_are_named() -> None:
+def test_trainings_that_shared_devices_are_named() -> None:
     def on(devices: int, record: Record) -> Record:
         return msgspec.structs.replace(record, method={"devices": devices})
 
@@ -64,16 +64,6 @@ def test_trainings_that_shared_devices_or_steps_are_named() -> None:
     assert (
         "Trained on several devices at once: performer on text (4). Scores compare with those of "
         "one device; training seconds and steps per second in report.csv do not."
-    ) in table.table.notes
-    stacked = [
-        msgspec.structs.replace(quality("performer", "text", seed=seed), method={"stacked": 3})
-        for seed in range(3)
-    ]
-    (table,) = _tables([*alone, *stacked])
-    assert (
-        "Seeds trained in the same steps, as one model: performer on text (3). Scores compare with "
-        "those of seeds trained apart; training seconds in report.csv are an equal share for each, "
-        "and steps per second follow from that."
     ) in table.table.notes
     many = [on(2, quality(f"m{n}", "text")) for n in range(7)]
     (table,) = _tables(many)
