@@ -58,11 +58,12 @@ def main(wanted: list[str]) -> None:
     context = multiprocessing.get_context("fork")
     cores = len(os.sched_getaffinity(0))
     with context.Pool(cores, maxtasksperchild=1) as pool:
-        for answer in pool.imap_unordered(_answer, names, chunksize=1):
-            print(msgspec.json.encode(answer).decode(), flush=True)
+        for found in pool.imap_unordered(answer, names, chunksize=1):
+            print(msgspec.json.encode(found).decode(), flush=True)
 
 
-def _answer(name: str) -> Answer:
+def answer(name: str) -> Answer:
+    """Run one case in this process, whose clock is `CLOCK`."""
     from lra.identity.cases import cases
 
     (case,) = (case for case in cases() if case.name == name)

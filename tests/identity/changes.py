@@ -110,30 +110,36 @@ CHANGES = (
         ("mechanism/full", "mechanism/full/oracle", "look, pictures"), ("mechanism/full/oracle",),
     ),
     Change(
-        "no redraw", "attention_impls/kernel/performer.py", "step % every == 0", "False",
+        "no redraw", "attention_impls/kernel/performer.py",
+        "step % period == 0", "step % period == 1",
         ("mechanism/performer", "mechanism/linear"), ("mechanism/performer",),
     ),
     Change(
-        "gradient of a recurrence", "attention_impls/recurrent/s4d.py", "", "",
+        "gradient of a recurrence", "attention_impls/recurrent/s4d.py",
+        "u_BDN, self.skip_D.to", "u_BDN, self.skip_D.detach().to",
         ("mechanism/s4d", "mechanism/lstm"), ("mechanism/s4d",),
     ),
     Change(
-        "a decode state that forgets", "attention_impls/dense/_cache.py", "", "",
+        "a decode state that forgets", "attention_impls/dense/_cache.py",
+        "start:end] = v_BHMV", "start:end] = v_BHMV * (start < 60)",
         ("mechanism/full", "mechanism/full/decode"), ("mechanism/full/decode",),
     ),
     Change(
-        "another draw of a task", "tasks/generators/listops.py", "", "",
+        "another draw of a task", "tasks/generators/listops.py",
+        "counts), index)", "counts), index + 1)",
         ("data/listops", "data/text"), ("data/listops",),
     ),
     Change(
-        "a label of a task", "tasks/recall.py", "", "", ("data/recall",), ("data/recall",)
+        "a label of a task", "tasks/recall.py",
+        "= values_RP[row_R1, order_RP]", "= values_RP[row_R1, order_RP[:, ::-1]]",
+        ("data/recall", "data/listops"), ("data/recall",),
     ),
     Change(
         "fewer samples of a time", "lra/measure/latency.py", "FLOOR = 10", "FLOOR = 9",
         ("time", "train"), ("time",),
     ),
     Change(
-        "gradients left on the clock", "lra/measure/calls.py", "", "",
+        "gradients that add up", "lra/measure/calls.py", "leaf.grad = None", "pass",
         ("time", "time/train"), ("time/train",),
     ),
     Change(
@@ -142,7 +148,8 @@ CHANGES = (
         ("time", "time/train", "profile"), ("time", "profile"),
     ),
     Change(
-        "one operator more", "attention_impls/kernel/linear.py", "", "",
+        "one operator more", "attention_impls/kernel/linear.py",
+        "return kernel_attention(q_BHNK,", "return kernel_attention(q_BHNK.clone(),",
         ("mechanism/linear", "mechanism/linear/cost"), ("mechanism/linear/cost",),
     ),
 )  # fmt: skip

@@ -1,0 +1,83 @@
+"""Every change of a figure is seen by a case, and asks for a bump of what it is of, no more."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lra.core.versions import declared
+from lra.engine.revision import HOME
+from lra.engine.server import environment
+from lra.identity.answers import Answer
+from lra.identity.check import decide, digest, hashes
+from lra.identity.lock import Lock
+from lra.identity.sources import units
+from tests.identity.changes import CHANGES, Change
+
+PACKAGES = ("lra", "tasks", "attention_impls")
+Ask = Callable[..., list[Answer]]
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the packages to edit."""
+    house = tmp_path_factory.mktemp("house")
+    for package in PACKAGES:
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(HOME / package, house / package, ignore=ignore)
+    return house
+
+
+@pytest.fixture(scope="module")
+def ask() -> Iterator[Ask]:
+    own = environment() | {"PYTHONDONTWRITEBYTECODE": "1"}
+    own.pop("PYTHONPATH")
+    command = [sys.executable, str(Path(__file__).with_name("server.py"))]
+    with subprocess.Popen(
+        command, env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        stderr=subprocess.DEVNULL,
+    ) as child:  # fmt: skip
+        assert child.stdin is not None and child.stdout is not None
+        stdin, stdout = child.stdin, child.stdout
+
+        def ask(root: Path, *cases: str) -> list[Answer]:
+            stdin.write(json.dumps({"root": str(root), "cases": cases}) + "\n")
+            stdin.flush()
+            found = json.loads(stdout.readline())
+            assert len(found) == len(cases)
+            return [Answer(**one, versions=declared((one["about"], *one["uses"]))) for one in found]
+
+        yield ask
+        stdin.close()
+
+
+@pytest.fixture(scope="module")
+def before(ask: Ask, house: Path) -> dict[str, str]:
+    """Digests of the cases on the code as it is."""
+    cases = sorted({case for change in CHANGES for case in change.cases})
+    found = ask(house, *cases)
+    assert not [one for one in found if one.failure]
+    return {one.case: digest(one) for one in found}
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_a_change_is_seen_for_what_it_is(
+    change: Change, ask: Ask, house: Path, before: dict[str, str]
+) -> None:
+    lock = Lock(sources=hashes(units(house)))
+    file = house / change.file
+    kept = file.read_text(encoding="utf-8")
+    assert kept.count(change.before) == 1
+    file.write_text(kept.replace(change.before, change.after), encoding="utf-8")
+    try:
+        found = decide(lock, units(house), ask(house, *change.cases), before)
+    finally:
+        file.write_text(kept, encoding="utf-8")
+    assert set(found.bumps) == set(change.bumps)
+    assert found.verdict == ("changed" if change.bumps else "kept"), found.unseen
