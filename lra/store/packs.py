@@ -206,7 +206,7 @@ def _decompressed(file: Path) -> tuple[list[bytes], str | None]:
         return [], None
     except OSError as error:
         return lines, reason(error)
-    return lines, None
+    return lines, None if lines else "it is empty"
 
 
 def _agree(one: Line, other: Line) -> bool:
