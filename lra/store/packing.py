@@ -56,19 +56,21 @@ def pack(store: Store) -> Packing:
         raise _damaged(store, packed.faulty[0])
     for id in sorted(packed.disputed.keys() - loose.keys()):
         raise StoreError(f"cannot pack the store '{store.path}': {packed.disputed[id]}")
-    kinds: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
+    lines: dict[str, tuple[str, bytes]] = {}
     for id, line in packed.lines.items():
         if (kind := _kind(line.data)) is None:
             raise _damaged(store, line.file)
-        kinds[kind][id] = line.data.rstrip(b"\n")
+        lines[id] = (kind, line.data.rstrip(b"\n"))
     for id, (_, kind, data) in loose.items():
-        kinds[kind][id] = msgspec.json.format(data, indent=-1)
-    files = {store.path / f"{kind}{SUFFIX}": kinds[kind] for kind in sorted(kinds)}
+        lines[id] = (kind, msgspec.json.format(data, indent=-1))
+    files: defaultdict[Path, list[bytes]] = defaultdict(list)
+    for _, (kind, data) in sorted(lines.items()):
+        files[store.path / f"{kind}{SUFFIX}"].append(data)
     single = [file for file, _, _ in loose.values()]
     before = _size([*single, *packed.files])
     try:
-        for file, lines in files.items():
-            data = compressed(lines[id] for id in sorted(lines))
+        for file, own in files.items():
+            data = compressed(own)
             if file not in packed.files or file.read_bytes() != data:
                 write_whole(file, data)
         # Packs of other names first: while a record is loose, what they say of it does not count.

@@ -201,9 +201,6 @@ def _decompressed(file: Path) -> tuple[list[bytes], str | None]:
         return lines, "it is cut off"
     except (gzip.BadGzipFile, zlib.error) as error:
         return lines, f"it is damaged ({error})"
-    except FileNotFoundError:
-        # Gone since it was listed, which shows when the packs are looked at again.
-        return [], None
     except OSError as error:
         return lines, reason(error)
     return lines, None if lines else "it is empty"

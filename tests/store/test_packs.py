@@ -87,10 +87,9 @@ def test_the_reference_is_read_alike_packed_in_few_files_a_seventh_in_size(
     store = Store(tmp_path / "store")
     pack(store)
     assert {one.id: encode(one) for one in store.records()} == found
-    packs = sorted(store.path.glob("*"))
-    assert {file.suffixes[-1] for file in packs if file.is_file()} == {".gz"}
-    assert len(packs) <= 9
-    assert sum(file.stat().st_size for file in packs) < sum(map(len, found.values())) / 7
+    files = store.packed().files
+    assert store.loose() == {} and len(files) <= 8
+    assert sum(file.stat().st_size for file in files) < sum(map(len, found.values())) / 7
 
 
 def test_the_same_records_make_the_same_pack(tmp_path: Path) -> None:
@@ -165,6 +164,37 @@ def test_what_is_packed_meanwhile_is_found(tmp_path: Path) -> None:
             pack(writer)
         assert reader.load(record(replicate).id) is not None
         assert len(reader.records()) == replicate + 1
+
+
+def test_a_pack_that_comes_within_one_tick_of_a_coarse_clock_is_found(tmp_path: Path) -> None:
+    store = packed(tmp_path)
+    assert store.load("more") is None
+    before = tmp_path.stat().st_mtime_ns
+    write(tmp_path / "more.jsonl.gz", [changed(encode(record()), id="more")])
+    os.utime(tmp_path, ns=(before, before))
+    assert store.load("more") is not None
+
+
+def test_a_folder_that_rests_is_listed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = packed(tmp_path)
+    write(tmp_path / "more.jsonl.gz", [changed(encode(record()), id="more")])
+    os.utime(tmp_path, ns=(0, 0))
+    listed: list[Path] = []
+    scan = os.scandir
+
+    def counted(folder: Path) -> object:
+        listed.append(folder)
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", counted)
+    assert all(store.load(record(replicate).id) for replicate in range(6))
+    assert listed == [tmp_path]
+    (tmp_path / PACK).unlink()
+    os.utime(tmp_path, ns=(0, 0))
+    assert store.load(record().id) is None
+    assert store.load("more") is not None
 
 
 def test_a_pack_that_takes_in_another_while_it_is_read_loses_nothing(
