@@ -6,7 +6,7 @@ the characters that the record's own file had, without the white space between t
 """
 
 # Why gzip, of the 2,643 records of the reference (13.4 MB of loose files, 10.4 MB of lines):
-#   gzip  1.5 MB, 0.03 CPU seconds to decompress;  xz  1.1 MB, 0.07;  plain  10.4 MB.
+#   gzip  1.7 MB, 0.03 CPU seconds to decompress;  xz  1.2 MB, 0.07;  plain  10.4 MB.
 # To decode the lines takes 0.05, and to read the loose files 0.10 in all: with xz packs would be
 # the slower way to read.
 
