@@ -18,8 +18,8 @@ from lra.core.errors import LraError, UsageError, close, nearest, reason
 from lra.core.version import __version__
 
 VERBS = (
-    "run", "sweep", "verify", "report", "compare", "check", "baseline", "list", "show", "data",
-    "doctor", "identity",
+    "run", "sweep", "verify", "report", "compare", "pack", "check", "baseline", "list", "show",
+    "data", "doctor", "identity",
 )  # fmt: skip
 """In the order of a user's day; a verb's name is its file's name."""
 

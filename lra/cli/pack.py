@@ -1,0 +1,28 @@
+"""`lra pack`: the records of a store in a few small files in place of one each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lra.cli import flags
+
+
+@click.command("pack", short_help="Put a store's records into a few small files.")
+@click.argument("store", metavar="STORE", type=flags.Folder(Path))
+def command(store: Path) -> None:
+    """Pack the records of STORE: a compressed file for each kind, a line of JSON a record.
+
+    Whatever reads a store reads packs. Records that are made later get files of their own, and
+    count where a pack has an older one of the same cell; pack again to put them in.
+    """
+    from lra.report.words import count, quantity
+    from lra.store import Store, pack
+
+    with Store(store).there().writing() as held:
+        done = pack(held)
+    click.echo(
+        f"{count(done.records, 'record')} packed; {count(done.files, 'pack')}: "
+        f"{quantity(done.before, 'B')} before, {quantity(done.after, 'B')} now"
+    )

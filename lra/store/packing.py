@@ -1,0 +1,113 @@
+"""Packing a store: its loose records go into packs, and their own files go once those are on disk.
+
+At every instant each record is in a file of its own or in a pack, or in both: whatever kills this
+loses nothing, and the same again ends it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from lra.core.errors import StoreError, reason
+from lra.store.folder import Store
+from lra.store.packs import KIND, SUFFIX, compressed
+from lra.store.unreadable import NOT_OURS
+from lra.store.whole import write_whole
+
+
+class Packing(msgspec.Struct, frozen=True):
+    """How a store was packed."""
+
+    records: int
+    """Those that were loose."""
+    files: int
+    """Packs there are now."""
+    before: int
+    """Bytes of those records and of the packs there were."""
+    after: int
+    """Bytes of the packs."""
+
+
+class _Cell(msgspec.Struct):
+    type: str
+
+
+class _OfKind(msgspec.Struct):
+    cell: _Cell
+
+
+_OF_KIND = msgspec.json.Decoder(_OfKind)
+
+
+def pack(store: Store) -> Packing:
+    """Pack all loose records of a store that can be read; the others stay, each with a warning.
+
+    The caller holds the store for writing. Raises `StoreError` where a pack is damaged, or two
+    disagree, before anything is written; and where the disk refuses.
+    """
+    loose = dict(_loose(store))
+    packed = store.packed()
+    if packed.faulty:
+        raise _damaged(store, packed.faulty[0])
+    for id in sorted(packed.disputed.keys() - loose.keys()):
+        raise StoreError(f"cannot pack the store '{store.path}': {packed.disputed[id]}")
+    lines: dict[str, tuple[str, bytes]] = {}
+    for id, line in packed.lines.items():
+        if (kind := _kind(line.data)) is None:
+            raise _damaged(store, line.file)
+        lines[id] = (kind, line.data.rstrip(b"\n"))
+    for id, (_, kind, data) in loose.items():
+        lines[id] = (kind, msgspec.json.format(data, indent=-1))
+    files: defaultdict[Path, list[bytes]] = defaultdict(list)
+    for _, (kind, data) in sorted(lines.items()):
+        files[store.path / f"{kind}{SUFFIX}"].append(data)
+    single = [file for file, _, _ in loose.values()]
+    before = _size([*single, *packed.files])
+    try:
+        for file, own in files.items():
+            data = compressed(own)
+            if file not in packed.files or file.read_bytes() != data:
+                write_whole(file, data)
+        # Packs of other names first: while a record is loose, what they say of it does not count.
+        for file in (*(one for one in packed.files if one not in files), *single):
+            file.unlink()
+    except OSError as error:
+        raise StoreError(
+            f"cannot pack the store '{store.path}': {reason(error)}; nothing is lost: make room or "
+            "mend its permissions, then run the same command again"
+        ) from error
+    return Packing(len(loose), len(files), before, _size(files))
+
+
+def _loose(store: Store) -> Iterator[tuple[str, tuple[Path, str, bytes]]]:
+    """The ids of loose records that can be read, with their files, their kinds and their bytes."""
+    for id, file in store.loose().items():
+        if (record := store.load(id)) is not None:
+            kind = str(record.cell.__struct_config__.tag)
+            yield id, (file, kind, file.read_bytes())
+
+
+def _kind(data: bytes) -> str | None:
+    """The kind of a record, of this version or another; None where that cannot be read."""
+    try:
+        kind = _OF_KIND.decode(data).cell.type
+    except NOT_OURS:
+        return None
+    return kind if re.fullmatch(KIND, kind) else None
+
+
+def _damaged(store: Store, file: Path) -> StoreError:
+    """The refusal to write over what may still be saved otherwise."""
+    return StoreError(
+        f"cannot pack the store '{store.path}': {file.name} is damaged and would be written over; "
+        "restore it, or move it out of the store"
+    )
+
+
+def _size(files: Iterable[Path]) -> int:
+    return sum(file.stat().st_size for file in files)

@@ -1,0 +1,88 @@
+"""Records that cannot be used: why not, and the one line that says so."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+
+import msgspec
+
+from lra.core.records import SCHEMA, Record, decode
+
+NOT_OURS = (msgspec.MsgspecError, UnicodeDecodeError)
+"""Errors of decoding bytes that are no record, or nothing at all."""
+
+
+class StoreWarning(UserWarning):
+    """A record that cannot be used; names its place and says what to do."""
+
+
+class _Schema(msgspec.Struct):
+    schema: int | None = None
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """Why some place in a store is no record to use, and what to do."""
+
+    name: str
+    """The record's file; or its id, where that can be read, and its line in a pack."""
+    what: str
+    remedy: str
+
+    def warn(self, more: int = 0) -> None:
+        """Say so in one line, of so many other records too."""
+        which = f"records {self.name} and {more} more are" if more else f"record {self.name} is"
+        warnings.warn(f"{which} left out: {self.what}; {self.remedy}", StoreWarning, stacklevel=2)
+
+
+class OfAnotherVersion(Unreadable, frozen=True):
+    """Of a whole store there is nothing to say of each record."""
+
+    newer: bool = False
+
+
+def understand(data: bytes, name: str, remedy: str) -> Record | Unreadable:
+    """Return the record that bytes are, or why they are none; `remedy` is for damaged ones."""
+    try:
+        record = decode(data)
+    except NOT_OURS as error:
+        return why_unreadable(data, error, name, remedy)
+    if record.schema != SCHEMA:
+        # It fits by chance: what its fields mean may have changed.
+        return _of_another_version(name, record.schema)
+    return record
+
+
+def why_unreadable(data: bytes, error: Exception, name: str, remedy: str) -> Unreadable:
+    """Tell another version's record from damaged bytes; `error` is how decoding them ended."""
+    schema = None
+    try:
+        schema = msgspec.json.decode(data, type=_Schema).schema
+    except msgspec.ValidationError:
+        # JSON, but nothing of ours: the first error says where.
+        pass
+    except NOT_OURS:
+        return Unreadable(name, "it is not JSON, perhaps cut off", remedy)
+    if schema is not None and schema != SCHEMA:
+        return _of_another_version(name, schema)
+    return Unreadable(name, f"it does not fit the schema ({error})", remedy)
+
+
+def warn_of(found: Iterable[Unreadable]) -> None:
+    """Say of each why it is left out; those of another schema together give one line."""
+    alike: dict[str, list[Unreadable]] = {}
+    for one in found:
+        named = not isinstance(one, OfAnotherVersion)
+        alike.setdefault(one.name if named else one.what, []).append(one)
+    for first, *others in alike.values():
+        first.warn(len(others))
+
+
+def _of_another_version(name: str, schema: int) -> OfAnotherVersion:
+    """Who wrote a record of another schema, and what to do."""
+    newer = schema > SCHEMA
+    which, remedy = "an older", "run its cell again"
+    if newer:
+        which, remedy = "a newer", "update this installation"
+    what = f"{which} version wrote it (schema {schema}, this one reads {SCHEMA})"
+    return OfAnotherVersion(name, what, remedy, newer=newer)

@@ -1,0 +1,384 @@
+"""Packs are read like loose records, exactly, once, and as far as they are whole."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import warnings
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from test_store import record
+
+from lra.core.errors import StoreError
+from lra.core.records import SCHEMA, encode
+from lra.store import Store, StoreWarning, pack
+
+HISTORIC = Path(__file__).parents[1] / f"fixtures/records/schema-{SCHEMA}"
+REFERENCE = Path(__file__).parents[2] / "results/reference"
+PACK = "efficiency.jsonl.gz"
+
+
+@pytest.fixture(autouse=True)
+def strict() -> Iterator[None]:
+    """No warning that a test does not ask for, each time it is given."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def packed(folder: Path, number: int = 6) -> Store:
+    """A store of so many records in one pack."""
+    with Store(folder).writing() as store:
+        for replicate in range(number):
+            store.save(record(replicate))
+        pack(store)
+    return Store(folder)
+
+
+def lines(file: Path) -> list[bytes]:
+    return gzip.decompress(file.read_bytes()).splitlines()
+
+
+def write(file: Path, content: list[bytes]) -> None:
+    file.write_bytes(gzip.compress(b"".join(line + b"\n" for line in content)))
+
+
+def changed(line: bytes, **fields: object) -> bytes:
+    return msgspec.json.encode(msgspec.json.decode(line) | fields)
+
+
+def ids(store: Store) -> list[str]:
+    return [one.id for one in store.records()]
+
+
+def told(caught: pytest.WarningsRecorder) -> list[str]:
+    assert all(one.category is StoreWarning for one in caught)
+    return [str(one.message) for one in caught]
+
+
+def test_records_of_every_kind_come_back_to_the_byte(tmp_path: Path) -> None:
+    shutil.copytree(HISTORIC, tmp_path / "store")
+    store = Store(tmp_path / "store")
+    before = {id: file.read_bytes() for id, file in store.loose().items()}
+    read = {id: encode(found) for id in before if (found := store.load(id))}
+    pack(store)
+    assert store.loose() == {}
+    assert {one.id: encode(one) for one in store.records()} == read
+    assert [store.load(one.id) for one in store.records()] == store.records()
+    again = {
+        id: msgspec.json.format(line.data, indent=1).rstrip() + b"\n"
+        for id, line in store.packed().lines.items()
+    }
+    assert again == before
+
+
+@pytest.mark.parametrize("folder", sorted(REFERENCE.iterdir()), ids=lambda folder: folder.name)
+def test_the_reference_is_read_alike_packed_in_few_files_a_seventh_in_size(
+    folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(folder, tmp_path / "store")
+    found = {one.id: encode(one) for one in Store(folder).records()}
+    store = Store(tmp_path / "store")
+    pack(store)
+    assert {one.id: encode(one) for one in store.records()} == found
+    files = store.packed().files
+    assert store.loose() == {} and len(files) <= 8
+    assert sum(file.stat().st_size for file in files) < sum(map(len, found.values())) / 7
+
+
+def test_the_same_records_make_the_same_pack(tmp_path: Path) -> None:
+    first = packed(tmp_path / "a")
+    with Store(tmp_path / "b").writing() as other:
+        for replicate in reversed(range(6)):
+            other.save(record(replicate))
+            pack(other)
+    (one,), (two,) = (store.packed().files for store in (first, other))
+    assert one.name == two.name == PACK
+    os.utime(two, (0, 0))
+    assert one.read_bytes() == two.read_bytes()
+    named = [msgspec.json.decode(line)["id"] for line in lines(one)]
+    assert named == sorted(named)
+
+
+def test_a_loose_record_counts_where_a_pack_has_another(tmp_path: Path) -> None:
+    store = packed(tmp_path)
+    newer = replace(record(2), seconds=9.0)
+    store.save(newer)
+    assert store.load(newer.id) == newer
+    assert [one.seconds for one in store.records()].count(9.0) == 1
+    assert len(store.records()) == 6
+    store.packed().files[0].unlink()
+    assert store.records() == [newer]
+
+
+def test_a_torn_loose_record_hides_what_is_packed(tmp_path: Path) -> None:
+    """It is newer, and its cell is due again."""
+    store = packed(tmp_path)
+    (tmp_path / f"{record(2).id}.json").write_bytes(b"{")
+    with pytest.warns(StoreWarning, match=f"record {record(2).id}.json is left out") as caught:
+        assert len(store.records()) == 5
+    assert len(told(caught)) == 1
+    with pytest.warns(StoreWarning):
+        assert store.load(record(2).id) is None
+
+
+def test_a_pack_is_read_once_for_many_records_and_again_when_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = packed(tmp_path, 20)
+    read: list[Path] = []
+    whole = gzip.open
+
+    def counted(file: Path) -> object:
+        read.append(file)
+        return whole(file)
+
+    monkeypatch.setattr(gzip, "open", counted)
+    assert all(store.load(record(replicate).id) for replicate in range(20))
+    assert store.load(record(99).id) is None
+    assert len(store.records()) == 20
+    assert read == [tmp_path / PACK]
+    fewer = lines(tmp_path / PACK)[1:]
+    write(tmp_path / PACK, fewer)
+    assert len(store.records()) == 19
+    write(tmp_path / "more.jsonl.gz", [changed(fewer[0], id="more")])
+    assert store.load("more") is not None
+    (tmp_path / "more.jsonl.gz").unlink()
+    assert store.load("more") is None
+
+
+def test_what_is_packed_meanwhile_is_found(tmp_path: Path) -> None:
+    """At once, though the clock of a file system is coarse."""
+    reader = Store(tmp_path)
+    for replicate in range(20):
+        with Store(tmp_path).writing() as writer:
+            writer.save(record(replicate))
+            assert reader.load(record(replicate).id) is not None
+            assert reader.load("none") is None
+            pack(writer)
+        assert reader.load(record(replicate).id) is not None
+        assert len(reader.records()) == replicate + 1
+
+
+def test_a_pack_that_comes_within_one_tick_of_a_coarse_clock_is_found(tmp_path: Path) -> None:
+    store = packed(tmp_path)
+    assert store.load("more") is None
+    before = tmp_path.stat().st_mtime_ns
+    write(tmp_path / "more.jsonl.gz", [changed(encode(record()), id="more")])
+    os.utime(tmp_path, ns=(before, before))
+    assert store.load("more") is not None
+
+
+def test_a_folder_that_rests_is_listed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = packed(tmp_path)
+    write(tmp_path / "more.jsonl.gz", [changed(encode(record()), id="more")])
+    os.utime(tmp_path, ns=(0, 0))
+    listed: list[Path] = []
+    scan = os.scandir
+
+    def counted(folder: Path) -> object:
+        listed.append(folder)
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", counted)
+    assert all(store.load(record(replicate).id) for replicate in range(6))
+    assert listed == [tmp_path]
+    (tmp_path / PACK).unlink()
+    os.utime(tmp_path, ns=(0, 0))
+    assert store.load(record().id) is None
+    assert store.load("more") is not None
+
+
+def test_a_pack_that_takes_in_another_while_it_is_read_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = packed(tmp_path)
+    content = lines(tmp_path / PACK)
+    write(tmp_path / PACK, content[:3])
+    write(tmp_path / "old.jsonl.gz", content[3:])
+    whole, late = gzip.open, [True]
+
+    def taken_in(file: Path) -> object:
+        if file.name == "old.jsonl.gz" and late.pop():
+            write(tmp_path / "new", content)
+            (tmp_path / "new").replace(tmp_path / PACK)
+            file.unlink()
+        return whole(file)
+
+    monkeypatch.setattr(gzip, "open", taken_in)
+    assert len(store.records()) == 6
+    assert not late
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b'{"id": "0', "record in line 3 of {file} is left out: it is not JSON, perhaps cut off;"),
+        (b"\xff", "record in line 3 of {file} is left out: it is not JSON, perhaps cut off; "),
+        (b"", "record in line 3 of {file} is left out: it is not JSON, perhaps cut off; restore"),
+        (b"[1]", "record in line 3 of {file} is left out: it does not fit the schema ("),
+        (b'{"id": 3}', "record in line 3 of {file} is left out: it does not fit the schema ("),
+        (b'{"id": "x"}', "record x in line 3 of {file} is left out: it does not fit the schema ("),
+    ],
+)
+def test_a_line_that_is_no_record_is_named_and_the_others_load(
+    line: bytes, words: str, tmp_path: Path
+) -> None:
+    store = packed(tmp_path)
+    content = lines(tmp_path / PACK)
+    lost = msgspec.json.decode(content[2])["id"]
+    content[2] = line
+    write(tmp_path / PACK, content)
+    with pytest.warns(StoreWarning) as caught:
+        found = ids(store)
+    (sentence,) = told(caught)
+    assert sentence.startswith(words.format(file=PACK)) and "\n" not in sentence
+    assert sentence.endswith("; restore the pack, or run its cell again")
+    assert len(found) == 5 and lost not in found
+    assert all(store.load(id) for id in found)
+    asked = "x" if b'"x"' in line else lost
+    with pytest.warns(StoreWarning) as caught:
+        assert store.load(asked) is None
+    assert told(caught) == [sentence]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.999])
+def test_a_pack_that_is_cut_off_gives_the_lines_before(share: float, tmp_path: Path) -> None:
+    store = packed(tmp_path, 1)
+    (line,) = lines(tmp_path / PACK)
+    # Figures that hardly compress, for the cut to lie between lines.
+    noise = [{"noise": os.urandom(40).hex()} for _ in range(2000)]
+    write(tmp_path / PACK, [changed(line, id=f"{n:05}", method=m) for n, m in enumerate(noise)])
+    whole = (tmp_path / PACK).read_bytes()
+    cut = whole[: max(20, int(share * len(whole)))]
+    (tmp_path / PACK).write_bytes(cut)
+    before = zlib.decompressobj(wbits=31).decompress(cut).count(b"\n")
+    with pytest.warns(StoreWarning) as caught:
+        assert len(ids(store)) == before
+    assert (before > 0) == (share > 0) and before < 2000
+    assert told(caught) == [
+        f"all records of {PACK} after line {before} are left out: it is cut off; restore the pack, "
+        "or run their cells again"
+    ]
+    with pytest.warns(StoreWarning, match="it is cut off"):
+        assert store.load("01999") is None
+
+
+def test_a_pack_whose_check_sum_is_wrong_is_told_and_read(tmp_path: Path) -> None:
+    store = packed(tmp_path)
+    data = bytearray((tmp_path / PACK).read_bytes())
+    data[-8] ^= 1
+    (tmp_path / PACK).write_bytes(data)
+    with pytest.warns(StoreWarning, match=rf"{PACK} after line 6 .*it is damaged") as caught:
+        assert len(ids(store)) == 6
+    assert len(told(caught)) == 1
+
+
+def test_a_file_that_only_has_the_name_of_a_pack_is_told(tmp_path: Path) -> None:
+    store = packed(tmp_path)
+    (tmp_path / "notes.jsonl.gz").write_text("version 1")
+    (tmp_path / "folder.jsonl.gz").mkdir()
+    (tmp_path / ".own.jsonl.gz").write_text("x")
+    with pytest.warns(StoreWarning) as caught:
+        assert len(ids(store)) == 6
+    first, second = told(caught)
+    assert first.startswith("all records of folder.jsonl.gz after line 0 are left out: is a dir")
+    assert second.startswith("all records of notes.jsonl.gz after line 0 are left out: it is dam")
+
+
+def test_an_empty_pack_is_told(tmp_path: Path) -> None:
+    store = packed(tmp_path)
+    (tmp_path / PACK).write_bytes(b"")
+    with pytest.warns(StoreWarning, match=rf"{PACK} after line 0 .*: it is empty; res") as caught:
+        assert ids(store) == []
+    assert len(told(caught)) == 1
+
+
+def test_packs_that_somebody_joined_are_read_whole(tmp_path: Path) -> None:
+    store = packed(tmp_path)
+    content = lines(tmp_path / PACK)
+    halves = (content[:3], content[3:])
+    joined = b"".join(gzip.compress(b"\n".join(half) + b"\n") for half in halves)
+    (tmp_path / PACK).write_bytes(joined)
+    assert len(ids(store)) == 6
+
+
+def test_two_packs_that_disagree_are_told_and_the_first_counts(tmp_path: Path) -> None:
+    store = packed(tmp_path)
+    content = lines(tmp_path / PACK)
+    id = msgspec.json.decode(content[4])["id"]
+    write(tmp_path / "older.jsonl.gz", [*content[:2], changed(content[4], seconds=7.0)])
+    words = (
+        f"record {id} is there twice and differs: line 5 of {PACK} counts, line 3 of "
+        "older.jsonl.gz does not; take the wrong pack away"
+    )
+    with pytest.warns(StoreWarning) as caught:
+        found = store.records()
+    assert told(caught) == [words]
+    assert [one.seconds for one in found] == [1.0] * 6
+    with pytest.warns(StoreWarning) as caught:
+        assert store.load(id).seconds == 1.0
+    assert told(caught) == [words]
+    assert store.load(found[0].id) == found[0]
+    (tmp_path / "older.jsonl.gz").rename(tmp_path / "before.jsonl.gz")
+    with pytest.warns(StoreWarning, match=r"line 3 of before\.jsonl\.gz counts, line 5 of effic"):
+        assert [one.seconds for one in store.records()].count(7.0) == 1
+
+
+def test_two_packs_that_agree_are_no_matter_however_they_are_written(tmp_path: Path) -> None:
+    store = packed(tmp_path)
+    content = lines(tmp_path / PACK)
+    turned = msgspec.json.encode(dict(reversed(msgspec.json.decode(content[3]).items())))
+    assert turned != content[3]
+    write(tmp_path / "copy.jsonl.gz", [content[0], turned])
+    assert len(ids(store)) == 6
+
+
+def test_a_loose_record_settles_what_two_packs_disagree_on(tmp_path: Path) -> None:
+    store = packed(tmp_path)
+    content = lines(tmp_path / PACK)
+    write(tmp_path / "older.jsonl.gz", [changed(content[0], seconds=7.0)])
+    id = msgspec.json.decode(content[0])["id"]
+    settled = next(one for one in map(record, range(6)) if one.id == id)
+    store.save(settled)
+    assert store.load(id) == settled
+    assert len(ids(store)) == 6
+
+
+def test_packed_records_of_another_version_give_one_line_and_are_not_overwritten(
+    tmp_path: Path,
+) -> None:
+    store = packed(tmp_path)
+    content = lines(tmp_path / PACK)
+    newer = [changed(line, schema=SCHEMA + 1, status="new") for line in content[:3]]
+    write(tmp_path / PACK, newer + content[3:])
+    every = [msgspec.json.decode(line)["id"] for line in content]
+    with pytest.warns(StoreWarning) as caught:
+        assert ids(store) == every[3:]
+    (sentence,) = told(caught)
+    place = f"{every[0]} in line 1 of {PACK}"
+    assert sentence.startswith(f"records {place} and 2 more are left out: a newer version wrote")
+    with pytest.raises(StoreError, match=f"3 cells have records of a newer version, e.g. {place}"):
+        store.refuse_newer(every)
+    store.refuse_newer(every[3:])
+
+
+def test_a_closed_folder_is_refused_as_it_is_without_packs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = packed(tmp_path)
+
+    def closed(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "scandir", closed)
+    with pytest.raises(StoreError, match=r"cannot read the store .* permission denied; mend"):
+        store.load(record(0).id)
