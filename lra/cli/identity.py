@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sys
+from datetime import date
+from pathlib import Path
 
 import click
 
+from lra.cli import flags
+from lra.cli.exit_codes import REGRESSION
 from lra.core.errors import UsageError, nearest
 
 REASON = click.option("--reason", required=True, help="Why, in a line that a reviewer reads.")
@@ -78,6 +82,30 @@ def bump(features: tuple[str, ...], reason: str) -> int:
     return _told(one)
 
 
+@command.command("audit")
+@click.option("--records", type=click.IntRange(1), default=10, show_default=True)
+@click.option(
+    "--store", type=flags.Folder(Path), help="Folder of records. Default: the committed reference."
+)
+def audit(records: int, store: Path | None) -> int:
+    """Measure some records again, others each day, and compare them to the last bit.
+
+    Of the committed reference, or of --store. Exit code 1 where a figure differs.
+    """
+    from lra.cli.report import reference
+    from lra.identity.audit import audit, draw
+    from lra.store import Store
+
+    known = reference() if store is None else Store(store).there().records()
+    drawn = draw(known, records, seed=date.today().toordinal())
+    differing = 0
+    for one in audit(drawn):
+        differing += bool(one.differs)
+        click.echo(f"{one.cell} ({one.record}): {', '.join(one.differs) or 'the same'}")
+    click.echo(f"{len(drawn)} records measured again, {differing} differ")
+    return REGRESSION if differing else 0
+
+
 def _told(one: Check) -> int:  # type: ignore[name-defined]  # noqa: F821
     """Print what was found, lock it where it passes, and return the exit code."""
     found = one.decide()
@@ -99,7 +127,7 @@ def _told(one: Check) -> int:  # type: ignore[name-defined]  # noqa: F821
         due = "no record is due for it"
         click.echo(f"{found.verdict}: {due}" + (f"; {found.cases} cases" if found.cases else ""))
         return 0
-    return 1
+    return REGRESSION
 
 
 def _progress(line: str) -> None:

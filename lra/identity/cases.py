@@ -54,7 +54,7 @@ TRAININGS: dict[str, dict[str, dict[str, Any]]] = {
     "dropout": {"model": {"dropout": 0.2, "attention_dropout": 0.2}},
     "first": {"model": {"pooling": "first"}},
     "last": {"training": {"tested": "last", "learning_rate": 0.1}},
-    "linear": {"training": {"schedule": "linear"}},
+    "linear": {"training": {"schedule": "linear", "warmup": 4}},
     "lra2021": {"data": {"rules": "lra2021"}},
     "micro_batches": {"training": {"micro_batches": 2}},
     "no_biases": {"model": {"projection_biases": False}},

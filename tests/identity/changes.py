@@ -72,7 +72,8 @@ CHANGES = (
         ("train", "train/tied"), ("train/tied",),
     ),
     Change(
-        "choice of the best", LOOP, "(score.accuracy, -score.loss)", "(-score.accuracy, score.loss)",
+        "choice of the best", LOOP,
+        "(score.accuracy, -score.loss)", "(-score.accuracy, score.loss)",
         ("train", "train/last"), ("train",),
     ),
     Change(
@@ -82,7 +83,8 @@ CHANGES = (
     ),
     Change(
         "dense from another length on", PARTS, "DENSE_ADVANTAGE = 2", "DENSE_ADVANTAGE = 1",
-        ("mechanism/sliding_window/cost", "mechanism/sdpa/cost"), ("mechanism/sliding_window/cost",),
+        ("mechanism/sliding_window/cost", "mechanism/sdpa/cost"),
+        ("mechanism/sliding_window/cost",),
     ),
     Change(
         "nothing recomputed", "lra/models/encoder.py",
@@ -107,7 +109,7 @@ CHANGES = (
     Change(
         "halved weights of the oracle", "attention_impls/_oracle.py",
         "weights_BHNM = exponentials /", "weights_BHNM = 0.5 * exponentials /",
-        ("mechanism/full", "mechanism/full/oracle", "look, pictures"), ("mechanism/full/oracle",),
+        ("mechanism/sdpa", "mechanism/sdpa/oracle", "look, pictures"), ("mechanism/sdpa/oracle",),
     ),
     Change(
         "no redraw", "attention_impls/kernel/performer.py",
@@ -145,7 +147,7 @@ CHANGES = (
     Change(
         "products counted once", "lra/measure/operations.py",
         "return 2 * math.prod(a) * b[-1]", "return math.prod(a) * b[-1]",
-        ("time", "time/train", "profile"), ("time", "profile"),
+        ("time", "time/train", "profile"), ("time",),
     ),
     Change(
         "one operator more", "attention_impls/kernel/linear.py",

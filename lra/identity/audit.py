@@ -1,0 +1,107 @@
+"""The audit: records measured once more, to the last bit, which bounds what no case sees."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from lra.core.cells import EfficiencyCell, QualityCell
+from lra.core.errors import LraError
+from lra.core.protocol import Frozen
+from lra.core.records import Record
+from lra.core.versions import declared
+from lra.engine.host import cache_folder, facts, machine
+from lra.engine.jobs import Job
+from lra.engine.pool import Pool
+from lra.engine.provenance import provenance
+from lra.engine.server import ForkServer
+from lra.store import Store
+
+LONGEST = 600.0
+"""Seconds that a record may have taken to be measured once more."""
+TOOLS = ("python", "torch", "numpy", "numba")
+"""Libraries, besides the class of machine, that bits depend on."""
+COUNTED = ("operations", "declared_operations", "peak_tensor_bytes", "state_bytes")
+"""Metrics of a timing that have no noise."""
+
+
+class Audited(Frozen, frozen=True):
+    """One record, measured again."""
+
+    record: str
+    cell: str
+    """In words."""
+    differs: tuple[str, ...]
+    """Figures that are not what they were."""
+
+
+def draw(records: Iterable[Record], number: int, seed: int) -> list[Record]:
+    """Return so many records that can be held against today's code here, of each kind in turn.
+
+    Raises `LraError` where there is none.
+    """
+    able = [record for record in records if _is_able(record)]
+    if not able:
+        raise LraError(
+            "no record can be measured again here: none is of this class of machine, of these "
+            "libraries and of today's versions; run some cells first, or audit where they are from"
+        )
+    random.Random(seed).shuffle(able)
+    kinds = [
+        [r for r in able if isinstance(r.cell, kind)] for kind in (QualityCell, EfficiencyCell)
+    ]
+    drawn: list[Record] = []
+    while len(drawn) < number and any(kinds):
+        drawn += [kind.pop() for kind in kinds if kind][: number - len(drawn)]
+    return drawn
+
+
+def audit(records: Sequence[Record]) -> Iterator[Audited]:
+    """Measure records again, and yield which of their figures differ."""
+    with TemporaryDirectory(prefix="lra-audit-") as folder, ForkServer() as server:
+        store = Store(Path(folder))
+        then = {record.id: record for record in records}
+        with store.writing():
+            for now in Pool(store, server, slots=1).run([_job(r) for r in records]):
+                before, after = (dict(_figures(r)) for r in (then[now.id], now))
+                names = sorted(before.keys() | after.keys())
+                differs = tuple(n for n in names if before.get(n) != after.get(n))
+                yield Audited(now.id, _job(now).label, differs)
+
+
+def _is_able(record: Record) -> bool:
+    cell = record.cell
+    if not isinstance(cell, QualityCell | EfficiencyCell) or record.status != "ok":
+        return False
+    here = provenance(facts()).libraries
+    return (
+        cell.versions == declared(cell.versions)
+        and cell.machine == machine(cell.device)
+        and record.seconds <= LONGEST
+        and (isinstance(cell, EfficiencyCell) or cell.data.source == "generated")
+        and all(record.provenance.libraries.get(tool) == here.get(tool) for tool in TOOLS)
+    )
+
+
+def _job(record: Record) -> Job:
+    return Job(cell=record.cell, cache=str(cache_folder()))
+
+
+def _figures(record: Record) -> Iterator[tuple[str, object]]:
+    """The figures that have no noise."""
+    yield "status", record.status
+    yield "parameters", record.parameters
+    if isinstance(record.cell, EfficiencyCell):
+        for name in COUNTED:
+            if name in record.metrics:
+                yield name, record.metrics[name].value
+        return
+    yield "best_step", record.best_step
+    yield "attended", record.attended
+    for point in record.curve:
+        yield f"step {point.step}", (point.train_loss, point.validation_loss)
+    for name, metric in record.metrics.items():
+        if metric.unit not in ("s", "1/s"):
+            yield name, metric.value
