@@ -119,14 +119,17 @@ def decodes(name: str) -> bool:
 
 
 class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes each operator with what its tensors are like."""
+    """Notes each operator with what its tensors are like, while it is `recording`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, recording: bool = True) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.recording = recording
         self.operators: list[object] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
+        if not self.recording:
+            return out
         like = [(str(t.dtype), tuple(t.shape)) for t in (*args, out) if isinstance(t, Tensor)]
         self.operators.append((str(func), like))
         return out

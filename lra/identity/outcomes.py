@@ -15,7 +15,7 @@ import torch
 
 from lra.core.cells import Cell, EfficiencyCell
 from lra.core.profiled import OPERATOR
-from lra.engine.jobs import Job
+from lra.engine.jobs import Job, Progress, Report
 from lra.engine.worker import run_cell
 from lra.identity.calls import Trace
 from lra.training import outcome as training
@@ -31,10 +31,14 @@ def outcome(cell: Cell) -> Iterator[object]:
         yield _told(_job(cell, folder))
 
 
-def traced(cell: Cell) -> Iterator[object]:
-    """Yield the same, and the operators that it took."""
-    with Trace() as seen:
-        yield from outcome(cell)
+def traced(phase: str, cell: Cell) -> Iterator[object]:
+    """Yield the same, and the operators of one phase of it, or of all where none is named."""
+    with Trace(recording=not phase) as seen, TemporaryDirectory() as folder:
+
+        def report(progress: Progress) -> None:
+            seen.recording = phase in ("", progress.phase)
+
+        yield _told(_job(cell, folder), report)
     yield seen.operators
 
 
@@ -53,9 +57,9 @@ def _job(cell: Cell, folder: str) -> Job:
     return Job(cell=cell, task=f"{TASKS}:{task}" if task else "", cache=folder)
 
 
-def _told(job: Job) -> object:
+def _told(job: Job, report: Report = lambda progress: None) -> object:
     try:
-        found = msgspec.to_builtins(run_cell(job))
+        found = msgspec.to_builtins(run_cell(job, report=report))
     except training.Interrupted as error:
         return ["interrupted", error.step]
     # The rest of the method is words for people.

@@ -89,12 +89,12 @@ CHANGES = (
     Change(
         "nothing recomputed", "lra/models/encoder.py",
         "if self.recompute and torch.is_grad_enabled()", "if False",
-        ("train", "train/recompute"), ("train/recompute",),
+        ("train", "train/recompute", "train/recompute, traced"), ("train/recompute",),
     ),
     Change(
         "decoding from a third on", "lra/training/decoding.py",
         "tokens_SN.shape[1] // 2", "tokens_SN.shape[1] // 3",
-        ("train", "train/tokens"), ("train/tokens",),
+        ("train", "train/tokens", "train/tokens, decoded"), ("train/tokens",),
     ),
     Change(
         "a local renamed", STEP, "pieces, answers = self.rows(done)\n        for index, rows in "
