@@ -80,7 +80,7 @@ def _losses(record: Record) -> Iterator[float]:
 
 
 def _asked(cell: Cell) -> str:
-    """The hash of a cell without its seed and its versions: whatever code answers, it is compared."""
+    """The hash of a cell without its seed and the versions of the code."""
     plain = msgspec.to_builtins(cell)
     for name in ("versions", "seed"):
         plain.pop(name, None)

@@ -20,7 +20,7 @@ from tasks.sources.files import HUB, expanded, resolved
 def data_spec(
     task: Target, scale: Scale, describer: Describer, source: str | None, rules: Rules | None
 ) -> DataSpec:
-    """Return which data a task has at a scale: generated, or from a real source, its content hashed."""
+    """Return which data a task has at a scale: generated, or from a hashed real source."""
     settings = scale.task(task.name)
     card = describer.describe(task).card
     only = card.length if isinstance(card, TaskCard) else None

@@ -42,7 +42,7 @@ def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
             machine=run.spec.machine("cpu"),
             torch=run.torch,
             threads=block.threads,
-            # Its record repeats what the task's own rules score, which are not in the data's version.
+            # Its record repeats what the task's own rules score, which make no data.
             versions={
                 "baseline": value_hash([scored, answers_hash(task.file)]),
                 **run.data_version(task),
