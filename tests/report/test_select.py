@@ -10,7 +10,18 @@ import pytest
 from lra.core.records import Record
 from lra.report.select import Selection, join
 
-from .sample import HERE, MODEL, THERE, TRAINING, baseline, data, efficiency, mechanism, quality
+from .sample import (
+    HERE,
+    MODEL,
+    THERE,
+    TRAINING,
+    baseline,
+    data,
+    edited,
+    efficiency,
+    mechanism,
+    quality,
+)
 
 NEWER = "2026-11-21T10:00:00Z"
 
@@ -73,15 +84,15 @@ def test_timings_of_other_models_are_no_answers_to_the_same_question() -> None:
     deep = msgspec.structs.replace(MODEL, layers=8)
     records = [
         efficiency("sdpa", 512, "train", model=MODEL, **whole),
-        efficiency("sdpa", 512, "train", model=deep, measure="e2", started=NEWER, **whole),
+        efficiency("sdpa", 512, "train", model=deep, measure=2, started=NEWER, **whole),
     ]
     assert len(join(records, []).kept) == 2
     assert join(records[:1], records[1:]).unrelated == 1
 
 
 def test_the_newest_record_of_a_question_wins_whatever_the_order() -> None:
-    old = quality(mechanism("performer", "old"), "text", 0.6)
-    new = quality(mechanism("performer", "new"), "text", 0.8, started=NEWER)
+    old = quality("performer", "text", 0.6)
+    new = quality(edited("performer"), "text", 0.8, started=NEWER)
     for records in ([old, new], [new, old]):
         selection = join(records, [])
         assert [kept.record for kept in selection.kept] == [new]
@@ -89,20 +100,20 @@ def test_the_newest_record_of_a_question_wins_whatever_the_order() -> None:
 
 
 def test_seeds_of_older_sources_do_not_mix_with_newer_ones() -> None:
-    old = [quality(mechanism("performer", "old"), "text", seed=seed) for seed in (0, 1)]
-    new = quality(mechanism("performer", "new"), "text", seed=0, started=NEWER)
+    old = [quality("performer", "text", seed=seed) for seed in (0, 1)]
+    new = quality(edited("performer"), "text", seed=0, started=NEWER)
     assert [kept.record for kept in join([*old, new], []).kept] == [new]
 
 
 def test_seeds_measured_by_an_older_trainer_do_not_mix_either() -> None:
     old = [quality("performer", "text", seed=seed) for seed in (0, 1)]
-    new = quality("performer", "text", seed=1, measure="m2", started=NEWER)
+    new = quality("performer", "text", seed=1, measure=2, started=NEWER)
     assert [kept.record for kept in join([*old, new], []).kept] == [new]
 
 
 def test_lengths_of_older_sources_do_not_mix_into_a_row() -> None:
-    old = [efficiency(mechanism("performer", "old"), length) for length in (512, 1024)]
-    new = efficiency(mechanism("performer", "new"), 512, started=NEWER)
+    old = [efficiency("performer", length) for length in (512, 1024)]
+    new = efficiency(edited("performer"), 512, started=NEWER)
     assert [kept.record for kept in join([*old, new], []).kept] == [new]
 
 
