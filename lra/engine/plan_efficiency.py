@@ -10,6 +10,8 @@ import msgspec
 from lra.core import catalogue
 from lra.core.catalogue import Target
 from lra.core.cells import EfficiencyCell
+from lra.core.hashing import value_hash
+from lra.core.protocol import ModelSpec
 from lra.core.scales import EfficiencyBlock, Scale, load_scale
 from lra.core.versions import Versions, declared, of_timing
 from lra.engine.jobs import Job
@@ -33,8 +35,7 @@ def efficiency_jobs(run: Planning, block: EfficiencyBlock) -> Iterator[Job]:
         parts = ("decode",) if point["mode"] == "decode" else ()
         if task is not None:
             point |= _whole(run, task, scale, causal=point["direction"] == "causal")
-            # Of its task no more is timed than the sizes of embedding and head.
-            used |= of_position(point["model"].position) | run.data_version(task)
+            used |= _around(run, task, point["model"])
         # A layer by itself is timed with the paper's hyper-parameters, not with the scale's.
         fitted = scale.mechanisms if point["level"] == "model" else {}
         for target, chosen in subjects:
@@ -73,6 +74,14 @@ def _whole(run: Planning, task: Target, scale: Scale, *, causal: bool) -> dict[s
     model = msgspec.structs.replace(model, causal=causal or model.causal)
     sizes = {"heads": model.heads, "head_width": model.qkv_width // model.heads}
     return {"task": task.name, "model": model, **sizes}
+
+
+def _around(run: Planning, task: Target, model: ModelSpec) -> Versions:
+    """The versions of what is timed around a mechanism: of its task no more than the sizes of
+    embedding and head, which no cell says."""
+    card = run.card_of(task)
+    sizes = () if card is None else (card.vocabulary, card.classes, card.inputs)
+    return {**of_position(model.position), f"sizes/{task.name}": value_hash(sizes)}
 
 
 def _versions(run: Planning, point: Mapping[str, Any]) -> Versions:

@@ -36,9 +36,9 @@ def mechanism(cell: Cell) -> str:
     return own[0] if own else ""
 
 
-def data_pairs(cell: Cell) -> Pairs:
-    """Return the version of a cell's data."""
-    return tuple(pair for pair in pairs(cell) if _head(pair[0]) == "data")
+def data_pairs(cell: QualityCell | BaselineCell | ProfileCell) -> Pairs:
+    """Return the version of a cell's data, in whatever order its tokens are."""
+    return among(pairs(cell), (f"data/{cell.data.task}", f"{EARLIER}data"))
 
 
 def data_hash(cell: QualityCell | BaselineCell | ProfileCell) -> str:

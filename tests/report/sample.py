@@ -117,7 +117,12 @@ def quality(
         machine=machine,
         torch="2.13.0",
         threads=1,
-        versions={"train": measure, f"data/{given.task}": 1, **versions},
+        versions={
+            "train": measure,
+            f"data/{given.task}": 1,
+            **({"data/shuffled": 1} if given.order == "shuffled" else {}),
+            **versions,
+        },
         mechanism=own,
         data=given,
         model=model,
