@@ -68,9 +68,7 @@ def test_every_setting_counts():
     ]
     assert len({hashed(**changes) for changes in settings}) == len(settings)
     assert hashed() == hashed(rows=Rows(train=5, validation=5, test=5))
-    assert hashed() == hashed(order="shuffled"), (
-        "tokens are put into another order as they are read"
-    )
+    assert hashed() == hashed(order="shuffled"), "tokens change places as they are read"
 
 
 @pytest.fixture

@@ -14,21 +14,21 @@ from tasks.sources.facts import read_facts
 from tasks.sources.whole_sets import prepare_whole
 
 
+def hashed(folder, paddles):
+    asked = {"length": 1024, "rules": "fixed", "parameters": {"contour_length": paddles}}
+    return content_hash(str(folder), "pathfinder", **asked)
+
+
 def test_another_level_of_pathfinder_is_refused(tmp_path):
     write_folder(tmp_path / "images", level_files(HARD))
     asked = Pathfinder(PathfinderConfig(), length=1024)
     file = Path(tasks.pathfinder.__file__)
     prepare_whole(asked, "pathfinder", file, str(tmp_path / "images"), tmp_path / "set")
-    setting = {"length": 1024, "rules": "fixed"}
-    content_hash(
-        str(tmp_path / "set"), "pathfinder", parameters={"contour_length": None}, **setting
-    )
+    hashed(tmp_path / "set", None)
     with pytest.raises(
         DataError, match=r"set' holds paths of 14 paddles, not of 6; write parameters = { con"
     ):
-        content_hash(
-            str(tmp_path / "set"), "pathfinder", parameters={"contour_length": 6}, **setting
-        )
+        hashed(tmp_path / "set", 6)
 
 
 @pytest.mark.parametrize("form", ["folder", "zip", "another name", "array"])
@@ -51,11 +51,8 @@ def test_a_level_that_is_named_itself_is_known_by_what_it_is(tmp_path, form):
     file = Path(tasks.pathfinder.__file__)
     prepare_whole(asked, "pathfinder", file, str(source), tmp_path / "set")
     assert read_facts(tmp_path / "set").origin.level == 6
-    setting = {"length": 1024, "rules": "fixed"}
-    content_hash(str(tmp_path / "set"), "pathfinder", parameters={"contour_length": 6}, **setting)
+    hashed(tmp_path / "set", 6)
     with pytest.raises(
         DataError, match=r"set' holds paths of 6 paddles, not of 14; write parameters = { c"
     ):
-        content_hash(
-            str(tmp_path / "set"), "pathfinder", parameters={"contour_length": None}, **setting
-        )
+        hashed(tmp_path / "set", None)
