@@ -241,7 +241,7 @@ def _judged(
     """Return the change, and why there is none to judge or how a side ended."""
     features = named(apart(side[0].measured_by for side in (before, after)))
     differing = [
-        f"{words}: {features}" if name == "measured_by" else words
+        f"{words}: {features}" if name == "measured_by" and features else words
         for name, words in conditions.items()
         if key(before[0], [name]) != key(after[0], [name])
     ]
