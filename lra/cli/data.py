@@ -55,6 +55,7 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
     from lra.engine.host import cache_folder
     from lra.engine.plan_data import by_task, check_sources, refuse_slips
     from tasks.sources.checking import tallies
+    from tasks.sources.data_hash import prepared_name
 
     settings = load_scale(scale)
     given = flags.pairs(sources, "--data")
@@ -65,7 +66,8 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
     for target in targets:
         with told_by_task(target):
             spec, task, data = _prepare(target, settings, real, cache_folder())
-        click.echo(f"{target.name}: {spec.source}, hash {spec.hash}, rules {spec.rules}")
+        name = prepared_name(target.file, spec)
+        click.echo(f"{target.name}: {spec.source}, hash {name}, rules {spec.rules}")
         for part, tally in tallies(data).items():
             click.echo(f"  {part:<10} {data_check.told(tally)}")
         for index in _shown_examples(data.test, examples):
@@ -109,13 +111,14 @@ def _prepare(
     from lra.cli.making import shown
     from lra.engine.describe import Describer
     from lra.engine.plan_data import data_spec
+    from tasks.sources.data_hash import prepared_name
     from tasks.sources.opening import built, open_or_prepare
 
     source = real.get(target.name)
     spec = data_spec(target, scale, Describer(cache), source, rules=None)
-    task = built(target.reference, spec)
+    task, folder = built(target.reference, spec), cache / prepared_name(target.file, spec)
     with closing(shown(target.name)) as watch:
-        return spec, task, open_or_prepare(task, spec, source, cache, watch)
+        return spec, task, open_or_prepare(task, spec, source, folder, watch)
 
 
 def _cut(example: str) -> str:

@@ -103,17 +103,19 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
     from lra.engine.describe import Describer
     from lra.engine.host import cache_folder, cores_allowed
     from lra.engine.plan_data import data_spec
+    from tasks.sources.data_hash import prepared_name
     from tasks.sources.side_by_side import generate
 
     cache = cache_folder()
     spec = data_spec(target, scale, Describer(cache), None, rules)
+    folder = cache / prepared_name(target.file, spec)
     told = f"makes the rows of scale {scale.name}; --from PATH prepares real ones"
     click.echo(f"{target.name}: {told}", err=True)
     with closing(shown(target.name)) as watch:
-        made = generate(target.reference, spec, cache, jobs or cores_allowed(), watch)
+        made = generate(target.reference, spec, folder, jobs or cores_allowed(), watch)
     done = "generated" if made else "was generated already"
-    click.echo(f"{target.name}: {done}, {_told(cache / spec.hash)}")
-    click.echo(f"runs at scale {scale.name} find it; it lies in {cache / spec.hash}")
+    click.echo(f"{target.name}: {done}, {_told(folder)}")
+    click.echo(f"runs at scale {scale.name} find it; it lies in {folder}")
 
 
 def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, folder: Path) -> None:

@@ -120,7 +120,7 @@ def round_of(job: Job) -> str:
     """Return what the timings of one round share, as a hash; any other cell is one by itself."""
     if not isinstance(job.cell, EfficiencyCell):
         return job.cell.id
-    return replace(job.cell, mechanism=Mechanism(name="", hash=""), declared_hash="").id
+    return replace(job.cell, mechanism=Mechanism(name=""), versions={}).id
 
 
 def _broken(records: Iterable[Record]) -> bool:

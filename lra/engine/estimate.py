@@ -123,7 +123,7 @@ def _deciding(cell: QualityCell | ProfileCell) -> tuple[object, ...]:
         cell.mechanism.config,
         data.length,
         cell.threads,
-        (data.source, data.hash),
+        (data.source, data.hash, data.parameters),
     )
 
 

@@ -47,12 +47,7 @@ def _words(cell: EfficiencyCell | QualityCell | VerifyCell) -> str:
 
 def _figures(record: Record) -> Figures:
     cell = record.cell
-    common = Figures(
-        asked=_asked(cell),
-        measured_by=cell.measure_hash,
-        answered_by=cell.mechanism.hash,  # type: ignore[union-attr]
-        status=record.status,
-    )
+    common = Figures(asked=_asked(cell), status=record.status)
     if record.status != "ok":
         return common
     if isinstance(cell, VerifyCell):
@@ -85,10 +80,9 @@ def _losses(record: Record) -> Iterator[float]:
 
 
 def _asked(cell: Cell) -> str:
-    """The hash of a cell without the sources that answer and measure, and without its seed."""
+    """The hash of a cell without its seed and the versions of the code."""
     plain = msgspec.to_builtins(cell)
-    plain["mechanism"].pop("hash")
-    for name in ("measure_hash", "declared_hash", "seed"):
+    for name in ("versions", "seed"):
         plain.pop(name, None)
     return value_hash(plain)
 

@@ -67,7 +67,8 @@ def _error_jobs(run: Planning, block: ErrorBlock) -> Iterator[Job]:
     for target, cell in error_cells(
         block,
         targets,
-        partial(run.configured, "error"),
+        run.configured,
+        hash_of=partial(run.hash_of, use="error"),
         machine=run.machine,
         torch=run.torch,
         device=run.spec.device,

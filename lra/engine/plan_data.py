@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import Any, cast
 
 from lra.core import catalogue
 from lra.core.cards import TaskCard
@@ -13,14 +13,14 @@ from lra.core.protocol import DataSpec, Rules
 from lra.core.scales import Scale, convert, load_scale, names
 from lra.engine.describe import Describer
 from tasks.contract import Task
-from tasks.sources.data_hash import data_hash, source_kind
+from tasks.sources.data_hash import content_hash, source_kind
 from tasks.sources.files import HUB, expanded, resolved
 
 
 def data_spec(
     task: Target, scale: Scale, describer: Describer, source: str | None, rules: Rules | None
 ) -> DataSpec:
-    """Return which data a task has at a scale: generated, or from a real source, hashed."""
+    """Return which data a task has at a scale: generated, or from a hashed real source."""
     settings = scale.task(task.name)
     card = describer.describe(task).card
     only = card.length if isinstance(card, TaskCard) else None
@@ -31,23 +31,17 @@ def data_spec(
         )
     parameters = describer.describe(task).configure(settings.parameters, _where(scale, task))
     rules = rules or scale.rules
-    found = data_hash(
-        task.file,
-        task.name,
-        length=settings.length,
-        rows=settings.rows,
-        rules=rules,
-        parameters=parameters,
-        source=source,
-    )
+    asked: dict[str, Any] = {
+        "length": settings.length,
+        "rules": rules,
+        "parameters": parameters,
+    }
     return DataSpec(
         task=task.name,
         source=source_kind(source),
-        hash=found,
-        rules=rules,
-        length=settings.length,
+        hash="" if source is None else content_hash(source, task.name, **asked),
         rows=settings.rows,
-        parameters=parameters,
+        **asked,
     )
 
 

@@ -10,14 +10,15 @@ import msgspec
 from lra.core import catalogue
 from lra.core.catalogue import Target
 from lra.core.cells import EfficiencyCell
+from lra.core.hashing import value_hash
+from lra.core.protocol import ModelSpec
 from lra.core.scales import EfficiencyBlock, Scale, load_scale
+from lra.core.versions import Versions, declared, of_timing
 from lra.engine.jobs import Job
 from lra.engine.plan_axes import timed
 from lra.engine.plan_pairs import Subject, paired
 from lra.engine.planning import Planning
-from lra.engine.sources import measure_hash
-
-_TIMED = "measure/efficiency.py"
+from lra.engine.sources import of_position
 
 
 def efficiency_jobs(run: Planning, block: EfficiencyBlock) -> Iterator[Job]:
@@ -30,9 +31,11 @@ def efficiency_jobs(run: Planning, block: EfficiencyBlock) -> Iterator[Job]:
         yield run.ceiling(dtype)
     for point in timed(block):
         task = catalogue.find("task", block.task) if point["level"] == "model" else None
-        point["measure_hash"] = measure_hash("efficiency", _TIMED)
+        used = _versions(run, point)
+        parts = ("decode",) if point["mode"] == "decode" else ()
         if task is not None:
             point |= _whole(run, task, scale, causal=point["direction"] == "causal")
+            used |= _around(run, task, point["model"])
         # A layer by itself is timed with the paper's hyper-parameters, not with the scale's.
         fitted = scale.mechanisms if point["level"] == "model" else {}
         for target, chosen in subjects:
@@ -42,8 +45,8 @@ def efficiency_jobs(run: Planning, block: EfficiencyBlock) -> Iterator[Job]:
                 machine=run.machine,
                 torch=run.torch,
                 threads=run.machine.cores,
-                mechanism=run.configured("efficiency", target, settings),
-                declared_hash=_declared_hash(run, target, point),
+                versions=used | run.versions_of(target, "cost", *parts),
+                mechanism=run.configured(target, settings),
                 device=run.spec.device,
                 seconds=block.seconds,
                 **point,
@@ -69,20 +72,19 @@ def _whole(run: Planning, task: Target, scale: Scale, *, causal: bool) -> dict[s
     """What a cell of level `model` says beside its point on the axes; sizes are the scale's."""
     model = run.model_of(task, scale)
     model = msgspec.structs.replace(model, causal=causal or model.causal)
-    card = run.card_of(task)
-    found = measure_hash(
-        "efficiency",
-        _TIMED,
-        outside=(catalogue.find("position", model.position).file,),
-        # No more of its task is timed than the sizes of embedding and head.
-        values=(card.vocabulary, card.classes, card.inputs) if card is not None else (),
-    )
     sizes = {"heads": model.heads, "head_width": model.qkv_width // model.heads}
-    return {"task": task.name, "model": model, "measure_hash": found, **sizes}
+    return {"task": task.name, "model": model, **sizes}
 
 
-def _declared_hash(run: Planning, target: Target, point: Mapping[str, Any]) -> str:
-    """The hash of what a cell's record repeats of the operations that a mechanism declares."""
-    if (point["level"], point["mode"]) != ("layer", "forward"):
-        return ""
-    return run.hash_of(target, "operations")
+def _around(run: Planning, task: Target, model: ModelSpec) -> Versions:
+    """The versions of what is timed around a mechanism: of its task no more than the sizes of
+    embedding and head, which no cell says."""
+    card = run.card_of(task)
+    sizes = () if card is None else (card.vocabulary, card.classes, card.inputs)
+    return {**of_position(model.position), f"sizes/{task.name}": value_hash(sizes)}
+
+
+def _versions(run: Planning, point: Mapping[str, Any]) -> Versions:
+    """The versions of what times a point on the axes."""
+    how = {name: point[name] for name in ("mode", "level", "execution")}
+    return declared(of_timing(**how, device=run.spec.device))

@@ -35,13 +35,15 @@ def error_cells(
     targets: Sequence[Target],
     configure: Callable[[Target, Mapping[str, Any]], Mechanism],
     *,
+    hash_of: Callable[[Target], str],
     machine: Machine,
     torch: str,
     device: Device,
 ) -> Iterator[tuple[Target, ErrorCell]]:
     """Yield cells with their targets, short inputs first.
 
-    `configure` turns the settings of a budget into a whole configuration. Raises `UsageError` for
+    `configure` turns the settings of a budget into a whole configuration; `hash_of` returns the
+    hash of a mechanism's sources. Raises `UsageError` for
     budgets of a mechanism that does not exist.
     """
     scale = load_scale(block.scale).name
@@ -52,13 +54,14 @@ def error_cells(
         for target in targets
         for settings in block.budgets.get(target.name, ({},))
     ]
+    measured = measure_hash("error", "measure/error.py", outside=(ORACLE,))
     for point, (target, mechanism) in product(combinations(_axes(block)), mechanisms):
         cell = ErrorCell(
             scale=scale,
             machine=machine,
             torch=torch,
             threads=block.threads,
-            measure_hash=measure_hash("error", "measure/error.py", outside=(ORACLE,)),
+            versions={"error": measured, f"mechanism/{target.name}": hash_of(target)},
             mechanism=mechanism,
             device=device,
             **point,

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lra.core import catalogue
 from lra.core.cells import ProfileCell
 from lra.core.scales import QualityBlock
+from lra.core.versions import declared
 from lra.engine.jobs import Job
 from lra.engine.plan_quality import first_trainings
 from lra.engine.planning import Planning
-from lra.engine.sources import measure_hash
-
-_PROFILED = ("measure/profile.py", "training/step.py")
 
 
 def profile_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
@@ -23,13 +20,13 @@ def profile_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
     """
     for target, task, training in first_trainings(run, block):
         yield run.ceiling(training.training.precision, block.threads)
-        position = catalogue.find("position", training.model.position)
+        used = {name: own for name, own in training.versions.items() if name != "look"}
         cell = ProfileCell(
             scale=training.scale,
             machine=run.machine,
             torch=run.torch,
             threads=block.threads,
-            measure_hash=measure_hash("profile", *_PROFILED, outside=(position.file,)),
+            versions={**used, **declared(["profile"]), **run.versions_of(target, "cost")},
             mechanism=training.mechanism,
             data=training.data,
             model=training.model,

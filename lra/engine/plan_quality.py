@@ -7,26 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from lra.core import catalogue
-from lra.core.cards import TaskMetric
+from lra.core.cards import AttentionCard, TaskMetric
 from lra.core.catalogue import EXACT, NO_MIXING, Target
 from lra.core.cells import BaselineCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.hashing import value_hash
-from lra.core.protocol import DataSpec, Rules
+from lra.core.protocol import DataSpec, ModelSpec, Rules, TrainSpec
 from lra.core.scales import QualityBlock, Scale, load_scale
+from lra.core.versions import Versions, declared, of_training
 from lra.engine.jobs import Job
 from lra.engine.plan_data import data_spec, refuse_slips
 from lra.engine.plan_devices import refuse_devices
 from lra.engine.planning import Planning
-from lra.engine.sources import measure_hash
+from lra.engine.sources import measure_hash, of_position
 from tasks.sources.data_hash import answers_hash
 
-_TRAINED = (
-    "training/loop.py",
-    "training/decoding.py",
-    "models/build.py",
-    "measure/attended.py",
-)
 _SCORED = ("measure/baselines.py", "measure/baselines_by_token.py")
 
 
@@ -47,8 +42,11 @@ def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
             machine=run.spec.machine("cpu"),
             torch=run.torch,
             threads=block.threads,
-            # Its record repeats what the task's own rules score, which are not in the data's hash.
-            measure_hash=value_hash([scored, answers_hash(task.file)]),
+            # Its record repeats what the task's own rules score, which make no data.
+            versions={
+                "baseline": value_hash([scored, answers_hash(task.file)]),
+                **run.data_version(task),
+            },
             data=data[task.name],
         )
         yield run.job(cell, task=task)
@@ -103,16 +101,13 @@ def _first(
         # As the original's; and the best by validation would be chosen by test, on Text.
         training = msgspec.structs.replace(training, tested="last")
     training = run.settings.override("training", training)
-    position = catalogue.find("position", model.position)
     return QualityCell(
         scale=scale.name,
         machine=run.machine,
         torch=run.torch,
         threads=threads,
-        measure_hash=measure_hash("quality", *_TRAINED, outside=(position.file,)),
-        mechanism=run.configured(
-            "quality", target, scale.settings(target.name, data.rules, task.name)
-        ),
+        versions=_versions(run, target, task, data, model, training),
+        mechanism=run.configured(target, scale.settings(target.name, data.rules, task.name)),
         data=data,
         model=model,
         training=training,
@@ -120,6 +115,35 @@ def _first(
         track=run.spec.track,
         device=run.spec.device,
     )
+
+
+def _versions(
+    run: Planning,
+    target: Target,
+    task: Target,
+    data: DataSpec,
+    model: ModelSpec,
+    training: TrainSpec,
+) -> Versions:
+    """The versions of all that a training uses."""
+    card, own = run.card_of(task), run.described(target).card
+    used = of_training(
+        model,
+        training,
+        rules=data.rules,
+        inputs=1 if card is None else card.inputs,
+        device=run.spec.device,
+    )
+    if isinstance(own, AttentionCard) and own.weights == "convex":
+        used.append("look")
+    if data.order == "shuffled":
+        used.append("data/shuffled")
+    return {
+        **declared(used),
+        **of_position(model.position),
+        **run.versions_of(target),
+        **run.data_version(task),
+    }
 
 
 def _rates(run: Planning, scale: Scale, rules: Rules) -> tuple[float, ...]:

@@ -84,12 +84,11 @@ def _job(
         machine=machine("cpu"),
         torch=library("torch"),
         threads=1,
-        measure_hash=measure_hash("show", "measure/pattern.py"),
-        mechanism=Mechanism(
-            name=target.name,
-            config=config,
-            hash=mechanism_hash(target, description, "show"),
-        ),
+        versions={
+            "show": measure_hash("show", "measure/pattern.py"),
+            f"mechanism/{target.name}": mechanism_hash(target, description, "show"),
+        },
+        mechanism=Mechanism(name=target.name, config=config),
         length=shape[0],
         width=shape[1],
         heads=spec.heads,

@@ -64,12 +64,11 @@ def _job(spec: VerifySpec, target: Target, settings: Settings, describer: Descri
         machine=machine(spec.device),
         torch=library("torch"),
         threads=1,
-        measure_hash=measure_hash("verify", "verify/kit.py", outside=positions),
-        mechanism=Mechanism(
-            name=target.name,
-            config=config,
-            hash=mechanism_hash(target, description, "verify"),
-        ),
+        versions={
+            "verify": measure_hash("verify", "verify/kit.py", outside=positions),
+            f"mechanism/{target.name}": mechanism_hash(target, description, "verify"),
+        },
+        mechanism=Mechanism(name=target.name, config=config),
         form="full" if spec.full else "short",
         laws=spec.laws,
         case=spec.case,

@@ -16,13 +16,14 @@ from lra.core.cells import CeilingCell, Cell, Device, Dtype
 from lra.core.errors import UsageError
 from lra.core.protocol import Frozen, Machine, Mechanism, ModelSpec, Rules, Track
 from lra.core.scales import QualityBlock, Scale, Suite
+from lra.core.versions import Versions
 from lra.engine.describe import Describer
 from lra.engine.host import machine
 from lra.engine.jobs import Job
 from lra.engine.plan_data import by_task
 from lra.engine.provenance import library
 from lra.engine.settings import Settings
-from lra.engine.sources import measure_hash, mechanism_hash
+from lra.engine.sources import measure_hash, mechanism_hash, of_data, of_mechanism
 
 
 class RunSpec(Frozen, frozen=True, kw_only=True):
@@ -68,8 +69,11 @@ class Planning:
         self.describer = Describer(Path(spec.cache))
         # Sources are read once for a run, however many cells it has.
         self.described = described = cache(self.describer.describe)
-        self.hash_of = cache(lambda target, kind: mechanism_hash(target, described(target), kind))
-        self._configured: dict[tuple[str, Target, bytes], Mechanism] = {}
+        self.hash_of = cache(lambda target, use: mechanism_hash(target, described(target), use))
+        self.versions_of = cache(
+            lambda target, *parts: of_mechanism(target, described(target), *parts)
+        )
+        self._configured: dict[tuple[Target, bytes], Mechanism] = {}
         self.settings = Settings(spec.settings)
         self.mechanisms = catalogue.expand("mechanism", spec.mechanisms)
         self.unavailable = unavailable(self.mechanisms, self.describer)
@@ -98,10 +102,14 @@ class Planning:
         extra = [catalogue.find("mechanism", name) for name in beside] if wanted else []
         return list({target.name: target for target in (*extra, *self.mechanisms)}.values())
 
-    def configured(self, kind: str, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
-        """Return a mechanism for a kind of cell, with what the run's files choose; what a person
-        sets comes before that."""
-        asked = (kind, target, msgspec.json.encode(chosen, order="sorted"))
+    def data_version(self, task: Target) -> Versions:
+        """Return the version of a task's data, as the run has it."""
+        return of_data(task, real=task.name in self.sources)
+
+    def configured(self, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
+        """Return a mechanism with what the run's files choose; what a person sets comes before
+        that."""
+        asked = (target, msgspec.json.encode(chosen, order="sorted"))
         if asked not in self._configured:
             config = self.settings.configure(
                 target,
@@ -109,9 +117,7 @@ class Planning:
                 asked_for=target in self.mechanisms,
                 scale=chosen,
             )
-            self._configured[asked] = Mechanism(
-                name=target.name, config=config, hash=self.hash_of(target, kind)
-            )
+            self._configured[asked] = Mechanism(name=target.name, config=config)
         return self._configured[asked]
 
     def ceiling(self, dtype: Dtype, threads: int | None = None) -> Job:
@@ -120,7 +126,7 @@ class Planning:
             machine=self.machine,
             torch=self.torch,
             threads=threads or self.machine.cores,
-            measure_hash=measure_hash("ceiling", "measure/ceilings.py"),
+            versions={"ceiling": measure_hash("ceiling", "measure/ceilings.py")},
             dtype=dtype,
             device=self.spec.device,
         )

@@ -65,7 +65,7 @@ class Sources(Frozen, frozen=True):
 
 def sources(root: Path) -> Sources:
     """Hash the sources of a tree, as the tree itself does."""
-    asked = (_TIMING, _CHECKING, PLAIN, UNASKED["efficiency"])
+    asked = (_TIMING, _CHECKING, PLAIN, (*UNASKED["call"], "oracle"))
     command = [sys.executable, "-c", _ASK, *map(" ".join, asked)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     if done.returncode:

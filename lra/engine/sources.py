@@ -1,4 +1,8 @@
-"""Hashes of the sources behind a cell: those that measure, and those that answer."""
+"""Versions of what cells use: declared ones of ours, hashes of sources of all else.
+
+Cells that cost seconds hold hashes of our sources too: to measure them again is cheaper than to
+prove that an edit changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,15 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from lra.core import peers
+from lra.core import catalogue, peers
 from lra.core.cards import AttentionCard
 from lra.core.catalogue import Target
 from lra.core.errors import UsageError
 from lra.core.hashing import source_hash, value_hash
+from lra.core.versions import Versions, declared
 from lra.engine.describe import Description
 from lra.engine.provenance import distribution_hash, distribution_of
+from tasks.sources.data_hash import generator_hash, readers_hash
 
 _LRA = Path(__file__).resolve().parents[1]
 ORACLE = _LRA.parent / "attention_impls" / "_oracle.py"
@@ -27,31 +33,52 @@ _DECLARED = ("operations", "projection_operations", "pair_operations", "pairs_in
 """What of a mechanism says how much it computes: a timing's record repeats it."""
 _LAWS = ("convergence", "predicted_error", "exact_at", "comes_near")
 """What says where and how it comes near softmax attention: an error's record repeats it."""
-_ORACLES = ("oracle", "reference", "support")
-"""What it is compared with."""
+_DENSE = ("reference", "support")
+"""What it is compared with, beside its oracle, which trainings ask what was attended to."""
 
 UNASKED: dict[str, tuple[str, ...]] = {
-    "quality": (*_DECLARED, *_LAWS, *_ORACLES),
-    # As a training's, so that a report sees whether the two are of one version of a mechanism.
-    "efficiency": (*_DECLARED, *_LAWS, *_ORACLES),
-    "operations": (*_LAWS, *_ORACLES),
-    "error": (*_DECLARED, *_ORACLES),
+    "call": (*_DECLARED, *_LAWS, *_DENSE),
+    "cost": (*_LAWS, "oracle", *_DENSE),
+    "error": (*_DECLARED, "oracle", *_DENSE),
     "verify": _DECLARED,
     "show": (*_DECLARED, *_LAWS),
 }
-"""By kind of cell, what it asks no mechanism for: an edit of that makes none of them due.
-operations: what timings of a forward pass ask for besides, in a hash of its own."""
+"""What a use asks no mechanism for: an edit of that makes none of its cells due. call: training and
+timing; cost: what the record of a timing or a profile repeats."""
+
+
+def of_mechanism(target: Target, description: Description, *parts: str) -> Versions:
+    """Return the versions of a mechanism and of `parts` of it: `cost`, `decode`.
+
+    Other people's has its sources' hash; of one that is unavailable that is the reason's.
+    """
+    feature = f"mechanism/{target.name}"
+    if target.ours and description.unavailable is None:
+        return declared([feature, *(f"{feature}/{part}" for part in parts)])
+    found: Versions = {feature: mechanism_hash(target, description, "call")}
+    if "cost" in parts:
+        found[f"{feature}/cost"] = mechanism_hash(target, description, "cost")
+    return found
+
+
+def of_position(reference: str) -> Versions:
+    """Return the version of a scheme of positions, as `ModelSpec` names it."""
+    target, feature = catalogue.find("position", reference), f"position/{reference}"
+    return declared([feature]) if target.ours else {feature: source_hash(target.file)}
+
+
+def of_data(task: Target, *, real: bool) -> Versions:
+    """Return the version of a task's generator, or of how it reads real data."""
+    feature = f"data/{task.name}"
+    if task.ours:
+        return declared([feature])
+    return {feature: readers_hash(task.file) if real else generator_hash(task.file)}
 
 
 @cache
-def measure_hash(
-    kind: str,
-    *files: str,
-    outside: tuple[Path, ...] = (),
-    values: tuple[int, ...] = (),
-) -> str:
-    """Hash of the sources that measure cells of a kind, as seen from `lra/`, of others `outside`
-    of it, and of values that cells depend on and do not hold.
+def measure_hash(kind: str, *files: str, outside: tuple[Path, ...] = ()) -> str:
+    """Hash of the sources that measure cells of a kind, as seen from `lra/`, and of others
+    `outside` of it.
 
     The worker, which calls them, and the server, which sets its threads, count by themselves.
     """
@@ -59,17 +86,17 @@ def measure_hash(
     called = ("worker.py", "server.py", f"work/{kind}.py", "work/data.py", "work/mechanism.py")
     around = source_hash(*(_LRA / "engine" / name for name in called), leave_out=("lra",))
     others = source_hash(*outside, methods=UNASKED.get(kind, ())) if outside else ""
-    return value_hash([own, around, others, values])
+    return value_hash([own, around, others])
 
 
-def mechanism_hash(target: Target, description: Description, kind: str) -> str:
-    """Hash of the sources that answer cells of a kind, an adapter's among them where there is one.
+def mechanism_hash(target: Target, description: Description, use: str) -> str:
+    """Hash of the sources that answer a use, an adapter's among them where there is one.
 
     Of one that is unavailable, of the reason: what is missing today may be installed tomorrow.
     """
     if description.unavailable is not None:
         return value_hash(description.unavailable)
-    unasked = UNASKED[kind]
+    unasked = UNASKED[use]
     left_out: dict[str, tuple[str, ...]] = {
         "methods": unasked,
         "leave_out": ("attention_impls._oracle",) if "oracle" in unasked else (),
@@ -84,7 +111,7 @@ def mechanism_hash(target: Target, description: Description, kind: str) -> str:
     if target.is_peer:
         peer = peers.read(target.name)
         # What it claims decides what is asked of it, and how it is padded.
-        own = value_hash([own, peer.claims, peer.trials if kind == "verify" else ()])
+        own = value_hash([own, peer.claims, peer.trials if use == "verify" else ()])
     card = description.card
     if not isinstance(card, AttentionCard) or not card.assumed:
         return own

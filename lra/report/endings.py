@@ -24,6 +24,7 @@ from lra.report.mechanisms.configs import labelled
 from lra.report.select import Selection
 from lra.report.table import Cell as Place
 from lra.report.table import Row, Table
+from lra.report.versions import data_hash
 from lra.report.words import (
     NO_VALUE,
     TIMES,
@@ -172,7 +173,7 @@ def _setting(cell: Cell) -> tuple[str, ...]:
         found += _fields(cell.model) if cell.model else []
     if isinstance(cell, _OfData):
         found += [text for text in _fields(cell.data) if not text.startswith("hash=")]
-        found.append(f"data {cell.data.hash[:8]}")
+        found.append(f"data {data_hash(cell)[:8]}")
     if isinstance(cell, QualityCell):
         found.append(f"{cell.track} track")
     if isinstance(cell, QualityCell | ProfileCell):

@@ -13,6 +13,7 @@ import msgspec
 from lra.core.cells import BaselineCell, EfficiencyCell, ErrorCell, MeasuredCell, QualityCell
 from lra.core.hashing import value_hash
 from lra.core.records import Metric, Record
+from lra.report.versions import Pairs, data_hash, measuring, mechanism
 from lra.report.words import STATUS, ending, machine_words, visible
 
 Origin = Literal["run", "reference"]
@@ -74,6 +75,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     order: str = ""
     """Of the tokens of each sequence; shuffled ones are a control, and no column of accuracies."""
     data_hash: str = ""
+    """Of all that was asked of the data, and of the version that made or read it."""
     length: int
     test_rows: int | None = None
     mode: str = ""
@@ -120,8 +122,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     protocol: str = ""
     """Hash of scale, track, data, model and training: accuracies of one protocol share a column.
     For simple baselines of the data alone."""
-    mechanism_hash: str = ""
-    measure_hash: str
+    mechanism_version: str = ""
+    """Of other people's, and of cells that cost seconds: the hash of its sources."""
+    measured_by: Pairs
+    """Versions of all else that the figure rests on."""
     started_at: str
     record: str
 
@@ -138,7 +142,7 @@ def protocol_hash(cell: QualityCell) -> str:
     training: object = cell.training
     if cell.track == "tuned":
         training = {**msgspec.to_builtins(cell.training), "learning_rate": "tuned"}
-    return value_hash([cell.scale, cell.track, cell.data, cell.model, training])
+    return value_hash([cell.scale, cell.track, data_hash(cell), cell.model, training])
 
 
 def entries(kept: Kept) -> Iterator[Entry]:
@@ -223,7 +227,7 @@ def _whole(kept: Kept) -> Entry:
         better="",
         parameters=record.parameters,
         best_step=record.best_step,
-        measure_hash=cell.measure_hash,
+        measured_by=measuring(cell),
         started_at=record.started_at,
         record=record.id,
     )
@@ -248,7 +252,7 @@ def _with_cell(entry: Entry, kept: Kept) -> Entry:
             kind=_KINDS[type(cell)],
             mechanism=cell.mechanism.name,
             config=config_text(cell.mechanism.config),
-            mechanism_hash=cell.mechanism.hash,
+            mechanism_version=mechanism(cell),
             device=cell.device,
         )
     if isinstance(cell, _OfData):
@@ -257,7 +261,7 @@ def _with_cell(entry: Entry, kept: Kept) -> Entry:
             task=cell.data.task,
             source=cell.data.source,
             order=cell.data.order,
-            data_hash=cell.data.hash,
+            data_hash=data_hash(cell),
             rules=cell.data.rules,
             test_rows=(kept.record.rows or cell.data.rows).test,
         )
@@ -277,7 +281,7 @@ def _with_cell(entry: Entry, kept: Kept) -> Entry:
             protocol=protocol_hash(cell),
         )
     if isinstance(cell, BaselineCell):
-        return replace(entry, protocol=value_hash(cell.data))
+        return replace(entry, protocol=data_hash(cell))
     entry = replace(
         entry,
         direction=cell.direction,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 
 from lra.report.entries import Entry
+from lra.report.versions import text
 from lra.report.words import NO_VALUE
 
 if TYPE_CHECKING:
@@ -20,7 +21,11 @@ def frame(entries: Sequence[Entry]) -> pd.DataFrame:
 
     names = [field.name for field in msgspec.structs.fields(Entry)]
     rows = [
-        [value if value != "" else None for value in msgspec.structs.astuple(e)] for e in entries
+        [
+            text(value) if isinstance(value, tuple) else value if value != "" else None
+            for value in msgspec.structs.astuple(e)
+        ]
+        for e in entries
     ]
     return pd.DataFrame(rows, columns=names, dtype=object)
 

@@ -13,6 +13,7 @@ from lra.report.quality.tables import QualityTable
 from lra.report.rows import EXACT, NO_MIXING, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table
+from lra.report.versions import data_hash
 from lra.report.words import NO_VALUE, NOT_RUN, flat, lowered, plain, visible
 
 _HASH = 12
@@ -90,7 +91,7 @@ def _task(column: Column, settings: Mapping[str, str], varying: Iterable[str]) -
     return [
         f"{data.length:,}",
         " / ".join(f"{column.rows.of(split):,}" for split in SPLITS),
-        data.hash[:_HASH],
+        data_hash(column.cell)[:_HASH],
         *(settings.get(key, NO_VALUE) for key in varying),
         ", ".join(generator) or "defaults",
     ]

@@ -12,6 +12,7 @@ from lra.core.catalogue import EXACT as EXACT
 from lra.core.catalogue import NO_MIXING as NO_MIXING
 from lra.report.entries import Entry, Origin
 from lra.report.table import Cell, Row
+from lra.report.versions import Pairs, apart, named
 from lra.report.words import listing
 
 _FUSED = f"{EXACT}: exact attention, fused, the one to beat."
@@ -124,11 +125,14 @@ def reference_notes(rows: Rows) -> list[str]:
     if not reference:
         return []
     notes = [f"Rows marked reference were measured earlier, on {_machines(reference)}."]
-    sources: dict[str, dict[Origin, set[str]]] = defaultdict(lambda: defaultdict(set))
+    measured: dict[str, dict[Origin, set[Pairs]]] = defaultdict(lambda: defaultdict(set))
     for entry in shown_entries:
-        sources[entry.protocol][entry.origin].add(entry.measure_hash)
-    if any(one["run"] and one["reference"] - one["run"] for one in sources.values()):
-        notes.append("Some of them by another version of the measuring code (trainer, profiler).")
+        measured[entry.protocol][entry.origin].add(entry.measured_by)
+    both = [one for one in measured.values() if one["run"] and one["reference"] - one["run"]]
+    other = {feature for one in both for feature in apart([*one["run"], *one["reference"]])}
+    if other:
+        words = named(sorted(other))
+        notes.append(f"Some of them by another version of the measuring code ({words}).")
     return notes
 
 
@@ -152,7 +156,7 @@ def _seeds(own: Iterable[Entry]) -> Counter[tuple[object, ...]]:
 
 
 def _question(e: Entry) -> tuple[object, ...]:
-    return (e.mechanism_hash, e.protocol, e.metric, e.mode, e.length)
+    return (e.mechanism_version, e.protocol, e.metric, e.mode, e.length)
 
 
 def _order(entry: Entry) -> tuple[object, ...]:

@@ -15,7 +15,6 @@ from lra.core.cells import (
     EfficiencyCell,
     ErrorCell,
     MeasuredCell,
-    ProfileCell,
     QualityCell,
     ShowCell,
     VerifyCell,
@@ -23,6 +22,7 @@ from lra.core.cells import (
 from lra.core.hashing import value_hash
 from lra.core.protocol import Machine, Rows
 from lra.core.records import Record
+from lra.core.upgrade import EARLIER
 from lra.report.costs.disturbed import disturbed
 from lra.report.entries import (
     Busy,
@@ -38,6 +38,7 @@ from lra.report.mechanisms.configs import in_force, told_apart
 from lra.report.quality.tuned import chosen, rates_tried
 from lra.report.quality.unlike import Unlike, unlike
 from lra.report.rows import EXACT, NO_MIXING
+from lra.report.versions import Pairs, data_hash, pairs
 from lra.report.words import visible
 
 _Rates = Mapping[str, tuple[float, ...]]
@@ -145,7 +146,7 @@ def join(
         superseded_reference=len(candidates) - len(newest_other),
         unrelated=len(other) - len(fitting),
         unlike=unlike(_trained(cells), _trained(map(measured, other)), {EXACT, NO_MIXING}),
-        others=tuple(_latest(rest, lambda record: _whatever_sources(record.cell)).values()),
+        others=tuple(_latest(rest, lambda record: _whatever_code(record.cell)).values()),
     )
 
 
@@ -200,39 +201,51 @@ def _shows(record: Record) -> tuple[str, str]:
 
 
 def _newest(records: Iterable[Record]) -> list[Record]:
-    """The newest record of each slot, unless its lineage has moved on to newer sources."""
+    """The newest record of each slot, unless its lineage has moved on to newer code."""
     by_slot = _latest(records, lambda record: _slot(measured(record)))
-    head = _latest(by_slot.values(), lambda record: _lineage(measured(record)))
-    return [r for r in by_slot.values() if _sources(r) == _sources(head[_lineage(measured(r))])]
+    lineages: dict[Hashable, list[Record]] = defaultdict(list)
+    for record in sorted(by_slot.values(), key=_age):
+        lineages[_lineage(measured(record))].append(record)
+    return [record for own in lineages.values() for record in _of_the_newest(own)]
+
+
+def _of_the_newest(own: Sequence[Record]) -> list[Record]:
+    """Those of a lineage, the oldest first, that used each feature in its newest version."""
+    code = [_code(record) for record in own]
+    newest = dict(pair for one in code for pair in one)
+    is_old = [any(feature.startswith(EARLIER) for feature, _ in one) for one in code]
+    return [
+        record
+        for record, one, old in zip(own, code, is_old, strict=True)
+        if old == is_old[-1] and all(newest[feature] == version for feature, version in one)
+    ]
 
 
 def _latest(records: Iterable[Record], key: Callable[[Record], Hashable]) -> dict[Hashable, Record]:
     found: dict[Hashable, Record] = {}
-    for record in sorted(records, key=lambda r: (r.started_at, r.id)):
+    for record in sorted(records, key=_age):
         found[key(record)] = record
     return found
 
 
-def _whatever_sources(cell: Cell) -> str:
-    """What a check, a picture, a profile or a ceiling is of, whichever version of the sources it
-    tells of; a check and a picture also whichever torch and processor: the newest counts."""
-    cell = msgspec.structs.replace(cell, measure_hash="")
-    if isinstance(cell, ProfileCell):
-        bare = msgspec.structs.replace(cell.mechanism, hash="")
-        cell = msgspec.structs.replace(cell, mechanism=bare)
+def _age(record: Record) -> tuple[str, str]:
+    return record.started_at, record.id
+
+
+def _whatever_code(cell: Cell) -> str:
+    """What a check, a picture, a profile or a ceiling is of, whichever version of the code it tells
+    of; a check and a picture also whichever torch and processor: the newest counts."""
+    cell = msgspec.structs.replace(cell, versions={})
     if isinstance(cell, VerifyCell | ShowCell):
-        bare = msgspec.structs.replace(cell.mechanism, hash="")
         somewhere = Machine(processor="", cores=1)
-        cell = msgspec.structs.replace(cell, mechanism=bare, machine=somewhere, threads=1, torch="")
+        cell = msgspec.structs.replace(cell, machine=somewhere, threads=1, torch="")
     return value_hash(cell)
 
 
-def _sources(record: Record) -> tuple[str, ...]:
+def _code(record: Record) -> Pairs:
     """Errors hardly depend on the machine, but one mean is of one version of torch."""
-    cell = measured(record)
-    torch = (cell.torch,) if isinstance(cell, ErrorCell) else ()
-    mechanism = "" if isinstance(cell, BaselineCell) else cell.mechanism.hash
-    return (mechanism, cell.measure_hash, *torch)
+    torch = (("torch", record.cell.torch),) if isinstance(record.cell, ErrorCell) else ()
+    return (*pairs(record.cell), *torch)
 
 
 def _variant(cell: MeasuredCell) -> tuple[str, str]:
@@ -271,7 +284,7 @@ def _sizes(cell: EfficiencyCell | ErrorCell) -> tuple[Hashable, ...]:
 
 
 def _data_question(cell: QualityCell | BaselineCell) -> Hashable:
-    return ("baseline", cell.scale, value_hash(cell.data))
+    return ("baseline", cell.scale, data_hash(cell))
 
 
 def _slot(cell: MeasuredCell) -> Hashable:
@@ -286,7 +299,7 @@ def _slot(cell: MeasuredCell) -> Hashable:
 
 
 def _lineage(cell: MeasuredCell) -> Hashable:
-    """Cells that one figure or one row is made of: they must come from the same sources."""
+    """Cells that one figure or one row is made of: they must come from the same code."""
     if isinstance(cell, ErrorCell):
         return (type(cell), _variant(cell), *_sizes(cell))
     if isinstance(cell, EfficiencyCell):

@@ -28,11 +28,9 @@ class Figures(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     """What one cell gave; of trainings for accuracy, what its seeds gave."""
 
     asked: str
-    """Hash of what was asked: sizes, data, configuration, machine, version of torch."""
-    measured_by: str
-    """Hash of the sources that measure."""
-    answered_by: str
-    """Hash of the mechanism's sources, for the reader: it may change."""
+    """Hash of what was asked: sizes, data, configuration, machine, version of torch.
+
+    No version or hash of code: whatever was edited, the same request is compared."""
     status: str = "ok"
     counts: dict[str, float] = {}
     """Bytes, operations and parameters, by metric."""
@@ -71,11 +69,13 @@ def judge(mechanism: str, before: Cells, after: Cells) -> list[Judged]:
     ]
 
 
+_OTHER = "another configuration, data or version of torch"
+"""Why figures cannot be compared; a change of code is no such reason."""
 _Judgements = Iterator[tuple[str, Outcome, str]]
 
 
 def _cell(then: Figures | None, now: Figures) -> _Judgements:
-    other = _incomparable(then, now) if then else ""
+    other = _OTHER if then and then.asked != now.asked else ""
     if now.laws:
         # What is claimed must hold, whatever was before.
         yield from _laws(then.laws if then else {}, now.laws, other)
@@ -91,13 +91,6 @@ def _cell(then: Figures | None, now: Figures) -> _Judgements:
         yield from _counts(then.counts, now.counts)
         yield from _losses(then.losses, now.losses)
         yield from _accuracies(then.accuracies, now.accuracies)
-
-
-def _incomparable(then: Figures, now: Figures) -> str:
-    """Why figures are of different kinds; empty where they are not."""
-    if then.asked != now.asked:
-        return "another configuration, data or version of torch"
-    return "measured by another version of the code" if then.measured_by != now.measured_by else ""
 
 
 def _ended(now: str) -> Outcome:

@@ -1,4 +1,4 @@
-"""What identifies data: the hash that goes into a record and names a prepared set."""
+"""Hashes of data: of the content of real sets, and of all that a set in the cache was made by."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from lra.core.errors import DataError
 from lra.core.hashing import file_hash, source_hash, value_hash
-from lra.core.protocol import Rows, Rules
+from lra.core.protocol import DataSpec, Rules
 from tasks.sources.facts import refuse_changed, refuse_unfit, whole_set
 from tasks.sources.files import HUB, readable
 from tasks.sources.hashed_files import hashed_files
@@ -52,52 +54,32 @@ def source_kind(source: str | None) -> Literal["generated", "file", "hub"]:
     return facts.origin.source if facts is not None and facts.origin is not None else "file"
 
 
-def data_hash(
-    task_file: Path,
-    task: str,
-    *,
-    length: int,
-    rows: Rows,
-    rules: Rules,
-    parameters: Mapping[str, Any],
-    source: str | None = None,
+def content_hash(
+    source: str, task: str, *, length: int, rules: Rules, parameters: Mapping[str, Any]
 ) -> str:
-    """Return the hash of a set of data.
+    """Return the hash of the content of real data.
 
-    Generated: of the task's and generators' sources and all parameters, but not of how the task
-    loads real data. From files: of the bytes of every file that is read, by name, and of the task's
-    and readers' sources, not the generators'; where the files lie does not count. From the hub: of
-    the content, which is fetched. Of a prepared set: of the hash that stands in its facts, whose
-    files have to be those that were written. How examples are shown never counts, nor what answers
-    them without a model: that is in `answers_hash`. `DataError` where there is nothing, and before
-    anything is hashed where the task does not read such a source.
+    From files: of the bytes of every file that is read, by name; where the files lie does not
+    count. From the hub: of the rows, which are fetched. Of a prepared set: of the hash that stands
+    in its facts, whose files have to be those that were written. `DataError` where there is
+    nothing, and before anything is hashed where the task does not read such a source.
     """
-    content: list[Any] = []
-    facts = None if source is None else whole_set(source)
-    if source is None:
-        sources = source_hash(
-            task_file,
-            leave_out=["tasks._shown", "tasks.sources"],
-            methods=["shown", *_LOADING, *_ANSWERING],
-        )
-    elif facts is not None and facts.origin is not None:
-        refuse_unfit(facts, source, task, rules, length, level(task, parameters))
-        refuse_changed(facts, source)
-        sources, content, parameters = "", ["prepared", facts.origin.hash], {}
-    else:
-        content = source_content(source, task, length, parameters)
-        sources = readers_hash(task_file)
-    return value_hash(
-        {
-            "sources": sources,
-            "task": task,
-            "length": length,
-            "rows": rows,
-            "rules": rules,
-            "parameters": dict(parameters),
-            "content": content,
-        }
-    )
+    facts = whole_set(source)
+    if facts is None or facts.origin is None:
+        return value_hash(source_content(source, task, length, parameters))
+    refuse_unfit(facts, source, task, rules, length, level(task, parameters))
+    refuse_changed(facts, source)
+    return value_hash(["prepared", facts.origin.hash])
+
+
+def prepared_name(task_file: Path, spec: DataSpec) -> str:
+    """Return what the cache calls the set of `spec`: a hash of all that decides its bytes.
+
+    The sources of the generator or the readers count, so that no set is read that another version
+    of them made. The order of tokens is put in as they are read.
+    """
+    sources = generator_hash(task_file) if spec.source == "generated" else readers_hash(task_file)
+    return value_hash([sources, msgspec.structs.replace(spec, order="given")])
 
 
 def level(task: str, parameters: Mapping[str, Any]) -> int | None:
@@ -137,6 +119,15 @@ def source_content(source: str, task: str, length: int, parameters: Mapping[str,
         with readable(path):
             content.append((name, file_hash(path)))
     return content
+
+
+def generator_hash(task_file: Path) -> str:
+    """Return the hash of the source code by which a task generates data."""
+    return source_hash(
+        task_file,
+        leave_out=["tasks._shown", "tasks.sources"],
+        methods=["shown", *_LOADING, *_ANSWERING],
+    )
 
 
 def readers_hash(task_file: Path) -> str:

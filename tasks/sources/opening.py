@@ -43,15 +43,14 @@ def built(reference: str, spec: DataSpec) -> Task:
 
 
 def open_or_prepare(
-    task: Task, spec: DataSpec, source: str | None, cache: Path, watch: Watch = QUIET
+    task: Task, spec: DataSpec, source: str | None, folder: Path, watch: Watch = QUIET
 ) -> Dataset:
-    """Return the data that `spec` describes, from `cache`/`spec.hash` if it lies there already.
+    """Return the data that `spec` describes, from `folder` if it lies there already.
 
     `source` is what `--data` said, None for generated data. A prepared real set is mapped where it
     lies, unless its sequences have to be cut. Of two processes that want the same set, one makes it
     and the other waits. Raises `DataError` where the input or the prepared set is damaged.
     """
-    folder = cache / spec.hash
     if folder.is_dir():
         return open_prepared(folder)
     facts = None if source is None else whole_set(source)
@@ -68,7 +67,7 @@ def open_or_prepare(
         due = stretches(task, spec.rows)
         pieces = partial(generated_pieces, due, lambda number: due[number].made(task))
     what, real = f"'{source}'", source is not None
-    make_set(task, spec.task, folder, spec.hash, pieces, what=what, real=real, watch=watch)
+    make_set(task, spec.task, folder, folder.name, pieces, what=what, real=real, watch=watch)
     return open_prepared(folder)
 
 

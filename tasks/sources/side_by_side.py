@@ -37,20 +37,20 @@ _task: Task
 
 
 def generate(
-    reference: str, spec: DataSpec, cache: Path, processes: int, watch: Watch = QUIET
+    reference: str, spec: DataSpec, folder: Path, processes: int, watch: Watch = QUIET
 ) -> bool:
-    """Make the generated set of `spec` where `open_or_prepare` looks for it; False if it is there.
+    """Make the generated set of `spec` in `folder`; False if it is there already.
 
     `reference` is the task as `lra.core.catalogue.find` knows it. Raises `DataError` where the disk
     is full or a process was killed, such as for want of memory.
     """
-    folder, task = cache / spec.hash, built(reference, spec)
+    task = built(reference, spec)
     if folder.is_dir():
         return False
     due = stretches(task, spec.rows)
     with _makers(reference, spec, due, processes) as made:
         pieces = partial(generated_pieces, due, made)
-        make_set(task, spec.task, folder, spec.hash, pieces, what=spec.task, watch=watch)
+        make_set(task, spec.task, folder, folder.name, pieces, what=spec.task, watch=watch)
     return True
 
 

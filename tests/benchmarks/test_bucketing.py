@@ -33,6 +33,7 @@ from lra.engine.plan_data import data_spec
 from lra.models.build import build_model
 from lra.training.loop import Run
 from lra.training.setup import Training
+from tasks.sources.data_hash import prepared_name
 from tasks.sources.opening import built, open_or_prepare
 
 
@@ -45,8 +46,10 @@ def prepared(task: str, source: str | None, rows: Rows | None = None) -> Dataset
             scale,
             tasks=scale.tasks | {task: msgspec.structs.replace(scale.task(task), **own)},
         )
-    spec = data_spec(find("task", task), scale, Describer(cache), source, None)
-    return open_or_prepare(built(task, spec), spec, source, cache)
+    target = find("task", task)
+    spec = data_spec(target, scale, Describer(cache), source, None)
+    folder = cache / prepared_name(target.file, spec)
+    return open_or_prepare(built(task, spec), spec, source, folder)
 
 
 def training(task: str, data: Dataset, mechanism: str, *, bucketed: bool) -> Run:

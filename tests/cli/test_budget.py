@@ -154,7 +154,7 @@ def _baselines() -> BaselineCell:
         machine=Machine(processor="toy", cores=1),
         torch="0",
         threads=1,
-        measure_hash="0",
+        versions={},
         scale="toy",
         data=DataSpec(task="listops", hash="0", length=8, rows=Rows(train=1, validation=1, test=1)),
     )

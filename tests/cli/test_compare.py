@@ -30,7 +30,7 @@ def timed(name: str, *seconds: float) -> list[Record]:
 def _record(name: str, seconds: float, replicate: int) -> Record:
     cell = EfficiencyCell(
         machine=Machine(processor="Example CPU", cores=2), torch="2.13.0", threads=2,
-        measure_hash="m", mechanism=Mechanism(name=name, hash="h"), scale="mini", length=512,
+        versions={}, mechanism=Mechanism(name=name), scale="mini", length=512,
         mode="train", heads=4, head_width=64, replicate=replicate,
     )  # fmt: skip
     return Record(
@@ -85,7 +85,7 @@ def test_what_another_code_measured_is_inconclusive_and_says_why(
 ) -> None:
     with Store(tmp_path / "other").writing() as place:
         for record in timed("linear", 1.0, 1.0):
-            cell = msgspec.structs.replace(record.cell, measure_hash="m2")
+            cell = msgspec.structs.replace(record.cell, versions={"time": 2})
             place.save(msgspec.structs.replace(record, id=cell.id, cell=cell))
     ran = lra_here("compare", "old", "other")
     assert ran.returncode == INCONCLUSIVE

@@ -231,11 +231,11 @@ def test_a_timing_between_unlike_controls_is_marked(
 ) -> None:
     cell = EfficiencyCell(
         machine=Machine(processor="p", cores=2),
-        measure_hash="m",
+        versions={},
         torch="2.13.0",
         threads=1,
         scale="mini",
-        mechanism=Mechanism(name="linear", config={}, hash="h"),
+        mechanism=Mechanism(name="linear", config={}),
         length=256,
         mode="forward",
         heads=4,

@@ -31,7 +31,7 @@ def test_reference_records_of_a_clone_stand_beside_the_runs(
     (trained,) = [
         record for record in Store(finished.store).records() if isinstance(record.cell, QualityCell)
     ]
-    cell = replace(trained.cell, mechanism=Mechanism(name="elsewhere", hash="0"))
+    cell = replace(trained.cell, mechanism=Mechanism(name="elsewhere"))
     with Store(tmp_path / "results/reference/one-machine").writing() as committed:
         committed.save(replace(trained, cell=cell, id=cell.id))
     asked = ("report", "--store", str(finished.store), "--out")

@@ -14,8 +14,8 @@ CELL = EfficiencyCell(
     machine=Machine(processor="Fast (R) CPU @ 3 GHz", cores=2),
     torch="2.13.0",
     threads=2,
-    measure_hash="m",
-    mechanism=Mechanism(name="full", hash="h", config={"a": 1}),
+    versions={"time": 1},
+    mechanism=Mechanism(name="full", config={"a": 1}),
     length=64,
     mode="forward",
     heads=2,
@@ -47,20 +47,20 @@ QUALITY = QualityCell(
     machine=CELL.machine,
     torch="2.13.0",
     threads=1,
-    measure_hash="m",
+    versions={"time": 1},
     mechanism=CELL.mechanism,
     data=DATA,
     model=ModelSpec(layers=1, width=8, qkv_width=8, heads=2, mlp_width=8),
     training=TrainSpec(steps=3, batch=2, learning_rate=0.1, evaluate_every=1),
 )
 BASELINE = BaselineCell(
-    scale="mini", machine=CELL.machine, torch="2.13.0", threads=1, measure_hash="m", data=DATA
+    scale="mini", machine=CELL.machine, torch="2.13.0", threads=1, versions={"time": 1}, data=DATA
 )
 SHOW = ShowCell(
     machine=CELL.machine,
     torch="2.13.0",
     threads=1,
-    measure_hash="m",
+    versions={"time": 1},
     mechanism=CELL.mechanism,
     length=8,
     width=4,
@@ -69,7 +69,8 @@ SHOW = ShowCell(
 )
 OTHERS = {
     "machine": Machine(processor="Fast (R) CPU @ 3 GHz", cores=4),
-    "mechanism": Mechanism(name="full", hash="h", config={"a": 2}),
+    "versions": {"time": 2},
+    "mechanism": Mechanism(name="full", config={"a": 2}),
     "data": msgspec.structs.replace(DATA, hash="e"),
     "model": msgspec.structs.replace(QUALITY.model, pooling="cls"),
     "training": msgspec.structs.replace(QUALITY.training, warmup=1),

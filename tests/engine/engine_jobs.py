@@ -18,7 +18,7 @@ _COMMON: dict[str, Any] = {
     "machine": Machine(processor="toy", cores=1),
     "torch": "0",
     "threads": 1,
-    "measure_hash": "0",
+    "versions": {},
 }
 
 
@@ -26,7 +26,7 @@ def timing(toy: str, cache: Path, *, length: int = 32, mode: Any = "forward", **
     """An efficiency job of a toy."""
     cell = EfficiencyCell(
         **_COMMON,
-        mechanism=Mechanism(name=toy, config=config, hash="0"),
+        mechanism=Mechanism(name=toy, config=config),
         length=length,
         mode=mode,
         heads=2,
@@ -40,7 +40,7 @@ def training(toy: str, cache: Path, *, steps: int = 20, seed: int = 0, **changes
     """A quality job of a toy on a little ListOps."""
     cell = QualityCell(
         **_COMMON,
-        mechanism=Mechanism(name=toy, hash="0"),
+        mechanism=Mechanism(name=toy),
         data=_listops(),
         model=ModelSpec(layers=1, width=16, qkv_width=16, heads=2, mlp_width=16),
         training=TrainSpec(
@@ -63,7 +63,7 @@ def shared(
     """The same training by two processes; `note` is where its mechanism leaves notes."""
     job = training(toy, cache, **changes)
     config = {} if note is None else {"note": str(note)}
-    cell = msgspec.structs.replace(job.cell, mechanism=Mechanism(name=toy, config=config, hash="0"))
+    cell = msgspec.structs.replace(job.cell, mechanism=Mechanism(name=toy, config=config))
     return msgspec.structs.replace(job, cell=cell, devices=2, patience=patience)
 
 
@@ -72,10 +72,9 @@ def recalling(mechanism: str, cache: Path, **config: Any) -> Job:
     job = training("Toy", cache, steps=2)
     cell = msgspec.structs.replace(
         job.cell,
-        mechanism=Mechanism(name=mechanism, config=config, hash="0"),
+        mechanism=Mechanism(name=mechanism, config=config),
         data=DataSpec(
             task="recall",
-            hash="toy-recall",
             length=24,
             rows=Rows(train=64, validation=16, test=16),
             parameters={"pairs": 4},
@@ -97,7 +96,6 @@ def baselines(cache: Path, source: Path | None = None) -> Job:
 def _listops() -> DataSpec:
     return DataSpec(
         task="listops",
-        hash="toy-listops",
         length=32,
         rows=Rows(train=64, validation=16, test=16),
         parameters={"max_depth": 3, "max_args": 3, "min_length": 6, "max_length": 30},

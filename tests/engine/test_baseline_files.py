@@ -17,7 +17,7 @@ SECOND = Reason("2026-11-21", "def", ("linear", "sdpa"), "fewer bytes")
 
 
 def figures(**own: object) -> Figures:
-    return Figures(**{"asked": "a", "measured_by": "m", "answered_by": "s", **own})  # type: ignore[arg-type]
+    return Figures(**{"asked": "a", **own})  # type: ignore[arg-type]
 
 
 FULL = figures(
@@ -75,7 +75,7 @@ def test_files_are_sorted_and_indented_a_line_a_figure(place: Baselines) -> None
     assert text == json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     assert list(plain) == ["a", "b"]
     assert '   "operations": 2.0,\n   "parameters": 1.0\n' in text
-    assert plain["a"] == {"answered_by": "s", "asked": "a", "measured_by": "m"}
+    assert plain["a"] == {"asked": "a"}
 
 
 def test_names_of_other_peoples_mechanisms_are_files_everywhere(place: Baselines) -> None:

@@ -7,69 +7,60 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-HASHES = """
-import json
-from pathlib import Path
-from lra.core import catalogue
-from lra.core.protocol import Machine, Mechanism, Rows
-from lra.core.scales import ErrorBlock
-from lra.engine import sources
-from lra.engine.describe import Describer, Description
-from lra.engine.plan_error import error_cells
-from tasks.sources.data_hash import data_hash
-
-def mechanism(name):
-    target = catalogue.find("mechanism", name)
-    known = Description(target, None, {}, None, _describer=Describer(Path("cache")))
-    return sources.mechanism_hash(target, known, "quality")
-
-def error():
-    block = ErrorBlock(scale="mini", lengths=(8,), heads=(1,), head_widths=(4,))
-    target = catalogue.find("mechanism", "performer")
-    ((_, cell),) = error_cells(
-        block, [target], lambda target, settings: Mechanism(name=target.name, hash="0"),
-        machine=Machine(processor="", cores=1), torch="", device="cpu",
-    )
-    return cell.measure_hash
-
-def task(name):
-    rows = Rows(train=1, validation=1, test=1)
-    file = catalogue.find("task", name).file
-    return data_hash(
-        file, name, length=64, rows=rows, rules="fixed", parameters={}, source=None
-    )
-
-print(json.dumps({
-    **{name: mechanism(name) for name in ("linear", "linformer", "sdpa")},
-    **{name: task(name) for name in ("listops", "pathfinder")},
-    "timing": sources.measure_hash("efficiency", "measure/efficiency.py"),
-    "training": sources.measure_hash("quality", "training/loop.py", "models/build.py"),
-    "error": error(),
-}))
-"""
 PLANNED = """
 import json, sys
-from lra.core.cells import BaselineCell
-from lra.core.scales import QualityBlock, Suite
+from lra.core import catalogue
+from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite
 from lra.engine.plan import plan
+from lra.engine.plan_show import ShowSpec, plan_show
+from lra.engine.plan_verify import VerifySpec, plan_verify
 from lra.engine.planning import RunSpec
+from tasks.sources.data_hash import prepared_name
 
-tasks = ("bytes", "image", "listops", "pathfinder", "recall", "retrieval", "text")
-block = QualityBlock(scale="mini", tasks=tasks)
-suite = Suite(name="all", title="All", quality=(block,))
-spec = RunSpec(suite=suite, mechanisms=("identity",), device="cpu", cache=sys.argv[1])
+cache, tasks, mechanisms = sys.argv[1], tuple(sys.argv[2].split(",")), tuple(sys.argv[3:])
+suite = Suite(
+    name="all",
+    title="All",
+    quality=(QualityBlock(scale="mini", tasks=tasks),),
+    efficiency=(EfficiencyBlock(scale="mini", lengths=(8,), modes=("train",), heads=(1,),
+                                head_widths=(4,), beside=()),),
+    error=(ErrorBlock(scale="mini", lengths=(8,), heads=(1,), head_widths=(4,)),),
+)
+spec = RunSpec(suite=suite, mechanisms=mechanisms, device="cpu", cache=cache)
+jobs = [
+    *plan(spec),
+    *plan(RunSpec(suite=suite, mechanisms=mechanisms, device="cpu", cache=cache, profile=True)),
+    *plan_verify(VerifySpec(mechanisms=mechanisms, device="cpu", cache=cache)),
+    *plan_show(ShowSpec(mechanisms=mechanisms, cache=cache)),
+]
 found = {}
-for job in plan(spec):
-    kind = "baseline" if isinstance(job.cell, BaselineCell) else "training"
-    found[f"{kind} {job.cell.data.task}"] = job.cell.id
-    found[f"data {job.cell.data.task}"] = job.cell.data.hash
+for job in jobs:
+    cell = job.cell
+    kind = cell.__struct_config__.tag
+    if kind == "baseline":
+        found[f"baseline {cell.data.task}"] = cell.id
+        file = catalogue.find("task", cell.data.task).file
+        found[f"set {cell.data.task}"] = prepared_name(file, cell.data)
+    elif kind != "ceiling":
+        task = f" {cell.data.task}" if kind == "quality" else ""
+        found[f"{kind} {cell.mechanism.name}{task}"] = cell.id
 print(json.dumps(found))
 """
+OWN = """
+from attention_impls.kernel.performer import Performer
+
+
+class Own(Performer):
+    def support(self):
+        return None
+"""
+EVERY = ("bytes", "image", "listops", "pathfinder", "recall", "retrieval", "text")
 EDIT = "\nEDITED = 1\n"
 
 
@@ -81,9 +72,10 @@ def house(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def hashes(house: Path, script: str = HASHES) -> dict[str, str]:
+def planned(house: Path, tasks: Iterable[str], *mechanisms: str) -> dict[str, str]:
+    """The cells of a plan and the names of its sets."""
     ran = subprocess.run(
-        [sys.executable, "-c", script, str(house / "cache")],
+        [sys.executable, "-c", PLANNED, str(house / "cache"), ",".join(tasks), *mechanisms],
         cwd=house,
         env={**os.environ, "PYTHONPATH": str(house)},
         text=True,
@@ -94,31 +86,31 @@ def hashes(house: Path, script: str = HASHES) -> dict[str, str]:
     return found
 
 
-def test_an_edit_touches_what_it_is_an_edit_of(house: Path) -> None:
-    edits = {
-        "lra/cli/run.py": set(),
-        "lra/cli/self_test.py": set(),
-        "lra/report/costs/tables.py": set(),
-        "lra/verdict/ratio.py": set(),
-        "lra/store/folder.py": set(),
-        "lra/measure/latency.py": {"timing"},
-        "lra/measure/control.py": {"timing"},
-        "lra/training/loop.py": {"training"},
-        "lra/engine/work/data.py": {"timing", "training", "error"},
-        "attention_impls/_oracle.py": {"error"},
-        "tasks/listops.py": {"listops"},
-        "attention_impls/kernel/linear.py": {"linear"},
-        "attention_impls/lowrank/linformer.py": {"linformer"},
-    }
-    before = hashes(house)
-    for file, touched in edits.items():
-        path = house / file
-        kept = path.read_text(encoding="utf-8")
-        path.write_text(kept + EDIT, encoding="utf-8")
-        after = hashes(house)
-        assert {name for name in after if after[name] != before[name]} == touched, file
-        path.write_text(kept, encoding="utf-8")
-    assert hashes(house) == before
+def test_an_edit_makes_due_what_is_hashed_and_nothing_that_has_a_version(house: Path) -> None:
+    """Edits, one after the other. Cells that cost minutes hold declared versions: whether an edit
+    changes what they measure is for `lra identity check` to find."""
+    own = house / "own.py"
+    own.write_text(OWN, encoding="utf-8")
+    kinds = ("efficiency", "error", "profile", "show", "verify")
+    of_own = {"quality Own text", *(f"{kind} Own" for kind in kinds)}
+    checked = {"verify performer", "verify Own"}
+    errors, pictures = {"error performer", "error Own"}, {"show performer", "show Own"}
+    steps: list[tuple[tuple[str, ...], set[str]]] = [
+        (("lra/cli/run.py", "lra/report/costs/tables.py", "lra/store/folder.py", "lra/training/loop.py",
+          "lra/measure/latency.py", "lra/measure/profile.py", "lra/measure/attended.py"), set()),
+        (("lra/verify/laws/causality.py",), checked),
+        (("lra/measure/error.py",), errors),
+        (("lra/measure/pattern.py",), pictures),
+        (("own.py",), of_own),
+    ]  # fmt: skip
+    before = planned(house, ["text"], "performer", f"{own}:Own")
+    assert of_own | checked | errors | pictures <= before.keys()
+    for files, due in steps:
+        for file in files:
+            edit(house / file, "", EDIT)
+        after = planned(house, ["text"], "performer", f"{own}:Own")
+        assert {name for name in after if after[name] != before[name]} == due, files
+        before = after
 
 
 def edit(file: Path, before: str, after: str) -> None:
@@ -129,8 +121,8 @@ def edit(file: Path, before: str, after: str) -> None:
 
 
 def test_what_answers_without_a_model_makes_its_baseline_due_and_no_training(house: Path) -> None:
-    """Edits, one after the other: the tasks whose baselines are due, and whose data is another."""
-    every = {"bytes", "image", "listops", "pathfinder", "recall", "retrieval", "text"}
+    """Edits, one after the other: the tasks whose baselines are due, and whose sets are new."""
+    every = set(EVERY)
     steps: list[tuple[dict[str, str], set[str], set[str]]] = [
         ({"solvers/shapes_solver.py": "", "solvers/ledger_floor.py": ""},
          {"image", "bytes"}, set()),
@@ -145,14 +137,12 @@ def test_what_answers_without_a_model_makes_its_baseline_due_and_no_training(hou
          {"image", "recall"}, {"image", "recall"}),
         ({"generators/counter.py": ""}, every, every),
     ]  # fmt: skip
-    before = hashes(house, PLANNED)
+    before = planned(house, EVERY, "performer")
     for edits, due, made in steps:
         for file, place in edits.items():
             edit(house / "tasks" / file, place, f"{place}2 * " if place else EDIT)
-        after = hashes(house, PLANNED)
+        after = planned(house, EVERY, "performer")
         unlike = {name for name in after if after[name] != before[name]}
-        assert unlike == {
-            *(f"baseline {task}" for task in due),
-            *(f"{kind} {task}" for kind in ("data", "training") for task in made),
-        }, edits
+        cells = {*(f"baseline {task}" for task in due), *(f"set {task}" for task in made)}
+        assert unlike == cells, edits
         before = after

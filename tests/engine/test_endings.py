@@ -125,8 +125,8 @@ def _error(length: int, **changes: Any) -> Job:
     cell = ErrorCell(
         **{
             "machine": JOB.cell.machine,
-            "measure_hash": "0",
-            "mechanism": Mechanism(name="Toy", hash="0"),
+            "versions": {},
+            "mechanism": Mechanism(name="Toy"),
             "length": length,
             **fields,
             **changes,

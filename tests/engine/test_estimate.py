@@ -16,9 +16,9 @@ CELL = EfficiencyCell(
     machine=Machine(processor="none", cores=1),
     torch="",
     threads=1,
-    measure_hash="",
+    versions={},
     scale="mini",
-    mechanism=Mechanism(name="linear", hash=""),
+    mechanism=Mechanism(name="linear"),
     length=1024,
     mode="train",
     heads=1,
@@ -64,7 +64,7 @@ def test_baselines_and_limits_are_known_by_those_of_their_kind_alone() -> None:
     def measured(cell: BaselineCell | CeilingCell, seconds: float) -> Record:
         return Record(id=cell.id, cell=cell, status="ok", started_at="", seconds=seconds)
 
-    whole = {"machine": CELL.machine, "torch": "", "threads": 1, "measure_hash": ""}
+    whole = {"machine": CELL.machine, "torch": "", "threads": 1, "versions": {}}
     text = BaselineCell(**whole, scale="compact", data=TRAINING.data)
     listops = msgspec.structs.replace(TRAINING.data, task="listops")
     limit = CeilingCell(**whole)
@@ -92,7 +92,7 @@ TRAINING = QualityCell(
     machine=CELL.machine,
     torch="",
     threads=1,
-    measure_hash="",
+    versions={},
     scale="compact",
     mechanism=CELL.mechanism,
     data=DataSpec(task="text", hash="", length=64, rows=Rows(train=9, validation=50, test=80)),
@@ -107,7 +107,7 @@ def profiled(step: float, row: float, **changes: object) -> Record:
         machine=TRAINING.machine,
         torch="",
         threads=1,
-        measure_hash="",
+        versions={},
         scale=TRAINING.scale,
         mechanism=TRAINING.mechanism,
         data=TRAINING.data,
@@ -141,7 +141,7 @@ def test_a_training_without_a_record_takes_its_steps_and_evaluations() -> None:
     for changes in (
         {"scale": "mini"},
         {"device": "cuda"},
-        {"mechanism": Mechanism(name="full", hash="")},
+        {"mechanism": Mechanism(name="full")},
         {"data": msgspec.structs.replace(TRAINING.data, task="image")},
     ):
         assert estimate.seconds(msgspec.structs.replace(TRAINING, **changes)) is None
@@ -179,7 +179,7 @@ def test_a_profile_tells_more_than_a_training_unlike_the_one_asked(
 
 @pytest.mark.parametrize(
     "other", [{"machine": ELSEWHERE}, {"threads": 8}, {"mechanism": Mechanism(
-        name="linear", config={"features": 256}, hash="")}],
+        name="linear", config={"features": 256})}],
 )  # fmt: skip
 def test_a_profile_unlike_the_training_asked_does_not(other: dict[str, object]) -> None:
     estimate = Estimate([trained(70.0, steps=500), profiled(0.5, 0.0, **other)])
@@ -221,7 +221,7 @@ def test_a_profile_with_the_settings_of_the_training_tells_before_a_newer_one(
 
 
 def features(count: int) -> dict[str, object]:
-    return {"mechanism": Mechanism(name="linear", config={"features": count}, hash="")}
+    return {"mechanism": Mechanism(name="linear", config={"features": count})}
 
 
 def data(**changes: object) -> dict[str, object]:
@@ -264,6 +264,6 @@ def test_of_profiles_that_differ_that_is_nearest_which_differs_in_less() -> None
 
 def test_a_profile_takes_what_the_last_one_of_its_kind_took() -> None:
     estimate = Estimate([profiled(0.5, 0.01)])
-    again = profiled(0.5, 0.01, measure_hash="new").cell
+    again = profiled(0.5, 0.01, versions={"time": 2}).cell
     assert estimate.seconds(again) == pytest.approx(20.0)
     assert not estimate.is_by_profile(again)

@@ -13,15 +13,15 @@ from lra.core.findings import Finding
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import CurvePoint, Metric, Record
 from lra.engine.figures import figures
-from lra.verdict.baseline import Figures
+from lra.verdict.baseline import Figures, judge
 
 COMMON: dict[str, Any] = {
     "machine": Machine(processor="Example CPU", cores=2),
     "torch": "2.13.0",
     "threads": 1,
-    "measure_hash": "m",
+    "versions": {},
 }
-LINEAR = Mechanism(name="linear", config={"map": "elu"}, hash="h")
+LINEAR = Mechanism(name="linear", config={"map": "elu"})
 
 
 def record(cell: Cell, **own: Any) -> Record:
@@ -79,7 +79,6 @@ def test_counts_are_kept_and_what_varies_is_not() -> None:
     own = alone(record(timing(), metrics=metrics, parameters=5))
     assert own.counts == {"parameters": 5, "peak_tensor_bytes": 4096.0, "operations": 12.0}
     assert (own.losses, own.accuracies, own.laws, own.status) == ([], {}, {}, "ok")
-    assert (own.measured_by, own.answered_by) == ("m", "h")
 
 
 @pytest.mark.parametrize(
@@ -160,8 +159,21 @@ def test_of_what_did_not_end_well_only_the_ending_is_kept(status: str) -> None:
     assert (own.status, own.losses, own.counts) == (status, [], {})
 
 
+def test_a_loss_is_compared_whatever_was_edited() -> None:
+    """A trainer whose losses change is a regression, also where its version was raised."""
+    before, after = (training(versions={"train": n}) for n in (1, 2))
+    curve = trained(after, 0.4).curve
+    worse = tuple(msgspec.structs.replace(point, train_loss=99.0) for point in curve)
+    found = judge(
+        "linear",
+        figures([trained(before, 0.4)])["linear"],
+        figures([trained(after, 0.4, curve=worse)])["linear"],
+    )
+    assert {one.figure: one.outcome for one in found}["losses"] == "regression"
+
+
 def test_mechanisms_and_cells_are_sorted_and_other_cells_are_left_out() -> None:
-    other = Mechanism(name="full", hash="f")
+    other = Mechanism(name="full")
     error = ErrorCell(**COMMON, mechanism=LINEAR, scale="mini", length=8, heads=1, head_width=8)
     found = figures(
         record(cell) for cell in (timing(length=512), timing(mode="forward"), error, timing(other))
@@ -172,14 +184,13 @@ def test_mechanisms_and_cells_are_sorted_and_other_cells_are_left_out() -> None:
     ]
 
 
-def test_what_was_asked_is_another_with_anything_but_sources_and_seeds() -> None:
+def test_what_was_asked_is_another_with_anything_but_versions_and_seeds() -> None:
     def asked(cell: Cell, **own: Any) -> str:
         return alone(trained(cell, 0.5) if isinstance(cell, QualityCell) else record(cell)).asked
 
     alike = [
         timing(),
-        timing(msgspec.structs.replace(LINEAR, hash="edited")),
-        timing(measure_hash="n", declared_hash="e"),
+        timing(versions={"time": 2, "mechanism/linear": "edited"}),
     ]
     assert len({asked(cell) for cell in alike}) == 1
     assert asked(training(seed=0)) == asked(training(seed=1))

@@ -19,7 +19,6 @@ from lra.engine.plan import plan
 from lra.engine.plan_axes import timed
 from lra.engine.plan_data import check_sources
 from lra.engine.planning import RunSpec
-from lra.engine.sources import measure_hash
 
 SCALE = """
 title = "small"
@@ -89,7 +88,19 @@ def test_the_cells_of_a_suite(spec: RunSpec) -> None:
     timed = [cell for cell in cells if isinstance(cell, EfficiencyCell)]
     lengths = [cell.length for cell in timed]
     assert lengths == sorted(lengths)
-    assert all((cell.declared_hash != "") == (cell.mode == "forward") for cell in timed)
+    versions = {cell.mode: cell.versions for cell in timed if cell.mechanism.name == "performer"}
+    own = {"time": 1, "mechanism/performer": 1, "mechanism/performer/cost": 1}
+    assert versions == {"forward": own, "train": {**own, "time/train": 1}}
+
+
+def test_a_training_holds_the_versions_of_what_it_uses(spec: RunSpec) -> None:
+    own = {"train": 1, "position/sinusoidal": 1, "mechanism/performer": 1, "look": 1}
+    assert {cell.data.task: cell.versions for cell in quality(spec)} == {
+        task: {**own, f"data/{task}": 1} for task in ("listops", "text")
+    }
+    settings = {"model.dropout": "0.1", "model.pooling": "cls", "training.precision": "bfloat16"}
+    used = quality(changed(spec, settings=settings))[0].versions.keys()
+    assert used - own.keys() == {"train/dropout", "train/cls", "train/bfloat16", "data/listops"}
 
 
 def test_a_plan_is_deterministic_across_processes(spec: RunSpec) -> None:
@@ -110,7 +121,7 @@ def test_a_plan_is_deterministic_across_processes(spec: RunSpec) -> None:
 def test_seeds_change_the_cell_and_never_the_data(spec: RunSpec) -> None:
     cells = quality(changed(spec, seeds=3))
     assert {cell.seed for cell in cells} == {0, 1, 2}
-    assert len({cell.data.hash for cell in cells}) == 2
+    assert len({msgspec.json.encode(cell.data) for cell in cells}) == 2
 
 
 def test_devices_are_of_trainings_and_make_no_other_cell(
@@ -179,7 +190,7 @@ def test_real_data_has_another_hash_and_no_path_in_the_cell(spec: RunSpec, tmp_p
     real = changed(spec, tasks=("listops",), sources={"listops": str(tmp_path)})
     cell = quality(real)[0]
     assert cell.data.source == "file"
-    assert cell.data.hash != quality(spec)[0].data.hash
+    assert cell.data.hash and not quality(spec)[0].data.hash
     assert str(tmp_path) not in msgspec.json.encode(cell).decode()
     job = next(job for job in plan(real) if isinstance(job.cell, QualityCell))
     assert job.source == str(tmp_path)
@@ -350,7 +361,5 @@ def test_what_is_timed_around_a_mechanism_makes_a_whole_model_due(
     spec: RunSpec, of_task: dict[str, object], due: set[str]
 ) -> None:
     before = _timed_whole(spec)
-    measure_hash.cache_clear()
     after = _timed_whole(spec, **of_task)
-    measure_hash.cache_clear()
     assert {level for level, cell in after.items() if cell.id != before[level].id} == due

@@ -69,7 +69,8 @@ def test_a_profile_is_of_the_training_that_the_suite_has(spec: RunSpec) -> None:
     )
     for field in ("scale", "mechanism", "data", "model", "training", "threads", "device"):
         assert getattr(own, field) == getattr(trained, field)
-    assert own.measure_hash != trained.measure_hash
+    assert own.versions.keys() - trained.versions.keys() == {"profile", "mechanism/linear/cost"}
+    assert trained.versions.keys() - own.versions.keys() == {"look"}
     assert (own.training.batch, own.model.layers) == (7, 1)
 
 
@@ -94,8 +95,8 @@ def job(mechanism: str, cache: Path) -> Job:
         machine=cell.machine,
         torch=cell.torch,
         threads=1,
-        measure_hash="0",
-        mechanism=Mechanism(name=mechanism, hash="0"),
+        versions={},
+        mechanism=Mechanism(name=mechanism),
         data=cell.data,
         model=cell.model,
         training=cell.training,

@@ -29,7 +29,7 @@ def test_position_schemes_that_laws_name_are_in_the_hash(
         monkeypatch.setattr(planner, "POSITIONS", positions)
         (job,) = planner.plan_verify(spec)
         assert isinstance(job.cell, VerifyCell)
-        hashes.add(job.cell.measure_hash)
+        hashes.add(job.cell.versions["verify"])
     assert len(hashes) == 4
 
 
@@ -55,7 +55,7 @@ def test_what_a_peers_file_lets_the_kit_try_is_in_the_hash_of_proofs(
         changed = msgspec.structs.replace(peer, **changes)
         monkeypatch.setattr(peers, "read", lambda name, peer=changed: peer)
         proved.append(sources.mechanism_hash(target, described, "verify"))
-        measured.append(sources.mechanism_hash(target, described, "quality"))
+        measured.append(sources.mechanism_hash(target, described, "call"))
     assert len(set(proved)) == 3
     # Claims decide how a training pads, and which timings are refused; trials are for the kit.
     assert measured[0] == measured[1] != measured[2]

@@ -26,7 +26,7 @@ def test_a_cell_of_each_mode(mode: Any, server: ForkServer, store: Store, cache:
     changes: dict[str, Any] = {
         "device": "cuda",
         "machine": machine("cuda"),
-        "mechanism": Mechanism(name="sdpa", hash="0"),
+        "mechanism": Mechanism(name="sdpa"),
         "direction": "causal" if mode == "decode" else "bidirectional",
     }
     cell = msgspec.structs.replace(timing("", cache, mode=mode).cell, **changes)
@@ -40,9 +40,7 @@ def test_a_cell_of_each_mode(mode: Any, server: ForkServer, store: Store, cache:
 
 
 def test_the_ceilings(server: ForkServer, store: Store, cache: Path) -> None:
-    cell = CeilingCell(
-        machine=machine("cuda"), torch="0", threads=1, measure_hash="0", device="cuda"
-    )
+    cell = CeilingCell(machine=machine("cuda"), torch="0", threads=1, versions={}, device="cuda")
     (record,) = Pool(store, server, slots=1).run([Job(cell=cell, cache=str(cache))])
     assert record.status == "ok", record.failure
     assert record.metrics["product_rate"].value and record.metrics["copy_rate"].value

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lra.core import catalogue
+from lra.core.versions import Versions
 from lra.engine import sources
 from lra.engine.describe import Describer, Description
 
@@ -49,32 +50,33 @@ def _folders(tmp_path: Path) -> tuple[Path, Path, Path]:
     )
 
 
-KINDS = ("quality", "efficiency", "operations", "error", "verify", "show")
+USES = ("call", "cost", "error", "verify", "show")
 
 
 def _hashes(file: Path, tmp_path: Path) -> dict[str, str]:
-    """What each kind of cell hashes of the mechanism in a file."""
+    """What each use hashes of the mechanism in a file."""
     target = catalogue.find("mechanism", f"{file}:Own")
     described = Description(target, None, {}, None, _describer=Describer(tmp_path))
-    return {kind: sources.mechanism_hash(target, described, kind) for kind in KINDS}
+    return {use: sources.mechanism_hash(target, described, use) for use in USES}
 
 
 def _unlike(one: dict[str, str], other: dict[str, str]) -> set[str]:
-    return {kind for kind in KINDS if one[kind] != other[kind]}
+    return {use for use in USES if one[use] != other[use]}
 
 
 def test_declared_operations_count_where_a_record_repeats_them(tmp_path: Path) -> None:
     before, declared, changed = (_hashes(file, tmp_path) for file in _folders(tmp_path))
-    assert _unlike(before, declared) == {"operations"}
-    assert _unlike(before, changed) == set(KINDS)
-    assert before["quality"] == before["efficiency"], "a report compares them"
+    assert _unlike(before, declared) == {"cost"}
+    assert _unlike(before, changed) == set(USES)
 
 
 @pytest.mark.parametrize(
     ("name", "asked_by"),
     [
         *((law, {"error", "verify"}) for law in ("convergence", "predicted_error", "comes_near")),
-        *((dense, {"verify", "show"}) for dense in ("oracle", "reference", "support")),
+        *((dense, {"verify", "show"}) for dense in ("reference", "support")),
+        # A training asks the oracle what was attended to.
+        ("oracle", {"call", "verify", "show"}),
     ],
 )
 def test_a_method_counts_for_the_cells_that_ask_for_it(
@@ -88,8 +90,47 @@ def test_a_method_counts_for_the_cells_that_ask_for_it(
     assert _unlike(*found) == asked_by
 
 
-def test_a_position_scheme_is_hashed_without_what_the_contract_declares(tmp_path: Path) -> None:
-    before, declared, changed = (
-        sources.measure_hash("quality", outside=(file,)) for file in _folders(tmp_path)
-    )
-    assert declared == before != changed
+def test_ours_have_declared_versions_and_other_peoples_the_hash_of_their_sources(
+    tmp_path: Path,
+) -> None:
+    def versions(reference: str, *parts: str) -> Versions:
+        target = catalogue.find("mechanism", reference)
+        described = Description(target, None, {}, None, _describer=Describer(tmp_path))
+        return sources.of_mechanism(target, described, *parts)
+
+    ours = {"mechanism/linear": 1, "mechanism/linear/cost": 1, "mechanism/linear/decode": 1}
+    assert versions("linear", "cost", "decode") == ours
+    before, declared, changed = (versions(f"{f}:Own", "cost") for f in _folders(tmp_path))
+    assert before.keys() == {"mechanism/Own", "mechanism/Own/cost"}
+    assert before["mechanism/Own"] == declared["mechanism/Own"] != changed["mechanism/Own"]
+    assert before["mechanism/Own/cost"] != declared["mechanism/Own/cost"]
+
+
+def test_what_is_unavailable_has_the_version_of_its_reason(tmp_path: Path) -> None:
+    target = catalogue.find("mechanism", "linear")
+    found = [
+        sources.of_mechanism(
+            target, Description(target, None, {}, why, _describer=Describer(tmp_path))
+        )
+        for why in (None, "needs numba", "needs numpy")
+    ]
+    assert len({str(own["mechanism/linear"]) for own in found}) == 3
+
+
+def test_other_peoples_schemes_and_tasks_stand_by_their_sources(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    found = []
+    for text in ("A = 1", "A = 2", "A = 2  # said"):
+        file.write_text(text)
+        task = catalogue.find("task", f"{file}:Own")
+        found.append(
+            (
+                sources.of_position(str(file)),
+                *(sources.of_data(task, real=r) for r in (True, False)),
+            )
+        )
+    first, second, third = found
+    assert second == third and all(a != b for a, b in zip(first, second, strict=True))
+    assert sources.of_position("rope") == {"position/rope": 1}
+    text = catalogue.find("task", "text")
+    assert sources.of_data(text, real=True) == sources.of_data(text, real=False) == {"data/text": 1}

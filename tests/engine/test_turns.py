@@ -30,7 +30,7 @@ echo "a warning" >&2
 def timed(name: str, seconds: float) -> Record:
     cell = EfficiencyCell(
         machine=Machine(processor="Example CPU", cores=2), torch="2.13.0", threads=2,
-        measure_hash="m", mechanism=Mechanism(name=name, hash="h"), scale="mini", length=512,
+        versions={}, mechanism=Mechanism(name=name), scale="mini", length=512,
         mode="train", heads=4, head_width=64,
     )  # fmt: skip
     return Record(

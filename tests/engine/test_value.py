@@ -19,9 +19,7 @@ FIRST = {name: training(name, CACHE) for name in ("ours", "theirs", "sdpa", "ide
 SECOND = {name: training(name, CACHE, seed=1) for name in FIRST}
 CEILING = msgspec.structs.replace(
     BASELINES,
-    cell=CeilingCell(
-        machine=Machine(processor="toy", cores=1), torch="0", threads=1, measure_hash="0"
-    ),
+    cell=CeilingCell(machine=Machine(processor="toy", cores=1), torch="0", threads=1, versions={}),
 )
 
 
@@ -38,9 +36,9 @@ def error(length: int, seed: int = 0) -> Job:
         machine=Machine(processor="toy", cores=1),
         torch="0",
         threads=1,
-        measure_hash="0",
+        versions={},
         scale="toy",
-        mechanism=Mechanism(name="ours", hash="0"),
+        mechanism=Mechanism(name="ours"),
         length=length,
         heads=1,
         head_width=4,

@@ -12,8 +12,8 @@ TOY: dict[str, Any] = {
     "machine": Machine(processor="toy", cores=1),
     "torch": "0",
     "threads": 1,
-    "measure_hash": "0",
-    "mechanism": Mechanism(name="toy", hash="0"),
+    "versions": {},
+    "mechanism": Mechanism(name="toy"),
     "length": 24,
     "heads": 2,
 }

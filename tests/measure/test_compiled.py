@@ -21,9 +21,7 @@ pytestmark = pytest.mark.usefixtures("small_control")
 
 
 def cell(**changes: Any) -> EfficiencyCell:
-    return toy_cell(
-        **{"mechanism": Mechanism(name="sdpa", hash="0"), "execution": "compiled", **changes}
-    )
+    return toy_cell(**{"mechanism": Mechanism(name="sdpa"), "execution": "compiled", **changes})
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ class NoHeads(Layer):
 
 
 def cell(**changes: Any) -> EfficiencyCell:
-    return toy_cell(**{"mechanism": Mechanism(name="mean", hash="0"), "batch": 2, **changes})
+    return toy_cell(**{"mechanism": Mechanism(name="mean"), "batch": 2, **changes})
 
 
 def call_once(kind: type[Layer], wanted: EfficiencyCell) -> Layer:

@@ -35,8 +35,8 @@ def _cell(name: str, **fields: Any) -> ShowCell:
         machine=Machine(processor="any", cores=1),
         torch="2",
         threads=1,
-        measure_hash="m",
-        mechanism=Mechanism(name=name, hash="h"),
+        versions={},
+        mechanism=Mechanism(name=name),
         **{**sizes, **fields},
     )
 

@@ -20,6 +20,7 @@ from lra.core.pattern import pack
 from lra.core.profiled import PARTS, part_metric
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import CurvePoint, Failure, Metric, Provenance, Record, Status
+from lra.core.versions import Versions
 
 HERE = Machine(processor="Example CPU 9000", cores=2)
 THERE = Machine(processor="Other CPU 1", cores=8)
@@ -39,15 +40,31 @@ PROVENANCE = Provenance(
 def data(task: str, **changes: Any) -> DataSpec:
     fields = {
         "task": task,
-        "hash": f"{task:0<20}",
         "length": LENGTHS.get(task, 64),
         "rows": Rows(train=20000, validation=1000, test=2000),
     }
     return DataSpec(**{**fields, **changes})
 
 
-def mechanism(name: str, source: str = "a", **config: Any) -> Mechanism:
-    return Mechanism(name=name, config=config, hash=f"{name}-{source}")
+def mechanism(name: str, **config: Any) -> Mechanism:
+    return Mechanism(name=name, config=config)
+
+
+Named = str | Mechanism | tuple[Mechanism, int]
+"""A mechanism, by its name or whole; with its version where that is not 1."""
+
+
+def edited(name: str, version: int = 2, **config: Any) -> tuple[Mechanism, int]:
+    """A mechanism of another version."""
+    return mechanism(name, **config), version
+
+
+def answering(name: Named, *parts: str) -> tuple[Mechanism, Versions]:
+    """The mechanism, and the versions of it and of parts of it."""
+    own, version = name if isinstance(name, tuple) else (name, 1)
+    own = mechanism(own) if isinstance(own, str) else own
+    feature = f"mechanism/{own.name}"
+    return own, dict.fromkeys((feature, *(f"{feature}/{part}" for part in parts)), version)
 
 
 def _record(cell: Any, status: Status, started: str, **fields: Any) -> Record:
@@ -78,7 +95,7 @@ def failure(status: Status) -> Failure | None:
 
 
 def quality(
-    name: str | Mechanism,
+    name: Named,
     task: str,
     accuracy: float | None = 0.5,
     *,
@@ -89,18 +106,25 @@ def quality(
     data_spec: DataSpec | None = None,
     model: ModelSpec = MODEL,
     training: TrainSpec = TRAINING,
-    measure: str = "m1",
+    measure: int = 1,
     started: str = "2026-11-20T10:00:00Z",
     parameters: int | None = 70_000,
 ) -> Record:
+    own, versions = answering(name)
+    given = data_spec or data(task)
     cell = QualityCell(
         scale=scale,
         machine=machine,
         torch="2.13.0",
         threads=1,
-        measure_hash=measure,
-        mechanism=mechanism(name) if isinstance(name, str) else name,
-        data=data_spec or data(task),
+        versions={
+            "train": measure,
+            f"data/{given.task}": 1,
+            **({"data/shuffled": 1} if given.order == "shuffled" else {}),
+            **versions,
+        },
+        mechanism=own,
+        data=given,
         model=model,
         training=training,
         seed=seed,
@@ -141,13 +165,14 @@ def baseline(
     data_spec: DataSpec | None = None,
     **rules: float,
 ) -> Record:
+    given = data_spec or data(task)
     cell = BaselineCell(
         scale=scale,
         machine=machine,
         torch="2.13.0",
         threads=1,
-        measure_hash="b1",
-        data=data_spec or data(task),
+        versions={"baseline": "b1", f"data/{given.task}": 1},
+        data=given,
     )
     shares = {"majority": majority, "bag_of_tokens": bag}
     shares |= {name.replace("_", " "): value for name, value in rules.items()}
@@ -156,7 +181,7 @@ def baseline(
 
 
 def efficiency(
-    name: str | Mechanism,
+    name: Named,
     length: int,
     mode: str = "forward",
     seconds: float | None = 0.01,
@@ -167,15 +192,17 @@ def efficiency(
     replicate: int = 0,
     width: float = 0.02,
     started: str = "2026-11-20T11:00:00Z",
-    measure: str = "e1",
+    measure: int = 1,
     declared: tuple[str, str] | None = None,
     **fields: Any,
 ) -> Record:
     """`declared` are growths of time and memory, where the record says them."""
+    own, versions = answering(name, "cost")
+    timing = {"time": measure, **({} if mode == "forward" else {f"time/{mode}": 1})}
     cell = EfficiencyCell(
         machine=machine,
-        measure_hash=measure,
-        mechanism=mechanism(name) if isinstance(name, str) else name,
+        versions={**timing, **versions},
+        mechanism=own,
         length=length,
         mode=mode,
         replicate=replicate,
@@ -215,24 +242,26 @@ def efficiency(
 
 
 def profile(
-    name: str | Mechanism,
+    name: Named,
     task: str,
     *,
     seconds: float = 0.02,
     status: Status = "ok",
     kernels: float | None = None,
     started: str = "2026-11-20T11:15:00Z",
+    measure: int = 1,
     **fields: Any,
 ) -> Record:
     """Of a step that counts a billion operations; its backward pass takes half of its parts."""
+    own, versions = answering(name, "cost")
     cell = ProfileCell(
         **{
             "scale": "mini",
             "machine": HERE,
             "torch": "2.13.0",
             "threads": 2,
-            "measure_hash": "f1",
-            "mechanism": mechanism(name) if isinstance(name, str) else name,
+            "versions": {"train": 1, "profile": measure, f"data/{task}": 1, **versions},
+            "mechanism": own,
             "data": data(task),
             "model": MODEL,
             "training": TRAINING,
@@ -269,7 +298,9 @@ def ceiling(
     started: str = "2026-11-20T11:00:00Z",
     **fields: Any,
 ) -> Record:
-    cell = CeilingCell(machine=machine, torch="2.13.0", threads=2, measure_hash="c1", **fields)
+    cell = CeilingCell(
+        machine=machine, torch="2.13.0", threads=2, versions={"ceiling": "c1"}, **fields
+    )
     metrics = {
         "product_rate": Metric(value=product, unit="1/s", better="higher"),
         "copy_rate": Metric(value=copy, unit="B/s", better="higher"),
@@ -284,7 +315,7 @@ def with_metrics(record: Record, **values: float) -> Record:
 
 
 def error(
-    name: str | Mechanism,
+    name: Named,
     length: int,
     output: float | None = 0.1,
     *,
@@ -298,13 +329,14 @@ def error(
     **fields: Any,
 ) -> Record:
     """Of which the gradients are off twice, three and four times as much as the output."""
+    own, versions = answering(name)
     cell = ErrorCell(
         scale="mini",
         machine=machine,
         torch=torch,
         threads=1,
-        measure_hash=measure,
-        mechanism=mechanism(name) if isinstance(name, str) else name,
+        versions={"error": measure, **versions},
+        mechanism=own,
         length=length,
         **{"heads": 2, "head_width": 32, **fields},
     )
@@ -326,7 +358,7 @@ def error(
 
 
 def shown(
-    name: str | Mechanism,
+    name: Named,
     length: int = 16,
     *,
     kind: Literal["weights", "dependence"] = "weights",
@@ -339,12 +371,13 @@ def shown(
     **fields: Any,
 ) -> Record:
     """A picture of a band, of which the second head reads less where heads are not alike."""
+    own, versions = answering(name)
     cell = ShowCell(
         machine=HERE,
         torch="2.13.0",
         threads=1,
-        measure_hash=measure,
-        mechanism=mechanism(name) if isinstance(name, str) else name,
+        versions={"show": measure, **versions},
+        mechanism=own,
         length=length,
         width=8 * heads,
         heads=heads,

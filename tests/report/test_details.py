@@ -11,12 +11,14 @@ from lra.core.records import Provenance, Record
 from lra.report.answer.sentences import caveats
 from lra.report.assemble import assemble
 from lra.report.endings import not_ok_table
+from lra.report.entries import measured
 from lra.report.frame import frame
 from lra.report.protocol import parameter_table, protocol_table
 from lra.report.provenance import footer, measuring, provenance_table
 from lra.report.quality.tables import quality_tables
 from lra.report.select import Selection, join
 from lra.report.table import Table, one_line
+from lra.report.versions import data_hash
 
 from .mechanisms.checks import check
 from .sample import MODEL, THERE, TRAINING, ceiling, efficiency, quality, shown, store
@@ -150,7 +152,8 @@ def test_there_is_no_such_table_where_all_ended_well() -> None:
 
 def test_the_protocol_lists_what_differs_by_task_and_says_the_rest_once() -> None:
     longer = msgspec.structs.replace(TRAINING, steps=600)
-    _, protocol, _ = _both(quality("a", "text"), quality("a", "image", training=longer))
+    trained = quality("a", "text")
+    _, protocol, _ = _both(trained, quality("a", "image", training=longer))
     assert protocol.columns == (
         "length",
         "rows: train / validation / test",
@@ -159,7 +162,7 @@ def test_the_protocol_lists_what_differs_by_task_and_says_the_rest_once() -> Non
         "generator",
     )
     text = next(line for line in _lines(protocol) if line[0] == "text")
-    assert text[1:5] == ["160", "20,000 / 1,000 / 2,000", "text" + "0" * 8, "300"]
+    assert text[1:5] == ["160", "20,000 / 1,000 / 2,000", data_hash(measured(trained))[:12], "300"]
     assert any("learning rate 0.002" in note for note in protocol.notes)
     assert not any(" steps " in note for note in protocol.notes)
 
@@ -211,8 +214,8 @@ def test_provenance_has_a_row_per_machine_version_and_commit() -> None:
 
 
 def test_provenance_counts_what_was_left_out() -> None:
-    new = quality("performer", "text", started="2026-11-25T00:00:00Z", measure="m2")
-    images = [quality("sdpa", "image", measure=f"m{n}", started=f"2026-11-2{n}") for n in range(3)]
+    new = quality("performer", "text", started="2026-11-25T00:00:00Z", measure=2)
+    images = [quality("sdpa", "image", measure=n, started=f"2026-11-2{n}") for n in range(3)]
     selection = join([quality("performer", "text"), new], images)
     notes = provenance_table(selection).notes
     assert notes == (

@@ -55,8 +55,8 @@ def test_numbers_are_numbers_in_a_store_without_any(tmp_path: Path) -> None:
 
 def test_the_newest_record_of_a_question_counts(tmp_path: Path) -> None:
     with Store(tmp_path / "store").writing() as place:
-        place.save(quality("linear", "text", 0.5, measure="m1"))
-        place.save(quality("linear", "text", 0.7, measure="m2", started="2026-11-21T10:00:00Z"))
+        place.save(quality("linear", "text", 0.5, measure=1))
+        place.save(quality("linear", "text", 0.7, measure=2, started="2026-11-21T10:00:00Z"))
     table = lra.load(place.path)
     assert list(table[table.metric == "test_accuracy"].value) == [0.7]
 

@@ -15,11 +15,10 @@ import pytest
 
 import lra.report
 from lra.core.errors import LraError
-from lra.core.protocol import Mechanism
 from lra.core.records import Record
 from lra.report import Rendered, render
 
-from .sample import data, efficiency, mechanism, quality, store
+from .sample import data, edited, efficiency, mechanism, quality, store
 
 TEMPLATES = Path(lra.report.__file__).with_name("templates")
 AWKWARD = "my|odd_1%\n<b>&$x$"
@@ -151,7 +150,7 @@ import lra.report
 heavy = {{"torch", "pandas", "seaborn", "matplotlib", "jinja2"}}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 from lra.core.records import decode, encode
-from report.sample import store
+from report.sample import edited, store
 run, reference = store()
 random.Random(7).shuffle(run)
 random.Random(8).shuffle(reference)
@@ -174,7 +173,7 @@ def test_no_date_of_today_and_no_version_of_matplotlib_in_a_plot(rendered: Rende
 def test_awkward_names_survive_everywhere(tmp_path: Path) -> None:
     records: list[Record] = [
         quality(
-            Mechanism(name=AWKWARD, hash="later"),
+            edited(AWKWARD),
             AWKWARD,
             0.95,
             data_spec=data(AWKWARD, length=64, hash="d0"),

@@ -10,7 +10,18 @@ import pytest
 from lra.core.records import Record
 from lra.report.select import Selection, join
 
-from .sample import HERE, MODEL, THERE, TRAINING, baseline, data, efficiency, mechanism, quality
+from .sample import (
+    HERE,
+    MODEL,
+    THERE,
+    TRAINING,
+    baseline,
+    data,
+    edited,
+    efficiency,
+    mechanism,
+    quality,
+)
 
 NEWER = "2026-11-21T10:00:00Z"
 
@@ -73,15 +84,15 @@ def test_timings_of_other_models_are_no_answers_to_the_same_question() -> None:
     deep = msgspec.structs.replace(MODEL, layers=8)
     records = [
         efficiency("sdpa", 512, "train", model=MODEL, **whole),
-        efficiency("sdpa", 512, "train", model=deep, measure="e2", started=NEWER, **whole),
+        efficiency("sdpa", 512, "train", model=deep, measure=2, started=NEWER, **whole),
     ]
     assert len(join(records, []).kept) == 2
     assert join(records[:1], records[1:]).unrelated == 1
 
 
 def test_the_newest_record_of_a_question_wins_whatever_the_order() -> None:
-    old = quality(mechanism("performer", "old"), "text", 0.6)
-    new = quality(mechanism("performer", "new"), "text", 0.8, started=NEWER)
+    old = quality("performer", "text", 0.6)
+    new = quality(edited("performer"), "text", 0.8, started=NEWER)
     for records in ([old, new], [new, old]):
         selection = join(records, [])
         assert [kept.record for kept in selection.kept] == [new]
@@ -89,21 +100,57 @@ def test_the_newest_record_of_a_question_wins_whatever_the_order() -> None:
 
 
 def test_seeds_of_older_sources_do_not_mix_with_newer_ones() -> None:
-    old = [quality(mechanism("performer", "old"), "text", seed=seed) for seed in (0, 1)]
-    new = quality(mechanism("performer", "new"), "text", seed=0, started=NEWER)
+    old = [quality("performer", "text", seed=seed) for seed in (0, 1)]
+    new = quality(edited("performer"), "text", seed=0, started=NEWER)
     assert [kept.record for kept in join([*old, new], []).kept] == [new]
 
 
 def test_seeds_measured_by_an_older_trainer_do_not_mix_either() -> None:
     old = [quality("performer", "text", seed=seed) for seed in (0, 1)]
-    new = quality("performer", "text", seed=1, measure="m2", started=NEWER)
+    new = quality("performer", "text", seed=1, measure=2, started=NEWER)
     assert [kept.record for kept in join([*old, new], []).kept] == [new]
 
 
 def test_lengths_of_older_sources_do_not_mix_into_a_row() -> None:
-    old = [efficiency(mechanism("performer", "old"), length) for length in (512, 1024)]
-    new = efficiency(mechanism("performer", "new"), 512, started=NEWER)
+    old = [efficiency("performer", length) for length in (512, 1024)]
+    new = efficiency(edited("performer"), 512, started=NEWER)
     assert [kept.record for kept in join([*old, new], []).kept] == [new]
+
+
+def _versions(record: Record, started: str = NEWER, **versions: int | str) -> Record:
+    """The same, of other versions of some features."""
+    named = {name.replace("_", "/"): version for name, version in versions.items()}
+    cell = msgspec.structs.replace(record.cell, versions={**record.cell.versions, **named})
+    return msgspec.structs.replace(record, id=cell.id, cell=cell, started_at=started)
+
+
+def test_a_newer_version_of_one_mode_leaves_the_others_in_their_row() -> None:
+    old = [efficiency("a", n, mode) for n in (512, 1024) for mode in ("forward", "train")]
+    new = _versions(efficiency("a", 512, "train"), time_train=2)
+    kept = [one.record for one in join([*old, new], []).kept]
+    assert new in kept and len(kept) == 3
+    assert {r.cell.mode for r in kept if r is not new} == {"forward"}
+
+
+def test_a_row_is_never_of_two_protocols_of_which_none_can_be_held_against_the_other() -> None:
+    earlier = [efficiency("a", length) for length in (512, 1024)]
+    hashes = {"earlier/measuring": "0" * 20, "earlier/mechanism": "1" * 20}
+    cells = [msgspec.structs.replace(one.cell, versions=hashes) for one in earlier]
+    earlier = [
+        msgspec.structs.replace(one, id=cell.id, cell=cell)
+        for one, cell in zip(earlier, cells, strict=True)
+    ]
+    new = efficiency("a", 512, started=NEWER)
+    assert [one.record for one in join([*earlier, new], []).kept] == [new]
+    assert {one.record.id for one in join(earlier, []).kept} == {one.id for one in earlier}
+
+
+def test_data_of_another_version_join_no_reference() -> None:
+    run = quality("performer", "text")
+    same, other = quality("sdpa", "text"), _versions(quality("sdpa", "text"), data_text=2)
+    assert len(join([run], [same, baseline("text")]).kept) == 3
+    selection = join([run], [other, _versions(baseline("text"), data_text=2)])
+    assert len(selection.kept) == 1 and selection.unrelated == 2
 
 
 def test_a_record_that_is_both_run_and_reference_counts_once() -> None:

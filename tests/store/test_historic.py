@@ -1,8 +1,8 @@
 """Records that earlier programs wrote: one of each kind and ending, kept as they were written.
 
 A new field needs a default, or these stop loading, and with them the stores that people have. A
-change that cannot be read so needs a new number of the schema, and a folder here that says what
-becomes of the old one.
+change that cannot be read so needs a new number of the schema, a folder here, and a reading of the
+old one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from lra.report.render import render
 from lra.store import Store, StoreWarning
 
 HISTORIC = Path(__file__).parents[1] / "fixtures/records"
+THEN = sorted((HISTORIC / "schema-1").glob("*.json"))
+MOVED = ("$.schema", "$.cell.measure_hash", "$.cell.declared_hash", "$.cell.mechanism.hash")
+"""Places of which the content stands among the versions of the cell."""
 NOW = sorted((HISTORIC / f"schema-{SCHEMA}").glob("*.json"))
 KINDS = {kind.__struct_config__.tag for kind in Cell.__args__}
 
@@ -48,11 +51,45 @@ def test_there_is_one_of_every_kind_and_one_that_failed() -> None:
     assert {"ok"} < {record.status for record in found}
 
 
+@pytest.mark.parametrize("file", THEN, ids=lambda file: file.stem)
+def test_a_record_of_schema_1_loads_with_its_hashes_as_versions(file: Path) -> None:
+    written = msgspec.json.decode(file.read_bytes())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = Store(file.parent).load(file.stem)
+    assert found is not None and (found.id, found.schema) == (file.stem, SCHEMA)
+    again = msgspec.json.decode(encode(found))
+    lost = [place for place in _lost(written, again) if place not in MOVED]
+    assert lost == (["$.cell.data.hash"] if "earlier/data" in found.cell.versions else [])
+    assert found.cell.versions["earlier/measuring"] == written["cell"]["measure_hash"]
+    own = written["cell"].get("mechanism", {}).get("hash")
+    assert found.cell.versions.get("earlier/mechanism") == own
+    assert decode(encode(found)) == found
+
+
+@pytest.mark.parametrize(
+    "place", [("measure_hash",), ("mechanism", "hash"), ("declared_hash",), ("data", "hash")]
+)
+def test_records_of_schema_1_that_differ_in_a_hash_stay_different_cells(
+    place: tuple[str, ...],
+) -> None:
+    kind = "quality" if "data" in place else "efficiency"
+    read = (msgspec.json.decode(file.read_bytes()) for file in THEN)
+    record = next(one for one in read if one["cell"]["type"] == kind)
+    part, ids = record["cell"], set()
+    for name in place[:-1]:
+        part = part[name]
+    for hashed in ("0" * 20, "1" * 20):
+        part[place[-1]] = hashed
+        ids.add(decode(msgspec.json.encode(record)).cell.id)
+    assert len(ids) == 2
+
+
 @pytest.mark.parametrize("renamed", [{}, {"seconds": "ended"}], ids=["fits", "does not fit"])
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (SCHEMA - 1, f"an older version wrote it .schema {SCHEMA - 1}, this one reads {SCHEMA}"),
+        (SCHEMA - 2, f"an older version wrote it .schema {SCHEMA - 2}, this one reads {SCHEMA}"),
         (SCHEMA + 1, f"a newer version wrote it .schema {SCHEMA + 1}, this one reads {SCHEMA}"),
     ],
 )
@@ -76,7 +113,8 @@ def test_a_store_of_another_schema_gives_one_line_for_all_its_records(
         (("seconds",), "missing required field `seconds`"),
         (("status",), "missing required field `status`"),
         (("cell", "machine"), r"missing required field `machine` - at `\$.cell`"),
-        (("cell", "mechanism", "hash"), r"missing required field `hash` - at `\$.cell.mechanism`"),
+        (("cell", "versions"), r"missing required field `versions` - at `\$.cell`"),
+        (("cell", "mechanism", "name"), r"missing required field `name` - at `\$.cell.mechanism`"),
         (("cell", "type"), r"at `\$.cell`"),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tasks.text
 from lra.core.protocol import DataSpec, Rows
-from tasks.sources.data_hash import data_hash
+from tasks.sources.data_hash import content_hash, prepared_name
 from tasks.sources.opening import open_or_prepare
 from tasks.sources.whole_sets import prepare_whole
 from tasks.text import Text, TextConfig
@@ -34,12 +34,15 @@ def prepare(source, folder, task=None):
     return prepare_whole(task or text(), "text", FILE, str(source), folder)
 
 
+def asked(source, length=1000, rows=ALL):
+    content = content_hash(str(source), "text", length=length, rules="fixed", parameters={})
+    return DataSpec(task="text", source="file", hash=content, length=length, rows=rows)
+
+
 def hashed(source, **changes):
-    setting = {"length": 1000, "rows": ALL, "rules": "fixed", "parameters": {}, **changes}
-    return data_hash(FILE, "text", source=str(source), **setting)
+    return prepared_name(FILE, asked(source, **changes))
 
 
 def opened(source, cache, task, rows=ALL):
-    name = hashed(source, length=task.length, rows=rows)
-    spec = DataSpec(task="text", hash=name, length=task.length, rows=rows)
-    return open_or_prepare(task, spec, str(source), cache)
+    spec = asked(source, task.length, rows)
+    return open_or_prepare(task, spec, str(source), cache / prepared_name(FILE, spec))

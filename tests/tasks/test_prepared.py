@@ -40,8 +40,8 @@ class Pairs(Task):
         ]
 
 
-def spec(name="1f3c"):
-    return DataSpec(task="pairs", hash=name, length=99, rows=ROWS)
+def spec():
+    return DataSpec(task="pairs", length=99, rows=ROWS)
 
 
 def pairs():
@@ -64,7 +64,7 @@ def same(one, other):
 def test_what_is_read_is_what_was_made(tmp_path, task):
     expected = task.generated(ROWS)
     for _ in range(2):
-        found = open_or_prepare(task, spec(), None, tmp_path)
+        found = open_or_prepare(task, spec(), None, tmp_path / "1f3c")
         assert all(same(split, expected.split(name)) for name, split in found)
         for fact in ("classes", "vocabulary", "length", "inputs"):
             assert getattr(found, fact) == getattr(expected, fact)
@@ -72,15 +72,15 @@ def test_what_is_read_is_what_was_made(tmp_path, task):
 
 def test_data_is_made_once_and_the_source_decides(tmp_path):
     task = pairs()
-    open_or_prepare(task, spec(), None, tmp_path)
-    open_or_prepare(task, spec(), None, tmp_path)
+    open_or_prepare(task, spec(), None, tmp_path / "1f3c")
+    open_or_prepare(task, spec(), None, tmp_path / "1f3c")
     assert task.made == 3
-    assert len(open_or_prepare(task, spec("beef"), "some/file", tmp_path).train) == 1
+    assert len(open_or_prepare(task, spec(), "some/file", tmp_path / "beef").train) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1f3c", "beef"]
 
 
 def test_arrays_are_views_of_the_mapped_files(tmp_path):
-    data = open_or_prepare(pairs(), spec(), None, tmp_path)
+    data = open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
     content = (tmp_path / "1f3c" / "train.arrow").read_bytes()
     for array in (data.train.tokens, data.train.starts, data.train.labels):
         assert not array.flags.owndata and not array.flags.writeable
@@ -91,7 +91,7 @@ def test_arrays_are_views_of_the_mapped_files(tmp_path):
 def test_a_set_is_plain_arrow_one_row_an_example(tmp_path):
     import pyarrow as pa
 
-    open_or_prepare(pairs(), spec(), None, tmp_path)
+    open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
     with pa.memory_map(str(tmp_path / "1f3c" / "test.arrow")) as source:
         table = pa.ipc.open_file(source).read_all()
     assert table.column_names == ["tokens", "label"] and table.num_rows == 20
@@ -105,8 +105,8 @@ from lra.core.protocol import DataSpec, Rows
 from tasks.listops import ListOps, ListOpsConfig
 from tasks.sources.opening import open_or_prepare
 rows = Rows(train=3000, validation=10, test=20)
-spec = DataSpec(task="listops", hash="1f3c", length=64, rows=rows)
-data = open_or_prepare(ListOps(ListOpsConfig(), length=64), spec, None, Path(sys.argv[1]))
+spec = DataSpec(task="listops", length=64, rows=rows)
+data = open_or_prepare(ListOps(ListOpsConfig(), length=64), spec, None, Path(sys.argv[1]) / "1f3c")
 print(int(data.train.tokens.sum()), "torch" in sys.modules, "datasets" in sys.modules)
 """
 
@@ -135,10 +135,10 @@ def test_a_full_disk_is_one_line_and_keeps_what_is_whole(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(preparing, "write_set", full)
         with pytest.raises(DataError, match=r"cannot write .*1f3c': No space left .*; free space"):
-            open_or_prepare(pairs(), spec(), None, tmp_path)
+            open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
     assert [path.name for path in tmp_path.iterdir()] == [".1f3c.draft"]
     task = pairs()
-    assert len(open_or_prepare(task, spec(), None, tmp_path).train) == ROWS.train
+    assert len(open_or_prepare(task, spec(), None, tmp_path / "1f3c").train) == ROWS.train
     assert task.made == 0
     assert [path.name for path in tmp_path.iterdir()] == ["1f3c"]
 
@@ -146,7 +146,7 @@ def test_a_full_disk_is_one_line_and_keeps_what_is_whole(tmp_path, monkeypatch):
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"cannot write the prepared set .*choose another folder"):
-        open_or_prepare(pairs(), spec(), None, tmp_path / "file")
+        open_or_prepare(pairs(), spec(), None, tmp_path / "file" / "1f3c")
 
 
 def cut(path):
@@ -187,27 +187,27 @@ def changed(**values):
     ],
 )
 def test_a_damaged_set_says_so_and_what_to_do(tmp_path, file, damage, says):
-    open_or_prepare(pairs(), spec(), None, tmp_path)
+    open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
     damage(tmp_path / "1f3c" / file)
     with pytest.raises(DataError, match=rf"1f3c': {says}; delete this folder and repeat "):
-        open_or_prepare(pairs(), spec(), None, tmp_path)
+        open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
 
 
 @pytest.mark.parametrize("damage", [cut, lambda path: path.unlink()])
 def test_a_set_without_facts_says_so_and_what_to_do(tmp_path, damage):
-    open_or_prepare(pairs(), spec(), None, tmp_path)
+    open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
     damage(tmp_path / "1f3c" / "facts.json")
     says = "is no whole prepared set: facts.json is missing or unreadable; delete the folder if it"
     with pytest.raises(DataError, match=says):
-        open_or_prepare(pairs(), spec(), None, tmp_path)
+        open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
 
 
 def test_rows_that_are_not_as_many_as_the_facts_say(tmp_path):
-    open_or_prepare(pairs(), spec(), None, tmp_path)
+    open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")
     facts = tmp_path / "1f3c" / "facts.json"
     rows = json.loads(facts.read_bytes())["rows"]
     changed(rows={**rows, "test": rows["test"] + 1})(facts)
     with pytest.raises(
         DataError, match=rf"test.arrow has {rows['test']} of {rows['test'] + 1} rows"
     ):
-        open_or_prepare(pairs(), spec(), None, tmp_path)
+        open_or_prepare(pairs(), spec(), None, tmp_path / "1f3c")

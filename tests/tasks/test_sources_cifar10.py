@@ -1,7 +1,6 @@
 """CIFAR-10 in every form: the same pictures, the same splits, the same order."""
 
 import pickle
-from pathlib import Path
 
 import datasets
 import numpy as np
@@ -26,13 +25,12 @@ from cifar10_forms import (
 )
 from set_reader import read_set
 
-import tasks.image
 from lra.core.dataset import SPLITS as NAMES
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.image import Image, ImageConfig
 from tasks.sources.cifar10_pixels import grey
-from tasks.sources.data_hash import data_hash
+from tasks.sources.data_hash import content_hash
 from tasks.sources.holdout import content_key, held_out
 
 
@@ -223,8 +221,7 @@ def test_a_set_of_the_hub_without_test_is_refused(monkeypatch):
 
 
 def hashed(source):
-    parameters = {"rows": ALL, "rules": "fixed", "parameters": {}, "length": 1024}
-    return data_hash(Path(tasks.image.__file__), "image", source=str(source), **parameters)
+    return content_hash(str(source), "image", length=1024, rules="fixed", parameters={})
 
 
 def test_what_identifies_a_set_is_all_of_its_files_and_no_other(tmp_path):

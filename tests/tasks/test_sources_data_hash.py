@@ -11,9 +11,9 @@ import tasks.listops
 import tasks.sources.data_hash
 from lra.core import catalogue
 from lra.core.errors import DataError
-from lra.core.protocol import Rows
+from lra.core.protocol import DataSpec, Rows
 from tasks.contract import Task
-from tasks.sources.data_hash import data_hash, source_kind
+from tasks.sources.data_hash import content_hash, prepared_name, source_kind
 
 FILE = Path(tasks.listops.__file__)
 SETTING = {
@@ -25,9 +25,12 @@ SETTING = {
 }
 
 
-def hashed(file=FILE, **changes):
+def hashed(file=FILE, source=None, **changes):
+    """What the cache calls a set; of a real one with the hash of its content."""
     setting = {**SETTING, **changes}
-    return data_hash(file, setting.pop("task"), **setting)
+    asked = {name: setting[name] for name in ("length", "rules", "parameters")}
+    content = "" if source is None else content_hash(source, setting["task"], **asked)
+    return prepared_name(file, DataSpec(**setting, source=source_kind(source), hash=content))
 
 
 def test_how_examples_are_shown_and_loaded_does_not_count_for_generated_data(own_package, tmp_path):
@@ -65,6 +68,7 @@ def test_every_setting_counts():
     ]
     assert len({hashed(**changes) for changes in settings}) == len(settings)
     assert hashed() == hashed(rows=Rows(train=5, validation=5, test=5))
+    assert hashed() == hashed(order="shuffled"), "tokens change places as they are read"
 
 
 @pytest.fixture

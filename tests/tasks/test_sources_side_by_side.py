@@ -70,7 +70,7 @@ class Names(Watch):
 
 
 def spec(task="steps"):
-    return DataSpec(task=task, hash="f00d", length=9, rows=ROWS)
+    return DataSpec(task=task, length=9, rows=ROWS)
 
 
 def content(folder):
@@ -80,17 +80,17 @@ def content(folder):
 @pytest.fixture
 def undisturbed(steps, tmp_path):
     task = load(find("task", steps))(TaskConfig(), length=9)
-    open_or_prepare(task, spec(), None, tmp_path / "undisturbed")
+    open_or_prepare(task, spec(), None, tmp_path / "undisturbed" / "f00d")
     return content(tmp_path / "undisturbed" / "f00d")
 
 
 def test_two_processes_make_what_one_makes(steps, tmp_path, undisturbed):
     watch = Names()
-    assert generate(steps, spec(), tmp_path / "cache", 2, watch)
+    assert generate(steps, spec(), tmp_path / "cache" / "f00d", 2, watch)
     assert content(tmp_path / "cache" / "f00d") == undisturbed
     assert watch.done == 0 and len(watch.made) == 8 + 1 + 3
     assert watch.made[1] == "train, 7 rows from 7" and watch.made[-1] == "test, 1 rows from 14"
-    assert not generate(steps, spec(), tmp_path / "cache", 2)
+    assert not generate(steps, spec(), tmp_path / "cache" / "f00d", 2)
 
 
 def test_a_process_that_is_killed_is_one_line_and_a_run_goes_on(
@@ -98,11 +98,11 @@ def test_a_process_that_is_killed_is_one_line_and_a_run_goes_on(
 ):
     monkeypatch.setenv("AT_30", "die")
     with pytest.raises(DataError, match=r"^a process that made rows of steps was killed; .*--jobs"):
-        generate(steps, spec(), tmp_path / "cache", 1)
+        generate(steps, spec(), tmp_path / "cache" / "f00d", 1)
     monkeypatch.delenv("AT_30")
     task = load(find("task", steps))(TaskConfig(), length=9)
     watch = Names()
-    open_or_prepare(task, spec(), None, tmp_path / "cache", watch)
+    open_or_prepare(task, spec(), None, tmp_path / "cache" / "f00d", watch)
     assert watch.done > 0 and watch.done + len(watch.made) == 12
     assert content(tmp_path / "cache" / "f00d") == undisturbed
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["f00d"]
@@ -115,7 +115,7 @@ from lra.core.protocol import DataSpec, Rows
 from tasks.sources.side_by_side import generate
 if __name__ == "__main__":
     rows = Rows(train=50, validation=3, test=15)
-    generate(sys.argv[1], DataSpec(task="steps", hash="f00d", length=9, rows=rows), Path("."), 2)
+    generate(sys.argv[1], DataSpec(task="steps", length=9, rows=rows), Path("f00d"), 2)
 """
 
 
@@ -141,7 +141,7 @@ def test_after_a_kill_nobody_is_left_and_the_next_goes_on(steps, tmp_path, undis
     first.wait()
     until(lambda: not any(alive(worker) for worker in workers))
     watch = Names()
-    assert generate(steps, spec(), cache, 1, watch)
+    assert generate(steps, spec(), cache / "f00d", 1, watch)
     assert watch.done == 4 and content(cache / "f00d") == undisturbed
 
 

@@ -18,7 +18,7 @@ from tasks.bytes import Bytes, BytesConfig
 from tasks.contract import Example, Part, Task, TaskConfig
 from tasks.listops import ListOps, ListOpsConfig
 from tasks.pathfinder import Pathfinder, PathfinderConfig
-from tasks.sources.data_hash import data_hash, source_kind
+from tasks.sources.data_hash import content_hash, source_kind
 from tasks.sources.documents import document_tokens
 from tasks.sources.facts import read_facts
 from tasks.sources.opening import open_or_prepare
@@ -131,18 +131,10 @@ def test_another_task_and_other_rules_are_refused_before_and_while_opening(
     prepare(reviews, tmp_path / "set")
     source = str(tmp_path / "set")
     with pytest.raises(DataError, match=says):
-        data_hash(
-            FILE,
-            task.name,
-            length=64,
-            rows=ALL,
-            rules=task.rules,
-            parameters={},
-            source=source,
-        )
+        content_hash(source, task.name, length=64, rules=task.rules, parameters={})
     spec = DataSpec(task=task.name, hash="a", length=64, rows=ALL, rules=task.rules)
     with pytest.raises(DataError, match=says):
-        open_or_prepare(task, spec, source, tmp_path / "cache")
+        open_or_prepare(task, spec, source, tmp_path / "a")
 
 
 def test_what_cannot_be_cut_is_refused_at_another_length(tmp_path):
@@ -151,13 +143,13 @@ def test_what_cannot_be_cut_is_refused_at_another_length(tmp_path):
     source, folder = str(tmp_path / "a.txt"), tmp_path / "set"
     prepare_whole(task, "bytes", FILE, source, folder)
     spec = DataSpec(task="bytes", hash="a", length=16, rows=ALL)
-    found = open_or_prepare(task, spec, str(folder), tmp_path / "cache")
+    found = open_or_prepare(task, spec, str(folder), tmp_path / "a")
     assert same(found, read_set(task, source, ALL)) and found.train.by_token
     few = DataSpec(task="bytes", hash="b", length=16, rows=Rows(train=2, validation=1, test=1))
-    first = open_or_prepare(task, few, str(folder), tmp_path / "cache").train
+    first = open_or_prepare(task, few, str(folder), tmp_path / "b").train
     assert np.array_equal(first.labels, found.train.labels[:32])
     with pytest.raises(DataError, match=r"sequences of 16 tokens, which cannot be cut to .* of 8"):
-        open_or_prepare(Bytes(BytesConfig(), length=8), spec, str(folder), tmp_path / "cache")
+        open_or_prepare(Bytes(BytesConfig(), length=8), spec, str(folder), tmp_path / "c")
 
 
 def test_a_changed_source_or_other_rules_do_not_replace_it(reviews, tmp_path, monkeypatch):
@@ -295,7 +287,7 @@ def test_what_changed_while_a_draft_waits_begins_anew(reviews, tmp_path, monkeyp
         reviews.write_text(reviews.read_text().replace("Film 7", "Film seven"))
     prepare(reviews, folder)
     spec = DataSpec(task="text", hash="a", length=1000, rows=ALL)
-    found = open_or_prepare(text(), spec, str(folder), tmp_path / "cache")
+    found = open_or_prepare(text(), spec, str(folder), tmp_path / "a")
     assert same(found, read_set(text(), reviews, ALL))
 
 

@@ -1,10 +1,9 @@
 """Prepared sets that are torn, cut or changed are said to be so, by whatever meets them."""
 
 import pytest
-from review_sets import ALL, FILE, hashed, opened, prepare, text, write_reviews
+from review_sets import hashed, opened, prepare, text, write_reviews
 
 from lra.core.errors import DataError
-from tasks.sources.data_hash import data_hash
 from tasks.sources.documents import document_tokens
 
 
@@ -61,14 +60,13 @@ def test_facts_that_are_no_text(reviews, tmp_path):
 def test_a_set_of_which_one_bit_changed_is_used_by_no_run(reviews, tmp_path):
     folder = tmp_path / "set"
     prepare(reviews, folder)
-    asked = {"length": 20, "rows": ALL, "rules": "fixed", "parameters": {}, "source": str(folder)}
-    assert data_hash(FILE, "text", **asked) == data_hash(FILE, "text", **asked)
+    assert hashed(folder) == hashed(folder)
     file = folder / "train.arrow"
     content = bytearray(file.read_bytes())
     content[content.index(document_tokens(b"Film 7").tobytes())] ^= 1
     file.write_bytes(content)
     with pytest.raises(DataError, match=r"set': train.arrow does not hold what was written; del"):
-        data_hash(FILE, "text", **asked)
+        hashed(folder)
     file.unlink()
     with pytest.raises(DataError, match=r"train.arrow is missing or unreadable"):
-        data_hash(FILE, "text", **asked)
+        hashed(folder)

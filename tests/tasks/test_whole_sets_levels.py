@@ -5,14 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pathfinder_forms import EASY, HARD, below, level_files, write_folder, write_zip
-from review_sets import ALL
 
 import tasks.pathfinder
 from lra.core.errors import DataError
 from tasks.pathfinder import Pathfinder, PathfinderConfig
-from tasks.sources.data_hash import data_hash
+from tasks.sources.data_hash import content_hash
 from tasks.sources.facts import read_facts
 from tasks.sources.whole_sets import prepare_whole
+
+
+def hashed(folder, paddles):
+    asked = {"length": 1024, "rules": "fixed", "parameters": {"contour_length": paddles}}
+    return content_hash(str(folder), "pathfinder", **asked)
 
 
 def test_another_level_of_pathfinder_is_refused(tmp_path):
@@ -20,12 +24,11 @@ def test_another_level_of_pathfinder_is_refused(tmp_path):
     asked = Pathfinder(PathfinderConfig(), length=1024)
     file = Path(tasks.pathfinder.__file__)
     prepare_whole(asked, "pathfinder", file, str(tmp_path / "images"), tmp_path / "set")
-    setting = {"length": 1024, "rows": ALL, "rules": "fixed", "source": str(tmp_path / "set")}
-    data_hash(file, "pathfinder", parameters={"contour_length": None}, **setting)
+    hashed(tmp_path / "set", None)
     with pytest.raises(
         DataError, match=r"set' holds paths of 14 paddles, not of 6; write parameters = { con"
     ):
-        data_hash(file, "pathfinder", parameters={"contour_length": 6}, **setting)
+        hashed(tmp_path / "set", 6)
 
 
 @pytest.mark.parametrize("form", ["folder", "zip", "another name", "array"])
@@ -48,9 +51,8 @@ def test_a_level_that_is_named_itself_is_known_by_what_it_is(tmp_path, form):
     file = Path(tasks.pathfinder.__file__)
     prepare_whole(asked, "pathfinder", file, str(source), tmp_path / "set")
     assert read_facts(tmp_path / "set").origin.level == 6
-    setting = {"length": 1024, "rows": ALL, "rules": "fixed", "source": str(tmp_path / "set")}
-    data_hash(file, "pathfinder", parameters={"contour_length": 6}, **setting)
+    hashed(tmp_path / "set", 6)
     with pytest.raises(
         DataError, match=r"set' holds paths of 6 paddles, not of 14; write parameters = { c"
     ):
-        data_hash(file, "pathfinder", parameters={"contour_length": None}, **setting)
+        hashed(tmp_path / "set", None)

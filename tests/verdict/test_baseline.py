@@ -10,7 +10,7 @@ from lra.verdict.baseline import Figures, Judged, Outcome, judge
 
 
 def figures(**own: Any) -> Figures:
-    return Figures(**{"asked": "a", "measured_by": "m", "answered_by": "s", **own})
+    return Figures(**{"asked": "a", **own})
 
 
 def held(before: Figures | None, after: Figures) -> list[Judged]:
@@ -116,12 +116,12 @@ def test_what_is_claimed_must_hold_whatever_was_before() -> None:
 
 
 def test_a_claim_that_other_code_tried_or_that_was_not_tried_is_no_pass_when_it_is_gone() -> None:
-    before = figures(measured_by="other", laws={"batch": "held", "masks": "held", "old": "held"})
+    before = figures(asked="b", laws={"batch": "held", "masks": "held", "old": "held"})
     now = figures(laws={"masks": "held", "batch": "not claimed"})
     expected = {"masks": "held", "batch": "inconclusive", "old": "inconclusive"}
     assert outcomes(before, now) == expected
     assert only(before, now, "batch").why == (
-        "held before, not claimed now; measured by another version of the code"
+        "held before, not claimed now; another configuration, data or version of torch"
     )
     assert only(before, now, "old").why == "held before, not tried now"
 
@@ -150,32 +150,18 @@ def test_a_cell_ends_as_it_did(then: str | None, now: str, outcome: str) -> None
         assert one.why == f"{then} before, {now} now"
 
 
-@pytest.mark.parametrize(
-    ("differing", "why"),
-    [
-        ({"asked": "b"}, "another configuration, data or version of torch"),
-        ({"asked": "b", "measured_by": "n"}, "another configuration, data or version of torch"),
-        ({"measured_by": "n"}, "measured by another version of the code"),
-    ],
-)
-def test_figures_of_another_kind_are_never_worse(differing: dict[str, str], why: str) -> None:
-    now = figures(counts={"operations": 9.0}, losses=[9.0], **differing)
+def test_figures_of_another_request_are_never_worse() -> None:
+    now = figures(asked="b", counts={"operations": 9.0}, losses=[9.0])
     (one,) = held(figures(counts={"operations": 1.0}, losses=[1.0]), now)
+    why = "another configuration, data or version of torch"
     assert (one.outcome, one.why) == ("inconclusive", why)
 
 
-@pytest.mark.parametrize("differing", [{"asked": "b"}, {"measured_by": "n"}])
-def test_what_fails_now_is_worse_by_whatever_code(differing: dict[str, str]) -> None:
-    (one,) = held(figures(laws={"masks": "held"}), figures(status="crash", **differing))
+def test_what_fails_now_is_worse_whatever_was_asked() -> None:
+    (one,) = held(figures(laws={"masks": "held"}), figures(asked="b", status="crash"))
     assert (one.outcome, one.why) == ("regression", "ok before, crash now")
-    (one,) = held(figures(status="oom"), figures(status="crash", **differing))
+    (one,) = held(figures(status="oom"), figures(asked="b", status="crash"))
     assert one.outcome == "inconclusive"
-
-
-def test_other_sources_of_the_mechanism_are_what_is_looked_at() -> None:
-    before = figures(counts={"operations": 1.0})
-    now = figures(counts={"operations": 9.0}, answered_by="edited")
-    assert outcomes(before, now) == {"ending": "held", "operations": "regression"}
 
 
 def accuracies(*shares: float) -> dict[str, float]:

@@ -11,6 +11,7 @@ import msgspec
 
 from lra.report.changes.counterparts import ASKED, CONDITIONS, Key, key, paired, whereabouts
 from lra.report.entries import Busy, Entry
+from lra.report.versions import apart, named
 from lra.report.words import (
     STATUS,
     TIMES,
@@ -238,8 +239,9 @@ def _judged(
     conditions: Mapping[str, str],
 ) -> tuple[Change, str]:
     """Return the change, and why there is none to judge or how a side ended."""
+    features = named(apart(side[0].measured_by for side in (before, after)))
     differing = [
-        words
+        f"{words}: {features}" if name == "measured_by" and features else words
         for name, words in conditions.items()
         if key(before[0], [name]) != key(after[0], [name])
     ]

@@ -24,7 +24,7 @@ CONDITIONS = {
     "protocol": "another protocol of training",
     "model": "another model",
     "torch": "another version of torch",
-    "measure_hash": "measured by another version of the code",
+    "measured_by": "measured by another version of the code",
 }
 """What has to be the same besides for two figures to be compared."""
 _POOLED = {"quality": ("machine", "threads", "torch"), "error": ("machine", "threads")}

@@ -23,6 +23,7 @@ from lra.report.entries import PEAK_MEMORY, TIMES_OF_CALLS, Busy, Entry
 from lra.report.rows import EXACT, NO_MIXING, anchor_note, reference_notes, row, shown, unfused
 from lra.report.select import Selection
 from lra.report.table import Table, sorted_groups
+from lra.report.versions import among, apart, words
 from lra.report.words import Unit, count, differing, flat, scale_of
 
 _CALLS = {"forward": "forward pass", "train": "training step", "decode": "decoding step"}
@@ -104,7 +105,7 @@ def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
     Two machine classes never share a table.
     """
     measured = [e for e in selection.entries if e.kind == "efficiency"]
-    groups = [group for _, group in sorted_groups(measured, lambda e: (*_key(e), e.measure_hash))]
+    groups = [part for _, group in sorted_groups(measured, _key) for part in _by_version(group)]
     groups.sort(key=lambda group: all(e.origin == "reference" for e in group))
     ceilings, models = Ceilings(selection.ceilings), _models(groups)
     alike: dict[tuple[object, ...], list[list[Entry]]] = defaultdict(list)
@@ -122,6 +123,13 @@ def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
             _tables(number, group, model, selection.busy, ceilings, twins, name_scale=named)
         )
     return found
+
+
+def _by_version(group: Sequence[Entry]) -> list[list[Entry]]:
+    """Parts of a group that no version of the measuring code sets apart."""
+    features = apart(e.measured_by for e in group)
+    parts = sorted_groups(group, lambda e: (among(e.measured_by, features),))
+    return [part for _, part in parts]
 
 
 def call_words(mode: str) -> str:
@@ -182,6 +190,8 @@ def _tables(
     modes = sorted({e.mode for e in group}, key=lambda mode: (mode not in _CALLS, mode))
     decoding = [mode for mode in modes if mode == "decode"]
     asked, where = _asked(first, model), _where(first)
+    features = apart(e.measured_by for side in (group, *twins) for e in side)
+    version = words(among(first.measured_by, features))
     columns, energy_entries = derived_columns(group, memory), energies(group)
     declared, agreement = declared_operations(
         f"declared-{number}", call_words("forward"), [e for e in group if e.mode == "forward"]
@@ -210,7 +220,7 @@ def _tables(
             *asked,
             *where,
             *([f"scale {first.scale}"] if name_scale else []),
-            *([f"measured by code {first.measure_hash[:8]}"] if twins else []),
+            *([f"measured by {version}"] if version else []),
         ),
         setting=f"{', '.join(where)}: {', '.join(asked)}.",
         reference_only=all(e.origin == "reference" for e in group),

@@ -56,7 +56,7 @@ class Point(msgspec.Struct, frozen=True):
     """Why there is no value: how the cell ended, or that the machine was busy. Beside a value, how
     some of its seeds ended."""
     mechanism: str
-    """Hash of the mechanism's sources."""
+    """Version of the mechanism."""
     commit: str
     """Short; empty where the record has none."""
 
@@ -162,7 +162,7 @@ def _points(records: Sequence[Record], known: Known) -> Iterator[Point]:
             value=value,
             seeds=_seeds(own),
             word=word,
-            mechanism=sys.intern(first.mechanism_hash),
+            mechanism=sys.intern(first.mechanism_version),
             commit=sys.intern(visible(commits[first.record][:7])),
         )
 

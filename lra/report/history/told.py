@@ -35,8 +35,8 @@ _RULES = (
     f"{100 * ACCURACY_MARGIN:g} points of an accuracy and {100 * BITS_MARGIN:g} % of bits per byte "
     "are too small to matter.",
     "When: the first night of the new level; in brackets, the nights nearly as likely. Commits are "
-    "those of the last night surely before and the first surely after; sources changed says "
-    "whether the mechanism's own did. A training of one seed is ambiguous.",
+    "those of the last night surely before and the first surely after; version changed says "
+    "whether the mechanism's did. A training of one seed is ambiguous.",
     "Another machine class, version of torch, configuration, data or measuring code begins another "
     "series.",
 )
@@ -186,7 +186,7 @@ def _why(series: Series, step: Step) -> str:
     """What of the mechanism changed in the nights between which a step lies."""
     changed = series.changed_at(step)
     if not changed:
-        return "its sources did not change"
+        return "its version did not change"
     commits = list(dict.fromkeys(point.commit or "unknown" for point in changed))
     return f"commit{'s' * (len(commits) > 1)} {listing(commits)}"
 
@@ -248,7 +248,7 @@ def _row(one: Told, history: History) -> Row:
         )
         return Row(series.name, tuple(Cell(text) for text in texts))
     commits = "..".join(dict.fromkeys(commit for commit in series.commits(step) if commit))
-    changed = "sources changed" if series.changed_at(step) else "same sources"
+    changed = "version changed" if series.changed_at(step) else "same version"
     texts = (
         series.quantity.name,
         series.size(step.difference),

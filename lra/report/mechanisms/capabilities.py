@@ -12,6 +12,7 @@ from lra.core.peers import PREFIX
 from lra.core.records import Record
 from lra.report.mechanisms.configs import in_force, labelled
 from lra.report.table import Cell, Row, Section, Table
+from lra.report.versions import Pairs, pairs
 from lra.report.words import count, ending, flat, listing, machine_words, visible
 
 COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
@@ -115,10 +116,10 @@ def _is_fuller(older: Record, short: Record) -> bool:
     return is_full and _tried(older) == _tried(short)
 
 
-def _tried(record: Record) -> tuple[str, str, str]:
+def _tried(record: Record) -> tuple[Pairs, str]:
     """What was tried, and with which laws."""
     cell = _cell(record)
-    return cell.mechanism.hash, cell.measure_hash, cell.torch
+    return pairs(cell), cell.torch
 
 
 def _builds(records: Sequence[Record]) -> str:

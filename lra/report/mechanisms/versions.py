@@ -9,7 +9,7 @@ from lra.report.entries import Entry
 from lra.report.words import listing_of, visible
 
 _NAMED = 10
-"""More mechanisms than this are counted beside those; report.csv has the hashes of each."""
+"""More mechanisms than this are counted beside those; report.csv has the versions of each."""
 
 
 def other_versions(entries: Iterable[Entry]) -> list[str]:
@@ -23,10 +23,10 @@ def other_versions(entries: Iterable[Entry]) -> list[str]:
     )
     for entry in entries:
         if entry.origin == "run" and entry.kind in ("quality", "efficiency"):
-            sources[entry.mechanism][entry.kind].add(entry.mechanism_hash)
+            sources[entry.mechanism][entry.kind].add(entry.mechanism_version)
         if entry.origin == "run" and entry.kind == "quality":
             row = (entry.label, entry.scale, entry.rules, entry.track)
-            rows[entry.mechanism][row][entry.task].add(entry.mechanism_hash)
+            rows[entry.mechanism][row][entry.task].add(entry.mechanism_version)
     apart = [
         name
         for name, own in sources.items()

@@ -9,11 +9,11 @@ from statistics import mean
 import msgspec
 
 from lra.core.cells import QualityCell
-from lra.core.hashing import value_hash
 from lra.report.entries import Entry
 from lra.report.quality.columns import Column
 from lra.report.rows import NO_MIXING
 from lra.report.table import Cell, Row
+from lra.report.versions import data_hash
 from lra.report.words import NO_VALUE, NOT_RUN, figures, percent
 
 GROUP = "Baselines"
@@ -101,7 +101,7 @@ def is_bag(row: Row) -> bool:
 
 def fitting(simple: Sequence[Entry], cell: QualityCell) -> list[Entry]:
     """Return the simple baselines of a training's data: the run's, else the reference's."""
-    data = value_hash(cell.data)
+    data = data_hash(cell)
     found = [e for e in simple if (e.protocol, e.scale) == (data, cell.scale)]
     return [entry for entry in found if entry.origin == "run"] or found
 

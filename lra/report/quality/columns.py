@@ -8,9 +8,9 @@ from functools import cached_property
 import msgspec
 
 from lra.core.cells import QualityCell
-from lra.core.hashing import value_hash
 from lra.core.protocol import Rows
 from lra.report.entries import protocol_hash
+from lra.report.versions import data_hash
 from lra.report.words import differing, flat, visible
 
 AVERAGED = ("listops", "text", "retrieval", "image", "pathfinder")
@@ -44,7 +44,7 @@ class Column(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def data(self) -> str:
         """Hash of the data alone, by which simple baselines are joined."""
-        return value_hash(self.cell.data)
+        return data_hash(self.cell)
 
 
 def columns_of(measured: Iterable[tuple[QualityCell, Rows | None]]) -> list[Column]:
@@ -102,7 +102,7 @@ def _titled(cells: list[QualityCell], rows: Mapping[str, Rows]) -> list[Column]:
             del one["training.learning_rate"]
     differences = differing(settings)
     if len(set(differences)) < len(cells):
-        hashes = [f"data {cell.data.hash[:8]}" for cell in cells]
+        hashes = [f"data {data_hash(cell)[:8]}" for cell in cells]
         pairs = zip(hashes, differences, strict=True)
         differences = [", ".join(part for part in pair if part) for pair in pairs]
     columns = [

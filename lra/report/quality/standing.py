@@ -14,9 +14,10 @@ from lra.report.quality import noise
 from lra.report.quality.columns import Column
 from lra.report.quality.luck import Guesses, beyond, guesses
 from lra.report.quality.tables import QualityTable
-from lra.report.rows import EXACT, NO_MIXING, RowKey, Rows, row, shown
+from lra.report.rows import EXACT, NO_MIXING, RowKey, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table
+from lra.report.versions import among, apart, named, text
 from lra.report.words import NO_VALUE, count, listing, percent
 from lra.verdict.accuracy import Accuracies, Difference, Ranks, holm, paired, ranks
 
@@ -52,7 +53,8 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
     rows = {key: own for key, own in shown(group).items() if _tasks(own) == set(protocols)}
     if len(rows) < 2:
         return None
-    known = {key: _accuracies(own) for key, own in rows.items()}
+    versions = apart(entry.measured_by for own in rows.values() for entry in own)
+    known = {key: _accuracies(own, versions) for key, own in rows.items()}
     ranked = ranks({_name(key): _by_task(own) for key, own in known.items()})
     order = sorted(rows, key=lambda key: (-_mean(known[key]), key))
     anchors = {
@@ -95,7 +97,7 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
             "beyond luck",
         ),
         rows=tuple(lines),
-        notes=tuple(_notes(len(tests), ranked, another is not None, _versions(rows))),
+        notes=tuple(_notes(len(tests), ranked, another is not None, versions)),
     )
     best = ranked.average if ranked else {}
     by_name = {_name(key): line for key, line in zip(order, lines, strict=False)}
@@ -112,16 +114,13 @@ def _tasks(own: Sequence[Entry]) -> set[str]:
     return {entry.protocol for entry in own if entry.value is not None}
 
 
-def _versions(rows: Rows) -> int:
-    return len({entry.measure_hash for own in rows.values() for entry in own})
-
-
-def _accuracies(own: Sequence[Entry]) -> Accuracies:
-    """By task and version of the code that measured: no test compares two versions."""
+def _accuracies(own: Sequence[Entry], versions: Sequence[str]) -> Accuracies:
+    """By task and, of the features in which rows are apart, their versions: no test compares two
+    versions."""
     found: dict[str, dict[int, float]] = {}
     for entry in own:
         if entry.value is not None:
-            task = f"{entry.protocol} {entry.measure_hash}"
+            task = f"{entry.protocol} {text(among(entry.measured_by, versions))}"
             found.setdefault(task, {})[entry.seed or 0] = entry.value
     return found
 
@@ -257,12 +256,12 @@ def _over(columns: Sequence[Column]) -> str:
     return listing([column.title for column in columns])
 
 
-def _notes(tested: int, ranked: Ranks | None, seeds: bool, versions: int) -> list[str]:
+def _notes(tested: int, ranked: Ranks | None, seeds: bool, versions: Sequence[str]) -> list[str]:
     notes = []
-    if versions > 1:
+    if versions:
         notes.append(
-            f"Rows are of {versions} versions of the measuring code: tests compare rows of one "
-            "alone; means and ranks put all side by side."
+            f"Rows are of several versions of the measuring code ({named(versions)}): tests "
+            "compare rows of one alone; means and ranks put all side by side."
         )
     if tested:
         notes.append(

@@ -9,6 +9,7 @@ import msgspec
 
 from lra.core.cells import QualityCell
 from lra.report.entries import protocol_hash
+from lra.report.versions import data_pairs, text
 from lra.report.words import flat, listing, visible
 
 
@@ -70,8 +71,9 @@ def _differing(cell: QualityCell, other: QualityCell) -> tuple[str, ...]:
     """Names of the settings in which two protocols of a task differ."""
     here, there = _settings(cell), _settings(other)
     keys = sorted(key for key in {*here, *there} if here.get(key) != there.get(key))
-    return tuple(key for key in keys if key != "data.hash") or tuple(keys)
+    return tuple(key for key in keys if key not in ("data.hash", "data.version")) or tuple(keys)
 
 
 def _settings(cell: QualityCell) -> dict[str, str]:
-    return flat({"data": cell.data, "model": cell.model, "training": cell.training})
+    found = flat({"data": cell.data, "model": cell.model, "training": cell.training})
+    return {**found, "data.version": text(data_pairs(cell))}

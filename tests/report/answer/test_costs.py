@@ -86,13 +86,13 @@ def test_without_exact_attention_the_cheapest_are_absolute() -> None:
 
 
 def test_a_time_of_another_version_of_the_measuring_code_is_not_called_missing() -> None:
-    records = [timed("a", 0.1, 50e6), efficiency("sdpa", 2048, "train", measure="e2")]
+    records = [timed("a", 0.1, 50e6), efficiency("sdpa", 2048, "train", measure=2)]
     first, second = answered(records)
     assert first == (
-        "At length 2048 a training step of the a layer (measured by code e1) takes 100 ms and "
+        "At length 2048 a training step of the a layer (measured by time 1) takes 100 ms and "
         "50.0 MB; sdpa's time is of another version of the measuring code."
     )
-    assert "the sdpa layer (measured by code e2) takes" in second
+    assert "the sdpa layer (measured by time 2) takes" in second
 
 
 def test_of_exact_attention_alone_its_own_time_is_told() -> None:

@@ -17,7 +17,7 @@ from lra.report.select import join
 from lra.report.words import TIMES
 from report.answer.said import answered, timed
 from report.mechanisms.checks import softmax
-from report.sample import TRAINING, baseline, data, efficiency, error, mechanism, quality
+from report.sample import TRAINING, baseline, data, edited, efficiency, error, quality
 
 
 def test_one_mechanism_is_told_task_by_task_beside_exact_and_no_mixing() -> None:
@@ -169,7 +169,7 @@ def test_only_mechanisms_with_all_tasks_are_compared_and_the_others_named() -> N
     )
 
 
-def _trained(name: str, shares: Sequence[float], *tasks: str, measure: str = "m1") -> list[Record]:
+def _trained(name: str, shares: Sequence[float], *tasks: str, measure: int = 1) -> list[Record]:
     return [
         quality(name, task, share, seed=n, measure=measure)
         for task in tasks
@@ -182,7 +182,7 @@ def test_the_best_have_their_seeds_and_interval_and_what_was_not_tested_is_told(
     run = [*_trained("a", seeds, *tasks), *_trained("b", (0.79,), *tasks)]
     run += [*_trained("c", (0.7, 0.71), "text", "image"), *_trained("c", (0.7,), "listops")]
     run += [quality("c", "listops", seed=1, status="oom"), *_trained("d", (0.5, 0.52), *tasks)]
-    run += _trained("e", seeds, *tasks, measure="m0")
+    run += _trained("e", seeds, *tasks, measure=9)
     selection = join(run, [])
     (table,) = quality_tables(selection)
     first, second = answer(selection, [table], [], [], [standing(table, selection)])
@@ -296,9 +296,17 @@ def test_of_several_reference_protocols_the_closest_is_told() -> None:
 
 def test_the_hash_of_data_is_told_only_where_nothing_else_differs() -> None:
     fewer = msgspec.structs.replace(TRAINING, steps=200)
-    reference = [quality("sdpa", "text", data_spec=data("text", hash="0" * 20))]
-    for training, named in ((fewer, "(training.steps);"), (TRAINING, "(data.hash);")):
-        (told,) = answered([quality("a", "text", training=training)], reference)[1:]
+    other = quality("sdpa", "text", data_spec=data("text", hash="0" * 20))
+    versions = {**other.cell.versions, "data/text": 2}
+    bumped = msgspec.structs.replace(quality("sdpa", "text").cell, versions=versions)
+    later = msgspec.structs.replace(other, cell=bumped)
+    for training, reference, named in (
+        (fewer, other, "(training.steps);"),
+        (fewer, later, "(training.steps);"),
+        (TRAINING, other, "(data.hash);"),
+        (TRAINING, later, "(data.version);"),
+    ):
+        (told,) = answered([quality("a", "text", training=training)], [reference])[1:]
         assert named in told
 
 
@@ -360,35 +368,35 @@ def test_the_table_of_errors_is_of_the_inputs_that_the_sentence_is_of() -> None:
 
 
 def test_an_edit_between_training_and_timing_is_told() -> None:
-    def told(trained: str, timed: str) -> bool:
+    def told(trained: int, timed: int) -> bool:
         records = [
-            quality(mechanism("performer", trained, features=32), "text"),
-            efficiency(mechanism("performer", timed, features=256), 512),
+            quality(edited("performer", trained, features=32), "text"),
+            efficiency(edited("performer", timed, features=256), 512),
         ]
         sentence = "Accuracy and speed of performer are of different versions of the source"
         return any(one.startswith(sentence) for one in answered(records))
 
-    assert told("as it was", "edited")
-    assert not told("edited", "edited")
+    assert told(1, 2)
+    assert not told(2, 2)
 
 
 def test_a_mean_over_tasks_of_two_versions_is_told() -> None:
-    def told(image: str) -> bool:
-        sources = {"text": "as it was", "image": image}
-        records = [quality(mechanism("performer", own), task) for task, own in sources.items()]
+    def told(image: int) -> bool:
+        versions = {"text": 1, "image": image}
+        records = [quality(edited("performer", own), task) for task, own in versions.items()]
         sentence = "Accuracies on different tasks of performer are of different versions of the"
         return any(one.startswith(sentence) for one in answered(records))
 
-    assert told("edited")
-    assert not told("as it was")
+    assert told(2)
+    assert not told(1)
 
 
 def test_of_edits_ten_mechanisms_are_named() -> None:
     def told(number: int) -> str:
         records = []
         for name in (f"m{n:02}" for n in range(number)):
-            records.append(quality(mechanism(name, "as it was"), "text"))
-            records.append(efficiency(mechanism(name, "edited"), 512))
+            records.append(quality(name, "text"))
+            records.append(efficiency(edited(name), 512))
         (sentence,) = (one for one in answered(records) if "of the source" in one)
         return sentence
 

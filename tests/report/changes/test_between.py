@@ -13,7 +13,17 @@ from lra.core.records import Record, decode, encode
 from lra.report.changes.between import Changes, Line, between_mechanisms, between_stores
 from lra.report.changes.told import changed_table, compared_markdown, full_tables, sentences
 from lra.report.select import join
-from report.sample import HERE, MODEL, data, efficiency, error, mechanism, quality, with_metrics
+from report.sample import (
+    HERE,
+    MODEL,
+    data,
+    edited,
+    efficiency,
+    error,
+    mechanism,
+    quality,
+    with_metrics,
+)
 
 OTHER = Machine(processor="Other CPU 2", cores=2)
 
@@ -39,8 +49,8 @@ def only(changes: Changes, name: str = "time") -> Line:
 
 
 def test_a_changed_mechanism_is_what_is_compared() -> None:
-    old = timed(0.010, 0.0101, 0.0099, name=mechanism("performer", "old"))
-    line = only(compared(old, timed(0.012, 0.0121, 0.0119, name=mechanism("performer", "new"))))
+    old = timed(0.010, 0.0101, 0.0099, name="performer")
+    line = only(compared(old, timed(0.012, 0.0121, 0.0119, name=edited("performer"))))
     assert (line.change.verdict, line.word) == ("worse", "slower")
     assert (line.label, line.cell) == ("performer", "train 512 heads 4 x 64")
     assert (line.before, line.after) == ("10.0 ms", "12.0 ms")
@@ -94,7 +104,7 @@ def test_another_question_is_another_cell(asked: dict[str, Any]) -> None:
     [
         ({"data_spec": data("text", hash="other")}, "other data and another protocol of training"),
         ({"scale": "small"}, ""),
-        ({"measure": "m2"}, "measured by another version of the code"),
+        ({"measure": 2}, "measured by another version of the code: train"),
     ],
 )
 def test_accuracies_of_other_data_or_scales_are_not_compared(
@@ -321,7 +331,7 @@ def test_of_a_cell_with_several_settings_nothing_is_said_unless_they_are_named()
     assert found.lines == () and (found.only_before, found.several) == (1, 1)
     assert "1 cell with several settings (name a row as the report does)" in sentences(found)[-1]
     # Nor where only one of the settings was measured in the same way.
-    later = [r for one in several[1:] for r in timed(0.1, 0.1, name=one, measure="e2")]
+    later = [r for one in several[1:] for r in timed(0.1, 0.1, name=one, measure=2)]
     first = [r for r in records if r.cell.mechanism != several[1]]  # type: ignore[union-attr]
     assert mechanisms(*first, *later).lines == ()
     named = mechanisms(*records, names=("sdpa", "performer (features=64)"))
@@ -364,9 +374,9 @@ def test_what_cannot_be_compared_says_why() -> None:
         "unsupported: 1).",
         "Not compared: 1 cell of old alone.",
     ]
-    assert sentences(compared(timed(0.01), timed(0.01, measure="e2"))) == [
+    assert sentences(compared(timed(0.01), timed(0.01, measure=2))) == [
         "new against old: none of 1 figure can be compared (measured by another version of the "
-        "code)."
+        "code: time)."
     ]
 
 

@@ -219,7 +219,7 @@ def test_settings_that_differ_are_told_and_the_newest_version_counts() -> None:
     smaller = msgspec.structs.replace(TRAINING, batch=16)
     found = section(
         profile("performer", "text", seconds=9.0),
-        profile("performer", "text", started="2026-11-21T00:00:00Z", measure_hash="f2"),
+        profile("performer", "text", started="2026-11-21T00:00:00Z", measure=2),
         profile("performer", "text", training=smaller),
         profile(mechanism("linear", source="b"), "listops"),
     ).tables[0]

@@ -97,7 +97,7 @@ def test_what_is_no_number_has_its_reason_below() -> None:
 
 
 def test_a_newer_record_replaces_an_older_one_and_a_reference_stands_beside_the_run() -> None:
-    old = performer(64, 256, 0.9, started="2026-11-01T00:00:00Z", measure="x0")
+    old = performer(64, 256, 0.9, started="2026-11-01T00:00:00Z", measure=9)
     table = only([old, performer(64, 256, 0.1)], [error("linformer", 256, machine=THERE)])
     assert cell(table, "performer", "256").text == "0.100"
     assert [(row.label, row.note) for row in table.rows] == [

@@ -17,7 +17,7 @@ from lra.core.records import Record, encode
 from lra.report.history.chronicle import History
 from lra.report.history.told import read, section, sentences
 from lra.report.table import markdown
-from report.sample import efficiency, mechanism, quality, with_metrics
+from report.sample import edited, efficiency, quality, with_metrics
 
 FIRST = date(2026, 10, 1)
 OTHER = Machine(processor="Other CPU 2", cores=2)
@@ -35,11 +35,11 @@ def wobble(night: int) -> float:
 
 
 def night_of(
-    night: int, name: str = "linear", times: float = 1.0, source: str = "a", **more: Any
+    night: int, name: str = "linear", times: float = 1.0, version: int = 1, **more: Any
 ) -> Record:
     """A timed cell of a night; the commit has the night's number."""
     seconds = 0.01 * times * wobble(night)
-    own = efficiency(mechanism(name, source), 2048, "train", seconds, **more)
+    own = efficiency(edited(name, version), 2048, "train", seconds, **more)
     return dated(own, night)
 
 
@@ -70,7 +70,7 @@ def slower_from(night: int, times: float = 1.2, **more: Any) -> Cells:
 
 def test_a_step_is_told_with_its_night_and_commit(tmp_path: Path) -> None:
     def cells(n: int) -> list[Record]:
-        return [night_of(n, times=1.2 if n >= 15 else 1.0, source="b" if n >= 15 else "a")]
+        return [night_of(n, times=1.2 if n >= 15 else 1.0, version=2 if n >= 15 else 1)]
 
     found = history(tmp_path, cells)
     assert found.nights == tuple(day(n) for n in range(20))
@@ -84,15 +84,15 @@ def test_a_step_is_told_with_its_night_and_commit(tmp_path: Path) -> None:
     assert "(commit 0000015)" in first
     (table,) = section(found).tables
     text = markdown(table)
-    assert "0000014..0000015 (sources changed)" in text and "9.81" in text and "11.8" in text
+    assert "0000014..0000015 (version changed)" in text and "9.81" in text and "11.8" in text
     assert text.count("worse") == 1
 
 
 def test_a_step_of_the_same_sources_says_so(tmp_path: Path) -> None:
     found = history(tmp_path, slower_from(15))
     assert len(found.worse) == 1
-    assert "(its sources did not change)" in sentences(found)[0]
-    assert "(same sources)" in markdown(section(found).tables[0])
+    assert "(its version did not change)" in sentences(found)[0]
+    assert "(same version)" in markdown(section(found).tables[0])
 
 
 def test_faster_is_better_and_no_reason_to_fail(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ def check(name: str, started: str, verdicts: dict[str, Any], **fields: Any) -> R
         machine=fields.pop("machine", HERE),
         torch=fields.pop("torch", "2.13.0"),
         threads=fields.pop("threads", 1),
-        measure_hash="m",
-        mechanism=mechanism(name, source, **config),
+        versions={"verify": "m", f"mechanism/{name}": source},
+        mechanism=mechanism(name, **config),
         form=fields.pop("form", "short"),
         **fields,
     )

@@ -70,7 +70,7 @@ def test_without_a_record_of_one_there_is_no_gallery() -> None:
 
 
 def test_the_newest_of_the_same_picture_stands_and_other_pictures_beside_it() -> None:
-    old, new = shown("full", measure="p0"), shown("full", started=NEWER, alike=False)
+    old, new = shown("full", measure=2), shown("full", started=NEWER, alike=False)
     others = [shown("full", 8), shown("full", direction="causal"), shown("full", input="h")]
     for records in ([old, new, *others], [*others, new, old]):
         section = gallery(records)

@@ -106,7 +106,7 @@ def test_who_leads_is_said_of_seeds_that_both_have() -> None:
 
 
 def test_no_test_compares_two_versions_of_the_trainer() -> None:
-    later = [quality("linear", t, 0.7, seed=s, measure="m2") for t in TASKS for s in range(3)]
+    later = [quality("linear", t, 0.7, seed=s, measure=2) for t in TASKS for s in range(3)]
     one = found(*trained("sdpa", 0.8), *trained("identity", 0.5), *later)
     assert one is not None
     rows = cells(one)
@@ -116,7 +116,20 @@ def test_no_test_compares_two_versions_of_the_trainer() -> None:
     )
     assert rows["sdpa"]["better, worse than"].note == "of 1"
     assert rows["linear"]["better, worse than"].text == "n/a"
-    assert any("Rows are of 2 versions of the measuring code" in n for n in one.table.notes)
+    assert any("several versions of the measuring code (train)" in n for n in one.table.notes)
+
+
+def test_features_that_only_some_rows_use_set_none_apart() -> None:
+    def dropping(record: Record) -> Record:
+        cell = msgspec.structs.replace(
+            record.cell, versions={**record.cell.versions, "train/dropout": 1}
+        )
+        return msgspec.structs.replace(record, id=cell.id, cell=cell)
+
+    one = found(*trained("sdpa", 0.8), *map(dropping, trained("linear", 0.7)))
+    assert one is not None
+    assert cells(one)["linear"]["against sdpa"].text == "-10.0"
+    assert not any("versions of the measuring code" in note for note in one.table.notes)
 
 
 def test_a_column_of_many_questions_asks_more_of_each() -> None:

@@ -9,11 +9,13 @@ import pytest
 
 from lra.core.protocol import Rows
 from lra.core.records import Record, Status
+from lra.report.entries import measured
 from lra.report.quality.tables import QualityTable, quality_tables
 from lra.report.select import join
 from lra.report.table import Cell
+from lra.report.versions import data_hash
 from report.mechanisms.checks import softmax
-from report.sample import LENGTHS, MODEL, THERE, TRAINING, baseline, data, mechanism, quality
+from report.sample import LENGTHS, MODEL, THERE, TRAINING, baseline, data, edited, quality
 
 
 def _tables(records: list[Record], reference: list[Record] | None = None) -> list[QualityTable]:
@@ -191,7 +193,19 @@ def test_two_data_hashes_of_a_task_are_two_columns() -> None:
         quality("performer", "text", 0.9),
     ]
     (table,) = _tables(records)
-    assert sorted(table.table.columns) == ["text (data abcdefgh)", "text (data text0000)"]
+    assert sorted(table.table.columns) == sorted(
+        f"text (data {data_hash(measured(record))[:8]})" for record in records
+    )
+    assert len(set(table.table.columns)) == 2
+
+
+def test_data_of_two_versions_of_a_generator_are_two_columns() -> None:
+    first = quality("performer", "text", 0.7)
+    versions = {**first.cell.versions, "data/text": 2}
+    cell = msgspec.structs.replace(first.cell, versions=versions)
+    second = msgspec.structs.replace(first, id=cell.id, cell=cell)
+    (table,) = _tables([first, second])
+    assert len(set(table.table.columns)) == 2
 
 
 def test_baselines_stand_below_with_the_best_rule_of_thumb_of_each_task() -> None:
@@ -305,7 +319,7 @@ def test_reference_rows_are_marked_and_their_machine_named() -> None:
 
 
 def test_a_reference_row_yields_to_the_run_unless_its_source_differs() -> None:
-    run = [quality(mechanism("performer", "edited"), "text", 0.8), quality("sdpa", "text", 0.9)]
+    run = [quality(edited("performer"), "text", 0.8), quality("sdpa", "text", 0.9)]
     reference = [quality("performer", "text", 0.7), quality("sdpa", "text", 0.91, seed=1)]
     (table,) = _tables(run, reference)
     titles = [row.title for row in table.table.rows if row.mechanism]
@@ -315,7 +329,7 @@ def test_a_reference_row_yields_to_the_run_unless_its_source_differs() -> None:
 
 def test_rows_measured_by_another_trainer_are_said_to_be() -> None:
     run, same = [quality("performer", "text")], [quality("sdpa", "text")]
-    other = [quality("sdpa", "text", measure="m0")]
+    other = [quality("sdpa", "text", measure=9)]
     needle = "another version of the measuring code"
     assert not any(needle in note for note in _tables(run, same)[0].table.notes)
     assert any(needle in note for note in _tables(run, other)[0].table.notes)

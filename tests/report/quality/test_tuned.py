@@ -193,7 +193,7 @@ def test_a_reference_is_searched_by_itself_and_says_its_rates():
 
 def test_rates_of_older_sources_are_not_among_those_tried():
     def older(record):
-        cell = msgspec.structs.replace(record.cell, measure_hash="m0")
+        cell = msgspec.structs.replace(record.cell, versions={**record.cell.versions, "train": 2})
         return msgspec.structs.replace(record, id=cell.id, cell=cell, started_at="2026-01-01")
 
     records = [

@@ -13,7 +13,7 @@ from lra.report.pictures.tradeoff import tradeoff_figure
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from lra.report.tradeoff.points import Tradeoff, tradeoff
-from report.sample import THERE, efficiency, mechanism, quality
+from report.sample import THERE, edited, efficiency, mechanism, quality
 
 
 def _timed(name: str, seconds: float, memory: float, **more: object) -> Record:
@@ -117,10 +117,10 @@ def test_without_exact_attention_here_another_machine_places_nothing() -> None:
 
 
 def test_a_reference_accuracy_takes_the_runs_timing_but_not_that_of_an_edited_source() -> None:
-    edited = mechanism("performer", "edited")
+    other = edited("performer")
     run = [
-        quality(edited, "text", 0.8),
-        efficiency(edited, 1024, "train", 0.02, 50e6),
+        quality(other, "text", 0.8),
+        efficiency(other, 1024, "train", 0.02, 50e6),
         _timed("sdpa", 0.04, 100e6),
     ]
     found = _place(run, [quality("performer", "text", 0.7), quality("sdpa", "text", 0.9)])
