@@ -12,6 +12,9 @@ from lra.engine.jobs import Job
 from lra.engine.plan_quality import first_trainings
 from lra.engine.planning import Planning
 
+_AFTER = ("/oracle", "/decode")
+"""Parts of a mechanism that a training asks for when it has ended."""
+
 
 def profile_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
     """Yield the jobs of a block; seeds, rates and orders of tokens cost alike and have no cells.
@@ -20,7 +23,11 @@ def profile_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
     """
     for target, task, training in first_trainings(run, block):
         yield run.ceiling(training.training.precision, block.threads)
-        used = {name: own for name, own in training.versions.items() if name != "look"}
+        used = {
+            name: version
+            for name, version in training.versions.items()
+            if name != "look" and not name.endswith(_AFTER)
+        }
         cell = ProfileCell(
             scale=training.scale,
             machine=run.machine,

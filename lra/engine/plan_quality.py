@@ -134,14 +134,20 @@ def _versions(
         inputs=1 if card is None else card.inputs,
         device=run.spec.device,
     )
+    parts = []
     if isinstance(own, AttentionCard) and own.weights == "convex":
+        # Its record says what was attended to, by the oracle.
         used.append("look")
+        parts.append("oracle")
+    if isinstance(own, AttentionCard) and own.capabilities.decode != "none":
+        # And how decoding agrees, where each token is asked for.
+        parts += ["decode"] if model.pooling == "none" else []
     if data.order == "shuffled":
         used.append("data/shuffled")
     return {
         **declared(used),
         **of_position(model.position),
-        **run.versions_of(target),
+        **run.versions_of(target, *parts),
         **run.data_version(task),
     }
 

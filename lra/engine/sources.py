@@ -69,7 +69,7 @@ def of_position(reference: str) -> Versions:
 
 def of_data(task: Target, *, real: bool) -> Versions:
     """Return the version of a task's generator, or of how it reads real data."""
-    feature = f"data/{task.name}"
+    feature = f"data/{task.name}/read" if real else f"data/{task.name}"
     if task.ours:
         return declared([feature])
     return {feature: readers_hash(task.file) if real else generator_hash(task.file)}

@@ -76,7 +76,7 @@ MORE: dict[str, dict[str, dict[str, Any]]] = {
     "train, rounded": {"data": {"rows": Rows(train=47, validation=15, test=13)}},
     "train, diverged": {"training": {"learning_rate": 1e30, "clip": None}},
     "train/lra2021, cls": {"data": {"rules": "lra2021"}, "model": {"pooling": "cls"}},
-    "train, shuffled": {"data": {"order": "shuffled"}},
+    "data/shuffled": {"data": {"order": "shuffled"}},
     "look, pictures": {"model": {"pooling": "cls"}, "data": {"task": "Rows", "length": 16}},
 }
 """More cases, about the feature that their names begin with."""
@@ -118,7 +118,7 @@ def _of_task(name: str) -> Iterator[Case]:
     feature = f"data/{name}"
     yield Case(feature, feature, (), partial(data.generated, name))
     if data.is_read(name):
-        yield Case(f"{feature}, read", feature, (), partial(data.read, name))
+        yield Case(f"{feature}/read", f"{feature}/read", (), partial(data.read, name))
 
 
 def _of_training() -> Iterator[Case]:
@@ -157,7 +157,7 @@ def _training(
     inputs = 2 if spec.task == "Pairs" else 1
     features = versions.of_training(model, training, rules=spec.rules, inputs=inputs, device="cpu")
     about = name.partition(",")[0]
-    about = about if about in (*features, "look") else "train"
+    about = about if about in (*features, "look", "data/shuffled") else "train"
     uses = {*features, *_of(mechanism), f"mechanism/{mechanism}/oracle", "look"} - {about}
     return Case(name, about, tuple(sorted(uses)), partial(run, cell))
 

@@ -38,7 +38,8 @@ def mechanism(cell: Cell) -> str:
 
 def data_pairs(cell: QualityCell | BaselineCell | ProfileCell) -> Pairs:
     """Return the version of a cell's data, in whatever order its tokens are."""
-    return among(pairs(cell), (f"data/{cell.data.task}", f"{EARLIER}data"))
+    own = f"data/{cell.data.task}"
+    return among(pairs(cell), (own, f"{own}/read", f"{EARLIER}data"))
 
 
 def data_hash(cell: QualityCell | BaselineCell | ProfileCell) -> str:
