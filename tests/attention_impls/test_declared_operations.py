@@ -120,5 +120,5 @@ def test_it_holds_for_other_sizes_and_small_tiles(
 def test_a_layer_that_declares_nothing_says_so() -> None:
     mechanism: type[Layer] = load(find("mechanism", "identity"))
     layer = _layer(mechanism, mechanism.Config())
-    with pytest.raises(UnsupportedError, match="identity declares no operations; count"):
+    with pytest.raises(UnsupportedError, match=r"identity.*\boperations\b"):
         Layer.operations(layer, 64)

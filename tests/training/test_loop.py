@@ -268,7 +268,7 @@ def test_a_last_step_off_the_beat_is_validated_too(toy: ModuleType) -> None:
 @pytest.mark.parametrize("rate", [float("inf"), 1e30])
 def test_a_loss_that_is_not_finite_ends_soon(toy: ModuleType, rate: float) -> None:
     spec = changed(toy.SPEC, steps=5000, evaluate_every=5000, learning_rate=rate, warmup=0)
-    with pytest.raises(Diverged, match="lower the learning rate") as caught:
+    with pytest.raises(Diverged, match="learning rate") as caught:
         train(Run(toy.model(), toy.dataset(), spec, seed=0, device=toy.CPU))
     assert caught.value.step <= 64
     assert caught.value.curve == ()
@@ -276,7 +276,7 @@ def test_a_loss_that_is_not_finite_ends_soon(toy: ModuleType, rate: float) -> No
 
 def test_a_last_step_that_explodes_is_noticed_in_validation(toy: ModuleType) -> None:
     spec = changed(toy.SPEC, steps=1, evaluate_every=1, learning_rate=float("inf"), warmup=0)
-    with pytest.raises(Diverged, match="after step 1;"):
+    with pytest.raises(Diverged, match=r"\bstep 1\b"):
         train(Run(toy.model(), toy.dataset(), spec, seed=0, device=toy.CPU))
 
 
@@ -311,7 +311,7 @@ def test_stopped_anywhere_and_continued_it_ends_in_the_same_numbers(
 
 
 def test_stopped_before_the_first_step(toy: ModuleType, tmp_path: Path) -> None:
-    with pytest.raises(Interrupted, match="after step 0 of 60; run again to continue"):
+    with pytest.raises(Interrupted, match=r"\bstep 0\b.*\b60\b"):
         train(Run(
             toy.model(), toy.dataset(), toy.SPEC, seed=0, device=toy.CPU,
             checkpoint=tmp_path / "a.pt", stop=lambda: True,
