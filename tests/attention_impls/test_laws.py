@@ -67,10 +67,15 @@ class Quick(Subject):
         return (self.config, *other, *in_parity)
 
 
-class Quicker(Quick):
-    """Asked at one length within a tile and one of several, one of them between two others."""
+class Once(Subject):
+    """Asked at one length, of several tiles, for everything that is claimed, in the first of its
+    trials: at so short a length the paper's own blocks would be all there is."""
 
-    lengths = (7, 25)  # type: ignore[assignment]
+    lengths = (25,)  # type: ignore[assignment]
+
+    @property
+    def configs(self) -> tuple[MechanismConfig, ...]:
+        return (*self.mechanism.trials, self.config)[:1]
 
 
 def asked(name: str, law: Law, **where: Any) -> Subject:
@@ -114,7 +119,7 @@ def test_it_keeps_the_law(name: str, law: Law) -> None:
 @pytest.mark.parametrize("name", others(names("mechanism")))
 def test_it_keeps_the_law_across_tiles(name: str, law: Law) -> None:
     mechanism: Any = load(find("mechanism", name))
-    judge(name, law, Quicker(mechanism, mechanism.Config()))
+    judge(name, law, Once(mechanism, mechanism.Config()))
 
 
 @pytest.fixture
