@@ -41,14 +41,18 @@ def others(mechanisms: Iterable[str]) -> list[str]:
 
 @cache
 def representatives() -> tuple[str, ...]:
-    """Return the fewest names that a greedy choice finds: each adds most, of several the first."""
-    declared = {name: declarations(mechanism) for name, mechanism in loaded()}
+    """Return the names of mechanisms that declare, between them, all that any declares."""
+    return tuple(cover({name: declarations(mechanism) for name, mechanism in loaded()}))
+
+
+def cover(declared: dict[str, set[Hashable]]) -> list[str]:
+    """Return names whose sets hold all that any does: each adds most, of several the first."""
     left, chosen = set().union(*declared.values()), []
     while left:
         best = max(declared, key=lambda name: len(declared[name] & left))
         chosen.append(best)
         left -= declared[best]
-    return tuple(chosen)
+    return chosen
 
 
 def declarations(mechanism: type[Layer]) -> set[Hashable]:
