@@ -23,7 +23,7 @@ GRAPHS = [
     ("sparse_strided", {"stride": 32}, 2),
 ]
 QUICK = {("performer", False), ("performer", True), ("reformer", True), ("sparse_strided", True)}
-"""Of each kind of graphs one, and whether padded; the compiler takes seconds for each."""
+"""One of each kind of graphs, and whether padded; the compiler takes seconds for each."""
 
 
 def _graphs() -> Iterator[Any]:
