@@ -115,7 +115,7 @@ def test_it_reads_another_sequence(what: Any, causal: bool, masked: bool) -> Non
 
 
 def test_one_mask_for_two_sequences_is_no_attention_to_another() -> None:
-    with pytest.raises(UnsupportedError, match=r"mine.*\bsequence\b"):
+    with pytest.raises(UnsupportedError, match=r"OneMaskForTwo.*\bsequence\b"):
         built(zoo.OneMaskForTwo)(inputs(), Context(), source_BMD=inputs(M))
 
 
