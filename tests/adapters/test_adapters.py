@@ -115,7 +115,7 @@ def test_it_reads_another_sequence(what: Any, causal: bool, masked: bool) -> Non
 
 
 def test_one_mask_for_two_sequences_is_no_attention_to_another() -> None:
-    with pytest.raises(UnsupportedError, match="cannot attend to another sequence"):
+    with pytest.raises(UnsupportedError, match=r"OneMaskForTwo.*\bsequence\b"):
         built(zoo.OneMaskForTwo)(inputs(), Context(), source_BMD=inputs(M))
 
 
@@ -127,7 +127,7 @@ def test_another_sequence_can_be_denied(what: Any) -> None:
     assert "taken not to claim cross" in denied.card.assumed == assumed(denied, config)
     layer = denied(Dims(width=D, qkv_width=D, heads=H, max_length=16), config)
     assert layer.name == type(layer).__name__ == "mine"
-    with pytest.raises(UnsupportedError, match="cannot attend to another sequence"):
+    with pytest.raises(UnsupportedError, match=r"mine.*\bsequence\b"):
         layer(inputs(3), Context(), source_BMD=inputs(M))
 
 

@@ -27,9 +27,7 @@ def test_a_constructor_is_given_its_sizes_and_the_settings() -> None:
     x_BND = inputs()
     want = 2 * exact(of_plain(layer), x_BND)
     torch.testing.assert_close(layer(x_BND, Context()).y_BND, want, rtol=1e-5, atol=1e-5)
-    with pytest.raises(
-        UsageError, match="built with 'power', which has no default; give it: --set"
-    ):
+    with pytest.raises(UsageError, match=r"'power'.*--set"):
         built(zoo.Configurable)
 
 
@@ -231,15 +229,15 @@ def test_an_object_that_can_be_called_is_a_function() -> None:
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        (TooMuch, "mine cannot be called: it asks for grid; wrap it"),
-        (Nothing, "mine cannot be called: it asks for nothing that could be the input"),
-        (InC, "mine cannot be called"),
-        (NoModule, r"mine is no torch\.nn\.Module, .*; derive it from torch\.nn\.Module, or"),
-        (NoModuleCalled, r"mine is no torch\.nn\.Module"),
-        (Kernel, r"mine is no torch\.nn\.Module"),
-        (zoo.Keeps(D, H), "mine is a module that is built already; name its class"),
-        (F.scaled_dot_product_attention, "mine has no signature that can be read"),
-        (TwoOrNone, "mine takes a config, and its module names 0 classes of one; annotate"),
+        (TooMuch, r"mine.*\bgrid\b"),
+        (Nothing, r"mine.*\binput\b"),
+        (InC, r"mine.*\bcalled\b"),
+        (NoModule, r"mine.*torch\.nn\.Module"),
+        (NoModuleCalled, r"mine.*torch\.nn\.Module"),
+        (Kernel, r"mine.*torch\.nn\.Module"),
+        (zoo.Keeps(D, H), r"mine.*\bclass\b"),
+        (F.scaled_dot_product_attention, r"mine.*\bsignature\b"),
+        (TwoOrNone, r"mine.*\bconfig\b.*\b0\b"),
     ],
 )
 def test_what_no_adapter_fits_is_one_line(what: Any, words: str) -> None:
@@ -249,14 +247,14 @@ def test_what_no_adapter_fits_is_one_line(what: Any, words: str) -> None:
 
 
 def test_a_component_with_heads_of_its_own_is_refused() -> None:
-    with pytest.raises(UsageError, match="brings its own heads"):
+    with pytest.raises(UsageError, match=r"\bheads\b"):
         built(zoo.BringsItsHeads)
 
 
 def test_a_component_that_denies_its_mask_gets_none() -> None:
     layer = built(zoo.DeniesItsMask)
     assert layer(inputs(), Context()).y_BND.isfinite().all()
-    with pytest.raises(UnsupportedError, match="says of itself supports_attention_mask = False"):
+    with pytest.raises(UnsupportedError, match="supports_attention_mask = False"):
         layer(inputs(), Context(query_mask_BN=KEEP_BN))
 
 
@@ -277,11 +275,11 @@ def test_what_is_handed_on_is_read_with_what_it_is_handed_to() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (lambda x: x[:, :-1], r"shape \(3, 5, 8\) where \(3, 6, 8\) belongs"),
-        (lambda x: None, "answers with NoneType where a tensor belongs"),
-        (lambda x: (x.mT, 1), r"shape \(3, 8, 6\)"),
-        (lambda x: (), "answers with tuple where a tensor belongs"),
-        (lambda x: {"a": x}, "answers with dict where a tensor belongs"),
+        (lambda x: x[:, :-1], r"\(3, 5, 8\).*\(3, 6, 8\)"),
+        (lambda x: None, "NoneType"),
+        (lambda x: (x.mT, 1), r"\(3, 8, 6\)"),
+        (lambda x: (), r"\btuple\b"),
+        (lambda x: {"a": x}, r"\bdict\b"),
     ],
 )
 def test_an_answer_that_does_not_fit_is_one_line(given: Any, words: str) -> None:
@@ -294,5 +292,5 @@ def test_an_answer_that_does_not_fit_is_one_line(given: Any, words: str) -> None
 
 def test_a_width_that_heads_do_not_fill_is_refused() -> None:
     mechanism = adapt(zoo.Keeps, "mine")
-    with pytest.raises(UsageError, match="width 8 and qkv width 4 must be equal"):
+    with pytest.raises(UsageError, match=r"\b8\b.*\b4\b"):
         mechanism(Dims(width=8, qkv_width=4, heads=2, max_length=16))

@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+from code_paths import loaded, representatives
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from attention_impls.contract import Context, Dims, Layer, MechanismConfig, Position
-from lra.core.catalogue import find, load, names
+from lra.core.catalogue import find, load
 
 Build = Callable[..., Layer]
 Draw = Callable[..., list[Tensor]]
@@ -22,20 +23,23 @@ Case = tuple[str, dict[str, Any]]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes `any_case` runs over all mechanisms and the configurations they try."""
+    """A test that takes `any_case` runs over all mechanisms as they are by default, and over the
+    configurations that they try where they stand for others. One that takes `few_case` runs over
+    those that stand for others, as they are by default. All the rest is slow."""
     if "any_case" in metafunc.fixturenames:
-        metafunc.parametrize("any_case", list(_cases()))
+        metafunc.parametrize("any_case", list(_cases(each_by_default=True)))
+    if "few_case" in metafunc.fixturenames:
+        metafunc.parametrize("few_case", list(_cases(each_by_default=False)))
 
 
-def _cases() -> Iterator[Any]:
-    for name in names("mechanism"):
-        try:
-            trials = load(find("mechanism", name)).trials
-        except Exception:  # `test_every_file_loads` says what is wrong with it
-            continue
-        for number, config in enumerate([None, *trials]):
+def _cases(*, each_by_default: bool) -> Iterator[Any]:
+    for name, mechanism in loaded():
+        for number, config in enumerate([None, *mechanism.trials]):
             changes = {} if config is None else msgspec.to_builtins(config)
-            yield pytest.param((name, changes), id=f"{name}-{number}")
+            first, stands = number == 0, name in representatives()
+            quick = first or stands if each_by_default else first and stands
+            marks = () if quick else pytest.mark.slow
+            yield pytest.param((name, changes), id=f"{name}-{number}", marks=marks)
 
 
 @pytest.fixture(autouse=True)

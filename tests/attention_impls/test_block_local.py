@@ -43,7 +43,7 @@ def test_the_arenas_sets_are_strided(build, draw, check_oracle, some_padding) ->
     for n in (1, 4, 5, 19, 20, 23):
         check_oracle(layer, draw(2, n), Context())
         check_oracle(layer, draw(2, n), Context(key_mask_BM=some_padding(2, n)))
-    with pytest.raises(UnsupportedError, match="cannot be causal; leave parity out"):
+    with pytest.raises(UnsupportedError, match="parity"):
         layer.attend(*draw(1, 20), Context(causal=True))
 
 
@@ -111,7 +111,7 @@ def test_the_state_holds_less_than_a_block(build) -> None:
     assert state.held[0].shape == (2, 2, 3, 8)
     x = torch.randn(2, 3, 12, dtype=torch.float64)
     state = layer.init_state(2, length=2, device=torch.device("cpu"), dtype=torch.float64)
-    with pytest.raises(UnsupportedError, match=r"made for 2 positions and 3 .*; call init_state"):
+    with pytest.raises(UnsupportedError, match=r"\b2\b.*\b3\b.*init_state"):
         layer(x, Context(causal=True), state=state)
 
 

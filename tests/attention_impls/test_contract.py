@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
@@ -12,21 +14,29 @@ SIZES = {"width": 12, "qkv_width": 16, "heads": 2, "max_length": 20}
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    "changes",
     [
-        ({"heads": 0}, "heads is 0; choose 1 or more"),
-        ({"heads": -2}, "heads is -2; choose 1 or more"),
-        ({"max_length": 0}, "max_length is 0; choose 1 or more"),
-        ({"dropout": 1.0}, "dropout is 1; choose 0 or more, and less than 1"),
-        ({"dropout": 1.5}, "dropout is 1.5; choose 0 or more, and less than 1"),
-        ({"dropout": float("nan")}, "dropout is nan; choose 0 or more, and less than 1"),
-        ({"heads": 3}, "3 heads do not divide the qkv width 16; choose a multiple"),
+        {"heads": 0},
+        {"heads": -2},
+        {"heads": 3},
+        {"max_length": 0},
+        {"dropout": 1.0},
+        {"dropout": 1.5},
+        {"dropout": float("nan")},
     ],
 )
-def test_sizes_that_do_not_fit(changes: dict[str, float], says: str) -> None:
+def test_sizes_that_do_not_fit(changes: dict[str, float]) -> None:
+    """One line names the size and its value."""
     with pytest.raises(UsageError) as raised:
         Dims(**{**SIZES, **changes})
-    assert str(raised.value) == says
+    ((name, value),) = changes.items()
+    assert {name, f"{value:g}"} <= words(raised.value)
+
+
+def words(error: Exception) -> set[str]:
+    """The words of a message of one line."""
+    (line,) = str(error).splitlines()
+    return set(re.findall(r"-?[\w.]*\w", line))
 
 
 WRONG = {
@@ -44,17 +54,15 @@ def test_a_mask_that_does_not_fit_is_refused_in_one_line(name, field, wrong, bui
     mask, x = WRONG[wrong], torch.randn(2, 5, 12, dtype=torch.float64)
     with pytest.raises(UsageError) as raised:
         build((name, {}))(x, Context(**{field: mask}))
-    given = f"{name}: {field} is {mask.dtype} of shape {tuple(mask.shape)}; "
-    assert str(raised.value) == given + (
-        "give torch.bool of shape (2, 5), True where a position is real"
-    )
+    assert {name, field, str(mask.dtype), "torch.bool"} <= words(raised.value)
+    assert f"{tuple(mask.shape)}" in str(raised.value) and "(2, 5)" in str(raised.value)
 
 
 def test_the_mask_of_a_source_has_the_sources_length(build) -> None:
     layer, x = build(("full", {})), torch.randn(2, 5, 12, dtype=torch.float64)
     source = torch.randn(2, 7, 12, dtype=torch.float64)
     layer(x, Context(key_mask_BM=torch.ones(2, 7, dtype=torch.bool)), source_BMD=source)
-    with pytest.raises(UsageError, match=r"give torch.bool of shape \(2, 7\)"):
+    with pytest.raises(UsageError, match=r"key_mask_BM.*\(2, 7\)"):
         layer(x, Context(key_mask_BM=WRONG["short"]), source_BMD=source)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -20,6 +22,15 @@ GRAPHS = [
     # In parts with padding behind the last row of its grid, and without.
     ("sparse_strided", {"stride": 32}, 2),
 ]
+QUICK = {("performer", False), ("performer", True), ("reformer", True), ("sparse_strided", True)}
+"""One of each kind of graphs, and whether padded; the compiler takes seconds for each."""
+
+
+def _graphs() -> Iterator[Any]:
+    for padded, (name, config, graphs) in product([False, True], GRAPHS):
+        marks = () if (name, padded) in QUICK else pytest.mark.slow
+        label = f"{name}-{'padded' if padded else 'whole'}"
+        yield pytest.param(name, config, graphs, padded, id=label, marks=marks)
 
 
 @pytest.fixture(autouse=True)
@@ -29,8 +40,7 @@ def as_a_training_compiles() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
-@pytest.mark.parametrize(("name", "config", "graphs"), GRAPHS, ids=lambda value: str(value))
+@pytest.mark.parametrize(("name", "config", "graphs", "padded"), list(_graphs()))
 def test_rows_of_many_lengths_share_a_graph(
     name: str, config: dict[str, int], graphs: int, padded: bool, build
 ) -> None:
@@ -61,17 +71,42 @@ def test_the_width_of_a_strided_band_is_no_minimum_of_lengths(build) -> None:
     assert isinstance(count, torch.SymInt) and "Min" not in str(count)
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute")  # of torch by torch
+BATCHES = ((2, 100), (3, 128), (4, 200), (5, 232), (2, 248))
+"""Rows, and the length of each."""
+
+
+def ragged(batch: int, n: int) -> torch.Tensor:
+    """A mask of rows that end one after the other."""
+    return torch.arange(n).expand(batch, -1) < n - 9 * torch.arange(batch).unsqueeze(-1)
+
+
 @pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
 def test_bigbirds_tables_are_no_part_of_a_graph(padded: bool, build) -> None:
     """They hold what was drawn, for as many lengths and batches as come."""
     layer = build(("bigbird", {"block": 8, "random": 1}), max_length=256, dtype=torch.float32)
-    counter = CompileCounter()
+    counter, counts = CompileCounter(), []
+
+    def read(x_BND: torch.Tensor, mask_BN: torch.Tensor | None) -> torch.Tensor:
+        table_XHUA, _ = layer._graphs(mask_BN, x_BND.shape[1], x_BND.device)
+        return table_XHUA + x_BND.shape[0]
+
+    compiled = torch.compile(read, dynamic=True, backend=counter)
+    for batch, n in BATCHES:
+        given = torch.randn(batch, n, 12), ragged(batch, n) if padded else None
+        assert torch.equal(compiled(*given), read(*given))
+        counts.append(counter.frame_count)
+    assert counts[-1] == counts[1]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # of torch by torch
+@pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
+def test_bigbirds_graphs_serve_all_lengths(padded: bool, build) -> None:
+    layer = build(("bigbird", {"block": 8, "random": 1}), max_length=256, dtype=torch.float32)
+    counter, counts = CompileCounter(), []
     compiled = torch.compile(layer, dynamic=True, backend=counter)
-    counts = []
-    for batch, n in ((2, 100), (3, 128), (4, 200), (5, 232), (2, 248)):
-        mask = torch.arange(n).expand(batch, -1) < n - 9 * torch.arange(batch).unsqueeze(-1)
-        context = Context(key_mask_BM=mask if padded else None)
+    for batch, n in BATCHES:
+        context = Context(key_mask_BM=ragged(batch, n) if padded else None)
         x = torch.randn(batch, n, 12)
         torch.testing.assert_close(compiled(x, context).y_BND, layer(x, context).y_BND)
         counts.append(counter.frame_count)

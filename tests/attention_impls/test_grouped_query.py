@@ -77,7 +77,7 @@ def test_the_cache_and_the_projections_hold_the_groups_alone(case, heads, kept, 
 
 
 def test_groups_that_do_not_divide_the_heads_are_refused_in_one_line(build) -> None:
-    with pytest.raises(UsageError, match="3 kv_heads do not divide 8 heads") as refusal:
+    with pytest.raises(UsageError, match=r"\b3 kv_heads.*\b8\b") as refusal:
         build(("grouped_query", {"kv_heads": 3}), heads=8)
     assert "\n" not in str(refusal.value)
 

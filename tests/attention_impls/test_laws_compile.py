@@ -18,12 +18,12 @@ IN_PIECES = {"bigbird", "chunked"}
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # the compiler's own doing
-def test_the_compiler_takes_it_whole(any_case, build, directions, positions, some_padding) -> None:
+def test_the_compiler_takes_it_whole(few_case, build, directions, positions, some_padding) -> None:
     """No graph break, forward or backward: bare, and padded with each kind of positions claimed.
 
     No code is generated.
     """
-    layer, name = build(any_case), any_case[0]
+    layer, name = build(few_case), few_case[0]
     recurrent = any(isinstance(part, nn.RNNBase) for part in layer.modules())
     if recurrent or name in IN_PIECES:
         pytest.skip("the compiler takes it in pieces")

@@ -110,10 +110,13 @@ def test_what_it_cannot_do_is_refused_in_one_line(build) -> None:
     layer = build(("linformer", {}))
     x = torch.randn(2, 49, 12, dtype=torch.float64)
     for call, words in [
-        (lambda: layer(x[:, :9], Context(causal=True)), "linformer cannot be causal"),
-        (lambda: layer(x, Context()), "at most 48 positions, got 49"),
-        (lambda: layer(x[:, :9], Context(), source_BMD=x), "at most 48 positions, got 49"),
-        (lambda: layer.init_state(2, length=9, device=x.device, dtype=x.dtype), "no decode state"),
+        (lambda: layer(x[:, :9], Context(causal=True)), r"linformer.*\bcausal\b"),
+        (lambda: layer(x, Context()), r"\b48\b.*\b49\b"),
+        (lambda: layer(x[:, :9], Context(), source_BMD=x), r"\b48\b.*\b49\b"),
+        (
+            lambda: layer.init_state(2, length=9, device=x.device, dtype=x.dtype),
+            r"linformer.*\bstate\b",
+        ),
     ]:
         with pytest.raises(UnsupportedError, match=words) as refusal:
             call()

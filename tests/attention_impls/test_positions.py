@@ -59,9 +59,7 @@ def test_a_longer_input_is_refused_in_one_line_or_served(name: str) -> None:
     places = torch.arange(DIMS.max_length + 1)
     position.embed(places[:-1])
     if position.card.fixed_length:
-        with pytest.raises(
-            UnsupportedError, match=r"at most 20 positions, got 21; build"
-        ) as refusal:
+        with pytest.raises(UnsupportedError, match=r"\b20\b.*\b21\b") as refusal:
             position.embed(places)
         assert "\n" not in str(refusal.value)
     else:
@@ -158,7 +156,7 @@ def test_rope_angles_stay_precise_in_bfloat16() -> None:
 
 
 def test_rope_refuses_heads_of_odd_width() -> None:
-    with pytest.raises(UnsupportedError, match="odd width 3; choose"):
+    with pytest.raises(UnsupportedError, match=r"\bwidth 3\b"):
         scheme("rope", Dims(width=8, qkv_width=6, heads=2, max_length=20))
 
 
@@ -192,7 +190,7 @@ def test_alibi_is_a_symmetric_distance_whatever_the_block() -> None:
 @pytest.mark.parametrize("name", ["learned", "learned_from_sinusoid"])
 @pytest.mark.parametrize("place", [20, -1])
 def test_a_position_outside_of_the_table_is_refused_in_one_line(name: str, place: int) -> None:
-    with pytest.raises(UnsupportedError, match=f"^learned .* for 0 to 19, got {place}; build them"):
+    with pytest.raises(UnsupportedError, match=rf"^learned\b.*\b19\b.*\s{place}\b"):
         scheme(name).embed(torch.tensor([3, place]))
     assert scheme(name).embed(torch.arange(0)).shape == (0, 12)
 

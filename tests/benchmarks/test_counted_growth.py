@@ -107,11 +107,14 @@ def test_lines_that_tell_how_long_it_takes_grow_with_the_cells(axis: str) -> Non
     _assert_linear(lines)
 
 
-@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize(
+    "axis", [pytest.param(one, marks=pytest.mark.slow) if one != AXES[0] else one for one in AXES]
+)
 def test_lines_that_render_a_report_grow_with_the_cells(
     axis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Figures are painted, and not written: that is all matplotlib's."""
+    """Figures are painted, and not written: that is all matplotlib's. By default more mechanisms
+    alone, which come one by one."""
 
     def painted(paint: Callable[[Figure], None], width: float, height: float, **_: object) -> bytes:
         paint(Figure(figsize=(width, height), layout="constrained"))

@@ -94,10 +94,10 @@ def test_the_cell_has_prefill_a_step_and_what_is_kept() -> None:
 
 
 def test_what_does_not_decode_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="cannot decode; leave that mode"):
+    with pytest.raises(UnsupportedError, match=r"\bdecode\b"):
         measure_efficiency(cell(), Linformer, Linformer.Config())
     with pytest.raises(UnsupportedError, match="level layer"):
         measure_efficiency(cell(level="attention"), Sdpa, Sdpa.Config())
     layer = build_layer(cell(), Synthesizer, Synthesizer.Config())
-    with pytest.raises(UnsupportedError, match="cannot decode; leave that mode"):
+    with pytest.raises(UnsupportedError, match=r"\bdecode\b"):
         prepare_decode(cell(), layer, CPU)

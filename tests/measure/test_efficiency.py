@@ -196,9 +196,9 @@ def test_parameters_that_layers_share_are_counted_and_cleared_with_the_layer() -
 
 
 def test_a_direction_that_the_card_does_not_claim_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="mean cannot be causal"):
+    with pytest.raises(UnsupportedError, match=r"mean.*\bcausal\b"):
         measure_efficiency(cell(direction="causal"), Mean, Mean.Config())
-    with pytest.raises(UnsupportedError, match="causal only"):
+    with pytest.raises(UnsupportedError, match=r"\bcausal\b"):
         measure_efficiency(cell(), CausalOnly, CausalOnly.Config())
     causal = call_once(CausalOnly, cell(direction="causal"))
     assert isinstance(causal, CausalOnly) and causal.seen[0][3].causal

@@ -205,9 +205,9 @@ def test_reformer_that_sees_all_pairs_is_exact_and_more_rounds_come_nearer(
 @pytest.mark.parametrize(
     ("mechanism", "changes", "told"),
     [
-        (Lstm, {}, "toy has no queries and keys"),
-        (Linear, {}, "toy does not claim to come near softmax"),
-        (Nystromformer, {"direction": "causal"}, "toy cannot be causal"),
+        (Lstm, {}, r"toy.*\bkeys\b"),
+        (Linear, {}, r"toy.*\bsoftmax\b"),
+        (Nystromformer, {"direction": "causal"}, r"toy.*\bcausal\b"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_line(

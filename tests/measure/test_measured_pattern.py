@@ -176,10 +176,10 @@ def test_what_cannot_be_drawn_says_why(layer: type[Layer], told: str) -> None:
 
 def test_gradients_of_a_large_layer_are_refused_before_they_take_an_hour() -> None:
     assert _measured("full", length=64, width=512).kind == "weights"
-    with pytest.raises(LraError, match=r"gradients of 64 x 512 numbers .* at most 16,384"):
+    with pytest.raises(LraError, match=r"\b64\b.*\b512\b.*\b16,384\b"):
         _measured("lstm", length=64, width=512)
 
 
 def test_a_direction_that_is_not_claimed_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="cannot be causal"):
+    with pytest.raises(UnsupportedError, match=r"longformer.*\bcausal\b"):
         _measured("longformer", direction="causal")

@@ -7,6 +7,7 @@ from types import ModuleType
 import msgspec
 import pytest
 import torch
+from code_paths import by_representatives
 
 from lra.core import catalogue
 from lra.core.protocol import ModelSpec
@@ -16,7 +17,7 @@ from lra.training.setup import Training
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("mechanism", catalogue.names("mechanism"))
+@pytest.mark.parametrize("mechanism", by_representatives(catalogue.names("mechanism")))
 def test_they_draw_the_same_dropout_again(toy: ModuleType, mechanism: str, precision: str) -> None:
     kind = catalogue.load(catalogue.find("mechanism", mechanism))
     model = ModelSpec(
