@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
+from lra.cli.main import run_command_line
 from lra.core.records import Record
 from lra.store import Store
 
@@ -28,15 +29,14 @@ class Taken:
         return Store(self.folder / "store").records()
 
 
-def take(folder: Path, environment: dict[str, str]) -> Taken:
-    """Take it with the command line."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "lra", "baseline", "update", *FLAGS, *PLACES,
-         "--reason", "the first\none", "--quiet"],
-        cwd=folder, env=environment, text=True, capture_output=True, timeout=PATIENCE,
-    )  # fmt: skip
-    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
-    return Taken(folder, ran.stdout)
+def take(folder: Path) -> Taken:
+    """Take it with the command line in this folder, the current one."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as told:
+        code = run_command_line(
+            ["baseline", "update", *FLAGS, *PLACES, "--reason", "the first\none", "--quiet"]
+        )
+    assert (code, told.getvalue()) == (0, ""), out.getvalue()
+    return Taken(folder, out.getvalue())
 
 
 def here(taken: Taken, folder: Path) -> None:

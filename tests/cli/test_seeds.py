@@ -29,14 +29,14 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     return given
 
 
-def test_seeds_are_trained_one_by_one(lra_here, trainings: list[Job]) -> None:
-    lra_here(*ASKED, "--seeds", "2")
+def test_seeds_are_trained_one_by_one(lra, trainings: list[Job]) -> None:
+    lra(*ASKED, "--seeds", "2")
     told = [(job.cell.seed, job.beside, job.after) for job in trainings]
     assert told == [(0, (), ""), (1, (), "")]
 
 
-def test_stacked_seeds_are_trained_with_the_first(lra_here, trainings: list[Job]) -> None:
-    lra_here(*ASKED, "--seeds", "3", "--stack-seeds")
+def test_stacked_seeds_are_trained_with_the_first(lra, trainings: list[Job]) -> None:
+    lra(*ASKED, "--seeds", "3", "--stack-seeds")
     first = trainings[0].cell.id
     told = [(job.cell.seed, job.beside, job.after) for job in trainings]
     assert told == [(0, (1, 2), ""), (1, (), first), (2, (), first)]
@@ -52,11 +52,11 @@ def test_stacked_seeds_are_trained_with_the_first(lra_here, trainings: list[Job]
 def test_the_tuned_track_tries_the_rates_of_the_scale(
     flags: tuple[str, ...],
     told: list[tuple[str, float]],
-    lra_here,
+    lra,
     trainings: list[Job],
     tmp_path: Path,
 ) -> None:
     scale = (HERE / "tiny.toml").read_text(encoding="utf-8")
     (tmp_path / "rated.toml").write_text(f"rates = [0.5, 2.0]\n{scale}")
-    lra_here(*ASKED[:-1], "rated.toml", *flags)
+    lra(*ASKED[:-1], "rated.toml", *flags)
     assert [(job.cell.track, job.cell.training.learning_rate) for job in trainings] == told

@@ -16,7 +16,8 @@ from lra.core.records import Record
 from lra.report.words import TIMES
 from lra.store import Store
 
-from .conftest import PATIENCE, TINY
+from .conftest import TINY
+from .gate import PATIENCE
 
 FAILED_CELLS = 4
 
