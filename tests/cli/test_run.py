@@ -294,7 +294,7 @@ def test_a_run_cut_before_its_first_record_says_only_that_cells_are_left(lra) ->
 
 
 def test_a_budget_stops_cleanly(lra, tmp_path: Path) -> None:
-    ran = lra("run", "--impl", "full", *TINY, "--set", "training.steps=1000000", "--budget", "12s")
+    ran = lra("run", "--impl", "full", *TINY, "--set", "training.steps=1000000", "--budget", "6s")
     assert ran.returncode == 0, ran.stderr
     assert "left" in ran.stdout
     assert "full listops" in ran.stderr

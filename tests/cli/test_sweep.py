@@ -16,15 +16,22 @@ from lra.store import Store
 
 SMALL = ("--heads", "2", "--head-width", "8", "--store", "store")
 USAGE = 2
+SHORT = """
+title = "short"
+[[efficiency]]
+scale = "mini"
+lengths = [16]
+modes = ["forward"]
+heads = [1]
+head_widths = [4]
+seconds = 0.02
+"""
 
 
 def test_every_combination_of_the_axes_is_a_cell_beside_floor_and_exact(
     lra, tmp_path: Path
 ) -> None:
-    (tmp_path / "short.toml").write_text(
-        'title = "short"\n[[efficiency]]\nscale = "mini"\nlengths = [16]\nmodes = ["forward"]\n'
-        "heads = [1]\nhead_widths = [4]\nseconds = 0.02\n"
-    )
+    (tmp_path / "short.toml").write_text(SHORT)
     asked = ("sweep", "--impl", "linear", "--suite", "short.toml", *SMALL)
     ran = lra(*asked, "--length", "16..32", "--mode", "forward,train", "--batch", "2")
     assert ran.returncode == 0, ran.stderr
@@ -215,7 +222,8 @@ def test_no_cell_of_a_sweep_goes_on_for_ever(
 
 
 def test_what_was_left_out_is_due_without_pruning(lra, tmp_path: Path) -> None:
-    asked = ("sweep", "--impl", "identity", "--length", "16", "--mode", "train", *SMALL)
+    (tmp_path / "short.toml").write_text(SHORT)
+    asked = ("sweep", "--impl", "identity", "--suite", "short.toml", "--mode", "train", *SMALL)
     assert lra(*asked, "--dry-run").returncode == 0
     assert lra(*asked).returncode == 0
     store = Store(tmp_path / "store")
