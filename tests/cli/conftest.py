@@ -17,10 +17,9 @@ from pathlib import Path
 import pytest
 
 from lra.cli import checking
-from lra.cli.main import run_command_line
 from lra.core.records import Record
 
-from .gate import Taken, take
+from .gate import Taken, command, take
 from .warm import Warm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +59,7 @@ def lra(
     _settle(monkeypatch, tmp_path, cache, warm)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        code = run_command_line(arguments)
+        code = command(*arguments)
         told = capsys.readouterr()
         return subprocess.CompletedProcess(arguments, code, told.out, told.err)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -14,8 +15,24 @@ from lra.store import Store
 
 FLAGS = ("--impl", "identity", "--deterministic", "--device", "cpu")
 PLACES = ("--baselines", "baselines", "--store", "store")
+REASON = ("--reason", "the first\none")
 PATIENCE = 300
 """Seconds for a command: its timings wait for those of other runs on the machine."""
+
+
+def command(*arguments: str) -> int:
+    """Run a command in this process and return its exit code; raises `TimeoutError`."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"{' '.join(arguments)}: no end within {PATIENCE} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(PATIENCE)
+    try:
+        return run_command_line(arguments)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @dataclass(frozen=True)
@@ -32,9 +49,7 @@ class Taken:
 def take(folder: Path) -> Taken:
     """Take it with the command line in this folder, the current one."""
     with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as told:
-        code = run_command_line(
-            ["baseline", "update", *FLAGS, *PLACES, "--reason", "the first\none", "--quiet"]
-        )
+        code = command("baseline", "update", *FLAGS, *PLACES, *REASON, "--quiet")
     assert (code, told.getvalue()) == (0, ""), out.getvalue()
     return Taken(folder, out.getvalue())
 
