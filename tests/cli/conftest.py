@@ -70,6 +70,7 @@ def _settle(patch: pytest.MonkeyPatch, folder: Path, cache: Path, warm: Warm) ->
     """Be where commands run, as `python -m lra` has it."""
     patch.chdir(folder)
     patch.syspath_prepend(folder)
+    patch.setattr(sys, "argv", [str(ROOT / "lra" / "__main__.py")])
     patch.setenv("LRA_CACHE", str(cache))
     patch.setattr(warnings, "showwarning", warnings.showwarning)
     warm.put(patch)
