@@ -9,7 +9,7 @@ import subprocess
 import sys
 import termios
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from lra.cli import checking
-from lra.cli.main import run_command_line
 from lra.core.records import Record
 
-from .gate import PATIENCE, Taken, take
+from .gate import Taken, command, take
+from .warm import Warm
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -38,41 +38,42 @@ def environment(cache: Path) -> dict[str, str]:
     return {**os.environ, "LRA_CACHE": str(cache), "PYTHONPATH": str(ROOT)}
 
 
-@pytest.fixture
-def lra(tmp_path: Path, environment: dict[str, str]) -> Run:
-    """Run `python -m lra ...` in an empty folder."""
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "lra", *arguments],
-            cwd=tmp_path,
-            env=environment,
-            text=True,
-            capture_output=True,
-            timeout=PATIENCE,
-        )
-
-    return run
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """What commands in this process fork instead of starting processes."""
+    warm = Warm()
+    yield warm
+    warm.end()
 
 
 @pytest.fixture
-def lra_here(
+def lra(
     tmp_path: Path,
-    environment: dict[str, str],
+    warm: Warm,
+    cache: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Run:
-    """Run the command line in this process, where a test can put things in its way."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LRA_CACHE", environment["LRA_CACHE"])
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    """Run the command line in an empty folder and in this process, where a test can put things in
+    its way."""
+    _settle(monkeypatch, tmp_path, cache, warm)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        code = run_command_line(arguments)
+        code = command(*arguments)
         told = capsys.readouterr()
         return subprocess.CompletedProcess(arguments, code, told.out, told.err)
 
     return run
+
+
+def _settle(patch: pytest.MonkeyPatch, folder: Path, cache: Path, warm: Warm) -> None:
+    """Be where commands run, as `python -m lra` has it."""
+    patch.chdir(folder)
+    patch.syspath_prepend(folder)
+    patch.setattr(sys, "argv", [str(ROOT / "lra" / "__main__.py")])
+    patch.setenv("LRA_CACHE", str(cache))
+    patch.setattr(warnings, "showwarning", warnings.showwarning)
+    warm.put(patch)
 
 
 @pytest.fixture
@@ -135,8 +136,11 @@ def finished(environment: dict[str, str], tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture(scope="session")
-def taken(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Taken:
-    return take(tmp_path_factory.mktemp("taken"), environment)
+def taken(warm: Warm, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Taken:
+    folder = tmp_path_factory.mktemp("taken")
+    with pytest.MonkeyPatch.context() as patch:
+        _settle(patch, folder, cache, warm)
+        return take(folder)
 
 
 @pytest.fixture

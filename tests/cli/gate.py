@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
+import signal
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
+from lra.cli.main import run_command_line
 from lra.core.records import Record
 from lra.store import Store
 
 FLAGS = ("--impl", "identity", "--deterministic", "--device", "cpu")
 PLACES = ("--baselines", "baselines", "--store", "store")
+REASON = ("--reason", "the first\none")
 PATIENCE = 300
 """Seconds for a command: its timings wait for those of other runs on the machine."""
+
+
+def command(*arguments: str) -> int:
+    """Run a command in this process and return its exit code; raises `TimeoutError`."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"{' '.join(arguments)}: no end within {PATIENCE} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(PATIENCE)
+    try:
+        return run_command_line(arguments)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @dataclass(frozen=True)
@@ -28,15 +46,12 @@ class Taken:
         return Store(self.folder / "store").records()
 
 
-def take(folder: Path, environment: dict[str, str]) -> Taken:
-    """Take it with the command line."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "lra", "baseline", "update", *FLAGS, *PLACES,
-         "--reason", "the first\none", "--quiet"],
-        cwd=folder, env=environment, text=True, capture_output=True, timeout=PATIENCE,
-    )  # fmt: skip
-    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
-    return Taken(folder, ran.stdout)
+def take(folder: Path) -> Taken:
+    """Take it with the command line in this folder, the current one."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as told:
+        code = command("baseline", "update", *FLAGS, *PLACES, *REASON, "--quiet")
+    assert (code, told.getvalue()) == (0, ""), out.getvalue()
+    return Taken(folder, out.getvalue())
 
 
 def here(taken: Taken, folder: Path) -> None:

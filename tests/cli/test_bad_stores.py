@@ -34,10 +34,10 @@ SHOW = ("show", "--impl", "linear", "--length", "8", "--store", "store", "--quie
 
 
 @pytest.fixture
-def swept(lra_here, tmp_path: Path) -> list[Path]:
+def swept(lra, tmp_path: Path) -> list[Path]:
     """The records of three timings."""
     (tmp_path / "short.toml").write_text(SUITE)
-    ran = lra_here(*SWEEP)
+    ran = lra(*SWEEP)
     assert ran.returncode == 0, ran.stderr
     files = sorted((tmp_path / "store").glob("*.json"))
     assert len(files) == 3
@@ -49,12 +49,10 @@ def made_newer(file: Path) -> bytes:
     return file.read_bytes()
 
 
-def test_a_sweep_does_not_write_over_what_a_newer_version_wrote(
-    lra_here, swept: list[Path]
-) -> None:
+def test_a_sweep_does_not_write_over_what_a_newer_version_wrote(lra, swept: list[Path]) -> None:
     before = [made_newer(file) for file in swept[:2]]
     for more in ((), ("--dry-run",), ("--rerun", "all")):
-        ran = lra_here(*SWEEP, *more)
+        ran = lra(*SWEEP, *more)
         assert ran.returncode == USAGE
         (line,) = ran.stderr.splitlines()
         assert line.startswith("lra: the store 'store': 2 cells have records of a newer version")
@@ -63,13 +61,13 @@ def test_a_sweep_does_not_write_over_what_a_newer_version_wrote(
 
 
 @pytest.mark.filterwarnings("default::lra.store.StoreWarning")
-def test_a_sweep_replaces_what_is_torn_and_keeps_the_rest(lra_here, swept: list[Path]) -> None:
+def test_a_sweep_replaces_what_is_torn_and_keeps_the_rest(lra, swept: list[Path]) -> None:
     whole = swept[2].read_bytes()
     swept[0].write_bytes(swept[0].read_bytes()[:100])
     swept[1].write_bytes(b"")
-    told = lra_here(*SWEEP, "--dry-run")
+    told = lra(*SWEEP, "--dry-run")
     assert "2 cells due" in told.stderr
-    ran = lra_here(*SWEEP)
+    ran = lra(*SWEEP)
     assert ran.returncode == 0, ran.stderr
     warned = [line for line in ran.stderr.splitlines() if "is left out" in line]
     assert sorted(line.split()[3] for line in warned) == [file.name for file in swept[:2]]
@@ -77,11 +75,11 @@ def test_a_sweep_replaces_what_is_torn_and_keeps_the_rest(lra_here, swept: list[
     assert len(Store(swept[0].parent).records()) == 3
 
 
-def test_a_picture_does_not_write_over_what_a_newer_version_wrote(lra_here, tmp_path: Path) -> None:
-    assert lra_here(*SHOW).returncode == 0
+def test_a_picture_does_not_write_over_what_a_newer_version_wrote(lra, tmp_path: Path) -> None:
+    assert lra(*SHOW).returncode == 0
     (file,) = (tmp_path / "store").glob("*.json")
     before = made_newer(file)
-    ran = lra_here(*SHOW)
+    ran = lra(*SHOW)
     assert ran.returncode == USAGE
     assert "a cell has a record of a newer version" in ran.stderr
     assert file.read_bytes() == before
@@ -89,7 +87,7 @@ def test_a_picture_does_not_write_over_what_a_newer_version_wrote(lra_here, tmp_
 
 @pytest.mark.parametrize("verb", [("verify",), ("show", "--length", "8")])
 def test_a_record_that_is_gone_again_is_told_and_the_others_are_shown(
-    verb: tuple[str, ...], lra_here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    verb: tuple[str, ...], lra, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(self: pool.Pool, jobs: list[Job]) -> Iterator[Record]:
         for job in jobs[1:]:
@@ -101,7 +99,7 @@ def test_a_record_that_is_gone_again_is_told_and_the_others_are_shown(
             yield record
 
     monkeypatch.setattr(pool.Pool, "run", run)
-    ran = lra_here(*verb, "--impl", "full,identity", "--store", "store", "--quiet")
+    ran = lra(*verb, "--impl", "full,identity", "--store", "store", "--quiet")
     assert ran.returncode == FAILED_CELLS
     assert "1 cell ended without a record that can be read" in ran.stderr
     assert ran.stdout.startswith("identity: unsupported: not here")
@@ -115,7 +113,7 @@ def test_a_record_that_is_gone_again_is_told_and_the_others_are_shown(
 def test_the_gate_passes_nothing_that_left_no_record(
     verb: tuple[str, ...],
     code: int,
-    lra_here,
+    lra,
     taken: Taken,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -124,7 +122,7 @@ def test_the_gate_passes_nothing_that_left_no_record(
     baselines = tmp_path / "baselines"
     before = {file: file.read_bytes() for file in baselines.rglob("*.json")}
     monkeypatch.setattr(pool.Pool, "run", lambda self, jobs: iter(()))
-    ran = lra_here(*verb, *FLAGS, *PLACES)
+    ran = lra(*verb, *FLAGS, *PLACES)
     assert ran.returncode == code, ran.stdout + ran.stderr
     assert "cells ended without a record that can be read" in ran.stderr
     assert {file: file.read_bytes() for file in baselines.rglob("*.json")} == before
@@ -132,19 +130,20 @@ def test_the_gate_passes_nothing_that_left_no_record(
 
 @pytest.mark.parametrize("verb", [("check",), ("baseline", "update", "--reason", "new laws")])
 def test_the_gate_does_not_write_over_what_a_newer_version_wrote(
-    verb: tuple[str, ...], lra_here, taken: Taken, tmp_path: Path
+    verb: tuple[str, ...], lra, taken: Taken, tmp_path: Path
 ) -> None:
     here(taken, tmp_path)
     shutil.copytree(taken.folder / "store", tmp_path / "store")
     files = sorted((tmp_path / "store").glob("*.json"))
     before = [made_newer(file) for file in files]
-    ran = lra_here(*verb, *FLAGS, *PLACES)
+    ran = lra(*verb, *FLAGS, *PLACES)
     assert ran.returncode == USAGE
     (line,) = ran.stderr.splitlines()
     assert line.startswith(f"lra: the store 'store': {len(files)} cells have records of a newer")
     assert [file.read_bytes() for file in files] == before
 
 
+@pytest.mark.filterwarnings("default::lra.store.StoreWarning")
 def test_what_can_be_read_is_reported_compared_and_loaded(lra, swept: list[Path]) -> None:
     made_newer(swept[0])
     told = f"record {swept[0].name} is left out: a newer version wrote it"

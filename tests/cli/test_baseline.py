@@ -55,9 +55,9 @@ def test_a_baseline_has_what_a_check_looks_at(taken: Taken) -> None:
     assert str(taken.folder) not in text
 
 
-def test_it_is_shown_with_its_reason(lra_here: Run, taken: Taken, place: Baselines) -> None:
+def test_it_is_shown_with_its_reason(lra: Run, taken: Taken, place: Baselines) -> None:
     here(taken, place.path.parents[1])
-    ran = lra_here(*SHOW)
+    ran = lra(*SHOW)
     assert (ran.returncode, ran.stderr) == (0, "")
     head, why, *rows = ran.stdout.splitlines()
     assert head == f"class {LAST}: 1 mechanism"
@@ -69,19 +69,17 @@ def test_it_is_shown_with_its_reason(lra_here: Run, taken: Taken, place: Baselin
     assert re.search(r"^identity +laws +laws +.*\d+ held", ran.stdout, re.M)
     assert "slowdown allowed" not in ran.stdout
     place.write_noise({"linear train 512": Noise(0.021, 0.034, 12)})
-    assert re.search(r"^linear train 512 +2\.1 % +3\.4 % +12$", lra_here(*SHOW).stdout, re.M)
+    assert re.search(r"^linear train 512 +2\.1 % +3\.4 % +12$", lra(*SHOW).stdout, re.M)
 
 
-def test_what_has_no_baseline_says_how_to_take_one(
-    lra_here: Run, taken: Taken, tmp_path: Path
-) -> None:
+def test_what_has_no_baseline_says_how_to_take_one(lra: Run, taken: Taken, tmp_path: Path) -> None:
     told = f"no baseline for machines of class {LAST}; take one with python -m lra baseline update"
-    ran = lra_here(*SHOW)
+    ran = lra(*SHOW)
     assert ran.returncode == INCONCLUSIVE and ran.stdout.startswith(told)
     here(taken, tmp_path)
-    ran = lra_here(*SHOW, "--impl", "sdpa,identity")
+    ran = lra(*SHOW, "--impl", "sdpa,identity")
     assert ran.returncode == 0 and "no baseline of sdpa" in ran.stdout
-    ran = lra_here(*SHOW, "--impl", "sdap")
+    ran = lra(*SHOW, "--impl", "sdap")
     assert ran.returncode == USAGE and "did you mean 'sdpa'?" in ran.stderr
 
 
@@ -94,16 +92,16 @@ def test_what_has_no_baseline_says_how_to_take_one(
     ],
 )
 def test_an_update_without_a_reason_is_one_line(
-    lra_here: Run, tmp_path: Path, arguments: tuple[str, ...], told: str
+    lra: Run, tmp_path: Path, arguments: tuple[str, ...], told: str
 ) -> None:
-    ran = lra_here(*UPDATE, *arguments)
+    ran = lra(*UPDATE, *arguments)
     assert ran.returncode == USAGE and told in ran.stderr and ran.stderr.count("\n") == 1
     assert not (tmp_path / "baselines").exists()
 
 
 @pytest.mark.parametrize("how", ["failed", "law"])
 def test_what_failed_or_broke_a_law_changes_nothing(
-    lra_here: Run, taken: Taken, place: Baselines, measured, how: str
+    lra: Run, taken: Taken, place: Baselines, measured, how: str
 ) -> None:
     here(taken, place.path.parents[1])
     records = taken.records()
@@ -113,19 +111,19 @@ def test_what_failed_or_broke_a_law_changes_nothing(
         bad = {"status": "oom", "failure": Failure(type="MemoryError", message="no room")}
     measured([*records[:n], msgspec.structs.replace(records[n], **bad), *records[n + 1 :]])
     before = {file.name: file.read_bytes() for file in place.path.iterdir()}
-    ran = lra_here(*UPDATE, "--reason", "worse")
+    ran = lra(*UPDATE, "--reason", "worse")
     assert ran.returncode == FAILED_CELLS and ran.stdout == ""
     assert ran.stderr == "1 cell failed or broke a law (identity); the baseline is as it was\n"
     assert {file.name: file.read_bytes() for file in place.path.iterdir()} == before
 
 
 def test_an_update_adds_to_the_journal_and_keeps_other_mechanisms(
-    lra_here: Run, taken: Taken, place: Baselines, measured
+    lra: Run, taken: Taken, place: Baselines, measured
 ) -> None:
     here(taken, place.path.parents[1])
     (place.path / "other.json").write_bytes((place.path / "identity.json").read_bytes())
     measured(taken.records())
-    assert lra_here(*UPDATE, "--reason", "again").returncode == 0
+    assert lra(*UPDATE, "--reason", "again").returncode == 0
     assert [why.reason for why in place.journal()] == ["the first\none", "again"]
     assert place.names() == ["identity", "other"]
     assert json.loads((place.path / "identity.json").read_text()).keys() == (
@@ -134,7 +132,7 @@ def test_an_update_adds_to_the_journal_and_keeps_other_mechanisms(
 
 
 def test_an_update_keeps_how_the_times_of_this_build_repeat(
-    lra_here: Run, place: Baselines, measured, monkeypatch: pytest.MonkeyPatch
+    lra: Run, place: Baselines, measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[Sequence[Build], Sequence[str], int]] = []
 
@@ -160,7 +158,7 @@ def test_an_update_keeps_how_the_times_of_this_build_repeat(
     monkeypatch.setattr(turns, "in_turns", in_turns)
     place.write_noise({"full train 512 heads 4 x 64": Noise(0.5, 0.9, 12)})
     everything = [flag for flag in UPDATE if flag != "--deterministic"]
-    assert lra_here(*everything, "--reason", "calibrated", "--quiet").returncode == 0
+    assert lra(*everything, "--reason", "calibrated", "--quiet").returncode == 0
     assert asked == [((HERE, HERE), CALIBRATED, PAIRS)]
     noise = place.noise()
     assert noise.keys() == {f"{name} train 512 heads 4 x 64" for name in CALIBRATED}
@@ -168,5 +166,5 @@ def test_an_update_keeps_how_the_times_of_this_build_repeat(
         spread = 0.0209 if name.startswith("sdpa") else 0.0104
         assert one == Noise(pytest.approx(spread, abs=1e-4), TIME_MARGIN, PAIRS)
     # Where times are not asked for, what is known of them stays.
-    assert lra_here(*UPDATE, "--reason", "again", "--quiet").returncode == 0
+    assert lra(*UPDATE, "--reason", "again", "--quiet").returncode == 0
     assert place.noise() == noise and len(asked) == 1

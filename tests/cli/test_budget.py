@@ -42,11 +42,9 @@ def labels(printed: str) -> list[str]:
     return [line.split(maxsplit=2)[2] for line in printed.splitlines()]
 
 
-def test_a_dry_run_lists_the_cells_as_a_budget_runs_them(
-    known: None, lra_here, tmp_path: Path
-) -> None:
-    assert labels(lra_here(*ASKED, "--dry-run").stdout) == PLAN
-    ran = lra_here(*ASKED, "--dry-run", "--budget", "8m", "--jobs", "1")
+def test_a_dry_run_lists_the_cells_as_a_budget_runs_them(known: None, lra, tmp_path: Path) -> None:
+    assert labels(lra(*ASKED, "--dry-run").stdout) == PLAN
+    ran = lra(*ASKED, "--dry-run", "--budget", "8m", "--jobs", "1")
     first = ["baselines listops", "sdpa listops seed 0", "identity listops seed 0"]
     again = [f"{name} listops seed 1" for name in ("sdpa", "identity", "linear")]
     turn = [*first, "linear listops seed 0", *PLAN[-3:], *again]
@@ -59,18 +57,18 @@ def test_a_dry_run_lists_the_cells_as_a_budget_runs_them(
     checkpoint = Store(tmp_path / "store").checkpoint(cells[-1])
     checkpoint.parent.mkdir(parents=True)
     checkpoint.touch()
-    begun = lra_here(*ASKED, "--dry-run", "--budget", "8m")
+    begun = lra(*ASKED, "--dry-run", "--budget", "8m")
     assert labels(begun.stdout) == [turn[-1], *turn[:-1]]
 
 
-def test_what_is_done_is_listed_last(finished, lra_here) -> None:
+def test_what_is_done_is_listed_last(finished, lra) -> None:
     store = ("--store", str(finished.store))
     asked = ("run", "--impl", "linear", *TINY, "--seeds", "2", *store)
-    lines = lra_here(*asked, "--dry-run", "--budget", "9m").stdout.splitlines()
+    lines = lra(*asked, "--dry-run", "--budget", "9m").stdout.splitlines()
     assert [line.split()[1] for line in lines] == ["due", *["done"] * 5]
 
 
-def test_it_runs_them_in_that_order(known: None, lra_here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_runs_them_in_that_order(known: None, lra, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[list[str]] = []
 
     def listed(self: pool.Pool, jobs: list[Job]) -> list[object]:
@@ -78,13 +76,13 @@ def test_it_runs_them_in_that_order(known: None, lra_here, monkeypatch: pytest.M
         return []
 
     monkeypatch.setattr(pool.Pool, "run", listed)
-    foretold = labels(lra_here(*ASKED, "--dry-run", "--budget", "8m").stdout)
-    lra_here(*ASKED, "--budget", "8m")
-    lra_here(*ASKED)
+    foretold = labels(lra(*ASKED, "--dry-run", "--budget", "8m").stdout)
+    lra(*ASKED, "--budget", "8m")
+    lra(*ASKED)
     assert tried == [foretold, PLAN]
 
 
-def test_cells_that_fit_into_no_such_budget_are_named(known: None, lra_here) -> None:
+def test_cells_that_fit_into_no_such_budget_are_named(known: None, lra) -> None:
     """Before and after; they are not started, and no fault of the run."""
     told = (
         "4 cells cannot be resumed once stopped and do not fit a budget of 60 s: baselines listops "
@@ -92,22 +90,22 @@ def test_cells_that_fit_into_no_such_budget_are_named(known: None, lra_here) -> 
         "more; give --budget 4m\n"
     )
     asked = ("run", "--impl", "linear", *TINY, "--budget", "60s", "--json")
-    foretold = lra_here(*asked, "--dry-run")
+    foretold = lra(*asked, "--dry-run")
     assert told in foretold.stderr
-    ran = lra_here(*asked)
+    ran = lra(*asked)
     assert ran.returncode == 0, ran.stderr
     assert told in ran.stderr and "4 cells left" in ran.stderr
     trained = Store(Path("results/runs/default")).records()
     assert [type(record.cell) for record in trained] == [QualityCell]
 
 
-def test_a_cell_too_long_for_the_budget_is_last(known: None, lra_here) -> None:
+def test_a_cell_too_long_for_the_budget_is_last(known: None, lra) -> None:
     asked = ("run", "--impl", "linear", *TINY, "--dry-run", "--budget", "60s")
-    assert labels(lra_here(*asked).stdout)[0] == "linear listops"
+    assert labels(lra(*asked).stdout)[0] == "linear listops"
 
 
 def test_what_was_lost_is_noted_and_is_to_have_longer(
-    lra_here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lra, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = ("run", "--impl", "linear", *TINY, "--store", "store", "--budget", "9m")
 
@@ -118,15 +116,15 @@ def test_what_was_lost_is_noted_and_is_to_have_longer(
         return []
 
     monkeypatch.setattr(pool.Pool, "run", lost)
-    lra_here(*asked)
+    lra(*asked)
     (note,) = (tmp_path / "store/checkpoints").iterdir()
     note.write_text("800.0\n")
-    ran = lra_here(*asked, "--dry-run")
+    ran = lra(*asked, "--dry-run")
     assert "not fit a budget of 9 min: linear forward 32 (about 17 min); give" in ran.stderr
 
 
-def test_a_budget_without_room_for_a_first_cell_says_so(lra_here) -> None:
-    ran = lra_here("run", "--impl", "linear", *TINY, "--budget", "0.001s")
+def test_a_budget_without_room_for_a_first_cell_says_so(lra) -> None:
+    ran = lra("run", "--impl", "linear", *TINY, "--budget", "0.001s")
     assert "the budget was over before the first cell could start; give --budget more" in ran.stderr
 
 

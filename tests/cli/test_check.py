@@ -98,10 +98,10 @@ def tamper(taken: Taken, tmp_path: Path, measured: Callable[[list[Any]], None]) 
     ids=["bytes", "law", "losses"],
 )
 def test_a_regression_is_named_first_and_exits_1(
-    lra_here: Run, tamper: Tamper, tmp_path: Path, cell: str, change: dict[str, Any], named: str
+    lra: Run, tamper: Tamper, tmp_path: Path, cell: str, change: dict[str, Any], named: str
 ) -> None:
     tamper(cell, **change)
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == REGRESSION, ran.stdout
     first, *rest = ran.stdout.splitlines()
     assert first.startswith("check failed: 1 regression; first: identity, ") and named in first
@@ -111,16 +111,16 @@ def test_a_regression_is_named_first_and_exits_1(
     assert suite.get("failures") == "1" and len(list(suite.iter("failure"))) == 1
 
 
-def test_fewer_bytes_are_pointed_out_and_pass(lra_here: Run, tamper: Tamper) -> None:
+def test_fewer_bytes_are_pointed_out_and_pass(lra: Run, tamper: Tamper) -> None:
     tamper(TRAIN, counts=lambda own: {**own, "operations": own["operations"] * 1.2})
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == 0
     assert ran.stdout.startswith("check passed: 1 unexpected improvement; first: identity, train")
 
 
-def test_another_configuration_is_inconclusive(lra_here: Run, tamper: Tamper) -> None:
+def test_another_configuration_is_inconclusive(lra: Run, tamper: Tamper) -> None:
     tamper(TRAIN, asked=lambda _: "other", counts=lambda _: {"operations": 1.0})
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == INCONCLUSIVE
     assert ran.stdout.startswith(
         "check inconclusive: 1 inconclusive figure; first: identity, train"
@@ -128,10 +128,10 @@ def test_another_configuration_is_inconclusive(lra_here: Run, tamper: Tamper) ->
 
 
 def test_a_machine_without_a_baseline_is_inconclusive_and_told_how_to_take_one(
-    lra_here: Run, taken: Taken, measured: Callable[[list[Any]], None], tmp_path: Path
+    lra: Run, taken: Taken, measured: Callable[[list[Any]], None], tmp_path: Path
 ) -> None:
     measured(taken.records())
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == INCONCLUSIVE
     assert (
         f"first: baseline: no baseline for machines of class {LAST}; take one with python -m lra "
@@ -143,9 +143,9 @@ def test_a_machine_without_a_baseline_is_inconclusive_and_told_how_to_take_one(
     ]
 
 
-def test_json_is_all_there_is_on_the_standard_output(lra_here: Run, tamper: Tamper) -> None:
+def test_json_is_all_there_is_on_the_standard_output(lra: Run, tamper: Tamper) -> None:
     tamper(TRAIN, counts=lambda own: {**own, "operations": own["operations"] / 1.2})
-    ran = lra_here(*CHECK, "--json")
+    ran = lra(*CHECK, "--json")
     assert ran.returncode == REGRESSION
     found = json.loads(ran.stdout)
     assert found["sentences"][0].startswith("check failed: 1 regression")
@@ -163,7 +163,7 @@ def test_json_is_all_there_is_on_the_standard_output(lra_here: Run, tamper: Tamp
     ],
 )
 def test_a_check_that_stops_is_exit_2_and_still_has_a_summary(
-    lra_here: Run,
+    lra: Run,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     flags: tuple[str, str],
@@ -172,7 +172,7 @@ def test_a_check_that_stops_is_exit_2_and_still_has_a_summary(
     monkeypatch.setattr(host, "gpus", list)
     (tmp_path / "torn" / LAST).mkdir(parents=True)
     (tmp_path / "torn" / LAST / "identity.json").write_text("{")
-    ran = lra_here(*CHECK, *flags)
+    ran = lra(*CHECK, *flags)
     assert ran.returncode == USAGE and told in ran.stderr and ran.stderr.count("\n") == 1
     assert ran.stdout == ""
     assert summary(tmp_path).startswith("## lra check\n\n**check stopped: ")
@@ -181,8 +181,8 @@ def test_a_check_that_stops_is_exit_2_and_still_has_a_summary(
     assert last.get("errors") == "1" and told in (last[0][0].get("message") or "")
 
 
-def test_nights_that_are_nowhere_still_have_a_summary(lra_here: Run, tmp_path: Path) -> None:
-    ran = lra_here("check", "--history", "nowhere", "--out", "out")
+def test_nights_that_are_nowhere_still_have_a_summary(lra: Run, tmp_path: Path) -> None:
+    ran = lra("check", "--history", "nowhere", "--out", "out")
     assert ran.returncode == USAGE and "nowhere" in ran.stderr
     assert "nowhere" in summary(tmp_path)
 
@@ -197,7 +197,7 @@ def test_nights_that_are_nowhere_still_have_a_summary(lra_here: Run, tmp_path: P
     ],
 )
 def test_all_of_it_is_the_default_and_flags_leave_out_accuracies_and_times(
-    lra_here: Run,
+    lra: Run,
     monkeypatch: pytest.MonkeyPatch,
     flags: tuple[str, ...],
     quality: bool,
@@ -215,26 +215,26 @@ def test_all_of_it_is_the_default_and_flags_leave_out_accuracies_and_times(
         checking.Check, "_against_revision", lambda _, names, since: asked.append((names, since))
     )
     everything = [flag for flag in CHECK if flag != "--deterministic"]
-    lra_here(*everything, *flags)
+    lra(*everything, *flags)
     assert asked == [quality, *([(["identity"], "HEAD^")] if timed else [])]
 
 
-def test_nights_are_not_measured(lra_here: Run, tmp_path: Path) -> None:
+def test_nights_are_not_measured(lra: Run, tmp_path: Path) -> None:
     for flags in (("--impl", "identity"), ("--since", "main"), ("--deterministic",), ("--quick",),
                   ("--store", "s"), ("--device", "cpu"), ("--baselines", "b")):  # fmt: skip
-        ran = lra_here("check", "--history", "nights", *flags)
+        ran = lra("check", "--history", "nights", *flags)
         assert ran.returncode == USAGE
         assert ran.stderr == f"lra: --history runs nothing; leave out {flags[0]}\n"
 
 
-def test_a_revision_without_a_name_is_a_mistake(lra_here: Run) -> None:
-    ran = lra_here("check", "--since", "")
+def test_a_revision_without_a_name_is_a_mistake(lra: Run) -> None:
+    ran = lra("check", "--since", "")
     assert ran.returncode == USAGE
     assert ran.stderr.startswith("lra: --since is empty; name a commit")
 
 
 def test_what_was_found_before_an_interruption_is_told(
-    lra_here: Run, tamper: Tamper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lra: Run, tamper: Tamper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -242,7 +242,7 @@ def test_what_was_found_before_an_interruption_is_told(
     monkeypatch.setattr(checking.Check, "_against_revision", interrupted)
     tamper(TRAIN, counts=lambda own: {**own, "operations": own["operations"] / 1.2})
     timed = [flag for flag in CHECK if flag != "--deterministic"]
-    assert lra_here(*timed).returncode == INTERRUPTED
+    assert lra(*timed).returncode == INTERRUPTED
     first = summary(tmp_path).splitlines()[2]
     assert first.startswith(
         "**check failed and stopped: KeyboardInterrupt; until then 1 regression"
@@ -250,7 +250,7 @@ def test_what_was_found_before_an_interruption_is_told(
 
 
 def test_what_was_found_before_a_time_limit_is_told(
-    lra_here: Run, tamper: Tamper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lra: Run, tamper: Tamper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cleared = []
 
@@ -263,7 +263,7 @@ def test_what_was_found_before_a_time_limit_is_told(
 
     monkeypatch.setattr(checking.Check, "_against_revision", limited)
     tamper(TRAIN, counts=lambda own: {**own, "operations": own["operations"] / 1.2})
-    ran = lra_here(*[flag for flag in CHECK if flag != "--deterministic"])
+    ran = lra(*[flag for flag in CHECK if flag != "--deterministic"])
     assert (ran.returncode, ran.stderr) == (INTERRUPTED, "lra: stopped by SIGTERM\n")
     assert (
         summary(tmp_path)
@@ -274,7 +274,7 @@ def test_what_was_found_before_a_time_limit_is_told(
 
 
 def test_a_check_that_is_killed_leaves_a_summary_that_is_no_pass(
-    lra_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lra: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
     run = checking.Check.run
@@ -284,15 +284,15 @@ def test_a_check_that_is_killed_leaves_a_summary_that_is_no_pass(
         run(*told, **how)
 
     monkeypatch.setattr(checking.Check, "run", looked)
-    lra_here(*CHECK, "--impl", "no_such")
+    lra(*CHECK, "--impl", "no_such")
     assert "**check stopped: it did not come to its end" in seen[0]
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(
-    lra_here: Run, tamper: Tamper, tmp_path: Path
+    lra: Run, tamper: Tamper, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
-    ran = lra_here(*CHECK, "--out", "file/out")
+    ran = lra(*CHECK, "--out", "file/out")
     assert ran.returncode == USAGE
     assert (
         ran.stderr == "lra: --out 'file/out' cannot be written: not a directory; choose another\n"
@@ -300,7 +300,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(
 
 
 def test_other_peoples_mechanisms_are_found_by_what_they_were_asked_as(
-    lra_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lra: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.py").write_text("class Mine: ...\n")
     asked: list[str] = []
@@ -310,5 +310,5 @@ def test_other_peoples_mechanisms_are_found_by_what_they_were_asked_as(
         raise LraError("enough")
 
     monkeypatch.setattr("lra.engine.plan_check.plan_check", plan)
-    lra_here(*CHECK[:1], "--impl", "mine.py:Mine,identity", *CHECK[3:])
+    lra(*CHECK[:1], "--impl", "mine.py:Mine,identity", *CHECK[3:])
     assert asked == [f"{tmp_path / 'mine.py'}:Mine", "identity"]

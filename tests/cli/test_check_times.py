@@ -108,9 +108,9 @@ def place(folder: Path) -> Baselines:
 
 
 def test_an_equal_build_passes_and_says_what_could_have_been_seen(
-    lra_here: Run, machines: Machines
+    lra: Run, machines: Machines
 ) -> None:
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == 0, ran.stdout
     assert machines.asked == [(["linear"], 12)]
     first, second, *notes, _ = ran.stdout.splitlines()
@@ -121,9 +121,9 @@ def test_an_equal_build_passes_and_says_what_could_have_been_seen(
     assert notes[2].startswith("Times: the working tree against main, 12 pairs of processes a cell")
 
 
-def test_a_slower_build_fails_if_it_is_slower_again(lra_here: Run, machines: Machines) -> None:
+def test_a_slower_build_fails_if_it_is_slower_again(lra: Run, machines: Machines) -> None:
     machines.slower = [1.2, 1.2]
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == REGRESSION
     assert machines.asked == [(["linear"], 12), (["linear"], 12)]
     first = ran.stdout.splitlines()[0]
@@ -131,55 +131,53 @@ def test_a_slower_build_fails_if_it_is_slower_again(lra_here: Run, machines: Mac
     assert ", again 1.20" in first
 
 
-def test_a_slow_spell_does_not_fail(lra_here: Run, machines: Machines) -> None:
+def test_a_slow_spell_does_not_fail(lra: Run, machines: Machines) -> None:
     machines.slower = [1.2, 1.0]
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == 0 and len(machines.asked) == 2
     assert ran.stdout.startswith("check passed: nothing differs")
 
 
-def test_a_faster_build_is_pointed_out(lra_here: Run, machines: Machines) -> None:
+def test_a_faster_build_is_pointed_out(lra: Run, machines: Machines) -> None:
     machines.slower = [0.8]
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == 0 and len(machines.asked) == 1
     assert ran.stdout.startswith("check passed: 1 unexpected improvement; first: linear, train")
 
 
-def test_what_is_slower_and_cannot_be_timed_again_is_no_pass(
-    lra_here: Run, machines: Machines
-) -> None:
+def test_what_is_slower_and_cannot_be_timed_again_is_no_pass(lra: Run, machines: Machines) -> None:
     def other(name: str, turn: int) -> Record:
         return timed(name, 1.2, turn + 100)
 
     machines.slower = [1.2, other]
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == INCONCLUSIVE
     assert "and could not be timed again" in ran.stdout.splitlines()[0]
 
 
-def test_times_of_which_none_can_be_used_are_no_pass(lra_here: Run, machines: Machines) -> None:
+def test_times_of_which_none_can_be_used_are_no_pass(lra: Run, machines: Machines) -> None:
     def unlike(name: str, turn: int) -> Record:
         return timed("sdpa", 1.0, turn)
 
     machines.slower = [unlike]
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == INCONCLUSIVE
     assert f"linear, {TRAIN}: time: no usable timing from both builds" in ran.stdout.splitlines()[0]
 
 
-def test_a_cell_of_which_no_pair_can_be_used_is_no_pass(lra_here: Run, machines: Machines) -> None:
+def test_a_cell_of_which_no_pair_can_be_used_is_no_pass(lra: Run, machines: Machines) -> None:
     def partly(name: str, turn: int) -> Record:
         if turn:
             return timed(name, 1.0, turn, status="skipped", metrics={})
         return timed(name, 2.0, turn)
 
     machines.slower = [partly]
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == INCONCLUSIVE
     assert f"linear, {TRAIN}: time: 2.00 {TIMES}, of a single pair" in ran.stdout.splitlines()[0]
 
 
-def test_processes_that_fail_in_turns_are_no_pass(lra_here: Run, machines: Machines) -> None:
+def test_processes_that_fail_in_turns_are_no_pass(lra: Run, machines: Machines) -> None:
     def failed(name: str, turn: int) -> Record:
         return timed(name, 1.0, turn, status="oom", metrics={})
 
@@ -187,39 +185,39 @@ def test_processes_that_fail_in_turns_are_no_pass(lra_here: Run, machines: Machi
     machines.slower = [
         lambda name, turn: timed(name, 1.0, turn) if turn != 1 else failed(name, turn)
     ]
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == INCONCLUSIVE
     assert "1 of 12 OOM now, 1 of 12 OOM no more" in ran.stdout.splitlines()[0]
 
 
-def test_what_is_given_up_fails(lra_here: Run, machines: Machines) -> None:
+def test_what_is_given_up_fails(lra: Run, machines: Machines) -> None:
     machines.slower = [lambda name, turn: timed(name, 1.0, turn, status="unsupported", metrics={})]
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == REGRESSION
     assert ran.stdout.splitlines()[0].endswith(f"linear, {TRAIN}: time: unsupported")
 
 
 def test_what_is_slower_again_by_less_than_the_machine_allows_passes(
-    lra_here: Run, machines: Machines, tmp_path: Path
+    lra: Run, machines: Machines, tmp_path: Path
 ) -> None:
     place(tmp_path).write_noise({f"linear {TRAIN}": Noise(0.02, 0.15, PAIRS)})
     machines.slower = [1.3, 1.1]
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == 0 and len(machines.asked) == 2
 
 
-def test_more_bytes_in_pairs_fail_if_they_are_more_again(lra_here: Run, machines: Machines) -> None:
+def test_more_bytes_in_pairs_fail_if_they_are_more_again(lra: Run, machines: Machines) -> None:
     def larger(name: str, turn: int) -> Record:
         return sized(name, turn, 1.05e6)
 
     machines.first = lambda name, turn: sized(name, turn, 1e6)
     machines.slower = [larger]
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == REGRESSION and len(machines.asked) == 2
     assert f"first: linear, {TRAIN}: bytes of tensors: " in ran.stdout.splitlines()[0]
 
     machines.slower = [lambda name, turn: sized(name, turn, 0.9e6)]
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == 0
     assert "1 unexpected improvement; first: linear" in ran.stdout.splitlines()[0]
 
@@ -230,77 +228,77 @@ def sized(name: str, turn: int, size: float) -> Record:
     return timed(name, 1.0, turn, metrics=metrics)
 
 
-def test_what_ends_otherwise_fails_if_it_does_so_again(lra_here: Run, machines: Machines) -> None:
+def test_what_ends_otherwise_fails_if_it_does_so_again(lra: Run, machines: Machines) -> None:
     def without_memory(name: str, turn: int) -> Record:
         return timed(name, 1.0, turn, status="oom", metrics={})
 
     machines.slower = [without_memory]
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == REGRESSION and len(machines.asked) == 2
     assert "time: OOM now, again OOM now" in ran.stdout.splitlines()[0]
 
 
-def test_noise_asks_for_more_pairs_and_says_how_many(lra_here: Run, machines: Machines) -> None:
+def test_noise_asks_for_more_pairs_and_says_how_many(lra: Run, machines: Machines) -> None:
     machines.noise = 0.15
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     (_, first), (names, more) = machines.asked
     assert (names, first) == (["linear"], PAIRS) and PAIRS + more <= MOST
     assert f", {PAIRS + more} pairs of processes a cell" in ran.stdout
     machines.asked.clear()
-    lra_here(*CHECK, "--quick")
+    lra(*CHECK, "--quick")
     assert machines.asked == [(["linear"], 5)]
 
 
-def test_a_noisy_machine_is_allowed_more(lra_here: Run, machines: Machines, tmp_path: Path) -> None:
+def test_a_noisy_machine_is_allowed_more(lra: Run, machines: Machines, tmp_path: Path) -> None:
     machines.slower = [1.2, 1.2]
     why = Reason("2026-11-20", "abc", (), "calibrated")
     elsewhere = {"sdpa train 512 heads 4 x 64": Noise(0.05, 0.25, 12)}
     place(tmp_path).write({}, why)
     place(tmp_path).write_noise(elsewhere)
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert "How times repeat" not in ran.stdout
     assert ran.returncode == 0, "the noisiest of all counts for what is not known"
     own = {f"linear {TRAIN}": Noise(0.01, 0.05, 12), **elsewhere}
     place(tmp_path).write_noise(own)
-    assert lra_here(*CHECK).returncode == REGRESSION, "its own noise is known"
+    assert lra(*CHECK).returncode == REGRESSION, "its own noise is known"
 
 
 def test_fewer_pairs_than_the_noise_was_measured_with_are_allowed_more(
-    lra_here: Run, machines: Machines, tmp_path: Path
+    lra: Run, machines: Machines, tmp_path: Path
 ) -> None:
     machines.slower = [1.05, 1.05]
     noise = {f"linear {TRAIN}": Noise(0.13, 0.03, 12)}
     place(tmp_path).write({}, Reason("2026-11-20", "abc", (), "calibrated"))
     place(tmp_path).write_noise(noise)
-    assert lra_here(*CHECK, "--quick").returncode == 0
+    assert lra(*CHECK, "--quick").returncode == 0
     noise = {f"linear {TRAIN}": Noise(0.01, 0.03, 12)}
     place(tmp_path).write({}, Reason("2026-11-20", "abc", (), "calibrated"))
     place(tmp_path).write_noise(noise)
-    assert lra_here(*CHECK, "--quick").returncode == REGRESSION
+    assert lra(*CHECK, "--quick").returncode == REGRESSION
 
 
-def test_times_taken_by_other_code_cannot_be_compared(lra_here: Run, machines: Machines) -> None:
+def test_times_taken_by_other_code_cannot_be_compared(lra: Run, machines: Machines) -> None:
     machines.after = Sources(("u",), ("c",), machines.after.mechanisms)
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == INCONCLUSIVE and machines.asked == []
     assert "time: the code that times was changed since main" in ran.stdout.splitlines()[0]
 
 
-def test_nothing_is_timed_where_no_mechanism_changed(lra_here: Run, machines: Machines) -> None:
+def test_nothing_is_timed_where_no_mechanism_changed(lra: Run, machines: Machines) -> None:
     machines.after = Sources(("t",), ("d",), machines.before.mechanisms)
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == 0 and machines.asked == []
     assert "No mechanism's sources differ from main: nothing to time." in ran.stdout
     machines.after = machines.before
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == 0 and "Changes since main reach no mechanism." in ran.stdout
     assert ran.stdout.startswith("check passed: nothing to report")
 
 
-def test_a_new_mechanism_has_nothing_to_be_timed_against(lra_here: Run, machines: Machines) -> None:
+def test_a_new_mechanism_has_nothing_to_be_timed_against(lra: Run, machines: Machines) -> None:
     old = {name: own for name, own in machines.before.mechanisms.items() if name != "linear"}
     machines.before = Sources(("t",), ("c",), old)
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == 0 and machines.asked == []
     assert (
         "Not in main, so not timed: linear." in ran.stdout and "nothing to time" not in ran.stdout
@@ -308,42 +306,40 @@ def test_a_new_mechanism_has_nothing_to_be_timed_against(lra_here: Run, machines
 
 
 def test_another_build_of_torch_is_told_before_anything_is_timed(
-    lra_here: Run, machines: Machines
+    lra: Run, machines: Machines
 ) -> None:
     machines.torch = {"main": "2.13.0+cpu"}
-    ran = lra_here(*CHECK)
+    ran = lra(*CHECK)
     assert ran.returncode == INCONCLUSIVE and machines.asked == []
     assert "main has torch 2.13.0+cpu and the working tree torch 2.13.0" in ran.stdout
 
 
-def test_a_mechanism_that_is_gone_is_told(
-    lra_here: Run, machines: Machines, tmp_path: Path
-) -> None:
+def test_a_mechanism_that_is_gone_is_told(lra: Run, machines: Machines, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("class Mine: ...\n")
     figures = {"old_one": {}, "Mine": {}, "peer:other": {}, "linear": {}}
     place(tmp_path).write(figures, Reason("2026-11-20", "abc", (), "a test"))
     told = "In the baseline but not a known mechanism: {}; delete the file of any that is gone."
-    assert told.format("Mine and old_one") in lra_here(*CHECK).stdout
-    assert told.format("old_one") in lra_here(*CHECK, "--impl", "linear,mine.py:Mine").stdout
+    assert told.format("Mine and old_one") in lra(*CHECK).stdout
+    assert told.format("old_one") in lra(*CHECK, "--impl", "linear,mine.py:Mine").stdout
 
 
 def test_without_a_revision_it_is_the_last_commit_or_none(
-    lra_here: Run, machines: Machines, monkeypatch: pytest.MonkeyPatch
+    lra: Run, machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare = [flag for flag in CHECK if flag not in ("--since", "main")]
     monkeypatch.setattr(revision, "last_commit", lambda: "HEAD^")
-    ran = lra_here(*bare)
+    ran = lra(*bare)
     assert ran.returncode == 0 and machines.asked == [(["linear"], 12)]
     assert "the working tree against HEAD^" in ran.stdout and "reach" not in ran.stdout
     monkeypatch.setattr(revision, "last_commit", lambda: None)
-    ran = lra_here(*bare)
+    ran = lra(*bare)
     assert ran.returncode == INCONCLUSIVE
     assert "no revision to time against here; name one with --since" in ran.stdout
 
 
-def test_a_quick_check_looks_at_few_and_times_fewer(lra_here: Run, machines: Machines) -> None:
+def test_a_quick_check_looks_at_few_and_times_fewer(lra: Run, machines: Machines) -> None:
     machines.after = Sources(("t",), ("c",), dict.fromkeys(NAMES, "new"))
-    ran = lra_here(*CHECK, "--quick")
+    ran = lra(*CHECK, "--quick")
     assert ran.returncode == 0
     ((names, pairs),) = machines.asked
     assert (names, pairs) == (["bigbird", "linear"], 5)
@@ -354,18 +350,18 @@ def test_a_quick_check_looks_at_few_and_times_fewer(lra_here: Run, machines: Mac
     assert "A quick check times 2; not timed: s4d and sdpa." in ran.stdout
 
 
-def test_a_quick_check_of_a_change_looks_at_what_changed(lra_here: Run, machines: Machines) -> None:
+def test_a_quick_check_of_a_change_looks_at_what_changed(lra: Run, machines: Machines) -> None:
     machines.after = Sources(("t",), ("c",), {**machines.before.mechanisms, "full": "new"})
-    ran = lra_here(*CHECK, "--quick")
+    ran = lra(*CHECK, "--quick")
     assert machines.asked == [(["full"], 5)] and "Changes since main reach full." in ran.stdout
     machines.asked.clear()
     asked = [flag for flag in CHECK if flag not in ("--since", "main")]
-    lra_here(*asked, "--quick", "--impl", "performer,full")
+    lra(*asked, "--quick", "--impl", "performer,full")
     assert machines.asked == [(["full"], 5)]
 
 
 def test_a_revision_knows_nothing_of_other_peoples_mechanisms(
-    lra_here: Run, machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lra: Run, machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.py").write_text("class Mine: ...\n")
     asked: list[str] = []
@@ -375,22 +371,22 @@ def test_a_revision_knows_nothing_of_other_peoples_mechanisms(
         return [], 0
 
     monkeypatch.setattr(checking, "measure", measure)
-    ran = lra_here(*CHECK, "--impl", "mine.py:Mine,linear,full")
+    ran = lra(*CHECK, "--impl", "mine.py:Mine,linear,full")
     assert ran.returncode == 0 and asked == ["Mine", "linear"]
     assert machines.asked == [(["linear"], 12)]
 
 
 def test_what_was_looked_at_is_told_when_it_is_interrupted(
-    lra_here: Run, machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lra: Run, machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(turns, "in_turns", interrupted)
-    assert lra_here(*CHECK, "--out", "out").returncode == INTERRUPTED
+    assert lra(*CHECK, "--out", "out").returncode == INTERRUPTED
     assert "\n\nChanges since main reach linear.\n" in (tmp_path / "out/summary.md").read_text()
 
 
-def test_deterministic_times_nothing(lra_here: Run, machines: Machines) -> None:
+def test_deterministic_times_nothing(lra: Run, machines: Machines) -> None:
     machines.slower = [1.2]
-    assert lra_here(*CHECK, "--deterministic").returncode == 0 and machines.asked == []
+    assert lra(*CHECK, "--deterministic").returncode == 0 and machines.asked == []

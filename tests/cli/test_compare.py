@@ -48,8 +48,8 @@ def stores(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
 
 
-def test_two_stores(lra_here, stores: None) -> None:
-    ran = lra_here("compare", "old", "new")
+def test_two_stores(lra, stores: None) -> None:
+    ran = lra("compare", "old", "new")
     assert ran.returncode == 0, ran.stderr
     first, second, *_ = ran.stdout.splitlines()
     assert first.startswith(
@@ -60,34 +60,34 @@ def test_two_stores(lra_here, stores: None) -> None:
     assert "1.00 s" in row and "1.50 s" in row and row.endswith("slower")
 
 
-def test_two_mechanisms_of_one_store(lra_here, stores: None) -> None:
-    ran = lra_here("compare", "sdpa", "linear", "--store", "new")
+def test_two_mechanisms_of_one_store(lra, stores: None) -> None:
+    ran = lra("compare", "sdpa", "linear", "--store", "new")
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("linear against sdpa: time slower in 1 of 1 cell, train 512")
 
 
-def test_json_has_every_figure(lra_here, stores: None) -> None:
-    found = json.loads(lra_here("compare", "old", "new", "--json").stdout)
+def test_json_has_every_figure(lra, stores: None) -> None:
+    found = json.loads(lra("compare", "old", "new", "--json").stdout)
     assert [one["verdict"] for one in found["figures"]] == ["worse", "same"]
     assert found["figures"][0]["mechanism"] == "linear" and found["figures"][0]["pairs"] == 2
     assert found["figures"][0]["ratio"] == pytest.approx(1.5)
     assert found["sentences"][0].startswith("new against old: time slower")
 
 
-def test_nothing_in_common_is_inconclusive(lra_here, stores: None) -> None:
-    ran = lra_here("compare", "old", "empty")
+def test_nothing_in_common_is_inconclusive(lra, stores: None) -> None:
+    ran = lra("compare", "old", "empty")
     assert ran.returncode == INCONCLUSIVE
     assert ran.stdout.splitlines()[0] == "empty against old: they share no cell."
 
 
 def test_what_another_code_measured_is_inconclusive_and_says_why(
-    lra_here, stores: None, tmp_path: Path
+    lra, stores: None, tmp_path: Path
 ) -> None:
     with Store(tmp_path / "other").writing() as place:
         for record in timed("linear", 1.0, 1.0):
             cell = msgspec.structs.replace(record.cell, versions={"time": 2})
             place.save(msgspec.structs.replace(record, id=cell.id, cell=cell))
-    ran = lra_here("compare", "old", "other")
+    ran = lra("compare", "old", "other")
     assert ran.returncode == INCONCLUSIVE
     assert ran.stdout.splitlines() == [
         "other against old: none of 1 figure can be compared (measured by another version of the "
@@ -117,18 +117,18 @@ def test_what_another_code_measured_is_inconclusive_and_says_why(
     ],
 )
 def test_what_cannot_be_compared_is_one_line(
-    arguments: tuple[str, ...], told: str, lra_here, stores: None, tmp_path: Path
+    arguments: tuple[str, ...], told: str, lra, stores: None, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
-    ran = lra_here("compare", *arguments)
+    ran = lra("compare", *arguments)
     assert ran.returncode == USAGE and told in ran.stderr
     assert ran.stderr.count("\n") == 1 and ran.stdout == ""
 
 
 def test_a_report_since_another_store_begins_with_what_changed(
-    lra_here, stores: None, tmp_path: Path
+    lra, stores: None, tmp_path: Path
 ) -> None:
-    ran = lra_here("report", "--store", "new", "--compare", "old", "--out", "out")
+    ran = lra("report", "--store", "new", "--compare", "old", "--out", "out")
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("new against old: time slower in 1 of 2 cells")
     assert ran.stdout.count("new against old") == 1
@@ -137,49 +137,47 @@ def test_a_report_since_another_store_begins_with_what_changed(
     assert page.index("## What changed since old") < page.index("## Quality")
     assert (tmp_path / "out/compare.md").read_text().startswith("## new against old\n")
     # Without a comparison there is none left from before.
-    assert lra_here("report", "--store", "new", "--out", "out").returncode == 0
+    assert lra("report", "--store", "new", "--out", "out").returncode == 0
     assert not (tmp_path / "out/compare.md").exists()
     assert "What changed" not in (tmp_path / "out/report.md").read_text()
-    ran = lra_here("report", "--store", "new", "--compare", "nowhere")
+    ran = lra("report", "--store", "new", "--compare", "nowhere")
     assert ran.returncode == USAGE and "no store at 'nowhere'" in ran.stderr
 
 
 def test_folders_that_hide_mechanisms_say_so_and_a_store_names_the_mechanisms(
-    lra_here, stores: None, tmp_path: Path
+    lra, stores: None, tmp_path: Path
 ) -> None:
     for name, other in (("linear", "old"), ("sdpa", "new")):
         (tmp_path / name).symlink_to(tmp_path / other)
-    ran = lra_here("compare", "linear", "sdpa")
+    ran = lra("compare", "linear", "sdpa")
     assert ran.stdout.startswith("new against old: time slower in 1 of 2 cells, linear train")
     assert ran.stderr == (
         "lra: 'linear' and 'sdpa' are folders here; for the mechanisms give their --store\n"
     )
-    quiet = lra_here("compare", "./linear", "./sdpa")
+    quiet = lra("compare", "./linear", "./sdpa")
     assert (quiet.stdout, quiet.stderr) == (ran.stdout, "")
-    ran = lra_here("compare", "linear", "sdpa", "--store", "new")
+    ran = lra("compare", "linear", "sdpa", "--store", "new")
     assert ran.stdout.startswith("sdpa against linear: time faster in 1 of 1 cell, train 512")
     assert ran.stderr == ""
 
 
-def test_a_mechanism_whose_name_has_a_line_break_is_told_on_one_line(
-    lra_here, tmp_path: Path
-) -> None:
+def test_a_mechanism_whose_name_has_a_line_break_is_told_on_one_line(lra, tmp_path: Path) -> None:
     with Store(tmp_path / "odd").writing() as place:
         for record in (*timed("two\nlines", 1.0, 1.0), *timed("sdpa", 2.0, 2.0)):
             place.save(record)
-    ran = lra_here("compare", "two\nlines", "sdpa", "--store", "odd")
+    ran = lra("compare", "two\nlines", "sdpa", "--store", "odd")
     assert ran.stdout.startswith("sdpa against two\\nlines: time slower in 1 of 1 cell")
-    ran = lra_here("compare", "two", "sdpa", "--store", "odd")
+    ran = lra("compare", "two", "sdpa", "--store", "odd")
     assert ran.returncode == USAGE and ran.stderr.count("\n") == 1
 
 
-def test_what_is_meant_as_a_revision_and_is_none_is_named(lra_here, stores: None) -> None:
+def test_what_is_meant_as_a_revision_and_is_none_is_named(lra, stores: None) -> None:
     for flags in (("--impl", "linear"), ("--pairs", "3")):
-        ran = lra_here("compare", "HEAD", "no-such-branch", *flags)
+        ran = lra("compare", "HEAD", "no-such-branch", *flags)
         assert ran.returncode == USAGE and "no-such-branch" in ran.stderr
         assert ran.stderr.startswith(("lra: no revision", "lra: revision"))
     for sides in (("sdpa", "linear"), ("old", "new")):
-        ran = lra_here("compare", *sides, "--pairs", "3")
+        ran = lra("compare", *sides, "--pairs", "3")
         assert ran.returncode == USAGE
         assert "--impl and --pairs are for two git revisions; leave them out" in ran.stderr
 
@@ -222,9 +220,9 @@ def revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
 
 
 def test_the_second_of_two_revisions_is_told_against_the_first(
-    lra_here, revisions: list[tuple[str, ...]], tmp_path: Path
+    lra, revisions: list[tuple[str, ...]], tmp_path: Path
 ) -> None:
-    ran = lra_here("compare", "fast", "slow", "--pairs", "3")
+    ran = lra("compare", "fast", "slow", "--pairs", "3")
     assert ran.returncode == 0, ran.stderr
     assert revisions == [("fast", "slow", "linear")], "what the first has not cannot be timed"
     assert ran.stdout.startswith("slow against fast: time slower in 1 of 1 cell, linear train 512")
@@ -232,13 +230,13 @@ def test_the_second_of_two_revisions_is_told_against_the_first(
     kept = [store.records() for store in of_both(tmp_path / "results/runs/fast..slow")]
     assert [{r.metrics["latency"].value for r in side} for side in kept] == [{1.0}, {1.5}]
     assert [len(side) for side in kept] == [3, 3]
-    ran = lra_here("compare", "slow", "fast", "--pairs", "3")
+    ran = lra("compare", "slow", "fast", "--pairs", "3")
     assert revisions[1:] == [("slow", "fast", "linear")]
     assert ran.stdout.startswith("fast against slow: time faster in 1 of 1 cell, linear train 512")
 
 
 def test_own_mechanisms_that_are_noisy_are_timed_on_by_where_they_lie(
-    lra_here, revisions: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lra, revisions: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def in_turns(
         _: object, mechanisms: Sequence[str], *, turns: range, folder: Path, **__: object
@@ -253,6 +251,6 @@ def test_own_mechanisms_that_are_noisy_are_timed_on_by_where_they_lie(
     monkeypatch.setattr(turns, "in_turns", in_turns)
     mine = tmp_path / "mine.py"
     mine.write_text("class Mine: ...\n")
-    ran = lra_here("compare", "fast", "slow", "--impl", f"{mine}:Mine")
+    ran = lra("compare", "fast", "slow", "--impl", f"{mine}:Mine")
     assert ran.returncode == 0, ran.stderr
     assert [names for names, _ in asked] == [[f"{mine}:Mine"]] * 2, "first, and once more"

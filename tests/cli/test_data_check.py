@@ -26,8 +26,8 @@ def write(path: Path, rows: list[str]) -> None:
     path.write_text("\n".join(["Source\tTarget", *rows]) + "\n")
 
 
-def test_a_sound_source_is_counted(lra_here, lists):
-    ran = lra_here("data", "check", "listops", "--from", "listops-1000")
+def test_a_sound_source_is_counted(lra, lists):
+    ran = lra("data", "check", "listops", "--from", "listops-1000")
     assert ran.returncode == 0, ran.stderr
     told = ran.stdout.splitlines()
     assert told[0] == "listops: 60 sound rows, no defect"
@@ -37,12 +37,12 @@ def test_a_sound_source_is_counted(lra_here, lists):
     assert told[3].endswith(", 20 also in train, 20 also in validation")
 
 
-def test_every_defect_is_a_line_and_the_rest_is_counted(lra_here, lists):
+def test_every_defect_is_a_line_and_the_rest_is_counted(lra, lists):
     wrong = ["[MAX 1 2 ]\t3", "[MAX 1 2 ]", "[MUX 1 2 ]\t2", "[MAX 1 2\t2"]
     write(lists / "basic_train.tsv", [*ROWS[:2], *wrong, *ROWS[2:]])
     (lists / "basic_val.tsv").write_text("")
     write(lists / "basic_test.tsv", [*ROWS, "[MAX 1 2 ]\tx"])
-    ran = lra_here("data", "check", "--from", ".")
+    ran = lra("data", "check", "--from", ".")
     assert ran.returncode == 1
     told = ran.stdout.splitlines()
     names = [line.rpartition("listops-1000/")[2] for line in told[:7]]
@@ -57,17 +57,17 @@ def test_every_defect_is_a_line_and_the_rest_is_counted(lra_here, lists):
     assert told[8] == "  validation no examples"
 
 
-def test_no_more_than_a_page_of_defects_is_printed(lra_here, lists):
+def test_no_more_than_a_page_of_defects_is_printed(lra, lists):
     write(lists / "basic_train.tsv", [*ROWS, *["[MAX 1 2 ]\t7"] * (LISTED + 5)])
-    told = lra_here("data", "check", "listops", "--from", "listops-1000").stdout.splitlines()
+    told = lra("data", "check", "listops", "--from", "listops-1000").stdout.splitlines()
     assert len(told) == LISTED + 1 + 4
     assert told[LISTED] == "... and 5 defects more"
     assert told[LISTED + 1] == f"listops: 60 sound rows, {LISTED + 5} defects"
 
 
-def test_what_is_wrong_with_the_whole_is_a_defect(lra_here, lists):
+def test_what_is_wrong_with_the_whole_is_a_defect(lra, lists):
     (lists / "basic_val.tsv").unlink()
-    ran = lra_here("data", "check", "listops", "--from", "listops-1000")
+    ran = lra("data", "check", "listops", "--from", "listops-1000")
     assert ran.returncode == 1
     assert ran.stdout.startswith("'listops-1000' has no validation split; add the file")
     assert "listops: 0 sound rows, 1 defect" in ran.stdout
@@ -77,23 +77,23 @@ def reviews(folder: Path, word: str, rows: list[str]) -> None:
     (folder / f"r_{word}.csv").write_text("\n".join(["text,label", *rows]) + "\n")
 
 
-def test_a_split_without_a_row_is_a_defect_where_no_row_has_one(lra_here, tmp_path):
+def test_a_split_without_a_row_is_a_defect_where_no_row_has_one(lra, tmp_path):
     reviews(tmp_path, "train", [f"film {i},{i % 2}" for i in range(60)])
     reviews(tmp_path, "test", [])
-    ran = lra_here("data", "check", "text", "--from", ".")
+    ran = lra("data", "check", "text", "--from", ".")
     assert ran.returncode == 1
     told = ran.stdout.splitlines()
     assert told[0] == "'.' has no rows for test; give a source with more rows"
     assert told[1] == "text: 60 sound rows, 1 defect"
     reviews(tmp_path, "test", ["film,2"])
-    told = lra_here("data", "check", "text", "--from", ".").stdout.splitlines()
+    told = lra("data", "check", "text", "--from", ".").stdout.splitlines()
     assert told[0].endswith("r_test.csv', row 1: label '2' is not one of 0 ... 1; correct the row")
     assert told[1] == "text: 60 sound rows, 1 defect"
 
 
 @pytest.fixture
-def prepared(lra_here, lists, tmp_path: Path) -> Path:
-    assert lra_here("data", "prepare", "listops", "--from", str(lists), "--out", "set").stdout
+def prepared(lra, lists, tmp_path: Path) -> Path:
+    assert lra("data", "prepare", "listops", "--from", str(lists), "--out", "set").stdout
     return tmp_path / "set"
 
 
@@ -104,14 +104,14 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
-def test_a_prepared_set_is_compared_with_what_was_written(lra_here, prepared):
-    ran = lra_here("data", "check", "--from", "set")
+def test_a_prepared_set_is_compared_with_what_was_written(lra, prepared):
+    ran = lra("data", "check", "--from", "set")
     assert ran.returncode == 0 and "listops: 60 sound rows, no defect" in ran.stdout
     flip(prepared / "train.arrow")
     (prepared / "test.arrow").unlink()
     file = prepared / "validation.arrow"
     file.write_bytes(file.read_bytes()[:-1])
-    ran = lra_here("data", "check", "listops", "--from", "set")
+    ran = lra("data", "check", "listops", "--from", "set")
     assert ran.returncode == 1
     train, validation, test, summary = ran.stdout.splitlines()[:4]
     assert "set': train.arrow does not hold what was written; delete this folder" in train
@@ -134,12 +134,12 @@ def test_a_prepared_set_is_compared_with_what_was_written(lra_here, prepared):
         (lambda facts: facts["origin"]["sha256"].pop("train"), 2, "does not tell of all splits"),
     ],
 )
-def test_facts_that_are_those_of_another_set(lra_here, prepared, change, code, says):
+def test_facts_that_are_those_of_another_set(lra, prepared, change, code, says):
     """The set has rows of 4 tokens, of which the highest is 15, and labels 0 ... 4."""
     facts = json.loads((prepared / "facts.json").read_bytes())
     change(facts)
     (prepared / "facts.json").write_text(json.dumps(facts))
-    ran = lra_here("data", "check", "listops", "--from", "set")
+    ran = lra("data", "check", "listops", "--from", "set")
     assert ran.returncode == code
     assert says in (ran.stdout if code == 1 else ran.stderr) and "Traceback" not in ran.stderr
 
@@ -155,17 +155,17 @@ def test_facts_that_are_those_of_another_set(lra_here, prepared, change, code, s
         (["--from", "listops-1000"], "holds no set of a release"),
     ],
 )
-def test_what_cannot_be_checked_is_one_line(lra_here, prepared, arguments, says):
-    ran = lra_here("data", "check", *arguments)
+def test_what_cannot_be_checked_is_one_line(lra, prepared, arguments, says):
+    ran = lra("data", "check", *arguments)
     assert ran.returncode == 2 and ran.stdout == ""
     assert ran.stderr.startswith("lra: ") and says in ran.stderr and ran.stderr.count("\n") == 1
 
 
-def test_a_name_with_control_characters_stays_on_its_line(lra_here, tmp_path):
+def test_a_name_with_control_characters_stays_on_its_line(lra, tmp_path):
     with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
         archive.writestr("imgs/0/\x1b[31mred\nnext.png", b"")
         archive.writestr("metadata/0.npy", "imgs/0 \x1b[31mred 0 1 1.0 14 4 2 0.5 1 1\n")
-    ran = lra_here("data", "check", "pathfinder", "--from", "set.zip")
+    ran = lra("data", "check", "pathfinder", "--from", "set.zip")
     assert ran.returncode == 1 and "\x1b" not in ran.stdout
     missing, unnamed, summary = ran.stdout.splitlines()[:3]
     assert missing.startswith("'set.zip/metadata/0.npy', row 1: ")
@@ -183,18 +183,18 @@ def test_a_name_with_control_characters_stays_on_its_line(lra_here, tmp_path):
         (["pathfinder", "--from", "listops-1000", "--scale", "mini"], "use a scale with pathfinde"),
     ],
 )
-def test_what_cannot_be_had_is_no_defect(lra_here, lists, monkeypatch, arguments, says):
+def test_what_cannot_be_had_is_no_defect(lra, lists, monkeypatch, arguments, says):
     def no_hub(*_: object, **__: object) -> None:
         raise ConnectionError("no way there")
 
     monkeypatch.setattr("datasets.load_dataset", no_hub)
     monkeypatch.setattr("tasks.sources.hub._answers", lambda address: False)
-    ran = lra_here("data", "check", *arguments)
+    ran = lra("data", "check", *arguments)
     assert ran.returncode == 2 and ran.stdout == ""
     assert ran.stderr.startswith("lra: ") and says in ran.stderr and ran.stderr.count("\n") == 1
 
 
-def test_a_set_of_a_release_that_cannot_be_checked_stops_no_other(lra_here, lists, tmp_path):
+def test_a_set_of_a_release_that_cannot_be_checked_stops_no_other(lra, lists, tmp_path):
     release = tmp_path / "release"
     for name in ("pathfinder32", "pathfinder64"):
         (release / name).mkdir(parents=True)
@@ -203,7 +203,7 @@ def test_a_set_of_a_release_that_cannot_be_checked_stops_no_other(lra_here, list
     tsv.mkdir()
     for word in ("train", "eval", "test"):
         (tsv / f"new_aan_pairs.{word}.tsv").write_text("1.0\ta\tb\tone text\tanother\n")
-    ran = lra_here("data", "check", "--from", "release", "--scale", "mini")
+    ran = lra("data", "check", "--from", "release", "--scale", "mini")
     assert ran.returncode == 2
     assert "listops: 60 sound rows, no defect" in ran.stdout
     assert "retrieval: 3 sound rows, no defect" in ran.stdout
@@ -212,15 +212,15 @@ def test_a_set_of_a_release_that_cannot_be_checked_stops_no_other(lra_here, list
     assert other.startswith("lra: pathfinder64: ") and "every image has 4096 pixels" in other
 
 
-def test_what_is_wrong_with_a_file_of_all_splits_is_one_defect(lra_here, tmp_path):
+def test_what_is_wrong_with_a_file_of_all_splits_is_one_defect(lra, tmp_path):
     (tmp_path / "mine.txt").write_text("")
-    ran = lra_here("data", "check", "bytes", "--from", "mine.txt")
+    ran = lra("data", "check", "bytes", "--from", "mine.txt")
     assert ran.returncode == 1
     assert "mine.txt' is empty" in ran.stdout and "bytes: 0 sound rows, 1 defect" in ran.stdout
 
 
-def test_it_is_said_where_the_rest_of_a_file_could_not_be_read(lra_here, tmp_path):
+def test_it_is_said_where_the_rest_of_a_file_could_not_be_read(lra, tmp_path):
     (tmp_path / "a.csv").write_text('text,label\nfine,0\n"fi"ne,1\nfine,1\n')
-    ran = lra_here("data", "check", "text", "--from", "a.csv")
+    ran = lra("data", "check", "text", "--from", "a.csv")
     assert ran.returncode == 1 and "row 2: " in ran.stdout
     assert "(what follows was not read)" in ran.stdout

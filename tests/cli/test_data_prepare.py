@@ -30,10 +30,10 @@ def release(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_release_is_prepared_once_and_a_broken_set_stops_no_other(lra_here, release, tmp_path):
+def test_a_release_is_prepared_once_and_a_broken_set_stops_no_other(lra, release, tmp_path):
     broken = release / "listops-1000" / "basic_val.tsv"
     broken.write_text(LISTOPS.replace("[MAX 3 4 ]\t4", "[MAX 3 4 ]\t3"))
-    first = lra_here("data", "prepare", "--from", "lra_release", "--out", "sets")
+    first = lra("data", "prepare", "--from", "lra_release", "--out", "sets")
     assert first.returncode == 2
     told = [line for line in first.stderr.splitlines() if line.startswith("lra: ")]
     assert len(told) == 1 and told[0].startswith("lra: listops: '")
@@ -43,24 +43,24 @@ def test_a_release_is_prepared_once_and_a_broken_set_stops_no_other(lra_here, re
     assert said.startswith("retrieval: prepared, 3 train, 3 validation, 3 test; longest 8 tokens; ")
     assert use == f"use it with: --data retrieval={place}"
     broken.write_text(LISTOPS)
-    again = lra_here("data", "prepare", "--from", "lra_release", "--out", "sets")
+    again = lra("data", "prepare", "--from", "lra_release", "--out", "sets")
     assert again.returncode == 0 and "listops: prepared, 81 train" in again.stdout
     assert "retrieval: was prepared already, 3 train" in again.stdout
 
 
-def test_one_task_by_default_in_the_cache_where_a_run_is_told_to_look(lra_here, release, cache):
-    ran = lra_here("data", "prepare", "listops", "--from", "lra_release/listops-1000")
+def test_one_task_by_default_in_the_cache_where_a_run_is_told_to_look(lra, release, cache):
+    ran = lra("data", "prepare", "listops", "--from", "lra_release/listops-1000")
     assert ran.returncode == 0, ran.stderr
     told = ran.stdout.splitlines()[-1]
     assert told == f"use it with: --data listops={cache / 'prepared' / 'listops'}"
     assert "[3/3] listops: basic_test.tsv" in ran.stderr
     flags = told.removeprefix("use it with: ").split()
-    shown = lra_here("data", "show", "--scale", "small", "--examples", "0", *flags)
+    shown = lra("data", "show", "--scale", "small", "--examples", "0", *flags)
     assert shown.returncode == 0, shown.stderr
     assert "listops: file, hash" in shown.stdout and "train      81 examples" in shown.stdout
 
 
-def test_the_usual_set_of_the_hub(lra_here, tmp_path, monkeypatch):
+def test_the_usual_set_of_the_hub(lra, tmp_path, monkeypatch):
     asked = []
 
     def load_hub(reference, task):
@@ -69,15 +69,15 @@ def test_the_usual_set_of_the_hub(lra_here, tmp_path, monkeypatch):
         return {"train": pa.table(rows), "test": pa.table(rows)}
 
     monkeypatch.setattr(tasks.sources.hub, "load_hub", load_hub)
-    ran = lra_here("data", "prepare", "text", "--from", "hub", "--out", "reviews")
+    ran = lra("data", "prepare", "text", "--from", "hub", "--out", "reviews")
     assert ran.returncode == 0, ran.stderr
     assert set(asked) == {"hub:stanfordnlp/imdb"}
     facts = json.loads((tmp_path / "reviews" / "facts.json").read_text())
     assert facts["origin"]["source"] == "hub" and facts["rows"]["test"] == 60
-    shown = lra_here("data", "show", "--data", "text=hub", "--examples", "0")
+    shown = lra("data", "show", "--data", "text=hub", "--examples", "0")
     assert shown.returncode == 0, shown.stderr
     assert set(asked) == {"hub:stanfordnlp/imdb"} and "text: hub, hash" in shown.stdout
-    shown = lra_here("data", "show", "--data", "text=reviews", "--examples", "0")
+    shown = lra("data", "show", "--data", "text=reviews", "--examples", "0")
     assert "text: hub, hash" in shown.stdout
 
 
@@ -104,33 +104,33 @@ def packed(folder: Path) -> None:
         (["recall", "--from", "listops-1000"], "recall reads no real data yet"),
     ],
 )
-def test_what_cannot_be_prepared_is_one_line(lra_here, release, tmp_path, arguments, says):
+def test_what_cannot_be_prepared_is_one_line(lra, release, tmp_path, arguments, says):
     packed(tmp_path)
-    ran = lra_here("data", "prepare", *arguments)
+    ran = lra("data", "prepare", *arguments)
     assert ran.returncode == 2 and ran.stdout == ""
     last = ran.stderr.splitlines()[-1]
     assert last.startswith("lra: ") and says in last
 
 
-def test_an_interruption_says_how_to_go_on(lra_here, release, monkeypatch):
+def test_an_interruption_says_how_to_go_on(lra, release, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tasks.sources.whole_sets.make_set", stop)
-    ran = lra_here("data", "prepare", "--from", "lra_release", "--out", "sets")
+    ran = lra("data", "prepare", "--from", "lra_release", "--out", "sets")
     assert ran.returncode == 130
     assert ran.stderr.endswith("lra: interrupted; whole parts are kept, run again to go on\n")
 
 
-def test_a_generated_set_lies_where_a_run_looks_for_it(lra_here, monkeypatch, tmp_path):
+def test_a_generated_set_lies_where_a_run_looks_for_it(lra, monkeypatch, tmp_path):
     # Other tests' runs may have left the same set in the cache that they share.
     monkeypatch.setenv("LRA_CACHE", str(tmp_path / "own cache"))
     asked = ("data", "prepare", "listops", "--scale", TINY[3], "--jobs", "1")
-    ran = lra_here(*asked)
+    ran = lra(*asked)
     assert ran.returncode == 0, ran.stderr
     place = Path(ran.stdout.rstrip().partition("it lies in ")[2])
     assert ran.stdout.startswith("listops: generated, ") and (place / "facts.json").is_file()
-    again = lra_here(*asked)
+    again = lra(*asked)
     assert "listops: was generated already, " in again.stdout
     assert "listops: makes the rows of scale " in again.stderr
 
@@ -138,7 +138,7 @@ def test_a_generated_set_lies_where_a_run_looks_for_it(lra_here, monkeypatch, tm
         raise AssertionError("made again")
 
     monkeypatch.setattr("tasks.listops.ListOps.generate", generate)
-    shown = lra_here("data", "show", "--task", "listops", "--scale", TINY[3])
+    shown = lra("data", "show", "--task", "listops", "--scale", TINY[3])
     assert shown.returncode == 0 and f"listops: generated, hash {place.name}" in shown.stdout
 
 
@@ -159,16 +159,16 @@ def test_a_generated_set_lies_where_a_run_looks_for_it(lra_here, monkeypatch, tm
         ),
     ],
 )
-def test_a_path_that_cannot_be_is_one_line(lra_here, release, arguments, says):
-    ran = lra_here("data", *arguments)
+def test_a_path_that_cannot_be_is_one_line(lra, release, arguments, says):
+    ran = lra("data", *arguments)
     assert ran.returncode == 2 and ran.stdout == ""
     last = ran.stderr.splitlines()[-1]
     assert last.startswith("lra: ") and says in last
 
 
-def test_a_folder_that_may_not_be_looked_into_is_one_line(lra_here, release, closed):
+def test_a_folder_that_may_not_be_looked_into_is_one_line(lra, release, closed):
     asked = ("data", "prepare", "listops", "--from", "lra_release/listops-1000", "--out")
-    ran = lra_here(*asked, "closed/set")
+    ran = lra(*asked, "closed/set")
     assert ran.returncode == 2 and ran.stdout == ""
     last = ran.stderr.splitlines()[-1]
     assert last.startswith("lra: cannot write the prepared set") and "Permission denied" in last

@@ -48,25 +48,25 @@ def test_a_training_on_two_devices_is_one_record_that_says_so(
 
 
 def test_a_dry_run_says_which_cells_are_shared(
-    asked: list[str], lra_here, monkeypatch: pytest.MonkeyPatch
+    asked: list[str], lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host, "cores_allowed", lambda: 4)
-    ran = lra_here(*asked, "--devices", "2", "--dry-run")
+    ran = lra(*asked, "--devices", "2", "--dry-run")
     labels = [line.split(maxsplit=2)[2] for line in ran.stdout.splitlines()]
     assert labels == ["baselines listops", "identity listops on 2 devices"]
 
 
 def test_more_processes_than_cores_are_refused(
-    asked: list[str], lra_here, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    asked: list[str], lra, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(host, "cores_allowed", lambda: 4)
-    ran = lra_here(*asked, "--devices", "5", "--dry-run")
+    ran = lra(*asked, "--devices", "5", "--dry-run")
     assert (ran.returncode, ran.stderr) == (
         USAGE,
         "lra: --devices 5: as many processes need 5 cores, and 4 may be used here; ask for 4\n",
     )
     (tmp_path / "trained.toml").write_text(f"{TRAINED}threads = 3\n")
-    ran = lra_here(*asked, "--devices", "2", "--dry-run")
+    ran = lra(*asked, "--devices", "2", "--dry-run")
     assert ran.stderr == (
         "lra: --devices 2: as many processes of 3 threads need 6 cores, and 4 may be used here; "
         "ask for 1\n"
@@ -74,22 +74,22 @@ def test_more_processes_than_cores_are_refused(
 
 
 def test_more_gpus_than_there_are_are_refused(
-    asked: list[str], lra_here, monkeypatch: pytest.MonkeyPatch
+    asked: list[str], lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     card = {"name": "Example GPU", "memory_bytes": 1, "driver": "580.1"}
     for module in (host, plan_devices):
         monkeypatch.setattr(module, "gpus", lambda: [card, card])
     asked[-1] = "cuda"
-    assert lra_here(*asked, "--devices", "2", "--dry-run").returncode == 0
-    ran = lra_here(*asked, "--devices", "3", "--dry-run")
+    assert lra(*asked, "--devices", "2", "--dry-run").returncode == 0
+    ran = lra(*asked, "--devices", "3", "--dry-run")
     assert (ran.returncode, ran.stderr) == (
         USAGE,
         "lra: --devices 3: GPUs visible here: 2; ask for no more, or see: python -m lra doctor\n",
     )
 
 
-def test_a_cluster_shares_cells_and_no_training(asked: list[str], lra_here) -> None:
-    ran = lra_here(*asked, "--devices", "2", "--cluster", "local:2")
+def test_a_cluster_shares_cells_and_no_training(asked: list[str], lra) -> None:
+    ran = lra(*asked, "--devices", "2", "--cluster", "local:2")
     assert ran.returncode == USAGE
     assert ran.stderr == (
         "lra: --devices is for this machine; a cluster's worker has one GPU: leave one of "
@@ -98,6 +98,6 @@ def test_a_cluster_shares_cells_and_no_training(asked: list[str], lra_here) -> N
 
 
 @pytest.mark.parametrize("devices", ["0", "-1", "two"])
-def test_no_number_of_devices(devices: str, asked: list[str], lra_here) -> None:
-    ran = lra_here(*asked, "--devices", devices)
+def test_no_number_of_devices(devices: str, asked: list[str], lra) -> None:
+    ran = lra(*asked, "--devices", devices)
     assert ran.returncode == USAGE and "--devices" in ran.stderr

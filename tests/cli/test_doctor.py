@@ -27,16 +27,16 @@ def test_without_a_gpu_it_says_what_will_be_empty(
 
 
 @pytest.mark.parametrize("store", ["taken", "taken/below"])
-def test_a_store_that_is_a_file_or_lies_below_one(store: str, lra_here, tmp_path: Path) -> None:
+def test_a_store_that_is_a_file_or_lies_below_one(store: str, lra, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    ran = lra_here("doctor", "--store", store)
+    ran = lra("doctor", "--store", store)
     assert ran.returncode == 2
     assert f"problem: the store '{store}' is or lies below a file, 'taken'" in ran.stdout
     assert "\n1 problem\n" in ran.stdout
 
 
-def test_a_store_below_a_closed_folder(lra_here, closed: Path) -> None:
-    ran = lra_here("doctor", "--store", "closed/store")
+def test_a_store_below_a_closed_folder(lra, closed: Path) -> None:
+    ran = lra("doctor", "--store", "closed/store")
     assert ran.returncode == 2
     assert "problem: the store 'closed/store' cannot be written; mend its perm" in ran.stdout
 
@@ -50,8 +50,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
 
-def test_a_gpu_that_torch_cannot_use_is_to_be_mended(gpu: None, lra_here) -> None:
-    ran = lra_here("doctor")
+def test_a_gpu_that_torch_cannot_use_is_to_be_mended(gpu: None, lra) -> None:
+    ran = lra("doctor")
     assert ran.returncode == 2 and "all well" not in ran.stdout
     (line,) = (line for line in ran.stdout.splitlines() if line.startswith("problem: "))
     why = line.removeprefix("problem: the GPU cannot be used: ").partition("; ")[0]
@@ -59,9 +59,9 @@ def test_a_gpu_that_torch_cannot_use_is_to_be_mended(gpu: None, lra_here) -> Non
     assert line.endswith("or run with --device cpu")
 
 
-def test_a_gpu_that_computes_is_well(gpu: None, lra_here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_that_computes_is_well(gpu: None, lra, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "TRIAL", "print('4.0')")
-    ran = lra_here("doctor")
+    ran = lra("doctor")
     assert ran.returncode == 0 and "all well" in ran.stdout
 
 
@@ -74,22 +74,22 @@ def test_a_gpu_that_computes_is_well(gpu: None, lra_here, monkeypatch: pytest.Mo
     ],
 )
 def test_however_a_gpu_fails_it_is_a_line(
-    trial: str, why: str, gpu: None, lra_here, monkeypatch: pytest.MonkeyPatch
+    trial: str, why: str, gpu: None, lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "TRIAL", trial)
     monkeypatch.setattr(doctor, "PATIENCE", 1 if "sleep" in trial else 60)
-    assert f"the GPU cannot be used: {why}; update its driver" in lra_here("doctor").stdout
+    assert f"the GPU cannot be used: {why}; update its driver" in lra("doctor").stdout
 
 
 def test_a_gpu_beside_a_torch_for_cpus_is_a_note_and_no_fault(
-    gpu: None, lra_here, monkeypatch: pytest.MonkeyPatch
+    gpu: None, lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("nothing to try")
 
     monkeypatch.setattr(host, "library", lambda name: "2.13.0+cpu")
     monkeypatch.setattr(subprocess, "run", refuse)
-    ran = lra_here("doctor")
+    ran = lra("doctor")
     assert ran.returncode == 0
     assert "note: torch is a CPU-only build, so the GPU cannot be measured" in ran.stdout
 
@@ -99,12 +99,12 @@ def test_a_gpu_beside_a_torch_for_cpus_is_a_note_and_no_fault(
     [({0: "0-1", 1: "0-1"}, True), ({0: "0", 1: "1"}, False), ({0: "0-1"}, False), ({}, False)],
 )
 def test_threads_that_share_a_core_are_a_note(
-    cores: dict[int, str], told: bool, lra_here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cores: dict[int, str], told: bool, lra, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for thread, siblings in cores.items():
         (tmp_path / f"cpu{thread}").write_text(f"{siblings}\n")
     monkeypatch.setattr(doctor, "SIBLINGS", f"{tmp_path}/cpu{{}}")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    ran = lra_here("doctor")
+    ran = lra("doctor")
     words = "note: the 2 processors allowed are threads of 1 core, so that each is slower while"
     assert ran.returncode == 0 and (words in ran.stdout) == told

@@ -15,14 +15,14 @@ from .conftest import TINY
 
 @pytest.mark.parametrize(("flags", "told"), [((), "35 min"), (("--jobs", "1"), "50 min")])
 def test_the_estimate_is_of_as_many_cells_side_by_side(
-    flags: tuple[str, ...], told: str, lra_here, monkeypatch: pytest.MonkeyPatch
+    flags: tuple[str, ...], told: str, lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two cells that run beside others, and three timings that do not, of ten minutes each."""
     monkeypatch.setattr(pool, "slots_for", lambda jobs: 4)
     monkeypatch.setattr(
         carry_out, "_expected", lambda missing, *_: {job.cell.id: 600.0 for job in missing}
     )
-    ran = lra_here("run", "--impl", "linear", *TINY, "--dry-run", *flags)
+    ran = lra("run", "--impl", "linear", *TINY, "--dry-run", *flags)
     assert f"5 cells due, about {told} by earlier records" in ran.stderr
 
 
@@ -30,7 +30,7 @@ def test_the_estimate_is_of_as_many_cells_side_by_side(
     ("cluster", "told"), [("local:1", "50 min"), ("one.toml", "50 min"), ("four.toml", "35 min")]
 )
 def test_the_estimate_is_of_as_many_cells_as_a_cluster_has_workers(
-    cluster: str, told: str, lra_here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: str, told: str, lra, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed", reason="needs the extra cluster")
     jobs = 'system = "slurm"\njobs = {}\n[job]\nprocesses = {}\n'
@@ -41,17 +41,15 @@ def test_the_estimate_is_of_as_many_cells_as_a_cluster_has_workers(
         carry_out, "_expected", lambda missing, *_: {job.cell.id: 600.0 for job in missing}
     )
     asked = ("run", "--impl", "linear", *TINY, "--device", "cpu", "--cluster", cluster)
-    ran = lra_here(*asked, "--dry-run")
+    ran = lra(*asked, "--dry-run")
     assert f"5 cells due, about {told} by earlier records" in ran.stderr
 
 
-def test_an_estimate_of_less_than_a_second_says_so(
-    lra_here, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_estimate_of_less_than_a_second_says_so(lra, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         carry_out, "_expected", lambda missing, *_: {job.cell.id: 0.05 for job in missing}
     )
-    ran = lra_here("run", "--impl", "linear", *TINY, "--dry-run", "--jobs", "1")
+    ran = lra("run", "--impl", "linear", *TINY, "--dry-run", "--jobs", "1")
     assert "5 cells due, under a second by earlier records" in ran.stderr
 
 
@@ -78,14 +76,14 @@ def test_an_estimate_of_less_than_a_second_says_so(
     ],
 )
 def test_an_estimate_of_some_cells_is_not_read_as_one_of_all(
-    known: int, told: str, lra_here, monkeypatch: pytest.MonkeyPatch
+    known: int, told: str, lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         carry_out,
         "_expected",
         lambda missing, *_: {job.cell.id: 600.0 for job in missing[:known]},
     )
-    ran = lra_here("run", "--impl", "linear", *TINY, "--dry-run", "--jobs", "1")
+    ran = lra("run", "--impl", "linear", *TINY, "--dry-run", "--jobs", "1")
     assert ran.stderr.endswith(told)
 
 
@@ -105,16 +103,16 @@ def test_an_estimate_of_some_cells_is_not_read_as_one_of_all(
     ids=lambda flags: flags[0],
 )
 def test_a_flag_of_trainings_is_refused_where_nothing_is_trained(
-    flags: tuple[str, ...], lra_here
+    flags: tuple[str, ...], lra
 ) -> None:
-    ran = lra_here("run", "--impl", "performer", "--suite", "timing", *flags, "--dry-run")
+    ran = lra("run", "--impl", "performer", "--suite", "timing", *flags, "--dry-run")
     assert ran.returncode == 2
     assert ran.stderr == f"lra: suite 'timing' trains nothing; leave {flags[0]} out\n"
 
 
 @pytest.mark.parametrize("flags", [("--seeds", "2"), ("--track", "tuned"), ("--devices", "2")])
-def test_a_profile_is_refused_what_costs_alike(flags: tuple[str, ...], lra_here) -> None:
-    ran = lra_here("run", "--impl", "linear", *TINY, "--profile", *flags, "--dry-run")
+def test_a_profile_is_refused_what_costs_alike(flags: tuple[str, ...], lra) -> None:
+    ran = lra("run", "--impl", "linear", *TINY, "--profile", *flags, "--dry-run")
     assert ran.returncode == 2
     assert (
         ran.stderr

@@ -17,13 +17,13 @@ INTERRUPTED = 130
 
 
 def test_ctrl_c_outside_the_pool_is_one_line_and_exit_130(
-    lra_here, monkeypatch: pytest.MonkeyPatch
+    lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(host, "gpus", interrupted)
-    ran = lra_here("doctor")
+    ran = lra("doctor")
     assert ran.returncode == INTERRUPTED
     # The empty line ends the one on which the terminal has shown ^C.
     assert ran.stderr == "\nlra: interrupted; finished cells are kept, run again to continue\n"
@@ -64,14 +64,14 @@ def test_a_full_disk_under_the_output_is_one_line(
 
 
 def test_what_else_the_system_refuses_keeps_its_traceback(
-    lra_here, monkeypatch: pytest.MonkeyPatch
+    lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full() -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(host, "gpus", full)
     with pytest.raises(OSError, match="No space"):
-        lra_here("doctor")
+        lra("doctor")
 
 
 @pytest.mark.parametrize("verb", ["data", "baseline"])
@@ -83,6 +83,7 @@ def test_a_verb_of_several_alone_shows_what_there_is(lra, verb: str) -> None:
     assert "Commands:" in lines
 
 
+@pytest.mark.filterwarnings("default::lra.store.StoreWarning")
 def test_a_name_with_a_line_break_does_not_break_the_line(lra, tmp_path: Path) -> None:
     ran = lra("report", "--store", "no\nwhere")
     assert ran.stderr.startswith(r"lra: no store at 'no\nwhere'; ")

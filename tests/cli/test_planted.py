@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .conftest import PATIENCE, ROOT
-from .gate import FLAGS, PLACES, Taken, here
+from .conftest import ROOT
+from .gate import FLAGS, PATIENCE, PLACES, Taken, here
 
 REGRESSION = 1
 HONEST = "out_BHNV = v_BHMV\n"

@@ -26,7 +26,7 @@ def test_a_store_is_rendered_again(lra, finished, tmp_path: Path) -> None:
 
 
 def test_reference_records_of_a_clone_stand_beside_the_runs(
-    lra_here, finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lra, finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (trained,) = [
         record for record in Store(finished.store).records() if isinstance(record.cell, QualityCell)
@@ -35,16 +35,16 @@ def test_reference_records_of_a_clone_stand_beside_the_runs(
     with Store(tmp_path / "results/reference/one-machine").writing() as committed:
         committed.save(replace(trained, cell=cell, id=cell.id))
     asked = ("report", "--store", str(finished.store), "--out")
-    assert lra_here(*asked, "without").returncode == 0
+    assert lra(*asked, "without").returncode == 0
     monkeypatch.setattr(report, "__file__", str(tmp_path / "lra/cli/report.py"))
-    assert lra_here(*asked, "with").returncode == 0
+    assert lra(*asked, "with").returncode == 0
     text = {out: Path(out, "report.md").read_text(encoding="utf-8") for out in ("without", "with")}
     assert "elsewhere" not in text["without"]
     (row,) = [line for line in text["with"].splitlines() if line.startswith("| elsewhere")][:1]
     assert "reference" in row
 
 
-def test_what_is_stated_of_electricity_makes_an_estimate(lra_here, finished, tmp_path) -> None:
+def test_what_is_stated_of_electricity_makes_an_estimate(lra, finished, tmp_path) -> None:
     """Of energy, which the board of a GPU counts."""
     timed = next(r for r in Store(finished.store).records() if isinstance(r.cell, EfficiencyCell))
     cell = replace(timed.cell, device="cuda")
@@ -53,7 +53,7 @@ def test_what_is_stated_of_electricity_makes_an_estimate(lra_here, finished, tmp
     with Store(tmp_path / "powered").writing() as store:
         store.save(replace(timed, id=cell.id, cell=cell, metrics=metrics))
     stated = ("--grid-intensity", "400", "--price", "0.3")
-    ran = lra_here("report", "--store", "powered", *stated)
+    ran = lra("report", "--store", "powered", *stated)
     assert ran.returncode == 0, ran.stderr
     text = (tmp_path / "reports/powered/report.md").read_text(encoding="utf-8")
     assert "Estimate: CO2e of a million forward passes, in g" in text
@@ -68,7 +68,7 @@ def test_assumptions_that_make_no_sense_are_refused_in_one_line(lra, finished) -
 
 
 def test_two_stores_of_one_name_say_that_one_report_replaced_the_other(
-    lra_here, finished, tmp_path: Path
+    lra, finished, tmp_path: Path
 ) -> None:
     for place in ("here", "there"):
         shutil.copytree(finished.store, tmp_path / place / "mine")
@@ -77,6 +77,6 @@ def test_two_stores_of_one_name_say_that_one_report_replaced_the_other(
         "replaced; report --out FOLDER gives each its own\n"
     )
     for place, told in (("here", ""), ("here", ""), ("there", replaced), ("there", "")):
-        assert lra_here("report", "--store", f"{place}/mine").stderr == told
-    assert lra_here("report", "--store", "here/mine", "--out", "own").stderr == ""
+        assert lra("report", "--store", f"{place}/mine").stderr == told
+    assert lra("report", "--store", "here/mine", "--out", "own").stderr == ""
     assert not (tmp_path / "own/.store").exists()

@@ -29,8 +29,8 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     return given
 
 
-def test_each_seed_is_a_training(lra_here, trainings: list[Job]) -> None:
-    lra_here(*ASKED, "--seeds", "2")
+def test_each_seed_is_a_training(lra, trainings: list[Job]) -> None:
+    lra(*ASKED, "--seeds", "2")
     assert [job.cell.seed for job in trainings] == [0, 1]
 
 
@@ -44,11 +44,11 @@ def test_each_seed_is_a_training(lra_here, trainings: list[Job]) -> None:
 def test_the_tuned_track_tries_the_rates_of_the_scale(
     flags: tuple[str, ...],
     told: list[tuple[str, float]],
-    lra_here,
+    lra,
     trainings: list[Job],
     tmp_path: Path,
 ) -> None:
     scale = (HERE / "tiny.toml").read_text(encoding="utf-8")
     (tmp_path / "rated.toml").write_text(f"rates = [0.5, 2.0]\n{scale}")
-    lra_here(*ASKED[:-1], "rated.toml", *flags)
+    lra(*ASKED[:-1], "rated.toml", *flags)
     assert [(job.cell.track, job.cell.training.learning_rate) for job in trainings] == told

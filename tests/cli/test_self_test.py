@@ -55,7 +55,7 @@ def records(machine: Machine, replicates: int, slower: float = 1.0) -> list[Reco
 
 
 @pytest.fixture
-def on(lra_here, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, list[str]]]:
+def on(lra, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, list[str]]]:
     """Run the self-test on a simulated machine; return its exit code and its lines."""
 
     def run(machine: Machine, replicates: int, slower: float = 1.0) -> tuple[int, list[str]]:
@@ -64,7 +64,7 @@ def on(lra_here, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, li
             return records(machine, replicates, slower)
 
         monkeypatch.setattr(self_test, "measure", measure)
-        ran = lra_here("doctor", "--timing", "--replicates", str(replicates), "--device", "cpu")
+        ran = lra("doctor", "--timing", "--replicates", str(replicates), "--device", "cpu")
         lines = ran.stdout.splitlines()
         return ran.returncode, lines[lines.index("all well") + 1 :]
 
@@ -130,9 +130,9 @@ def test_busy_timings_are_counted() -> None:
     assert "busy       1 of 72 timings" in "\n".join(self_test.in_words(told))
 
 
-def test_json_has_the_answer_and_every_cell(lra_here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_has_the_answer_and_every_cell(lra, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(self_test, "measure", lambda device, rounds: records(NOISY, rounds // 2))
-    ran = lra_here("doctor", "--timing", "--json", "--device", "cpu")
+    ran = lra("doctor", "--timing", "--json", "--device", "cpu")
     assert ran.returncode == 3
     told = json.loads(ran.stdout)
     assert told["resolves_10_percent"] is False and told["agree"] is True
@@ -143,14 +143,14 @@ def test_json_has_the_answer_and_every_cell(lra_here, monkeypatch: pytest.Monkey
     assert told["cells"][0]["first"]["low"] < told["cells"][0]["first"]["value"]
 
 
-def test_without_all_cells_there_is_no_self_test(lra_here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_all_cells_there_is_no_self_test(lra, monkeypatch: pytest.MonkeyPatch) -> None:
     import msgspec
 
     whole = records(QUIET, 3)
     failure = Failure(type="MemoryError", message="no room")
     gone = msgspec.structs.replace(whole[0], status="oom", metrics={}, failure=failure)
     monkeypatch.setattr(self_test, "measure", lambda device, rounds: [gone, *whole[1:]])
-    ran = lra_here("doctor", "--timing", "--device", "cpu")
+    ran = lra("doctor", "--timing", "--device", "cpu")
     assert ran.returncode == 4
     assert "1 cell failed; no self-test without them" in ran.stderr
     assert "resolves" not in ran.stdout
@@ -165,17 +165,17 @@ def test_without_all_cells_there_is_no_self_test(lra_here, monkeypatch: pytest.M
         (("--timing", "--replicates", "13"), "13 is not in the range 3<=x<=12"),
     ],
 )
-def test_flags_that_make_no_sense(arguments: tuple[str, ...], told: str, lra_here) -> None:
-    ran = lra_here("doctor", *arguments)
+def test_flags_that_make_no_sense(arguments: tuple[str, ...], told: str, lra) -> None:
+    ran = lra("doctor", *arguments)
     assert ran.returncode == 2
     assert told in ran.stderr
 
 
 def test_it_really_measures_and_leaves_no_store(
-    lra_here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lra, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(self_test, "SUITE", str(Path(__file__).parent / "tiny_timing.toml"))
-    ran = lra_here("doctor", "--timing", "--replicates", "3", "--device", "cpu")
+    ran = lra("doctor", "--timing", "--replicates", "3", "--device", "cpu")
     assert ran.returncode in (0, 3), ran.stderr
     answer = "yes (smallest" if ran.returncode == 0 else "no: "
     assert f"resolves 10 %: {answer}" in ran.stdout

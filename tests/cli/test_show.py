@@ -65,7 +65,7 @@ def test_a_given_input_and_your_own_file(lra, tmp_path: Path) -> None:
     assert "x.npy" not in next((tmp_path / STORE).glob("*.json")).read_text()
 
 
-def test_another_setting_size_or_input_is_another_file(lra_here, tmp_path: Path) -> None:
+def test_another_setting_size_or_input_is_another_file(lra, tmp_path: Path) -> None:
     for seed in (0, 1):
         numbers = np.random.default_rng(seed).normal(size=(16, 64))
         np.save(tmp_path / f"{seed}.npy", numbers)
@@ -77,7 +77,7 @@ def test_another_setting_size_or_input_is_another_file(lra_here, tmp_path: Path)
         ("--input", "0.npy"),
         ("--input", "1.npy"),
     ):
-        assert lra_here("show", "--impl", "bigbird", *more, "--quiet").returncode == 0
+        assert lra("show", "--impl", "bigbird", *more, "--quiet").returncode == 0
     names = {path.name for path in (tmp_path / "reports/default/show").iterdir()}
     assert len(names) == 6 and "bigbird-16.svg" in names
 
@@ -111,9 +111,9 @@ def test_what_cannot_be_drawn_is_a_line_and_the_others_go_on(lra, tmp_path: Path
         (["--impl", "full", "--out", "file/below"], "cannot write to 'file/below'"),
     ],
 )
-def test_bad_usage_is_one_line(lra_here, tmp_path: Path, arguments: list[str], says: str) -> None:
+def test_bad_usage_is_one_line(lra, tmp_path: Path, arguments: list[str], says: str) -> None:
     (tmp_path / "file").write_text("")
-    ran = lra_here("show", *arguments)
+    ran = lra("show", *arguments)
     assert ran.returncode == USAGE
     (line,) = ran.stderr.splitlines()
     assert says in line

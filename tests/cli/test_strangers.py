@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from .conftest import PATIENCE, ROOT, TINY
+from .conftest import ROOT, TINY
 
 ZOO = ROOT / "tests" / "adapters" / "zoo.py"
 BAD = {
@@ -240,7 +239,7 @@ def test_another_sequence_can_be_denied_on_the_command_line(lra, folder: Path) -
     assert "taken not to claim cross" in ran.stdout and "--set cross" not in ran.stdout
 
 
-def test_the_command_itself_imports_nobody(environment: dict[str, str], folder: Path) -> None:
+def test_the_command_itself_imports_nobody(lra, folder: Path) -> None:
     """Only its children do, and only what was named."""
     for name in ("named", "bystander"):
         package = folder / name
@@ -252,14 +251,10 @@ def test_the_command_itself_imports_nobody(environment: dict[str, str], folder: 
         )
         (package / "inner.py").write_text("from zoo import Keeps\n")
     for verb in (["verify", "--check", "output"], ["run", *TINY, "--dry-run"]):
-        command = [sys.executable, "-m", "lra", *verb, "--impl", "named.inner:Keeps"]
-        with subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        ) as process:
-            said = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, said
+        ran = lra(*verb, "--impl", "named.inner:Keeps")
+        assert ran.returncode == 0, ran.stderr
         importers = (folder / "named" / "imported").read_text().split()
-        assert importers and str(process.pid) not in importers
+        assert importers and str(os.getpid()) not in importers
     assert not (folder / "bystander" / "imported").exists()
 
 

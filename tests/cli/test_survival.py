@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from lra.core.cells import EfficiencyCell, QualityCell
 from lra.core.records import Record
 from lra.report.words import TIMES
 from lra.store import Store
 
-from .conftest import PATIENCE, TINY
+from .conftest import TINY
+from .gate import PATIENCE
 
 FAILED_CELLS = 4
 
@@ -71,11 +73,11 @@ def answers(record: Record) -> dict[str, Any]:
 
 
 def test_a_run_that_is_killed_and_continued_ends_as_an_uninterrupted_one(
-    tmp_path: Path, environment: dict[str, str]
+    lra, tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = [
-        sys.executable, "-m", "lra", "run", "--impl", "performer", "--suite", "both.toml",
-        *TINY[2:], "--set", "training.steps=1000", "--jobs", "2",
+    asked = [
+        "run", "--impl", "performer", "--suite", "both.toml", *TINY[2:],
+        "--set", "training.steps=500", "--jobs", "2",
     ]  # fmt: skip
     stores = []
     for name in ("killed", "straight"):
@@ -85,8 +87,9 @@ def test_a_run_that_is_killed_and_continued_ends_as_an_uninterrupted_one(
     killed = stores[0]
     before: dict[str, bytes] = {}
     with subprocess.Popen(
-        command, cwd=tmp_path / "killed", env=environment, text=True, stderr=subprocess.PIPE
-    ) as process:
+        [sys.executable, "-m", "lra", *asked],
+        cwd=tmp_path / "killed", env=environment, text=True, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
         deadline = time.monotonic() + PATIENCE
         while not (before and list(killed.path.glob("checkpoints/*.pt"))):
             assert process.poll() is None, process.communicate()
@@ -96,10 +99,8 @@ def test_a_run_that_is_killed_and_continued_ends_as_an_uninterrupted_one(
         process.kill()
     assert process.returncode == -signal.SIGKILL
     for store in stores:
-        ran = subprocess.run(
-            command, cwd=store.path.parents[2], env=environment, text=True, capture_output=True,
-            timeout=PATIENCE,
-        )  # fmt: skip
+        monkeypatch.chdir(store.path.parents[2])
+        ran = lra(*asked)
         assert ran.returncode == 0, ran.stderr
     assert {name: (killed.path / name).read_bytes() for name in before} == before, "done twice"
     trained = [

@@ -16,15 +16,22 @@ from lra.store import Store
 
 SMALL = ("--heads", "2", "--head-width", "8", "--store", "store")
 USAGE = 2
+SHORT = """
+title = "short"
+[[efficiency]]
+scale = "mini"
+lengths = [16]
+modes = ["forward"]
+heads = [1]
+head_widths = [4]
+seconds = 0.02
+"""
 
 
 def test_every_combination_of_the_axes_is_a_cell_beside_floor_and_exact(
     lra, tmp_path: Path
 ) -> None:
-    (tmp_path / "short.toml").write_text(
-        'title = "short"\n[[efficiency]]\nscale = "mini"\nlengths = [16]\nmodes = ["forward"]\n'
-        "heads = [1]\nhead_widths = [4]\nseconds = 0.02\n"
-    )
+    (tmp_path / "short.toml").write_text(SHORT)
     asked = ("sweep", "--impl", "linear", "--suite", "short.toml", *SMALL)
     ran = lra(*asked, "--length", "16..32", "--mode", "forward,train", "--batch", "2")
     assert ran.returncode == 0, ran.stderr
@@ -69,7 +76,7 @@ def test_errors_are_measured_where_a_suite_asks_for_them(lra, tmp_path: Path) ->
         assert f"error performer 16 scale 0.5 seed 0 features={features}: " in ran.stderr
 
 
-def test_what_is_read_by_round_is_measured_with_its_round(lra_here, tmp_path: Path) -> None:
+def test_what_is_read_by_round_is_measured_with_its_round(lra, tmp_path: Path) -> None:
     """Last year's floor is no floor of a pair that is measured now."""
     body = '[[efficiency]]\nscale = "mini"\nlengths = [16]\nmodes = ["train"]\nheads = [2]\n'
     body += "head_widths = [8]\nseconds = 0.01\n"
@@ -78,11 +85,11 @@ def test_what_is_read_by_round_is_measured_with_its_round(lra_here, tmp_path: Pa
 
     def due(suite: str, impl: str) -> list[str]:
         asked = ("sweep", "--suite", f"{suite}.toml", "--impl", impl, "--store", "store")
-        lines = lra_here(*asked, "--dry-run").stdout.splitlines()
+        lines = lra(*asked, "--dry-run").stdout.splitlines()
         cells = (line.split(maxsplit=2) for line in lines)
         return [label for _, state, label in cells if state == "due"]
 
-    ran = lra_here("sweep", "--suite", "together.toml", "--impl", "linear", "--store", "store")
+    ran = lra("sweep", "--suite", "together.toml", "--impl", "linear", "--store", "store")
     assert ran.returncode == 0, ran.stderr
     store = Store(tmp_path / "store")
     with store.writing():
@@ -177,7 +184,7 @@ def test_replicates_come_in_rounds(lra) -> None:
     ],
 )
 def test_what_makes_no_sense_is_one_line(
-    arguments: tuple[str, ...], told: str, lra_here, tmp_path: Path
+    arguments: tuple[str, ...], told: str, lra, tmp_path: Path
 ) -> None:
     (tmp_path / "quality.toml").write_text('title = ""\n')
     block = 'title = ""\n[[efficiency]]\nscale = "mini"\nmodes = ["train"]\n'
@@ -186,14 +193,14 @@ def test_what_makes_no_sense_is_one_line(
         f'{block}heads = [1]\nhead_widths = [4]\nlengths = [16]\ndevice = "cuda"\n'
     )
     (tmp_path / "none.toml").write_text(f"{block}heads = [1]\nhead_widths = [4]\nlengths = []\n")
-    ran = lra_here("sweep", *arguments)
+    ran = lra("sweep", *arguments)
     assert ran.returncode == USAGE
     (line,) = ran.stderr.splitlines()
     assert told in line
 
 
-def test_an_order_is_asked_for_in_ranges_alone(lra_here) -> None:
-    ran = lra_here("sweep", "--impl", "linear", "--heads", "-4")
+def test_an_order_is_asked_for_in_ranges_alone(lra) -> None:
+    ran = lra("sweep", "--impl", "linear", "--heads", "-4")
     assert ran.stderr == "lra: --heads '-4': give numbers from 1 to 2,147,483,648\n"
 
 
@@ -207,21 +214,22 @@ def test_numbers_are_read_once_each_and_ranges_double() -> None:
 
 @pytest.mark.parametrize(("flags", "told"), [((), "1800 s"), (("--timeout", "2h"), "7200 s")])
 def test_no_cell_of_a_sweep_goes_on_for_ever(
-    flags: tuple[str, ...], told: str, lra_here, monkeypatch: pytest.MonkeyPatch
+    flags: tuple[str, ...], told: str, lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, timeout: float, **__: object) -> None:
         raise UsageError(f"at most {timeout:g} s")
 
     monkeypatch.setattr(pool, "Pool", refuse)
-    ran = lra_here("sweep", "--impl", "identity", *SMALL, *flags)
+    ran = lra("sweep", "--impl", "identity", *SMALL, *flags)
     assert f"lra: at most {told}\n" in ran.stderr
-    assert "[default: 30m]" in lra_here("sweep", "--help").stdout
+    assert "[default: 30m]" in lra("sweep", "--help").stdout
 
 
-def test_what_was_left_out_is_due_without_pruning(lra_here, tmp_path: Path) -> None:
-    asked = ("sweep", "--impl", "identity", "--length", "16", "--mode", "train", *SMALL)
-    assert lra_here(*asked, "--dry-run").returncode == 0
-    assert lra_here(*asked).returncode == 0
+def test_what_was_left_out_is_due_without_pruning(lra, tmp_path: Path) -> None:
+    (tmp_path / "short.toml").write_text(SHORT)
+    asked = ("sweep", "--impl", "identity", "--suite", "short.toml", "--mode", "train", *SMALL)
+    assert lra(*asked, "--dry-run").returncode == 0
+    assert lra(*asked).returncode == 0
     store = Store(tmp_path / "store")
     timed = next(r for r in store.records() if isinstance(r.cell, EfficiencyCell))
     failure = Failure(type="Pruned", message="not tried: oom already at length 8")
@@ -229,7 +237,7 @@ def test_what_was_left_out_is_due_without_pruning(lra_here, tmp_path: Path) -> N
     twin = replace(timed, id=shorter.id, cell=shorter)
 
     def state(*flags: str) -> str:
-        lines = lra_here(*asked, *flags, "--dry-run").stdout.splitlines()
+        lines = lra(*asked, *flags, "--dry-run").stdout.splitlines()
         return dict(line.split()[:2] for line in lines)[timed.id]
 
     with store.writing():

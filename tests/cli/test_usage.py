@@ -149,17 +149,17 @@ FOLDERS = (
 
 
 @pytest.mark.parametrize("mistake", MORE)
-def test_more_mistakes_are_one_line_and_exit_2(mistake: str, lra_here) -> None:
+def test_more_mistakes_are_one_line_and_exit_2(mistake: str, lra) -> None:
     arguments, told = MORE[mistake]
-    ran = lra_here(*arguments)
+    ran = lra(*arguments)
     assert (ran.returncode, ran.stdout) == (USAGE, "")
     (line,) = ran.stderr.splitlines()
     assert line.startswith("lra: ") and told in line
 
 
 @pytest.mark.parametrize("words", FOLDERS, ids=" ".join)
-def test_an_empty_text_is_no_path(words: tuple[str, ...], lra_here, tmp_path: Path) -> None:
-    ran = lra_here(*words, "")
+def test_an_empty_text_is_no_path(words: tuple[str, ...], lra, tmp_path: Path) -> None:
+    ran = lra(*words, "")
     assert ran.returncode == USAGE
     assert ran.stderr == f"lra: {words[-1]} '' is empty; give a path\n"
     assert not list(tmp_path.iterdir())
@@ -194,9 +194,9 @@ def test_a_mistake_is_one_line_and_exit_2(mistake: str, lra) -> None:
     ids=lambda arguments: arguments[-1],
 )
 def test_what_one_may_not_look_into_is_one_line(
-    arguments: tuple[str, ...], closed: Path, lra_here
+    arguments: tuple[str, ...], closed: Path, lra
 ) -> None:
-    ran = lra_here(*arguments)
+    ran = lra(*arguments)
     assert ran.returncode == USAGE
     (line,) = ran.stderr.splitlines()
     assert line.startswith("lra: ") and "closed/" in line and "permission" in line
@@ -258,8 +258,8 @@ def test_a_list_of_mechanisms_says_what_its_words_mean(lra) -> None:
     assert "padding:" not in lra("list", "tasks").stdout
 
 
-def test_a_verbose_list_of_tasks_holds_every_choice_of_their_protocols(lra_here) -> None:
-    told = [line.lstrip() for line in lra_here("list", "tasks", "--verbose").stdout.splitlines()]
+def test_a_verbose_list_of_tasks_holds_every_choice_of_their_protocols(lra) -> None:
+    told = [line.lstrip() for line in lra("list", "tasks", "--verbose").stdout.splitlines()]
     for part, spec in (("training: ", TrainSpec), ("model: ", ModelSpec)):
         lines = [line for line in told if line.startswith(part)]
         assert len(lines) == sum(line.startswith("at scale ") for line in told) > 0

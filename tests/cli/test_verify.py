@@ -186,8 +186,8 @@ def test_a_peer_that_is_not_installed_is_skipped_and_proves_nothing(lra, tmp_pat
         (["--impl", "full", "--set", "features=3"], "has settings; leave it out"),
     ],
 )
-def test_bad_usage_is_one_line(lra_here, arguments: list[str], says: str) -> None:
-    ran = lra_here("verify", *arguments)
+def test_bad_usage_is_one_line(lra, arguments: list[str], says: str) -> None:
+    ran = lra("verify", *arguments)
     assert ran.returncode == 2
     (line,) = ran.stderr.splitlines()
     assert says in line and not ran.stdout
@@ -204,18 +204,18 @@ def test_bad_usage_is_one_line(lra_here, arguments: list[str], says: str) -> Non
     ],
 )
 def test_one_alone_that_cannot_be_imported_is_one_line(
-    lra_here, tmp_path: Path, source: str, says: str
+    lra, tmp_path: Path, source: str, says: str
 ) -> None:
     (tmp_path / "mine.py").write_text(source)
-    ran = lra_here("verify", "--impl", "mine.py")
+    ran = lra("verify", "--impl", "mine.py")
     assert (ran.returncode, ran.stdout) == (2, "")
     (line,) = ran.stderr.splitlines()
     assert says in line
 
 
 @pytest.mark.skipif(find_spec("linformer") is not None, reason="it is installed here")
-def test_a_peer_alone_that_is_not_installed_is_one_line(lra_here) -> None:
-    ran = lra_here("verify", "--impl", "peer:linformer")
+def test_a_peer_alone_that_is_not_installed_is_one_line(lra) -> None:
+    ran = lra("verify", "--impl", "peer:linformer")
     assert (ran.returncode, ran.stdout) == (2, "")
     told = "lra: peer:linformer needs the package 'linformer'; install the extra `peers`\n"
     assert ran.stderr == told
@@ -271,7 +271,7 @@ def test_a_check_that_the_kernel_may_have_ended_is_tried_again(lra, tmp_path: Pa
 
 @pytest.mark.parametrize(("flags", "form"), [((), "short"), (("--full",), "full")])
 def test_the_full_form_is_planned_and_tried_again(
-    flags: tuple[str, ...], form: str, lra_here, monkeypatch: pytest.MonkeyPatch
+    flags: tuple[str, ...], form: str, lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = Finding(law="batch", verdict="failed", detail="differs", case=Case(n=2))
 
@@ -281,7 +281,7 @@ def test_the_full_form_is_planned_and_tried_again(
         return [(job, Record(id=job.cell.id, cell=job.cell, **done)) for job in jobs]
 
     monkeypatch.setattr(recorded, "recorded", found)
-    ran = lra_here("verify", "--impl", "identity", *flags)
+    ran = lra("verify", "--impl", "identity", *flags)
     assert ran.returncode == 1
     (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  reproduce: "))
     assert again.endswith(" ".join(("--impl identity --check batch --case n=2", *flags)))
