@@ -29,11 +29,11 @@ def twins(finished, tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_a_packed_store_is_loaded_reported_and_compared_alike(
-    lra_here, twins: tuple[Path, Path]
+    lra, twins: tuple[Path, Path]
 ) -> None:
     loose, packed = twins
     number = len(Store(packed).loose())
-    ran = lra_here("pack", str(packed))
+    ran = lra("pack", str(packed))
     assert ran.returncode == 0 and ran.stderr == ""
     (line,) = ran.stdout.splitlines()
     packs = sorted(packed.glob("*.jsonl.gz"))
@@ -44,54 +44,54 @@ def test_a_packed_store_is_loaded_reported_and_compared_alike(
     ]
     assert package.load(packed).equals(package.load(loose))
     for store in twins:
-        assert lra_here("report", "--store", str(store), "--out", f"{store}-out").returncode == 0
+        assert lra("report", "--store", str(store), "--out", f"{store}-out").returncode == 0
     for name in ("report.md", "report.csv", "index.html"):
         pages = [Path(f"{store}-out", name).read_bytes() for store in twins]
         assert pages[0] == pages[1]
-    ran = lra_here("compare", str(loose), str(packed), "--json")
+    ran = lra("compare", str(loose), str(packed), "--json")
     assert ran.returncode == 0, ran.stderr
-    again = lra_here("pack", str(packed))
+    again = lra("pack", str(packed))
     assert again.stdout.startswith(f"0 records packed; {len(packs)} packs: ")
 
 
-def test_packed_cells_are_not_due_again_and_new_ones_are_loose(lra_here, tmp_path: Path) -> None:
+def test_packed_cells_are_not_due_again_and_new_ones_are_loose(lra, tmp_path: Path) -> None:
     (tmp_path / "short.toml").write_text(SUITE)
-    assert lra_here(*SWEEP).returncode == 0
+    assert lra(*SWEEP).returncode == 0
     store = Store(tmp_path / "store")
     before = store.records()
-    assert lra_here("pack", "store").returncode == 0
-    ran = lra_here(*SWEEP, "--dry-run", "--json")
+    assert lra("pack", "store").returncode == 0
+    ran = lra(*SWEEP, "--dry-run", "--json")
     assert {one["state"] for one in json.loads(ran.stdout)} == {"done"}
-    assert lra_here(*SWEEP).returncode == 0
+    assert lra(*SWEEP).returncode == 0
     assert store.records() == before and store.loose() == {}
-    assert lra_here(*SWEEP, "--rerun", "all").returncode == 0
+    assert lra(*SWEEP, "--rerun", "all").returncode == 0
     assert len(store.loose()) == len(before) == len(store.records())
     assert store.records() != before
 
 
 def test_a_store_that_cannot_be_packed_is_refused_in_one_line(
-    lra_here, twins: tuple[Path, Path]
+    lra, twins: tuple[Path, Path]
 ) -> None:
     _, packed = twins
     with Store(packed).writing():
-        ran = lra_here("pack", str(packed))
+        ran = lra("pack", str(packed))
     assert ran.returncode == USAGE
     assert ran.stderr.startswith(f"lra: the store '{packed}' is in use by another run")
-    ran = lra_here("pack", "none")
+    ran = lra("pack", "none")
     assert ran.returncode == USAGE and not Path("none").exists()
     assert ran.stderr == ("lra: no store at 'none'; run cells first, or name a folder of records\n")
     (packed / "quality.jsonl.gz").write_bytes(b"{")
-    ran = lra_here("pack", str(packed))
+    ran = lra("pack", str(packed))
     assert ran.returncode == USAGE
     (line,) = ran.stderr.splitlines()
     assert line.startswith(f"lra: cannot pack the store '{packed}': quality.jsonl.gz is damaged")
 
 
 def test_a_torn_line_is_told_once_by_a_report_and_by_a_frame(
-    lra, lra_here, twins: tuple[Path, Path]
+    lra, lra, twins: tuple[Path, Path]
 ) -> None:
     _, packed = twins
-    assert lra_here("pack", str(packed)).returncode == 0
+    assert lra("pack", str(packed)).returncode == 0
     file = packed / "efficiency.jsonl.gz"
     first, *others = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
     file.write_bytes(gzip.compress(b"".join([first[:50] + b"\n", *others])))
@@ -106,13 +106,13 @@ def test_a_torn_line_is_told_once_by_a_report_and_by_a_frame(
 
 
 def test_reference_records_may_be_packed(
-    lra_here, finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lra, finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "results/reference/one-machine"
     with Store(place).writing() as committed:
         for one in Store(finished.store).records():
             committed.save(replace(one, seconds=one.seconds + 1))
     before = len(committed.records())
-    assert lra_here("pack", str(place)).returncode == 0
+    assert lra("pack", str(place)).returncode == 0
     monkeypatch.setattr(report, "__file__", str(tmp_path / "lra/cli/report.py"))
     assert len(report.reference()) == before > 0
