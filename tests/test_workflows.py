@@ -97,6 +97,7 @@ def test_commands_are_found_where_they_stand() -> None:
         "sweep",
         "run",
         "run",
+        "identity",
         "check",
         "check",
     ]

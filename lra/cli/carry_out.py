@@ -159,6 +159,7 @@ def _run(
             missing = _of_most_value(due, plan.jobs, missing, expected, plan.room)
         stretch = Stretch(lambda: clock.left, missing, expected, together=due.together)
         if not quiet:
+            _say_edited()
             click.echo(_headline(spec, plan.jobs, missing), err=True)
         watching = watcher(missing, quiet=quiet, expected=expected, slots=plan.slots)
         with closing(watching) as watch:
@@ -205,6 +206,21 @@ def _of_most_value(
         begun=due.begun(jobs, turn),
         expected=expected,
     )
+
+
+def _say_edited() -> None:
+    """Say that records hold for the code before edits that no check has looked at."""
+    from lra.engine.revision import HOME
+    from lra.identity.sources import edited
+
+    files = edited(HOME) if (HOME / ".git").exists() else []
+    if files:
+        more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
+        click.echo(
+            f"{files[0]}{more} edited: what is recorded is not due for that; whether it changes a "
+            "figure: python -m lra identity check; to measure anew: --rerun all",
+            err=True,
+        )
 
 
 def _say_too_short(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lra.core.hashing import plain_tree, value_hash
+from lra.engine.provenance import output
 
 DIGITS = 12
 WATCHED = (
@@ -61,6 +62,13 @@ def units(root: Path) -> dict[str, Unit]:
                 )
             found[f"{name}:{qualified}"] = unit
     return found
+
+
+def edited(root: Path) -> list[str]:
+    """Return the watched files that a clone has edited and not committed; none outside a clone."""
+    names = output("git", "-C", str(root), "diff", "--name-only", "HEAD", "--", *WATCHED)
+    files = (names or "").splitlines()
+    return [f for f in files if f.endswith(".py") and not f.startswith(UNWATCHED)]
 
 
 def differing(before: Mapping[str, str], after: Units) -> set[str]:

@@ -24,7 +24,7 @@ from lra.store import Packing, Store, StoreWarning, pack
 def ceiling() -> Record:
     """A record of another kind."""
     machine = Machine(processor="toy", cores=1)
-    cell = CeilingCell(machine=machine, torch="0", threads=1, measure_hash="0")
+    cell = CeilingCell(machine=machine, torch="0", threads=1, versions={"ceiling": "0"})
     return replace(record(), id=cell.id, cell=cell)
 
 
