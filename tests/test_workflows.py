@@ -101,7 +101,10 @@ def test_commands_are_found_where_they_stand() -> None:
         "check",
         "check",
     ]
-    assert asked["pull-request"] == ['check --since "origin/$BASE" --out reports/check']
+    assert asked["pull-request"] == [
+        "identity check",
+        'check --since "origin/$BASE" --out reports/check',
+    ]
     assert asked["comment"] == []
 
 

@@ -83,15 +83,20 @@ def differing(before: Mapping[str, str], after: Units) -> set[str]:
 
 
 def touched(changed: set[str], after: Units) -> set[str]:
-    """Return the functions that changed or read a name that changed: those of its own file, or
-    where none there reads it, those of any."""
-    found = {name for name in changed if after[name].is_function}
-    for name in changed - found:
-        file, _, qualified = name.partition(":")
-        word = qualified.rpartition(".")[2]
-        readers = {other for other, unit in after.items() if word in unit.mentions}
-        found |= {other for other in readers if other.startswith(f"{file}:")} or readers
-    return found
+    """Return the functions that changed or read a name that changed, be it by way of other names:
+    those of its own file, or where none there reads it, those of any."""
+    waiting, found = set(changed), set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        if not after[name].is_function:
+            file, _, qualified = name.partition(":")
+            word = qualified.rpartition(".")[2]
+            readers = {other for other, unit in after.items() if word in unit.mentions}
+            waiting |= {other for other in readers if other.startswith(f"{file}:")} or readers
+    return {name for name in found if after[name].is_function}
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -126,7 +131,7 @@ def _unit(node: ast.AST, *, is_function: bool = False) -> Unit:
             part.annotation = None
         elif isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
             part.returns = None
-        elif isinstance(part, ast.Name):
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
             mentions.add(part.id)
         elif isinstance(part, ast.Attribute):
             mentions.add(part.attr)

@@ -88,9 +88,7 @@ def test_a_store_that_cannot_be_packed_is_refused_in_one_line(
 
 
 @pytest.mark.filterwarnings("default::lra.store.StoreWarning")
-def test_a_torn_line_is_told_once_by_a_report_and_by_a_frame(
-    lra, twins: tuple[Path, Path]
-) -> None:
+def test_a_torn_line_is_told_once_by_a_report_and_by_a_frame(lra, twins: tuple[Path, Path]) -> None:
     _, packed = twins
     assert lra("pack", str(packed)).returncode == 0
     file = packed / "efficiency.jsonl.gz"

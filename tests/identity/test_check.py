@@ -1,0 +1,250 @@
+"""Decisions, the lock and the commands of `lra identity`, without running a case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click.testing
+import msgspec
+import pytest
+
+from lra.cli.identity import command
+from lra.core import versions
+from lra.core.errors import LraError
+from lra.core.versions import declared
+from lra.identity import check, lock
+from lra.identity.answers import Answer
+from lra.identity.audit import draw
+from lra.identity.check import Check, decide, digest, hashes
+from lra.identity.lock import Accepted, Lock
+from lra.identity.sources import differing, touched, units
+
+SOURCE = '''
+"""A mechanism."""
+TILE = 64
+HALF = TILE // 2
+
+class Mixer:
+    width = 3
+
+    def mix(self, x):
+        """Mix."""
+        return x * HALF
+
+    def decode(self, x: int) -> int:
+        return x + self.width
+
+def helper(x):
+    return x
+'''
+FILE = "lra/training/step.py"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Callable[[str], Path]:
+    def tree(text: str) -> Path:
+        (tmp_path / FILE).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / FILE).write_text(text, encoding="utf-8")
+        return tmp_path
+
+    return tree
+
+
+def answer(case: str, bits: str = "a", uses: tuple[str, ...] = (), *entered: str) -> Answer:
+    about = case.partition(",")[0]
+    return Answer(
+        case=case, about=about, uses=uses, versions=declared((about, *uses)), bits=bits,
+        entered=tuple(f"{FILE}:{name}" for name in entered),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("", "", set()),
+        ('"""Mix."""', '"""Mix well."""', set()),
+        ("x * HALF", "(x\n            * HALF)  # the same", set()),
+        ("(self, x: int) -> int", "(self, x)", set()),
+        ("x * HALF", "x / HALF", {"Mixer.mix"}),
+        ("TILE = 64", "TILE = 32", {"Mixer.mix"}),
+        ("width = 3", "width = 4", {"Mixer.decode"}),
+        ("def helper(x)", "def assist(x)", set()),
+        ("def helper(x):\n    return x", "def helper(x):\n    return -x", {"helper"}),
+        ("def decode(self, x: int) -> int:\n        return x + self.width\n", "", set()),
+    ],
+)
+def test_functions_that_an_edit_touches(
+    old: str, new: str, changed: set[str], tree: Callable[[str], Path]
+) -> None:
+    before = hashes(units(tree(SOURCE)))
+    after = units(tree(SOURCE.replace(old, new, 1)))
+    found = touched(differing(before, after), after)
+    assert {name.partition(":")[2] for name in found} == changed
+
+
+def test_what_is_gone_is_a_change_too(tree: Callable[[str], Path]) -> None:
+    before = hashes(units(tree(SOURCE)))
+    assert hashes(units(tree(SOURCE.replace("def helper(x):\n    return x\n", "")))) != before
+
+
+def test_bodies_exchanged_are_two_changes(tree: Callable[[str], Path]) -> None:
+    before = hashes(units(tree("def a():\n    return 1\n\ndef b():\n    return 2\n")))
+    after = units(tree("def a():\n    return 2\n\ndef b():\n    return 1\n"))
+    assert differing(before, after) == {f"{FILE}:a", f"{FILE}:b"}
+
+
+TRAIN, DROPOUT = ("train",), ("train", "train/dropout")
+
+
+@pytest.mark.parametrize(
+    ("now", "verdict", "bumps"),
+    [
+        ({"train": "a", "train/dropout": "a"}, "kept", set()),
+        ({"train": "b", "train/dropout": "b"}, "changed", {"train"}),
+        ({"train": "a", "train/dropout": "b"}, "changed", {"train/dropout"}),
+        ({"train": "a", "train/dropout": "a", "train, new": "b"}, "kept", set()),
+    ],
+)
+def test_no_more_is_bumped_than_what_moved_by_itself(
+    now: dict[str, str], verdict: str, bumps: set[str]
+) -> None:
+    uses = {"train": (), "train/dropout": TRAIN, "train, new": ()}
+    before = {case: digest(answer(case, uses=uses[case])) for case in ("train", "train/dropout")}
+    answers = [answer(case, bits, uses[case]) for case, bits in now.items()]
+    found = decide(Lock(), {}, answers, before)
+    assert (found.verdict, set(found.bumps)) == (verdict, bumps)
+
+
+def test_a_bumped_case_demands_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {"train": digest(answer("train"))}
+    monkeypatch.setattr(versions, "_bumped", lambda: {"train": 2})
+    assert decide(Lock(), {}, [answer("train", "b")], before).verdict == "kept"
+
+
+def test_a_changed_function_is_entered_or_named(tree: Callable[[str], Path]) -> None:
+    locked = Lock(sources=hashes(units(tree(SOURCE))))
+    now = units(tree(SOURCE.replace("return x\n", "return x + 0\n")))
+    before = {"train": digest(answer("train"))}
+    name = f"{FILE}:helper"
+    for entered, unseen in ((("helper",), ()), (("Mixer.mix",), (name,))):
+        found = decide(locked, now, [answer("train", "a", (), *entered)], before)
+        assert (found.verdict, found.unseen) == ("unseen" if unseen else "kept", unseen)
+    # A case that nothing is known of before proves nothing.
+    assert decide(locked, now, [answer("train, new", "a", (), "helper")], before).unseen == (name,)
+    accepted = msgspec.structs.replace(
+        locked, accepted={name: Accepted("for a GPU", locked.sources_hash)}
+    )
+    assert decide(accepted, now, [answer("train")], before).verdict == "kept"
+    # For one edit, not for the next.
+    later = msgspec.structs.replace(accepted, sources=accepted.sources | {"more": "1"})
+    assert decide(later, now, [answer("train")], before).unseen == (name,)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'{"schema": 1, "sour', "git checkout"),
+        (b'{"schema": 2, "news": []}', "newer version"),
+        (b"[]", "git checkout"),
+        (b'{"schema": 1, "digests": {"here": ["a"]}}', "git checkout"),
+    ],
+)
+def test_a_lock_that_cannot_be_read_is_one_line(data: bytes, words: str, tmp_path: Path) -> None:
+    file = tmp_path / lock.FILE
+    file.parent.mkdir(parents=True)
+    file.write_bytes(data)
+    with pytest.raises(LraError, match=words) as caught:
+        lock.read(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_lock_is_read_as_it_was_written(tmp_path: Path) -> None:
+    written = Lock(
+        sources={"a": "1"}, digests={"here": {"train": "a b"}}, accepted={"a": Accepted("r", "s")}
+    )
+    lock.write(tmp_path, written)
+    assert lock.read(tmp_path) == written
+    lock.write(tmp_path, written)
+    assert [file.name for file in (tmp_path / lock.FILE).parent.iterdir()] == [lock.FILE.name]
+
+
+def test_no_record_to_audit_is_one_line() -> None:
+    with pytest.raises(LraError, match="no record can be measured again here"):
+        draw([], 10, seed=0)
+
+
+@pytest.fixture
+def checkout(
+    tree: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str], None]:
+    """A checkout whose `train` case enters the helper and gives these bits."""
+    root = tree(SOURCE)
+    monkeypatch.setattr(versions, "JOURNAL", root / "versions.json")
+    versions.JOURNAL.write_text("[]")
+    monkeypatch.setattr(versions.journal, "__defaults__", (versions.JOURNAL,))
+    monkeypatch.setattr(versions.bump, "__defaults__", (versions.JOURNAL,))
+    versions._bumped.cache_clear()
+    monkeypatch.setattr(Check.__init__, "__defaults__", (root, lambda line: None))
+    first = Check()
+    first.answers = [answer("train", "a", (), "helper")]
+    first.write()
+
+    def edited(text: str, bits: str) -> None:
+        tree(text)
+        monkeypatch.setattr(check, "answers_of", lambda *_: [answer("train", bits, (), "helper")])
+
+    yield edited
+    versions._bumped.cache_clear()
+
+
+def lra(*words: str) -> tuple[int, str]:
+    ran = click.testing.CliRunner().invoke(command, words, standalone_mode=False)
+    if ran.exception is not None:
+        raise ran.exception
+    return ran.return_value, ran.output
+
+
+NOISY = SOURCE.replace("return x\n", "return x + 0\n")
+
+
+def test_from_an_edit_to_a_bump(checkout: Callable[[str, str], None]) -> None:
+    assert lra("check")[0] == 0
+    checkout(NOISY, "b")
+    assert lra("check")[0] == 1
+    assert lra("check")[0] == 1, "a failed check locks nothing"
+    assert lra("bump", "train", "--reason", "noise")[0] == 0
+    assert [(b.feature, b.version, b.cases) for b in versions.journal(versions.JOURNAL)] == [
+        ("train", 2, ("train",))
+    ]
+    assert lra("check") == (0, "untouched: no record is due for it\n")
+
+
+def test_from_an_edit_to_kept(checkout: Callable[[str, str], None]) -> None:
+    checkout(NOISY, "a")
+    assert lra("check") == (0, "kept: no record is due for it; 1 cases\n")
+    assert lra("check")[1].startswith("untouched")
+
+
+def test_from_an_unseen_edit_to_an_accepted_one(checkout: Callable[[str, str], None]) -> None:
+    checkout(SOURCE.replace("x * HALF", "x / HALF"), "a")
+    code, said = lra("check")
+    assert code == 1 and f"identity accept {FILE}:Mixer.mix" in said
+    with pytest.raises(LraError, match=r"Mixer\.mix"):
+        lra("accept", f"{FILE}:Mixer.mx", "--reason", "only a GPU gets there")
+    assert lra("accept", f"{FILE}:Mixer.mix", "--reason", "only a GPU gets there")[0] == 0
+    assert lra("check")[0] == 0
+
+
+def test_a_feature_that_there_is_not(checkout: Callable[[str, str], None]) -> None:
+    checkout(NOISY, "b")
+    with pytest.raises(LraError, match="train"):
+        lra("bump", "trian", "--reason", "noise")
+    assert versions.journal(versions.JOURNAL) == []
+
+
+def test_a_journal_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "versions.json"
+    file.write_text('[{"feature": ')
+    with pytest.raises(LraError, match="git checkout"):
+        versions.journal(file)
