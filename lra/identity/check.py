@@ -10,7 +10,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Literal
@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from lra.core import versions
 from lra.core.errors import LraError
-from lra.core.hashing import value_hash
 from lra.core.protocol import Frozen
 from lra.engine.provenance import output
 from lra.engine.revision import HOME, work_tree
@@ -79,13 +78,17 @@ class Check:
         return decide(self.lock, self.units, self.answers, self.before)
 
     def write(self) -> None:
-        """Lock the sources as they are."""
+        """Lock the sources as they are. Other toolchains stay where no case is new or bumped: the
+        lock knows all cases of a toolchain, or none."""
         digests = {answer.case: digest(answer) for answer in self.answers}
+        known = self.lock.digests
+        if any(_versions(digests) != _versions(other) for other in known.values()):
+            known = {}
         sources = hashes(self.units)
         self.lock = replace(
             self.lock,
             sources=sources,
-            digests=self.lock.digests | {locks.toolchain(): digests},
+            digests=known | {locks.toolchain(): digests},
             accepted={name: one for name, one in self.lock.accepted.items() if name in sources},
         )
         locks.write(self.root, self.lock)
@@ -120,29 +123,29 @@ class Check:
 
 
 def decide(
-    lock: Lock, now: Units, answers: Iterable[Answer], before: Mapping[str, str]
+    lock: Lock, now: Units, answers: Sequence[Answer], before: Mapping[str, str]
 ) -> Decision:
     """Hold what cases gave against what they gave before, and ask of each changed function that
-    a case enters it. A case that is new, or whose features were bumped, demands nothing."""
-    answers = list(answers)
-    moved = [
-        answer
-        for answer in answers
-        if (then := before.get(answer.case)) is not None
-        and then != digest(answer)
-        and then.partition(" ")[2] == digest(answer).partition(" ")[2]
-    ]
-    about = {answer.about for answer in moved}
+    a case enters it. A case that nothing is known of before proves nothing."""
+    known = [answer for answer in answers if answer.case in before]
+    changed = touched(differing(lock.sources, now), now) if lock.sources else set()
+    moved = [one for one in known if before[one.case].partition(" ")[0] != one.bits]
+    restless = {one.about for one in moved}.union(*(_bumped(one, before) for one in known))
+    entered: dict[str, set[str]] = defaultdict(set)
+    for one in known:
+        entered[one.about].update(one.entered)
     bumps: dict[str, list[str]] = defaultdict(list)
-    for answer in moved:
-        if about.isdisjoint(answer.uses):
-            bumps[answer.about].append(answer.case)
-    entered = {name for one in answers if one.case in before for name in one.entered}
-    changed = differing(lock.sources, now) if lock.sources else set()
+    for one in moved:
+        # By another feature, if that explains every edit that the case has met.
+        others = restless.intersection(one.uses)
+        explained = set[str]().union(*(entered[other] for other in others))
+        by_another = others and changed.intersection(one.entered) <= explained
+        if one.about not in _bumped(one, before) and not by_another:
+            bumps[one.about].append(one.case)
     unseen = [
         name
-        for name in sorted(touched(changed, now) - entered)
-        if (one := lock.accepted.get(name)) is None or one.sources != lock.sources_hash
+        for name in sorted(changed.difference(*entered.values()))
+        if (reason := lock.accepted.get(name)) is None or reason.sources != lock.sources_hash
     ]
     return Decision(
         verdict="changed" if bumps else "unseen" if unseen else "kept",
@@ -154,8 +157,19 @@ def decide(
 
 
 def digest(answer: Answer) -> str:
-    """Return what a lock keeps of an answer: its bits, and the hash of its features' versions."""
-    return f"{answer.bits} {value_hash(answer.versions)[:8]}"
+    """Return what a lock keeps of an answer: its bits, and versions of its features beyond 1."""
+    later = (f"{name}={n}" for name, n in sorted(answer.versions.items()) if n != 1)
+    return " ".join((answer.bits, *later))
+
+
+def _bumped(answer: Answer, before: Mapping[str, str]) -> set[str]:
+    """The features of a case whose versions are others than before."""
+    then, now = (set(text.split()[1:]) for text in (before[answer.case], digest(answer)))
+    return {feature.partition("=")[0] for feature in then ^ now}
+
+
+def _versions(digests: Mapping[str, str]) -> dict[str, str]:
+    return {case: text.partition(" ")[2] for case, text in digests.items()}
 
 
 def hashes(now: Units) -> dict[str, str]:

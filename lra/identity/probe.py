@@ -66,8 +66,6 @@ def answer(name: str) -> Answer:
     """Run one case in this process, whose clock is `CLOCK`."""
     from lra.identity.cases import cases
 
-    (case,) = (case for case in cases() if case.name == name)
-    CLOCK.looks = 0
     digest, entered, failure = hashlib.sha256(), set[CodeType](), ""
 
     def note(frame: FrameType, event: str, argument: object) -> None:
@@ -76,6 +74,8 @@ def answer(name: str) -> Answer:
 
     with redirect_stdout(StringIO()) as printed:
         sys.setprofile(note)
+        (case,) = (case for case in cases() if case.name == name)
+        CLOCK.looks = 0
         try:
             for found in case.run():
                 _feed(digest, found)

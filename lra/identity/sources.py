@@ -18,8 +18,9 @@ DIGITS = 12
 WATCHED = (
     "attention_impls", "tasks", "lra/models", "lra/training", "lra/measure", "lra/engine/work",
     "lra/engine/worker.py", "lra/core/dataset.py", "lra/core/attended.py", "lra/adapters/adapt.py",
+    *(f"lra/identity/{name}.py" for name in ("calls", "cases", "data", "outcomes", "ragged")),
 )  # fmt: skip
-"""Places of the code that trainings, timings and profiles run."""
+"""Places of the code that trainings, timings and profiles run, and of the cases."""
 UNWATCHED = (
     "tasks/solvers", "tasks/_shown.py", "lra/measure/error.py", "lra/measure/pattern.py",
     "lra/measure/baselines.py", "lra/measure/baselines_by_token.py", "lra/measure/ceilings.py",

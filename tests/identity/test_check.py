@@ -122,6 +122,40 @@ def test_a_bumped_case_demands_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert decide(Lock(), {}, [answer("train", "b")], before).verdict == "kept"
 
 
+def test_a_feature_excuses_no_more_than_edits_that_its_own_cases_meet(
+    tree: Callable[[str], Path],
+) -> None:
+    """A mechanism and the stopwatch change together: both want a bump."""
+    locked = Lock(sources=hashes(units(tree(SOURCE))))
+    mechanism = SOURCE.replace("x * HALF", "x / HALF")
+    both = mechanism.replace("return x\n", "return -x\n")
+    uses = ("mechanism/linear",)
+    before = {
+        "mechanism/linear": digest(answer("mechanism/linear")),
+        "time": digest(answer("time", "a", uses)),
+    }
+    for text, wanted in ((mechanism, {*uses}), (both, {*uses, "time"})):
+        answers = [
+            answer("mechanism/linear", "b", (), "Mixer.mix"),
+            answer("time", "b", uses, "Mixer.mix", "helper"),
+        ]
+        assert set(decide(locked, units(tree(text)), answers, before).bumps) == wanted
+
+
+def test_a_lock_knows_all_cases_of_a_toolchain_or_none(
+    tree: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Check(tree(SOURCE))
+    one.lock = Lock(digests={"elsewhere": {"train": "a"}})
+    one.answers = [answer("train", "b")]
+    one.write()
+    assert set(one.lock.digests) == {"elsewhere", lock.toolchain()}
+    monkeypatch.setattr(versions, "_bumped", lambda: {"train": 2})
+    one.renew()
+    one.write()
+    assert one.lock.digests == {lock.toolchain(): {"train": "b train=2"}}
+
+
 def test_a_changed_function_is_entered_or_named(tree: Callable[[str], Path]) -> None:
     locked = Lock(sources=hashes(units(tree(SOURCE))))
     now = units(tree(SOURCE.replace("return x\n", "return x + 0\n")))
