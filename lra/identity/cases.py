@@ -117,7 +117,7 @@ def _of_mechanism(name: str) -> Iterator[Case]:
 def _of_task(name: str) -> Iterator[Case]:
     feature = f"data/{name}"
     yield Case(feature, feature, (), partial(data.generated, name))
-    if data.is_read(name):
+    if name in data.FILES:
         yield Case(f"{feature}/read", f"{feature}/read", (), partial(data.read, name))
 
 
