@@ -83,7 +83,9 @@ def bump(features: tuple[str, ...], reason: str) -> int:
 
 
 @command.command("audit")
-@click.option("--records", type=click.IntRange(1), default=10, show_default=True)
+@click.option(
+    "--records", type=click.IntRange(1), default=10, show_default=True, help="How many records."
+)
 @click.option(
     "--store", type=flags.Folder(Path), help="Folder of records. Default: the committed reference."
 )
