@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lra.cli import flags
 from lra.cli.exit_codes import REGRESSION
 from lra.core.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    from lra.identity.check import Check
 
 REASON = click.option("--reason", required=True, help="Why, in a line that a reviewer reads.")
 
@@ -108,7 +112,7 @@ def audit(records: int, store: Path | None) -> int:
     return REGRESSION if differing else 0
 
 
-def _told(one: Check) -> int:  # type: ignore[name-defined]  # noqa: F821
+def _told(one: Check) -> int:
     """Print what was found, lock it where it passes, and return the exit code."""
     found = one.decide()
     for feature, cases in found.bumps.items():
