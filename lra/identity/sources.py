@@ -17,7 +17,8 @@ from lra.engine.provenance import output
 DIGITS = 12
 WATCHED = (
     "attention_impls", "tasks", "lra/models", "lra/training", "lra/measure", "lra/engine/work",
-    "lra/engine/worker.py", "lra/core/dataset.py", "lra/core/attended.py", "lra/adapters/adapt.py",
+    "lra/engine/worker.py", "lra/adapters/adapt.py",
+    *(f"lra/core/{name}.py" for name in ("attended", "dataset", "hashing", "protocol")),
     *(f"lra/identity/{name}.py" for name in ("calls", "cases", "data", "outcomes", "ragged")),
 )  # fmt: skip
 """Places of the code that trainings, timings and profiles run, and of the cases."""
