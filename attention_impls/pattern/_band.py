@@ -2,6 +2,7 @@
 
 B batch   N queries   M keys   H heads   K width of a head
 U blocks of queries   S queries in a block   W keys that a block's window holds   P padded keys
+T some of the blocks
 
 Queries stand at the end of the keys: query i at key i + M - N. Block u holds S queries; its
 window starts `before` blocks ahead of them and ends `after` blocks behind, so all windows have one
@@ -114,6 +115,19 @@ class Band:
     def windows(self, x_BHPK: Tensor) -> Tensor:
         """Return each block's window, (B, H, U, K, W): overlapping views, no copy."""
         return x_BHPK.unfold(2, self.width, self.size)
+
+    def add_to_keys(
+        self, total_USK: Tensor, blocks: slice, a_TSW: Tensor, x_TSK: Tensor, scale: float = 1.0
+    ) -> None:
+        """Add scale a^T x of each block to the keys of its window.
+
+        Windows overlap, so their blocks of keys are taken one after the other: shifted by a block,
+        no two windows meet, and the product adds into the total by itself.
+        """
+        for shift in range(self.width // self.size):
+            columns = slice(shift * self.size, (shift + 1) * self.size)
+            keys_TSK = total_USK[blocks.start + shift : blocks.stop + shift]
+            keys_TSK.baddbmm_(a_TSW[:, :, columns].mT, x_TSK, alpha=scale)
 
     def visible(self, key_mask_BM: Tensor | None, device: torch.device) -> tuple[Tensor, Tensor]:
         """Return which padded keys of each window are real, and which queries see no real key.

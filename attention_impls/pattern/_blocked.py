@@ -211,11 +211,11 @@ class _Blocked(torch.autograd.Function):
                 keep_TSW = weights.drops.factors(p_TSW)
                 kept_TSW = p_TSW * keep_TSW
                 ds_TSW *= keep_TSW
-            _add_to_keys(dv_BHUSV[example, head], blocks, band, kept_TSW, dout_TSV)
+            band.add_to_keys(dv_BHUSV[example, head], blocks, kept_TSW, dout_TSV)
             ds_TSW.sub_(inner_BHUS1[at]).mul_(p_TSW)
             dq_TSK = torch.bmm(ds_TSW, k_TKW.mT, out=scratch_TSK[: len(q_TSK)])
             dq_BHUSK[at] = dq_TSK.mul_(scale)
-            _add_to_keys(dk_BHUSK[example, head], blocks, band, ds_TSW, q_TSK, scale)
+            band.add_to_keys(dk_BHUSK[example, head], blocks, ds_TSW, q_TSK, scale)
 
         q_dtype, k_dtype, v_dtype = ctx.dtypes
         return (
@@ -224,17 +224,3 @@ class _Blocked(torch.autograd.Function):
             band.keys(dv_BHPV).to(v_dtype),
             None,
         )
-
-
-def _add_to_keys(
-    total_USK: Tensor, blocks: slice, band: Band, a_TSW: Tensor, x_TSK: Tensor, scale: float = 1.0
-) -> None:
-    """Add a^T x of each block to the keys of its window.
-
-    Windows overlap, so their blocks of keys are taken one after the other: shifted by a block,
-    no two windows meet, and the product adds into the total by itself.
-    """
-    for shift in range(band.before + 1 + band.after):
-        columns = slice(shift * band.size, (shift + 1) * band.size)
-        keys_TSK = total_USK[blocks.start + shift : blocks.stop + shift]
-        keys_TSK.baddbmm_(a_TSW[:, :, columns].mT, x_TSK, alpha=scale)

@@ -119,14 +119,8 @@ class Windows(Layout):
     def add_product(
         self, total_PK: Tensor, at: Tile, a_TSW: Tensor, x_TSK: Tensor, scale: float = 1.0
     ) -> None:
-        """Windows overlap, so their blocks of keys are taken one after the other: shifted by a
-        block, no two windows meet."""
-        size = self.band.size
-        total_USK = divided(total_PK, 0, -1, size)
-        for shift in range(self.band.width // size):
-            keys_TSK = total_USK[at.blocks.start + shift : at.blocks.stop + shift]
-            columns = slice(shift * size, (shift + 1) * size)
-            keys_TSK.baddbmm_(a_TSW[:, :, columns].mT, x_TSK, alpha=scale)
+        total_USK = divided(total_PK, 0, -1, self.band.size)
+        self.band.add_to_keys(total_USK, at.blocks, a_TSW, x_TSK, scale)
 
 
 @dataclass(frozen=True)
