@@ -55,6 +55,11 @@ class Band:
         return self.before * self.size
 
     @property
+    def padded(self) -> int:
+        """P, places that all windows together hold."""
+        return (self.before + self.count + self.after) * self.size
+
+    @property
     def pairs(self) -> int:
         """Pairs in all windows, hidden ones included."""
         return self.count * self.size * self.width
@@ -79,7 +84,7 @@ class Band:
         """Places in the padded keys ahead of the keys and behind them; fewer than none where keys
         lie ahead of all windows."""
         ahead = self.lead - (self.m - self.n)
-        return ahead, (self.before + self.count + self.after) * self.size - ahead - self.m
+        return ahead, self.padded - ahead - self.m
 
     @property
     def corners(self) -> list[slice]:
@@ -90,6 +95,12 @@ class Band:
         if first >= last:
             return [slice(0, self.width)]
         return [c for c in (slice(0, first), slice(last, self.width)) if c.start < c.stop]
+
+    def outside(self, device: torch.device) -> list[tuple[slice, Tensor]]:
+        """Return the corners, each with the pairs there that the band hides, (S, W') boolean; what
+        lies between them is never masked."""
+        outside_SW = ~self.window_mask(device)
+        return [(columns, outside_SW[:, columns]) for columns in self.corners]
 
     def pad_queries(self, x_BHNK: Tensor, dtype: torch.dtype) -> Tensor:
         """Return (B, H, U, S, K), zero behind the last query; a view where nothing is missing."""

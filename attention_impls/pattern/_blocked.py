@@ -114,9 +114,7 @@ class _Weights:
         band = plan.band
         self.plan = plan
         self.scratch = like.new_empty(plan.together, band.size, band.width)
-        # Inside a window the band cuts off two triangles; what lies between them is never masked.
-        outside_SW = ~band.window_mask(like.device)
-        self.corners = [(columns, outside_SW[:, columns]) for columns in band.corners]
+        self.corners = band.outside(like.device)
         self.drops = Drops(plan.dropout, plan.seed, like.device)
 
     def __call__(

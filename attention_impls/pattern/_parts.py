@@ -65,6 +65,11 @@ def permits_all(blocks: slice) -> Hidden:
     return []
 
 
+def alike(hidden: Hidden) -> Rule:
+    """Return the rule that hides the same pairs in all blocks."""
+    return lambda blocks: hidden
+
+
 @dataclass(frozen=True)
 class Part:
     """What one part of the keys needs beside queries, keys and values."""

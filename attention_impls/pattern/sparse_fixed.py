@@ -19,6 +19,7 @@ from attention_impls.pattern._layouts import Own, Shared, divided
 from attention_impls.pattern._parts import (
     Hidden,
     Part,
+    alike,
     attend_part,
     merge,
     needs_autograd,
@@ -232,7 +233,7 @@ class SparseFixed(UnionOfPatterns):
         part = Part(
             own,
             real_BP=F.pad(key_mask_BM[:, first:], (0, behind)),
-            rule=lambda blocks: future,
+            rule=alike(future),
             bias=positional(position, own, rows_US, places_P),
             dropout=self.rate,
         )

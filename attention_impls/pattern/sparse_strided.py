@@ -17,9 +17,9 @@ from attention_impls.contract import Context, MechanismConfig
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._layouts import Own, divided
 from attention_impls.pattern._parts import (
-    Hidden,
     Part,
     Rule,
+    alike,
     attend_part,
     merge,
     needs_autograd,
@@ -224,5 +224,4 @@ def _all_but_own(start: int, stop: int, reach: int, causal: bool, device: torch.
     """Return the rule of some rows of a column: not the own place, and none below if causal."""
     own_S1 = torch.arange(start, stop, device=device).unsqueeze(-1)
     row_W = torch.arange(reach, device=device)
-    hidden: Hidden = [(slice(None), row_W >= own_S1 if causal else row_W == own_S1)]
-    return lambda blocks: hidden
+    return alike([(slice(None), row_W >= own_S1 if causal else row_W == own_S1)])
