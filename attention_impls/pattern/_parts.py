@@ -83,28 +83,6 @@ class Part:
     dropout: float = 0.0
 
 
-def positional(
-    position: Position | None, layout: Layout, rows_US: Tensor, places_P: Tensor
-) -> Callable[[slice], Tensor | None] | None:
-    """Return the bias of a part from the positions of its queries and of its laid out keys.
-
-    Both are clamped to positions that exist, so that a table of positions is never left.
-    """
-    if position is None or position.card.acts_on != "logits":
-        return None
-
-    def bias(blocks: slice) -> Tensor | None:
-        columns_TW = layout.tile(places_P.unsqueeze(-1), Tile(0, 0, blocks))[:, :, 0]
-        added = [
-            position.logits(rows_S, columns_W)
-            for rows_S, columns_W in zip(rows_US[blocks], columns_TW, strict=True)
-        ]
-        present = [bias_HSW for bias_HSW in added if bias_HSW is not None]
-        return torch.stack(present, dim=1) if present else None
-
-    return bias
-
-
 def needs_autograd(q_BHNK: Tensor, position: Position | None) -> bool:
     """Whether to leave the gradient to autograd: on a GPU, where few large calls count; when a
     compiler traces; when a position scheme trains what it adds to the logits."""

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from attention_impls.contract import Position
 from attention_impls.pattern._band import Band
+from attention_impls.pattern._bias import positional
 from attention_impls.pattern._layouts import Windows
-from attention_impls.pattern._parts import Part, alike, attend_part, positional
+from attention_impls.pattern._parts import Part, alike, attend_part
 
 
 def window_part(

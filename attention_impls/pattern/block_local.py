@@ -24,6 +24,7 @@ from attention_impls.contract import (
     seen,
 )
 from attention_impls.dense._fused import fused_softmax
+from attention_impls.pattern._bias import block_bias
 from attention_impls.pattern._layouts import divided
 from attention_impls.pattern._memory import RememberedWindow, empty_window, remember_window
 from lra.core.cards import AttentionCard, Capabilities
@@ -238,6 +239,5 @@ class BlockLocal(Attention):
             return None
         # Padding, which is masked, gets the first position, so that a table is never left.
         places_US = cut(torch.arange(m, device=device)[None, None, :, None])[:, 0, :, 0] + origin
-        added = [position.logits(places_S, places_S) for places_S in places_US]
-        present = [bias_HSS for bias_HSS in added if bias_HSS is not None]
-        return torch.stack(present).repeat(batch, 1, 1, 1) if present else None
+        bias_UHSS = block_bias(position, ((places_S, places_S) for places_S in places_US), dim=0)
+        return None if bias_UHSS is None else bias_UHSS.repeat(batch, 1, 1, 1)

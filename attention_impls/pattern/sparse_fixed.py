@@ -15,6 +15,7 @@ from torch import Tensor
 
 from attention_impls.contract import Context, MechanismConfig, Position
 from attention_impls.dense._fused import fused_softmax
+from attention_impls.pattern._bias import positional
 from attention_impls.pattern._layouts import Own, Shared, divided
 from attention_impls.pattern._parts import (
     Hidden,
@@ -23,7 +24,6 @@ from attention_impls.pattern._parts import (
     attend_part,
     merge,
     needs_autograd,
-    positional,
 )
 from attention_impls.pattern._union import UnionOfPatterns
 from lra.core.cards import AttentionCard, Capabilities

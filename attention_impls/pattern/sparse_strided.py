@@ -15,6 +15,7 @@ from torch import Tensor
 
 from attention_impls.contract import Context, MechanismConfig
 from attention_impls.pattern._band import Band
+from attention_impls.pattern._bias import positional
 from attention_impls.pattern._layouts import Own, divided
 from attention_impls.pattern._parts import (
     Part,
@@ -23,7 +24,6 @@ from attention_impls.pattern._parts import (
     attend_part,
     merge,
     needs_autograd,
-    positional,
 )
 from attention_impls.pattern._union import UnionOfPatterns
 from attention_impls.pattern._windowed import window_part
