@@ -127,19 +127,6 @@ class Band:
         """Return each block's window, (B, H, U, K, W): overlapping views, no copy."""
         return x_BHPK.unfold(2, self.width, self.size)
 
-    def add_to_keys(
-        self, total_USK: Tensor, blocks: slice, a_TSW: Tensor, x_TSK: Tensor, scale: float = 1.0
-    ) -> None:
-        """Add scale a^T x of each block to the keys of its window.
-
-        Windows overlap, so their blocks of keys are taken one after the other: shifted by a block,
-        no two windows meet, and the product adds into the total by itself.
-        """
-        for shift in range(self.width // self.size):
-            columns = slice(shift * self.size, (shift + 1) * self.size)
-            keys_TSK = total_USK[blocks.start + shift : blocks.stop + shift]
-            keys_TSK.baddbmm_(a_TSW[:, :, columns].mT, x_TSK, alpha=scale)
-
     def visible(self, key_mask_BM: Tensor | None, device: torch.device) -> tuple[Tensor, Tensor]:
         """Return which padded keys of each window are real, and which queries see no real key.
 
@@ -168,3 +155,18 @@ class Band:
         rows_S = torch.arange(start, start + self.size, device=device)
         columns_W = torch.arange(start - self.lead, start - self.lead + self.width, device=device)
         return rows_S.clamp(max=last), columns_W.clamp(min=0, max=last)
+
+
+def add_to_windows(
+    total_USK: Tensor, blocks: slice, a_TSW: Tensor, x_TSK: Tensor, scale: float = 1.0
+) -> None:
+    """Add scale a^T x of each block to the keys of its window.
+
+    Windows overlap, so their blocks of keys are taken one after the other: shifted by a block, no
+    two windows meet, and the product adds into the total by itself.
+    """
+    size = total_USK.shape[1]
+    for shift in range(a_TSW.shape[-1] // size):
+        columns = slice(shift * size, (shift + 1) * size)
+        keys_TSK = total_USK[blocks.start + shift : blocks.stop + shift]
+        keys_TSK.baddbmm_(a_TSW[:, :, columns].mT, x_TSK, alpha=scale)

@@ -21,7 +21,7 @@ from torch.autograd.function import once_differentiable
 
 from attention_impls._dropout import Drops, draw_seed
 from attention_impls.contract import Position, default_scale
-from attention_impls.pattern._band import Band
+from attention_impls.pattern._band import Band, add_to_windows
 from attention_impls.pattern._bias import block_bias
 
 TILE = 5 * 2**17
@@ -207,11 +207,11 @@ class _Blocked(torch.autograd.Function):
                 keep_TSW = weights.drops.factors(p_TSW)
                 kept_TSW = p_TSW * keep_TSW
                 ds_TSW *= keep_TSW
-            band.add_to_keys(dv_BHUSV[example, head], blocks, kept_TSW, dout_TSV)
+            add_to_windows(dv_BHUSV[example, head], blocks, kept_TSW, dout_TSV)
             ds_TSW.sub_(inner_BHUS1[at]).mul_(p_TSW)
             dq_TSK = torch.bmm(ds_TSW, k_TKW.mT, out=scratch_TSK[: len(q_TSK)])
             dq_BHUSK[at] = dq_TSK.mul_(scale)
-            band.add_to_keys(dk_BHUSK[example, head], blocks, ds_TSW, q_TSK, scale)
+            add_to_windows(dk_BHUSK[example, head], blocks, ds_TSW, q_TSK, scale)
 
         q_dtype, k_dtype, v_dtype = ctx.dtypes
         return (

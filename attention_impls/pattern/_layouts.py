@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from attention_impls.pattern._band import Band
+from attention_impls.pattern._band import Band, add_to_windows
 
 
 def divided(x: Tensor, dim: int, *sizes: int) -> Tensor:
@@ -120,7 +120,7 @@ class Windows(Layout):
         self, total_PK: Tensor, at: Tile, a_TSW: Tensor, x_TSK: Tensor, scale: float = 1.0
     ) -> None:
         total_USK = divided(total_PK, 0, -1, self.band.size)
-        self.band.add_to_keys(total_USK, at.blocks, a_TSW, x_TSK, scale)
+        add_to_windows(total_USK, at.blocks, a_TSW, x_TSK, scale)
 
 
 @dataclass(frozen=True)
