@@ -25,9 +25,10 @@ from attention_impls.contract import (
 )
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._bias import block_bias
+from attention_impls.pattern._claims import BY_POSITION
 from attention_impls.pattern._layouts import divided
 from attention_impls.pattern._memory import RememberedWindow, empty_window, remember_window
-from lra.core.cards import AttentionCard, Capabilities
+from lra.core.cards import AttentionCard
 from lra.core.errors import UnsupportedError
 
 
@@ -64,14 +65,7 @@ class BlockLocal(Attention):
         memory="O(n d + s); O(n s) with a bias, causal padding, a state or, on a CPU, dropout",
         softmax="configured",
         weights="convex",
-        capabilities=Capabilities(
-            bidirectional=True,
-            causal="strict",
-            padding="content",
-            decode="exact",
-            bias=True,
-            rotary=True,
-        ),
+        capabilities=BY_POSITION,
     )
 
     @classmethod

@@ -15,10 +15,11 @@ from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Attention, Context, MechanismConfig, Position, seen
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._blocked import blocked_attention
+from attention_impls.pattern._claims import BY_POSITION
 from attention_impls.pattern._fused import dense_attention, folded_attention
 from attention_impls.pattern._memory import RememberedWindow, empty_window, remember_window
 from attention_impls.pattern._parts import dense_is_cheaper, needs_autograd
-from lra.core.cards import AttentionCard, Capabilities
+from lra.core.cards import AttentionCard
 
 Reach = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -62,14 +63,7 @@ class SlidingWindow(Attention):
         memory="O(n d); O(n w) on a GPU or with a trained bias",
         softmax="configured",
         weights="convex",
-        capabilities=Capabilities(
-            bidirectional=True,
-            causal="strict",
-            padding="content",
-            decode="exact",
-            bias=True,
-            rotary=True,
-        ),
+        capabilities=BY_POSITION,
     )
 
     @classmethod

@@ -16,6 +16,7 @@ from torch import Tensor
 from attention_impls.contract import Context, MechanismConfig, Position
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._bias import positional
+from attention_impls.pattern._claims import BY_POSITION
 from attention_impls.pattern._layouts import Own, Shared, divided
 from attention_impls.pattern._parts import (
     Hidden,
@@ -26,7 +27,7 @@ from attention_impls.pattern._parts import (
     needs_autograd,
 )
 from attention_impls.pattern._union import UnionOfPatterns
-from lra.core.cards import AttentionCard, Capabilities
+from lra.core.cards import AttentionCard
 
 
 class SparseFixedConfig(MechanismConfig, frozen=True):
@@ -71,14 +72,7 @@ class SparseFixed(UnionOfPatterns):
         memory="O(n (d + c)); O(n (l + n c / l)) on a GPU or with a trained bias",
         softmax="configured",
         weights="convex",
-        capabilities=Capabilities(
-            bidirectional=True,
-            causal="strict",
-            padding="content",
-            decode="exact",
-            bias=True,
-            rotary=True,
-        ),
+        capabilities=BY_POSITION,
     )
 
     @classmethod

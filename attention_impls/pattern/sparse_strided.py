@@ -16,6 +16,7 @@ from torch import Tensor
 from attention_impls.contract import Context, MechanismConfig
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._bias import positional
+from attention_impls.pattern._claims import BY_POSITION
 from attention_impls.pattern._layouts import Own, divided
 from attention_impls.pattern._parts import (
     Part,
@@ -27,7 +28,7 @@ from attention_impls.pattern._parts import (
 )
 from attention_impls.pattern._union import UnionOfPatterns
 from attention_impls.pattern._windowed import window_part
-from lra.core.cards import AttentionCard, Capabilities
+from lra.core.cards import AttentionCard
 
 BLOCK = 64
 """Most queries in a block of the neighbours' part."""
@@ -66,14 +67,7 @@ class SparseStrided(UnionOfPatterns):
         memory="O(n d + n / l); O(n (l + n / l)) on a GPU or with a trained bias",
         softmax="configured",
         weights="convex",
-        capabilities=Capabilities(
-            bidirectional=True,
-            causal="strict",
-            padding="content",
-            decode="exact",
-            bias=True,
-            rotary=True,
-        ),
+        capabilities=BY_POSITION,
     )
 
     @classmethod
