@@ -6,7 +6,7 @@ W keys that a block reads   T blocks of a tile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -15,14 +15,8 @@ from attention_impls.contract import Position
 from attention_impls.pattern._layouts import Layout, Tile
 
 
-def block_bias(
-    position: Position, places: Iterable[tuple[Tensor, Tensor]], dim: int
-) -> Tensor | None:
-    """Return what positions add to blocks of logits, (H, S, W) each, stacked along `dim`; or None.
-
-    `places` are the positions of a block's queries (S) and of its keys (W).
-    """
-    added = [position.logits(rows_S, columns_W) for rows_S, columns_W in places]
+def stacked(added: list[Tensor | None], dim: int) -> Tensor | None:
+    """Return what a scheme adds to each block, (H, S, W), along a new `dim`; None for nothing."""
     present = [bias_HSW for bias_HSW in added if bias_HSW is not None]
     return torch.stack(present, dim=dim) if present else None
 
@@ -39,6 +33,10 @@ def positional(
 
     def bias(blocks: slice) -> Tensor | None:
         columns_TW = layout.tile(places_P.unsqueeze(-1), Tile(0, 0, blocks))[:, :, 0]
-        return block_bias(position, zip(rows_US[blocks], columns_TW, strict=True), dim=1)
+        added = [
+            position.logits(rows_S, columns_W)
+            for rows_S, columns_W in zip(rows_US[blocks], columns_TW, strict=True)
+        ]
+        return stacked(added, dim=1)
 
     return bias

@@ -22,7 +22,7 @@ from torch.autograd.function import once_differentiable
 from attention_impls._dropout import Drops, draw_seed
 from attention_impls.contract import Position, default_scale
 from attention_impls.pattern._band import Band, add_to_windows
-from attention_impls.pattern._bias import block_bias
+from attention_impls.pattern._bias import stacked
 
 TILE = 5 * 2**17
 """Logits in a tile: 32 blocks of 64 queries by 320 keys, 2.5 MiB in float32."""
@@ -94,9 +94,11 @@ class _Plan:
         if self.position is None:
             return None
         device = self.hidden_BUW.device
-        within = range(blocks.start, blocks.stop)
-        places = (self.band.positions(block, self.origin, device) for block in within)
-        return block_bias(self.position, places, dim=1)
+        added = [
+            self.position.logits(*self.band.positions(block, self.origin, device))
+            for block in range(blocks.start, blocks.stop)
+        ]
+        return stacked(added, dim=1)
 
     def alone(self, example: int, blocks: slice) -> Tensor | None:
         """Return which queries of a tile see no key, (T, S, 1)."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from attention_impls.contract import Position
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._band import Band
-from attention_impls.pattern._bias import block_bias
+from attention_impls.pattern._bias import stacked
 
 
 def dense_attention(
@@ -80,6 +80,6 @@ def _bias(
     """Return what positions add, (B * U, H, S, W), or None."""
     if position is None:
         return None
-    places = (band.positions(block, origin, device) for block in range(band.count))
-    bias_UHSW = block_bias(position, places, dim=0)
+    added = [position.logits(*band.positions(block, origin, device)) for block in range(band.count)]
+    bias_UHSW = stacked(added, dim=0)
     return None if bias_UHSW is None else bias_UHSW.expand(batch, -1, -1, -1, -1).flatten(0, 1)

@@ -24,7 +24,7 @@ from attention_impls.contract import (
     seen,
 )
 from attention_impls.dense._fused import fused_softmax
-from attention_impls.pattern._bias import block_bias
+from attention_impls.pattern._bias import stacked
 from attention_impls.pattern._claims import BY_POSITION
 from attention_impls.pattern._layouts import divided
 from attention_impls.pattern._memory import RememberedWindow, empty_window, remember_window
@@ -233,5 +233,5 @@ class BlockLocal(Attention):
             return None
         # Padding, which is masked, gets the first position, so that a table is never left.
         places_US = cut(torch.arange(m, device=device)[None, None, :, None])[:, 0, :, 0] + origin
-        bias_UHSS = block_bias(position, ((places_S, places_S) for places_S in places_US), dim=0)
+        bias_UHSS = stacked([position.logits(places_S, places_S) for places_S in places_US], dim=0)
         return None if bias_UHSS is None else bias_UHSS.repeat(batch, 1, 1, 1)
