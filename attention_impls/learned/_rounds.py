@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from attention_impls._dropout import Drops, draw_seed
+from attention_impls.pattern._band import add_to_windows
 
 TILE = 2**18
 """Logits in a tile: 1 MiB in float32, which stays in the cache."""
@@ -235,24 +236,15 @@ def _gradients(ctx: Any, dout_BHNV: Tensor) -> tuple[Tensor | None, ...]:
                         keep_TSW = drops.factors(p_TSW)
                         kept_TSW = p_TSW * keep_TSW
                         ds_TSW *= keep_TSW
-                    _add_to_keys(dv_ring, chunks, kept_TSW, dout_TSV, 1.0)
+                    add_to_windows(dv_ring, chunks, kept_TSW, dout_TSV)
                     ds_TSW.sub_(inner_US1[chunks]).mul_(p_TSW)
                     torch.bmm(ds_TSW, k_UWK[chunks], out=dq_USK[chunks])
-                    _add_to_keys(dk_ring, chunks, ds_TSW, q_TSK, scale)
+                    add_to_windows(dk_ring, chunks, ds_TSW, q_TSK, scale)
                 dq_NK.add_(one.unsorted(dq_USK), alpha=scale)
                 dk_NK += one.from_keys(dk_ring)
                 dv_NV += one.from_keys(dv_ring)
             dq[at], dk[at], dv[at] = dq_NK, dk_NK, dv_NV
     return dq, dk, dv, None, None
-
-
-def _add_to_keys(ring: Tensor, chunks: slice, a_TSW: Tensor, x_TSK: Tensor, scale: float) -> None:
-    """Add a^T x of each chunk to the keys of its window, a chunk of keys after the other."""
-    size = ring.shape[1]
-    for shift in range(a_TSW.shape[-1] // size):
-        columns = slice(shift * size, (shift + 1) * size)
-        keys_TSK = ring[chunks.start + shift : chunks.stop + shift]
-        keys_TSK.baddbmm_(a_TSW[:, :, columns].mT, x_TSK, alpha=scale)
 
 
 def _finite(x: Tensor) -> Tensor:

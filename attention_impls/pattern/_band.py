@@ -2,6 +2,7 @@
 
 B batch   N queries   M keys   H heads   K width of a head
 U blocks of queries   S queries in a block   W keys that a block's window holds   P padded keys
+T some of the blocks
 
 Queries stand at the end of the keys: query i at key i + M - N. Block u holds S queries; its
 window starts `before` blocks ahead of them and ends `after` blocks behind, so all windows have one
@@ -54,6 +55,11 @@ class Band:
         return self.before * self.size
 
     @property
+    def padded(self) -> int:
+        """P, places that all windows together hold."""
+        return (self.before + self.count + self.after) * self.size
+
+    @property
     def pairs(self) -> int:
         """Pairs in all windows, hidden ones included."""
         return self.count * self.size * self.width
@@ -78,7 +84,7 @@ class Band:
         """Places in the padded keys ahead of the keys and behind them; fewer than none where keys
         lie ahead of all windows."""
         ahead = self.lead - (self.m - self.n)
-        return ahead, (self.before + self.count + self.after) * self.size - ahead - self.m
+        return ahead, self.padded - ahead - self.m
 
     @property
     def corners(self) -> list[slice]:
@@ -89,6 +95,12 @@ class Band:
         if first >= last:
             return [slice(0, self.width)]
         return [c for c in (slice(0, first), slice(last, self.width)) if c.start < c.stop]
+
+    def outside(self, device: torch.device) -> list[tuple[slice, Tensor]]:
+        """Return the corners, each with the pairs there that the band hides, (S, W') boolean; what
+        lies between them is never masked."""
+        outside_SW = ~self.window_mask(device)
+        return [(columns, outside_SW[:, columns]) for columns in self.corners]
 
     def pad_queries(self, x_BHNK: Tensor, dtype: torch.dtype) -> Tensor:
         """Return (B, H, U, S, K), zero behind the last query; a view where nothing is missing."""
@@ -143,3 +155,18 @@ class Band:
         rows_S = torch.arange(start, start + self.size, device=device)
         columns_W = torch.arange(start - self.lead, start - self.lead + self.width, device=device)
         return rows_S.clamp(max=last), columns_W.clamp(min=0, max=last)
+
+
+def add_to_windows(
+    total_USK: Tensor, blocks: slice, a_TSW: Tensor, x_TSK: Tensor, scale: float = 1.0
+) -> None:
+    """Add scale a^T x of each block to the keys of its window.
+
+    Windows overlap, so their blocks of keys are taken one after the other: shifted by a block, no
+    two windows meet, and the product adds into the total by itself.
+    """
+    size = total_USK.shape[1]
+    for shift in range(a_TSW.shape[-1] // size):
+        columns = slice(shift * size, (shift + 1) * size)
+        keys_TSK = total_USK[blocks.start + shift : blocks.stop + shift]
+        keys_TSK.baddbmm_(a_TSW[:, :, columns].mT, x_TSK, alpha=scale)

@@ -21,7 +21,8 @@ from torch.autograd.function import once_differentiable
 
 from attention_impls._dropout import Drops, draw_seed
 from attention_impls.contract import Position, default_scale
-from attention_impls.pattern._band import Band
+from attention_impls.pattern._band import Band, add_to_windows
+from attention_impls.pattern._bias import stacked
 
 TILE = 5 * 2**17
 """Logits in a tile: 32 blocks of 64 queries by 320 keys, 2.5 MiB in float32."""
@@ -97,8 +98,7 @@ class _Plan:
             self.position.logits(*self.band.positions(block, self.origin, device))
             for block in range(blocks.start, blocks.stop)
         ]
-        present = [bias_HSW for bias_HSW in added if bias_HSW is not None]
-        return torch.stack(present, dim=1) if present else None
+        return stacked(added, dim=1)
 
     def alone(self, example: int, blocks: slice) -> Tensor | None:
         """Return which queries of a tile see no key, (T, S, 1)."""
@@ -114,9 +114,7 @@ class _Weights:
         band = plan.band
         self.plan = plan
         self.scratch = like.new_empty(plan.together, band.size, band.width)
-        # Inside a window the band cuts off two triangles; what lies between them is never masked.
-        outside_SW = ~band.window_mask(like.device)
-        self.corners = [(columns, outside_SW[:, columns]) for columns in band.corners]
+        self.corners = band.outside(like.device)
         self.drops = Drops(plan.dropout, plan.seed, like.device)
 
     def __call__(
@@ -211,11 +209,11 @@ class _Blocked(torch.autograd.Function):
                 keep_TSW = weights.drops.factors(p_TSW)
                 kept_TSW = p_TSW * keep_TSW
                 ds_TSW *= keep_TSW
-            _add_to_keys(dv_BHUSV[example, head], blocks, band, kept_TSW, dout_TSV)
+            add_to_windows(dv_BHUSV[example, head], blocks, kept_TSW, dout_TSV)
             ds_TSW.sub_(inner_BHUS1[at]).mul_(p_TSW)
             dq_TSK = torch.bmm(ds_TSW, k_TKW.mT, out=scratch_TSK[: len(q_TSK)])
             dq_BHUSK[at] = dq_TSK.mul_(scale)
-            _add_to_keys(dk_BHUSK[example, head], blocks, band, ds_TSW, q_TSK, scale)
+            add_to_windows(dk_BHUSK[example, head], blocks, ds_TSW, q_TSK, scale)
 
         q_dtype, k_dtype, v_dtype = ctx.dtypes
         return (
@@ -224,17 +222,3 @@ class _Blocked(torch.autograd.Function):
             band.keys(dv_BHPV).to(v_dtype),
             None,
         )
-
-
-def _add_to_keys(
-    total_USK: Tensor, blocks: slice, band: Band, a_TSW: Tensor, x_TSK: Tensor, scale: float = 1.0
-) -> None:
-    """Add a^T x of each block to the keys of its window.
-
-    Windows overlap, so their blocks of keys are taken one after the other: shifted by a block,
-    no two windows meet, and the product adds into the total by itself.
-    """
-    for shift in range(band.before + 1 + band.after):
-        columns = slice(shift * band.size, (shift + 1) * band.size)
-        keys_TSK = total_USK[blocks.start + shift : blocks.stop + shift]
-        keys_TSK.baddbmm_(a_TSW[:, :, columns].mT, x_TSK, alpha=scale)

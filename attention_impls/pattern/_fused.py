@@ -12,6 +12,7 @@ from torch import Tensor
 from attention_impls.contract import Position
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._band import Band
+from attention_impls.pattern._bias import stacked
 
 
 def dense_attention(
@@ -80,7 +81,5 @@ def _bias(
     if position is None:
         return None
     added = [position.logits(*band.positions(block, origin, device)) for block in range(band.count)]
-    present = [bias_HSW for bias_HSW in added if bias_HSW is not None]
-    if not present:
-        return None
-    return torch.stack(present).expand(batch, -1, -1, -1, -1).flatten(0, 1)
+    bias_UHSW = stacked(added, dim=0)
+    return None if bias_UHSW is None else bias_UHSW.expand(batch, -1, -1, -1, -1).flatten(0, 1)

@@ -13,11 +13,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from attention_impls.pattern._band import Band
+from attention_impls.pattern._band import Band, add_to_windows
 
 
 def divided(x: Tensor, dim: int, *sizes: int) -> Tensor:
@@ -25,6 +26,14 @@ def divided(x: Tensor, dim: int, *sizes: int) -> Tensor:
     known = math.prod([size for size in sizes if size >= 0])
     whole = [x.shape[dim] // known if size < 0 else size for size in sizes]
     return x.view(*x.shape[:dim], *whole, *x.shape[dim + 1 :])
+
+
+class Tile(NamedTuple):
+    """Blocks of one head of one example."""
+
+    example: int
+    head: int
+    blocks: slice
 
 
 class Layout(ABC):
@@ -48,19 +57,12 @@ class Layout(ABC):
         """Return what each block reads, (B, H, U, W, K)."""
 
     @abstractmethod
-    def tile(self, x_PK: Tensor, example: int, head: int, blocks: slice) -> Tensor:
-        """Return what some blocks of one head read, (T, W, K)."""
+    def tile(self, x_PK: Tensor, at: Tile) -> Tensor:
+        """Return what the blocks of a tile read, (T, W, K)."""
 
     @abstractmethod
     def add_product(
-        self,
-        total_PK: Tensor,
-        example: int,
-        head: int,
-        blocks: slice,
-        a_TSW: Tensor,
-        x_TSK: Tensor,
-        scale: float = 1.0,
+        self, total_PK: Tensor, at: Tile, a_TSW: Tensor, x_TSK: Tensor, scale: float = 1.0
     ) -> None:
         """Add scale a^T x of each block to the keys that it read."""
 
@@ -85,20 +87,13 @@ class Own(Layout):
     def windows(self, x_BHPK: Tensor) -> Tensor:
         return divided(x_BHPK, 2, self.blocks, self.group)[..., : self.keys, :]
 
-    def tile(self, x_PK: Tensor, example: int, head: int, blocks: slice) -> Tensor:
-        return divided(x_PK, 0, self.blocks, self.group)[blocks, : self.keys]
+    def tile(self, x_PK: Tensor, at: Tile) -> Tensor:
+        return divided(x_PK, 0, self.blocks, self.group)[at.blocks, : self.keys]
 
     def add_product(
-        self,
-        total_PK: Tensor,
-        example: int,
-        head: int,
-        blocks: slice,
-        a_TSW: Tensor,
-        x_TSK: Tensor,
-        scale: float = 1.0,
+        self, total_PK: Tensor, at: Tile, a_TSW: Tensor, x_TSK: Tensor, scale: float = 1.0
     ) -> None:
-        self.tile(total_PK, example, head, blocks).baddbmm_(a_TSW.mT, x_TSK, alpha=scale)
+        self.tile(total_PK, at).baddbmm_(a_TSW.mT, x_TSK, alpha=scale)
 
 
 @dataclass(frozen=True)
@@ -118,27 +113,14 @@ class Windows(Layout):
     def windows(self, x_BHPK: Tensor) -> Tensor:
         return self.band.windows(x_BHPK).mT
 
-    def tile(self, x_PK: Tensor, example: int, head: int, blocks: slice) -> Tensor:
-        return x_PK.unfold(0, self.band.width, self.band.size)[blocks].mT
+    def tile(self, x_PK: Tensor, at: Tile) -> Tensor:
+        return x_PK.unfold(0, self.band.width, self.band.size)[at.blocks].mT
 
     def add_product(
-        self,
-        total_PK: Tensor,
-        example: int,
-        head: int,
-        blocks: slice,
-        a_TSW: Tensor,
-        x_TSK: Tensor,
-        scale: float = 1.0,
+        self, total_PK: Tensor, at: Tile, a_TSW: Tensor, x_TSK: Tensor, scale: float = 1.0
     ) -> None:
-        """Windows overlap, so their blocks of keys are taken one after the other: shifted by a
-        block, no two windows meet."""
-        size = self.band.size
-        total_USK = divided(total_PK, 0, -1, size)
-        for shift in range(self.band.width // size):
-            keys_TSK = total_USK[blocks.start + shift : blocks.stop + shift]
-            columns = slice(shift * size, (shift + 1) * size)
-            keys_TSK.baddbmm_(a_TSW[:, :, columns].mT, x_TSK, alpha=scale)
+        total_USK = divided(total_PK, 0, -1, self.band.size)
+        add_to_windows(total_USK, at.blocks, a_TSW, x_TSK, scale)
 
 
 @dataclass(frozen=True)
@@ -170,18 +152,11 @@ class Shared(Layout):
     def windows(self, x_BHPK: Tensor) -> Tensor:
         return x_BHPK[:, :, None, : self.width].expand(-1, -1, self.blocks, -1, -1)
 
-    def tile(self, x_PK: Tensor, example: int, head: int, blocks: slice) -> Tensor:
-        return x_PK[: self.reach(blocks)].expand(blocks.stop - blocks.start, -1, -1)
+    def tile(self, x_PK: Tensor, at: Tile) -> Tensor:
+        return x_PK[: self.reach(at.blocks)].expand(at.blocks.stop - at.blocks.start, -1, -1)
 
     def add_product(
-        self,
-        total_PK: Tensor,
-        example: int,
-        head: int,
-        blocks: slice,
-        a_TSW: Tensor,
-        x_TSK: Tensor,
-        scale: float = 1.0,
+        self, total_PK: Tensor, at: Tile, a_TSW: Tensor, x_TSK: Tensor, scale: float = 1.0
     ) -> None:
         total_PK[: a_TSW.shape[-1]].addmm_(a_TSW.flatten(0, 1).mT, x_TSK.flatten(0, 1), alpha=scale)
 
@@ -215,32 +190,22 @@ class Graph(Layout):
         read = blocks.gather(2, index.expand(-1, -1, -1, blocks.shape[-1]))
         return read.view(batch, heads, self.count, self.width, width)
 
-    def _named(self, example: int, head: int, blocks: slice) -> Tensor:
+    def _named(self, at: Tile) -> Tensor:
         """Return the blocks of keys that a tile reads, (T * A)."""
         examples, heads = self.table_XYUA.shape[:2]
-        return self.table_XYUA[example % examples, head % heads, blocks].flatten()
+        return self.table_XYUA[at.example % examples, at.head % heads, at.blocks].flatten()
 
-    def tile(self, x_PK: Tensor, example: int, head: int, blocks: slice) -> Tensor:
-        index = self._named(example, head, blocks)
+    def tile(self, x_PK: Tensor, at: Tile) -> Tensor:
+        index = self._named(at)
         width = x_PK.shape[-1]
         rows = x_PK.reshape(-1, self.size * width).index_select(0, index)
-        return rows.view(blocks.stop - blocks.start, self.width, width)
+        return rows.view(at.blocks.stop - at.blocks.start, self.width, width)
 
     def add_product(
-        self,
-        total_PK: Tensor,
-        example: int,
-        head: int,
-        blocks: slice,
-        a_TSW: Tensor,
-        x_TSK: Tensor,
-        scale: float = 1.0,
+        self, total_PK: Tensor, at: Tile, a_TSW: Tensor, x_TSK: Tensor, scale: float = 1.0
     ) -> None:
         product_TWK = torch.bmm(a_TSW.mT, x_TSK)
         width = product_TWK.shape[-1]
         total_PK.view(-1, self.size * width).index_add_(
-            0,
-            self._named(example, head, blocks),
-            product_TWK.view(-1, self.size * width),
-            alpha=scale,
+            0, self._named(at), product_TWK.view(-1, self.size * width), alpha=scale
         )

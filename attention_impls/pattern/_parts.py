@@ -22,7 +22,7 @@ from torch.autograd.function import once_differentiable
 
 from attention_impls._dropout import Drops, draw_seed
 from attention_impls.contract import Position, default_scale
-from attention_impls.pattern._layouts import Layout
+from attention_impls.pattern._layouts import Layout, Tile
 
 TILE = 2**18
 """Logits in a tile: 1 MiB in float32, which stays in the cache."""
@@ -65,6 +65,11 @@ def permits_all(blocks: slice) -> Hidden:
     return []
 
 
+def alike(hidden: Hidden) -> Rule:
+    """Return the rule that hides the same pairs in all blocks."""
+    return lambda blocks: hidden
+
+
 @dataclass(frozen=True)
 class Part:
     """What one part of the keys needs beside queries, keys and values."""
@@ -76,28 +81,6 @@ class Part:
     bias: Callable[[slice], Tensor | None] | None = None
     """What positions add to the logits of some blocks, (H, T, S, W)."""
     dropout: float = 0.0
-
-
-def positional(
-    position: Position | None, layout: Layout, rows_US: Tensor, places_P: Tensor
-) -> Callable[[slice], Tensor | None] | None:
-    """Return the bias of a part from the positions of its queries and of its laid out keys.
-
-    Both are clamped to positions that exist, so that a table of positions is never left.
-    """
-    if position is None or position.card.acts_on != "logits":
-        return None
-
-    def bias(blocks: slice) -> Tensor | None:
-        columns_TW = layout.tile(places_P.unsqueeze(-1), 0, 0, blocks)[:, :, 0]
-        added = [
-            position.logits(rows_S, columns_W)
-            for rows_S, columns_W in zip(rows_US[blocks], columns_TW, strict=True)
-        ]
-        present = [bias_HSW for bias_HSW in added if bias_HSW is not None]
-        return torch.stack(present, dim=1) if present else None
-
-    return bias
 
 
 def needs_autograd(q_BHNK: Tensor, position: Position | None) -> bool:
@@ -219,9 +202,9 @@ class _Tiles:
         self.scale = default_scale(q_BHUSK.shape[-1])
         self.drops = Drops(part.dropout, seed, q_BHUSK.device)
 
-    def __iter__(self) -> Iterator[tuple[int, int, slice, Tensor, Tensor]]:
-        """Yield (example, head, blocks, their keys (T, W, K), their logits (T, S, W)): the logits
-        are overwritten by the next."""
+    def __iter__(self) -> Iterator[tuple[Tile, Tensor, Tensor]]:
+        """Yield (tile, its keys (T, W, K), its logits (T, S, W)): the logits are overwritten by the
+        next."""
         batch, heads, count, size, _ = self.q_BHUSK.shape
         part, layout = self.part, self.part.layout
         for start in range(0, count, self.together):
@@ -231,11 +214,12 @@ class _Tiles:
             for example in range(batch):
                 hidden_TW = None
                 for head in range(heads):
+                    at = Tile(example, head, blocks)
                     if head == 0 or layout.per_head:
-                        hidden_TW = self._hidden(example, head, blocks)
-                    k_TWK = layout.tile(self.k_BHPK[example, head], example, head, blocks)
+                        hidden_TW = self._hidden(at)
+                    k_TWK = layout.tile(self.k_BHPK[example, head], at)
                     logits = self.shaped(self.scratch, len(k_TWK), size, k_TWK.shape[1])
-                    q_TSK = self.q_BHUSK[example, head, blocks]
+                    q_TSK = self.q_BHUSK[at]
                     torch.baddbmm(logits, q_TSK, k_TWK.mT, beta=0.0, alpha=self.scale, out=logits)
                     if bias_HTSW is not None:
                         logits += bias_HTSW[head]
@@ -243,12 +227,12 @@ class _Tiles:
                         logits[:, :, columns].masked_fill_(mask, -math.inf)
                     if hidden_TW is not None:
                         logits.masked_fill_(hidden_TW.unsqueeze(1), -math.inf)
-                    yield example, head, blocks, k_TWK, logits
+                    yield at, k_TWK, logits
 
-    def _hidden(self, example: int, head: int, blocks: slice) -> Tensor | None:
+    def _hidden(self, at: Tile) -> Tensor | None:
         """Return which columns hold no real key, (T, W), or None where all do."""
-        real_P = self.part.real_BP[example % len(self.part.real_BP)]
-        real_TW = self.part.layout.tile(real_P.unsqueeze(-1), example, head, blocks)[:, :, 0]
+        real_P = self.part.real_BP[at.example % len(self.part.real_BP)]
+        real_TW = self.part.layout.tile(real_P.unsqueeze(-1), at)[:, :, 0]
         return None if bool(real_TW.all()) else ~real_TW
 
     @staticmethod
@@ -271,8 +255,7 @@ class _Tiled(torch.autograd.Function):
         out_BHUSV = out_BHUSV.movedim(3, 1)
         lse_BHUS = q_BHUSK.new_empty(batch, heads, count, size)
         tiles = _Tiles(q_BHUSK, k_BHPK, part, seed)
-        for example, head, blocks, _, p_TSW in tiles:
-            at = (example, head, blocks)
+        for at, _, p_TSW in tiles:
             top_TS1 = p_TSW.amax(dim=-1, keepdim=True)
             top_TS1.masked_fill_(top_TS1 == -math.inf, 0.0)
             p_TSW.sub_(top_TS1).exp_()
@@ -280,7 +263,7 @@ class _Tiled(torch.autograd.Function):
             lse_BHUS[at] = total_TS1.log().add_(top_TS1).squeeze(-1)
             if part.dropout:
                 p_TSW *= tiles.drops.factors(p_TSW)
-            v_TWV = part.layout.tile(v_BHPV[example, head], *at)
+            v_TWV = part.layout.tile(v_BHPV[at.example, at.head], at)
             # At least 1 where there is a key: the greatest weight is exp(0).
             out_BHUSV[at] = torch.bmm(p_TSW, v_TWV).div_(total_TS1.clamp_(min=1.0))
         ctx.part, ctx.seed = part, seed
@@ -305,10 +288,10 @@ class _Tiled(torch.autograd.Function):
         tiles = _Tiles(q_BHUSK, k_BHPK, part, ctx.seed)
         scratch = torch.empty_like(tiles.scratch)
         with torch.autocast(q_BHUSK.device.type, enabled=False):
-            for example, head, blocks, k_TWK, p_TSW in tiles:
-                at = (example, head, blocks)
+            for at, k_TWK, p_TSW in tiles:
+                head = (at.example, at.head)
                 p_TSW.sub_(lse_BHUS1[at]).exp_()
-                dout_TSV, v_TWV = dout_BHUSV[at], layout.tile(v_BHPV[example, head], *at)
+                dout_TSV, v_TWV = dout_BHUSV[at], layout.tile(v_BHPV[head], at)
                 ds_TSW = tiles.shaped(scratch, *p_TSW.shape)
                 torch.bmm(dout_TSV, v_TWV.mT, out=ds_TSW)
                 kept_TSW = p_TSW
@@ -316,9 +299,9 @@ class _Tiled(torch.autograd.Function):
                     keep_TSW = tiles.drops.factors(p_TSW)
                     kept_TSW = p_TSW * keep_TSW
                     ds_TSW *= keep_TSW
-                layout.add_product(dv_BHPV[example, head], *at, kept_TSW, dout_TSV)
+                layout.add_product(dv_BHPV[head], at, kept_TSW, dout_TSV)
                 ds_TSW.sub_(inner_BHUS1[at]).mul_(p_TSW)
                 dq_BHUSK[at] = torch.bmm(ds_TSW, k_TWK).mul_(tiles.scale)
                 q_TSK = q_BHUSK[at]
-                layout.add_product(dk_BHPK[example, head], *at, ds_TSW, q_TSK, tiles.scale)
+                layout.add_product(dk_BHPK[head], at, ds_TSW, q_TSK, tiles.scale)
         return dq_BHUSK, dk_BHPK, dv_BHPV, None, None

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attention_impls._oracle import softmax_oracle
-from attention_impls.contract import Attention, Context
+from attention_impls.contract import Attention, Context, Position
 from attention_impls.dense._cache import KeyValueCache, empty_cache, remember
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._parts import dense_is_cheaper, needs_autograd
@@ -60,19 +60,7 @@ class UnionOfPatterns(Attention):
         if state is not None:
             state, k_BHMK, v_BHMV, key_mask_BM = remember(state, k_BHMK, v_BHMV, key_mask_BM)
         n, m = q_BHNK.shape[2], k_BHMK.shape[2]
-        pairs = self.pairs(n, m, causal=context.causal)
-        autograd = needs_autograd(q_BHNK, context.position)
-        # The last border is the stride: so few positions are all in the union.
-        reached = m <= self.borders[-1]
-        dense = n <= 1 or dense_is_cheaper(
-            n * m,
-            pairs,
-            parts=2,
-            device=q_BHNK.device,
-            autograd=autograd,
-            reached=reached,
-            dropout=self.rate,
-        )
+        dense = self._is_dense(n, m, context.causal, q_BHNK, context.position, self.rate)
         compute = self._dense if dense else self.in_parts
         return compute(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, context), state
 
@@ -85,16 +73,7 @@ class UnionOfPatterns(Attention):
 
     def operations(self, n: int, *, causal: bool = False) -> int:
         """What the parts take, or all pairs where one dense call is cheaper."""
-        autograd = needs_autograd(self.query.weight, None)
-        dense = n <= 1 or dense_is_cheaper(
-            n * n,
-            self.pairs(n, n, causal=causal),
-            parts=2,
-            device=self.query.weight.device,
-            autograd=autograd,
-            reached=n <= self.borders[-1],
-            dropout=0.0,
-        )
+        dense = self._is_dense(n, n, causal, self.query.weight, None, dropout=0.0)
         pairs = n * n if dense else self.pairs_in_parts(n, causal=causal)
         return self.projection_operations(n) + self.pair_operations(pairs)
 
@@ -113,6 +92,28 @@ class UnionOfPatterns(Attention):
     def rate(self) -> float:
         """Return the dropout in force."""
         return self.dims.dropout if self.training else 0.0
+
+    def _is_dense(
+        self,
+        n: int,
+        m: int,
+        causal: bool,
+        like: Tensor,
+        position: Position | None,
+        dropout: float,
+    ) -> bool:
+        """Whether all pairs are computed, on the device of `like`."""
+        pairs = self.pairs(n, m, causal=causal)
+        return n <= 1 or dense_is_cheaper(
+            n * m,
+            pairs,
+            parts=2,
+            device=like.device,
+            autograd=needs_autograd(like, position),
+            # The last border is the stride: so few positions are all in the union.
+            reached=m <= self.borders[-1],
+            dropout=dropout,
+        )
 
     def _dense(
         self,

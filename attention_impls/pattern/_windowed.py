@@ -11,8 +11,9 @@ from torch import Tensor
 
 from attention_impls.contract import Position
 from attention_impls.pattern._band import Band
+from attention_impls.pattern._bias import positional
 from attention_impls.pattern._layouts import Windows
-from attention_impls.pattern._parts import Hidden, Part, attend_part, positional
+from attention_impls.pattern._parts import Part, alike, attend_part
 
 
 def window_part(
@@ -36,11 +37,11 @@ def window_part(
         key_mask_BM = torch.ones(1, band.m, dtype=torch.bool, device=device)
     last = origin + band.n - 1
     rows_N = torch.arange(origin, origin + band.count * band.size, device=device)
-    places_P = torch.arange(padded_keys(band), device=device) + origin - band.lead
+    places_P = torch.arange(band.padded, device=device) + origin - band.lead
     part = Part(
         layout,
         real_BP=band.pad_keys(key_mask_BM[:, None, :, None], torch.bool)[:, 0, :, 0],
-        rule=_Corners(band, device),
+        rule=alike(band.outside(device)),
         bias=positional(
             position,
             layout,
@@ -57,20 +58,3 @@ def window_part(
         autograd=autograd,
     )
     return out_BHUSV.flatten(2, 3)[:, :, : band.n], lse_BHUS.flatten(2, 3)[:, :, : band.n]
-
-
-def padded_keys(band: Band) -> int:
-    """Return P."""
-    return (band.before + band.count + band.after) * band.size
-
-
-class _Corners:
-    """Hides the two triangles that a band cuts off a window, the same for all blocks."""
-
-    def __init__(self, band: Band, device: torch.device) -> None:
-        outside_SW = ~band.window_mask(device)
-        self._hidden = [(columns, outside_SW[:, columns]) for columns in band.corners]
-
-    def __call__(self, blocks: slice) -> Hidden:
-        """Return the corners."""
-        return self._hidden

@@ -24,9 +24,11 @@ from attention_impls.contract import (
     seen,
 )
 from attention_impls.dense._fused import fused_softmax
+from attention_impls.pattern._bias import stacked
+from attention_impls.pattern._claims import BY_POSITION
 from attention_impls.pattern._layouts import divided
 from attention_impls.pattern._memory import RememberedWindow, empty_window, remember_window
-from lra.core.cards import AttentionCard, Capabilities
+from lra.core.cards import AttentionCard
 from lra.core.errors import UnsupportedError
 
 
@@ -63,14 +65,7 @@ class BlockLocal(Attention):
         memory="O(n d + s); O(n s) with a bias, causal padding, a state or, on a CPU, dropout",
         softmax="configured",
         weights="convex",
-        capabilities=Capabilities(
-            bidirectional=True,
-            causal="strict",
-            padding="content",
-            decode="exact",
-            bias=True,
-            rotary=True,
-        ),
+        capabilities=BY_POSITION,
     )
 
     @classmethod
@@ -238,6 +233,5 @@ class BlockLocal(Attention):
             return None
         # Padding, which is masked, gets the first position, so that a table is never left.
         places_US = cut(torch.arange(m, device=device)[None, None, :, None])[:, 0, :, 0] + origin
-        added = [position.logits(places_S, places_S) for places_S in places_US]
-        present = [bias_HSS for bias_HSS in added if bias_HSS is not None]
-        return torch.stack(present).repeat(batch, 1, 1, 1) if present else None
+        bias_UHSS = stacked([position.logits(places_S, places_S) for places_S in places_US], dim=0)
+        return None if bias_UHSS is None else bias_UHSS.repeat(batch, 1, 1, 1)

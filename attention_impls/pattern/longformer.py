@@ -201,24 +201,9 @@ class Longformer(Attention):
         pairs where that is one dense call. For G global rows their queries, 2 G D of each channel
         to bring these to the inputs and to bring these to values, and per head G N pairs of width
         D; by how much biases of keys move the logits."""
-        left, right = self._reach
-        band = Band(
-            n,
-            n,
-            left=min(left, n - 1),
-            right=min(right, n - 1),
-            size=min(BLOCK, max(1, right)),
-        )
+        band = self._band(n)
         rows = 0 if self.config.parity == "lra2021" else min(n, self.config.leading)
-        dense = dense_is_cheaper(
-            n * n,
-            band.pairs + n * rows,
-            parts=2,
-            device=self.query.weight.device,
-            autograd=needs_autograd(self.query.weight, None),
-            reached=left >= n - 1,
-            dropout=0.0,
-        )
+        dense = self._is_dense(band, rows, self.query.weight, dropout=0.0)
         pairs = n * n if dense else band.pairs + band.count * band.size * rows
         total = self.projection_operations(n) + self.pair_operations(pairs)
         heads, width, qkv_width = self.dims.heads, self.dims.width, self.dims.qkv_width
@@ -238,6 +223,25 @@ class Longformer(Attention):
         if self.config.parity == "lra2021":
             return max(0, window - window // 2 - 1), window // 2
         return window // 2, window // 2
+
+    def _band(self, n: int) -> Band:
+        """Return the window, cut down to keys that there are."""
+        left, right = self._reach
+        size = min(BLOCK, max(1, right))
+        return Band(n, n, left=min(left, n - 1), right=min(right, n - 1), size=size)
+
+    def _is_dense(self, band: Band, columns: int, like: Tensor, dropout: float) -> bool:
+        """Whether all pairs are computed, on the device of `like`, with so many global columns."""
+        n, (left, _) = band.n, self._reach
+        return dense_is_cheaper(
+            n * n,
+            band.pairs + n * columns,
+            parts=2,
+            device=like.device,
+            autograd=needs_autograd(like, None),
+            reached=left >= n - 1,
+            dropout=dropout,
+        )
 
     def _chosen(self, special_BN: Tensor, context: Context) -> tuple[Tensor, Tensor]:
         """Return G different positions per example, (B, G), and which of them are global."""
@@ -262,21 +266,10 @@ class Longformer(Attention):
         chosen_BG: Tensor,
     ) -> Tensor:
         """Return every row's attention over its window and the global columns, (B, H, N, V)."""
-        n, (left, right) = q_BHNK.shape[2], self._reach
+        n, most, mask_BN = q_BHNK.shape[2], places_BG.shape[1], context.key_mask_BM
         dropout = self.dims.dropout if self.training else 0.0
-        size = min(BLOCK, max(1, right))
-        band = Band(n, n, left=min(left, n - 1), right=min(right, n - 1), size=size)
-        mask_BN = context.key_mask_BM
-        autograd, most = needs_autograd(q_BHNK, None), places_BG.shape[1]
-        if dense_is_cheaper(
-            n * n,
-            band.pairs + n * most,
-            parts=2,
-            device=q_BHNK.device,
-            autograd=autograd,
-            reached=left >= n - 1,
-            dropout=dropout,
-        ):
+        band = self._band(n)
+        if self._is_dense(band, most, q_BHNK, dropout):
             near_NN = band.mask(q_BHNK.device)
             # One mask for all examples, where it may be: a GPU reads it for each pair.
             alike = context.special_BN is None and mask_BN is None
@@ -286,6 +279,7 @@ class Longformer(Attention):
                 real = mask_BN[:, None, None, :]
                 permitted = real if permitted is None else permitted & real
             return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout)
+        autograd = needs_autograd(q_BHNK, None)
         parts = [
             window_part(
                 q_BHNK,

@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from attention_impls._oracle import softmax_oracle
-from attention_impls.contract import Attention, Context, MechanismConfig, seen
+from attention_impls.contract import Attention, Context, MechanismConfig, Position, seen
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._blocked import blocked_attention
+from attention_impls.pattern._claims import BY_POSITION
 from attention_impls.pattern._fused import dense_attention, folded_attention
 from attention_impls.pattern._memory import RememberedWindow, empty_window, remember_window
 from attention_impls.pattern._parts import dense_is_cheaper, needs_autograd
-from lra.core.cards import AttentionCard, Capabilities
+from lra.core.cards import AttentionCard
 
 Reach = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -62,14 +63,7 @@ class SlidingWindow(Attention):
         memory="O(n d); O(n w) on a GPU or with a trained bias",
         softmax="configured",
         weights="convex",
-        capabilities=Capabilities(
-            bidirectional=True,
-            causal="strict",
-            padding="content",
-            decode="exact",
-            bias=True,
-            rotary=True,
-        ),
+        capabilities=BY_POSITION,
     )
 
     @classmethod
@@ -102,18 +96,10 @@ class SlidingWindow(Attention):
         band = self._band(n, k_BHMK.shape[2], causal=context.causal)
         position = context.position
         dropout = self.dims.dropout if self.training else 0.0
-        autograd = needs_autograd(q_BHNK, position)
-        if dense_is_cheaper(
-            n * band.m,
-            band.pairs,
-            parts=1,
-            device=q_BHNK.device,
-            autograd=autograd,
-            reached=band.left >= band.m - 1,
-            dropout=dropout,
-        ):
+        if _is_dense(band, q_BHNK, position, dropout):
             compute = dense_attention
         else:
+            autograd = needs_autograd(q_BHNK, position)
             compute = folded_attention if autograd else blocked_attention
         out_BHNV = compute(
             q_BHNK,
@@ -153,18 +139,23 @@ class SlidingWindow(Attention):
         """Blocks of 64 queries, each with the whole blocks that hold its reach; all pairs where
         that is one dense call."""
         band = self._band(n, n, causal=causal)
-        dense = dense_is_cheaper(
-            n * n,
-            band.pairs,
-            parts=1,
-            device=self.query.weight.device,
-            autograd=needs_autograd(self.query.weight, None),
-            reached=band.left >= n - 1,
-            dropout=0.0,
-        )
+        dense = _is_dense(band, self.query.weight, None, dropout=0.0)
         return self.projection_operations(n) + self.pair_operations(n * n if dense else band.pairs)
 
     def _band(self, n: int, m: int, *, causal: bool) -> Band:
         """Return the band, cut down to keys that there are."""
         right = 0 if causal else min(self.config.right, n - 1)
         return Band(n, m, left=min(self.config.left, m - 1), right=right, size=BLOCK)
+
+
+def _is_dense(band: Band, like: Tensor, position: Position | None, dropout: float) -> bool:
+    """Whether all pairs are computed, on the device of `like`."""
+    return dense_is_cheaper(
+        band.n * band.m,
+        band.pairs,
+        parts=1,
+        device=like.device,
+        autograd=needs_autograd(like, position),
+        reached=band.left >= band.m - 1,
+        dropout=dropout,
+    )

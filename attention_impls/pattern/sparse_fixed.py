@@ -15,17 +15,19 @@ from torch import Tensor
 
 from attention_impls.contract import Context, MechanismConfig, Position
 from attention_impls.dense._fused import fused_softmax
+from attention_impls.pattern._bias import positional
+from attention_impls.pattern._claims import BY_POSITION
 from attention_impls.pattern._layouts import Own, Shared, divided
 from attention_impls.pattern._parts import (
     Hidden,
     Part,
+    alike,
     attend_part,
     merge,
     needs_autograd,
-    positional,
 )
 from attention_impls.pattern._union import UnionOfPatterns
-from lra.core.cards import AttentionCard, Capabilities
+from lra.core.cards import AttentionCard
 
 
 class SparseFixedConfig(MechanismConfig, frozen=True):
@@ -70,14 +72,7 @@ class SparseFixed(UnionOfPatterns):
         memory="O(n (d + c)); O(n (l + n c / l)) on a GPU or with a trained bias",
         softmax="configured",
         weights="convex",
-        capabilities=Capabilities(
-            bidirectional=True,
-            causal="strict",
-            padding="content",
-            decode="exact",
-            bias=True,
-            rotary=True,
-        ),
+        capabilities=BY_POSITION,
     )
 
     @classmethod
@@ -232,7 +227,7 @@ class SparseFixed(UnionOfPatterns):
         part = Part(
             own,
             real_BP=F.pad(key_mask_BM[:, first:], (0, behind)),
-            rule=lambda blocks: future,
+            rule=alike(future),
             bias=positional(position, own, rows_US, places_P),
             dropout=self.rate,
         )

@@ -15,19 +15,20 @@ from torch import Tensor
 
 from attention_impls.contract import Context, MechanismConfig
 from attention_impls.pattern._band import Band
+from attention_impls.pattern._bias import positional
+from attention_impls.pattern._claims import BY_POSITION
 from attention_impls.pattern._layouts import Own, divided
 from attention_impls.pattern._parts import (
-    Hidden,
     Part,
     Rule,
+    alike,
     attend_part,
     merge,
     needs_autograd,
-    positional,
 )
 from attention_impls.pattern._union import UnionOfPatterns
 from attention_impls.pattern._windowed import window_part
-from lra.core.cards import AttentionCard, Capabilities
+from lra.core.cards import AttentionCard
 
 BLOCK = 64
 """Most queries in a block of the neighbours' part."""
@@ -66,14 +67,7 @@ class SparseStrided(UnionOfPatterns):
         memory="O(n d + n / l); O(n (l + n / l)) on a GPU or with a trained bias",
         softmax="configured",
         weights="convex",
-        capabilities=Capabilities(
-            bidirectional=True,
-            causal="strict",
-            padding="content",
-            decode="exact",
-            bias=True,
-            rotary=True,
-        ),
+        capabilities=BY_POSITION,
     )
 
     @classmethod
@@ -224,5 +218,4 @@ def _all_but_own(start: int, stop: int, reach: int, causal: bool, device: torch.
     """Return the rule of some rows of a column: not the own place, and none below if causal."""
     own_S1 = torch.arange(start, stop, device=device).unsqueeze(-1)
     row_W = torch.arange(reach, device=device)
-    hidden: Hidden = [(slice(None), row_W >= own_S1 if causal else row_W == own_S1)]
-    return lambda blocks: hidden
+    return alike([(slice(None), row_W >= own_S1 if causal else row_W == own_S1)])
