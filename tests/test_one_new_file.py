@@ -32,6 +32,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ignore = shutil.ignore_patterns("__pycache__")
     for package in ("lra", "tasks", "attention_impls", "tests/attention_impls", "tests/tasks"):
         shutil.copytree(ROOT / package, house / package, ignore=ignore)
+    shutil.copy(ROOT / "tests/code_paths.py", house / "tests")
     shutil.copy(ROOT / "pyproject.toml", house)
     for name, place in PLACES.items():
         shutil.copy(NEW / name, house / place)

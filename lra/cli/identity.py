@@ -46,17 +46,18 @@ def check() -> int:
 
 
 @command.command("accept")
-@click.argument("function")
+@click.argument("functions", nargs=-1, required=True)
 @REASON
-def accept(function: str, reason: str) -> int:
-    """Accept a changed FUNCTION that no case enters, such as one that only a GPU reaches."""
+def accept(functions: tuple[str, ...], reason: str) -> int:
+    """Accept changed FUNCTIONS that no case enters, such as one that only a GPU reaches."""
     from lra.identity.check import Check
 
     one = Check()
-    if function not in one.units:
-        raise nearest("function", function, one.units)
-    one.accept(function, reason)
-    click.echo(f"accepted {function}; now: python -m lra identity check")
+    for function in functions:
+        if function not in one.units:
+            raise nearest("function", function, one.units)
+    one.accept(functions, reason)
+    click.echo("accepted; now: python -m lra identity check")
     return 0
 
 
@@ -121,9 +122,12 @@ def _told(one: Check) -> int:
         features = " ".join(found.bumps)
         click.echo(f'if that is meant: python -m lra identity bump {features} --reason "..."')
     for name in found.unseen:
+        click.echo(f"unseen: {name} changed and no case enters it")
+    if found.unseen:
+        names = " ".join(found.unseen)
         click.echo(
-            f"unseen: {name} changed and no case enters it; add a case to lra/identity/cases.py "
-            f'before the change, or: python -m lra identity accept {name} --reason "..."'
+            "add a case to lra/identity/cases.py in a commit before the change, or: "
+            f'python -m lra identity accept {names} --reason "..."'
         )
     for case, words in found.failures.items():
         click.echo(f"{case} raises {words}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Literal
@@ -99,10 +99,11 @@ class Check:
             replace(one, versions=versions.declared((one.about, *one.uses))) for one in self.answers
         ]
 
-    def accept(self, function: str, reason: str) -> None:
-        """Note why a changed function needs no case; the next check takes it so."""
+    def accept(self, functions: Iterable[str], reason: str) -> None:
+        """Note why changed functions need no case; the next check takes it so."""
         one = locks.Accepted(reason, self.lock.sources_hash)
-        self.lock = replace(self.lock, accepted=self.lock.accepted | {function: one})
+        accepted = self.lock.accepted | dict.fromkeys(functions, one)
+        self.lock = replace(self.lock, accepted=accepted)
         locks.write(self.root, self.lock)
 
     def _at_its_commit(self) -> dict[str, str]:
@@ -128,7 +129,7 @@ def decide(
     """Hold what cases gave against what they gave before, and ask of each changed function that
     a case enters it. A case that nothing is known of before proves nothing."""
     known = [answer for answer in answers if answer.case in before]
-    changed = touched(differing(lock.sources, now), now) if lock.sources else set()
+    changed = touched(differing(lock.sources, now), now) if lock.sources else {}
     moved = [one for one in known if before[one.case].partition(" ")[0] != one.bits]
     restless = {one.about for one in moved}.union(*(_bumped(one, before) for one in known))
     entered: dict[str, set[str]] = defaultdict(set)
@@ -139,13 +140,16 @@ def decide(
         # By another feature, if that explains every edit that the case has met.
         others = restless.intersection(one.uses)
         explained = set[str]().union(*(entered[other] for other in others))
-        by_another = others and changed.intersection(one.entered) <= explained
+        by_another = others and changed.keys() & one.entered <= explained
         if one.about not in _bumped(one, before) and not by_another:
             bumps[one.about].append(one.case)
+    everything = set[str]().union(*entered.values())
     unseen = [
         name
-        for name in sorted(changed.difference(*entered.values()))
-        if (reason := lock.accepted.get(name)) is None or reason.sources != lock.sources_hash
+        for name, functions in sorted(changed.items())
+        if functions
+        and functions.isdisjoint(everything)
+        and ((reason := lock.accepted.get(name)) is None or reason.sources != lock.sources_hash)
     ]
     return Decision(
         verdict="changed" if bumps else "unseen" if unseen else "kept",

@@ -84,21 +84,29 @@ def differing(before: Mapping[str, str], after: Units) -> set[str]:
     }
 
 
-def touched(changed: set[str], after: Units) -> set[str]:
-    """Return the functions that changed or read a name that changed, be it by way of other names:
-    those of its own file, or where none there reads it, those of any."""
-    waiting, found = set(changed), set[str]()
+def touched(changed: set[str], after: Units) -> dict[str, set[str]]:
+    """Return what a case has to enter for an edit to be seen, and the functions by which it may.
+
+    A function that changed; one that reads a name that changed, be it by way of other names, in
+    the file of that name; and of a name that only other files read, any function that reads it.
+    """
+    waiting, found, done = set(changed), dict[str, set[str]](), set[str]()
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in done:
             continue
-        found.add(name)
-        if not after[name].is_function:
-            file, _, qualified = name.partition(":")
-            word = qualified.rpartition(".")[2]
-            readers = {other for other, unit in after.items() if word in unit.mentions}
-            waiting |= {other for other in readers if other.startswith(f"{file}:")} or readers
-    return {name for name in found if after[name].is_function}
+        done.add(name)
+        if after[name].is_function:
+            found[name] = {name}
+            continue
+        file, _, qualified = name.partition(":")
+        word = qualified.rpartition(".")[2]
+        readers = {other for other, unit in after.items() if word in unit.mentions}
+        own = {other for other in readers if other.startswith(f"{file}:")}
+        waiting |= own
+        if readers and not own:
+            found[name] = {other for other in readers if after[other].is_function}
+    return found
 
 
 def _files(root: Path) -> Iterator[Path]:

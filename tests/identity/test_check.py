@@ -81,6 +81,16 @@ def test_functions_that_an_edit_touches(
     after = units(tree(SOURCE.replace(old, new, 1)))
     found = touched(differing(before, after), after)
     assert {name.partition(":")[2] for name in found} == changed
+    assert all(functions == {name} for name, functions in found.items())
+
+
+def test_a_name_that_only_others_read_is_seen_by_any_of_them(tree: Callable[[str], Path]) -> None:
+    root = tree("WIDTH = 3\n")
+    (root / "lra/training/loop.py").write_text("def a():\n    return WIDTH\n\nb = WIDTH\n")
+    before = hashes(units(root))
+    after = units(tree("WIDTH = 4\n"))
+    found = touched(differing(before, after), after)
+    assert found == {f"{FILE}:WIDTH": {"lra/training/loop.py:a"}}
 
 
 def test_what_is_gone_is_a_change_too(tree: Callable[[str], Path]) -> None:
