@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import date
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,10 +53,13 @@ def accept(functions: tuple[str, ...], reason: str) -> int:
     """Accept changed FUNCTIONS that no case enters, such as one that only a GPU reaches."""
     from lra.identity.check import Check
 
+    if not reason.strip():
+        raise UsageError("--reason is empty; say why no case is needed")
     one = Check()
+    known = {*one.units, *one.lock.sources, *chain.from_iterable(one.lock.digests.values())}
     for function in functions:
-        if function not in one.units:
-            raise nearest("function", function, one.units)
+        if function not in known:
+            raise nearest("function or case", function, known)
     one.accept(functions, reason)
     click.echo("accepted; now: python -m lra identity check")
     return 0
@@ -122,7 +126,7 @@ def _told(one: Check) -> int:
         features = " ".join(found.bumps)
         click.echo(f'if that is meant: python -m lra identity bump {features} --reason "..."')
     for name in found.unseen:
-        click.echo(f"unseen: {name} changed and no case enters it")
+        click.echo(f"unseen: {name} changed or is gone, and no case shows what that does")
     if found.unseen:
         names = " ".join(found.unseen)
         click.echo(
@@ -131,7 +135,7 @@ def _told(one: Check) -> int:
         )
     for case, words in found.failures.items():
         click.echo(f"{case} raises {words}")
-    if found.verdict in ("untouched", "kept"):
+    if found.verdict in ("untouched", "kept") and not found.failures:
         if found.verdict == "kept":
             one.write()
         due = "no record is due for it"

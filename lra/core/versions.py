@@ -37,14 +37,30 @@ class Bump(Frozen, frozen=True, kw_only=True):
 
 
 def journal(file: Path = JOURNAL) -> list[Bump]:
-    """Return all bumps, the oldest first; raises `LraError` for a file that cannot be read."""
+    """Return all bumps, the oldest first; raises `LraError` for a file that cannot be read, and
+    where two branches have bumped one feature to the same version."""
     try:
-        return msgspec.json.decode(file.read_bytes(), type=list[Bump])
+        found = msgspec.json.decode(file.read_bytes(), type=list[Bump])
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise LraError(
             f"'{file.name}', the journal of versions, cannot be read: {error}; "
             "restore it with git checkout, or install again"
         ) from error
+    last: dict[str, int] = {}
+    for bump in found:
+        due = last.get(bump.feature, 1) + 1
+        if bump.version != due:
+            raise LraError(
+                f"'{file.name}' bumps {bump.feature} to {bump.version} where {due} is next "
+                f"('{bump.reason}'); give each bump its own version, in order"
+            )
+        last[bump.feature] = due
+    return found
+
+
+def current() -> dict[str, int]:
+    """Return the versions of all features that were ever bumped."""
+    return dict(_bumped())
 
 
 def declared(features: Iterable[str]) -> Versions:

@@ -12,7 +12,7 @@ from lra.core.errors import LraError
 from lra.core.protocol import Frozen
 from lra.core.records import Record
 from lra.core.versions import declared
-from lra.engine.host import cache_folder, facts, machine
+from lra.engine.host import cache_folder, default_device, facts, machine
 from lra.engine.jobs import Job
 from lra.engine.pool import Pool
 from lra.engine.provenance import provenance
@@ -75,9 +75,12 @@ def _is_able(record: Record) -> bool:
     cell = record.cell
     if not isinstance(cell, QualityCell | EfficiencyCell) or record.status != "ok":
         return False
+    if cell.device != default_device():
+        return False
     here = provenance(facts()).libraries
+    ours = {name for name in cell.versions if not name.startswith("sizes/")}
     return (
-        cell.versions == declared(cell.versions)
+        declared(ours).items() <= cell.versions.items()
         and cell.machine == machine(cell.device)
         and record.seconds <= LONGEST
         and (isinstance(cell, EfficiencyCell) or cell.data.source == "generated")

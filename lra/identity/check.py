@@ -27,7 +27,7 @@ from lra.engine.server import environment
 from lra.identity import lock as locks
 from lra.identity.answers import Answer
 from lra.identity.lock import Lock
-from lra.identity.sources import Units, differing, touched, units
+from lra.identity.sources import Units, differing, lost, touched, units
 
 Tell = Callable[[str], None]
 RECENT = 20
@@ -43,7 +43,7 @@ class Decision(Frozen, frozen=True, kw_only=True):
     bumps: dict[str, tuple[str, ...]] = {}
     """Features to be bumped, and the cases that moved."""
     unseen: tuple[str, ...] = ()
-    """Changed functions that no case enters."""
+    """Changed or lost functions that no case enters, and cases that are gone."""
     failures: dict[str, str] = {}
     """By case, what it raised."""
 
@@ -60,8 +60,18 @@ class Check:
 
     @property
     def is_untouched(self) -> bool:
-        """Whether every watched unit is as it was locked."""
-        return self.lock.sources == hashes(self.units)
+        """Whether every watched unit, and every version, is as it was locked.
+
+        Raises `LraError` where the journal lacks a bump that the lock knows.
+        """
+        now = versions.current()
+        for feature, version in self.lock.versions.items():
+            if now.get(feature, 1) < version:
+                raise LraError(
+                    f"the journal lacks the bump of {feature} to {version}; restore "
+                    "lra/versions.json, or bump it again"
+                )
+        return self.lock.sources == hashes(self.units) and self.lock.versions == now
 
     def run(self) -> None:
         """Run all cases, and find what they gave before."""
@@ -88,8 +98,14 @@ class Check:
         self.lock = replace(
             self.lock,
             sources=sources,
+            versions=versions.current(),
+            blind=sorted(
+                {name for name, unit in self.units.items() if unit.is_function}.difference(
+                    *(answer.entered for answer in self.answers)
+                )
+            ),
             digests=known | {locks.toolchain(): digests},
-            accepted={name: one for name, one in self.lock.accepted.items() if name in sources},
+            accepted={n: one for n, one in self.lock.accepted.items() if n in sources},
         )
         locks.write(self.root, self.lock)
 
@@ -143,19 +159,21 @@ def decide(
         by_another = others and changed.keys() & one.entered <= explained
         if one.about not in _bumped(one, before) and not by_another:
             bumps[one.about].append(one.case)
-    everything = set[str]().union(*entered.values())
-    unseen = [
+    # An edit is proved by cases that ran before it, what is new by any.
+    proved, seen = (set[str]().union(*(one.entered for one in some)) for some in (known, answers))
+    unseen = {
         name
-        for name, functions in sorted(changed.items())
-        if functions
-        and functions.isdisjoint(everything)
-        and ((reason := lock.accepted.get(name)) is None or reason.sources != lock.sources_hash)
-    ]
+        for name, functions in changed.items()
+        if functions and functions.isdisjoint(proved if name in lock.sources else seen)
+    }
+    unseen |= lost(lock.sources, now, lock.blind)
+    unseen |= before.keys() - {one.case for one in answers}
+    unseen_left = tuple(name for name in sorted(unseen) if not _is_accepted(lock, name))
     return Decision(
-        verdict="changed" if bumps else "unseen" if unseen else "kept",
+        verdict="changed" if bumps else "unseen" if unseen_left else "kept",
         cases=len(answers),
         bumps={feature: tuple(sorted(cases)) for feature, cases in sorted(bumps.items())},
-        unseen=tuple(unseen),
+        unseen=unseen_left,
         failures={one.case: one.failure for one in answers if one.failure},
     )
 
@@ -164,6 +182,11 @@ def digest(answer: Answer) -> str:
     """Return what a lock keeps of an answer: its bits, and versions of its features beyond 1."""
     later = (f"{name}={n}" for name, n in sorted(answer.versions.items()) if n != 1)
     return " ".join((answer.bits, *later))
+
+
+def _is_accepted(lock: Lock, name: str) -> bool:
+    one = lock.accepted.get(name)
+    return one is not None and one.sources == lock.sources_hash
 
 
 def _bumped(answer: Answer, before: Mapping[str, str]) -> set[str]:

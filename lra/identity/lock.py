@@ -34,8 +34,12 @@ class Lock(Frozen, frozen=True, kw_only=True):
     """By function."""
     digests: dict[str, dict[str, str]] = {}
     """By toolchain, for bits are the same only within one, and by case: as `digest` has it."""
+    blind: list[str] = []
+    """Functions that no case enters."""
     sources: dict[str, str] = {}
     """Hash of each unit."""
+    versions: dict[str, int] = {}
+    """Of features that had been bumped."""
 
     @property
     def sources_hash(self) -> str:
@@ -44,7 +48,7 @@ class Lock(Frozen, frozen=True, kw_only=True):
 
 
 def read(root: Path) -> Lock:
-    """Return the lock of a checkout, an empty one where there is none; raises `LraError`."""
+    """Return the lock of a checkout; raises `LraError` where there is none to be read."""
     file = root / FILE
     try:
         data = file.read_bytes()
@@ -55,11 +59,16 @@ def read(root: Path) -> Lock:
             )
         return msgspec.json.decode(data, type=Lock)
     except FileNotFoundError:
-        return Lock()
+        raise LraError(
+            f"there is no '{FILE}' here; run this in a clone, and restore it with git checkout"
+        ) from None
     except OSError as error:
         raise LraError(f"'{FILE}' cannot be read: {reason(error)}; mend its permissions") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise LraError(f"'{FILE}' is damaged: {error}; restore it with git checkout") from error
+        raise LraError(
+            f"'{FILE}' is damaged: {error}; restore it with git checkout, in a merge with "
+            "git checkout --ours"
+        ) from error
 
 
 def write(root: Path, lock: Lock) -> None:

@@ -31,6 +31,12 @@ def outcome(cell: Cell) -> Iterator[object]:
         yield _told(_job(cell, folder))
 
 
+def looked(cell: Cell) -> Iterator[object]:
+    """Yield what a record would hold of what the trained model attends to."""
+    with TemporaryDirectory() as folder:
+        yield msgspec.to_builtins(run_cell(_job(cell, folder)))["attended"]
+
+
 def traced(phase: str, cell: Cell) -> Iterator[object]:
     """Yield the same, and the operators of one phase of it, or of all where none is named."""
     with Trace(recording=not phase) as seen, TemporaryDirectory() as folder:
@@ -62,7 +68,8 @@ def _told(job: Job, report: Report = lambda progress: None) -> object:
         found = msgspec.to_builtins(run_cell(job, report=report))
     except training.Interrupted as error:
         return ["interrupted", error.step]
-    # The rest of the method is words for people.
+    # That has a case of its own, and the rest of the method is words for people.
+    del found["attended"]
     found["method"] = found["method"].get("warmup_calls")
     found["metrics"] = {
         name: one for name, one in found["metrics"].items() if not name.startswith(UNSTEADY)

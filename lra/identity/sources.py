@@ -7,7 +7,7 @@ with layout, comments, docstrings, annotations or its own name.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,15 @@ from lra.engine.provenance import output
 DIGITS = 12
 WATCHED = (
     "attention_impls", "tasks", "lra/models", "lra/training", "lra/measure", "lra/engine/work",
-    "lra/engine/worker.py", "lra/adapters/adapt.py",
-    *(f"lra/core/{name}.py" for name in ("attended", "dataset", "hashing", "protocol")),
-    *(f"lra/identity/{name}.py" for name in ("calls", "cases", "data", "outcomes", "ragged")),
+    "lra/adapters/adapt.py", *(f"lra/engine/{name}.py" for name in ("gang", "rank", "worker")),
+    *(
+        f"lra/core/{name}.py"
+        for name in ("attended", "cards", "dataset", "hashing", "profiled", "protocol", "records")
+    ),
+    *(
+        f"lra/identity/{name}.py"
+        for name in ("calls", "cases", "data", "outcomes", "probe", "ragged")
+    ),
 )  # fmt: skip
 """Places of the code that trainings, timings and profiles run, and of the cases."""
 UNWATCHED = (
@@ -32,6 +38,8 @@ UNRECORDED = frozenset((
     "comes_near", "convergence", "exact_at", "predicted_error", "rules_of_thumb", "shown", "solve",
 ))  # fmt: skip
 """Methods that only those kinds ask for."""
+PROSE = frozenset(("title", "paper", "year"))
+"""Arguments that are words of cards."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,10 @@ def units(root: Path) -> dict[str, Unit]:
     for file in _files(root):
         name = file.relative_to(root).as_posix()
         tree = ast.parse(file.read_bytes(), filename=name)
+        imports = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
+        if imports:
+            hashed = value_hash(sorted(repr(plain_tree(node)) for node in imports))[:DIGITS]
+            found[f"{name}:<imports>"] = Unit(hashed, False, frozenset())
         for qualified, unit in _within(tree.body, ""):
             # Of several, such as a property and its setter, the hash is that of all.
             there = found.get(f"{name}:{qualified}")
@@ -74,13 +86,25 @@ def edited(root: Path) -> list[str]:
 
 
 def differing(before: Mapping[str, str], after: Units) -> set[str]:
-    """Return the units that are new or other than before, by hash; a moved or renamed one is
+    """Return the units that are new or other than before, by hash; one that was moved or renamed is
     neither."""
-    known = set(before.values())
+    gone = {before[name] for name in before.keys() - after.keys()}
     return {
         name
         for name, unit in after.items()
-        if (before[name] != unit.hash if name in before else unit.hash not in known)
+        if (before[name] != unit.hash if name in before else unit.hash not in gone)
+    }
+
+
+def lost(before: Mapping[str, str], after: Units, blind: Iterable[str]) -> set[str]:
+    """Return the functions that are gone, not moved, and were entered by no case, though others
+    still call something of their name: an override, perhaps."""
+    there = {unit.hash for unit in after.values()}
+    called = frozenset[str]().union(*(unit.mentions for unit in after.values()))
+    return {
+        name
+        for name in set(blind) - after.keys()
+        if before.get(name) not in there and name.rpartition(".")[2].rpartition(":")[2] in called
     }
 
 
@@ -123,7 +147,7 @@ def _within(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Unit]]:
             if node.name not in UNRECORDED:
                 yield f"{prefix}{node.name}", _unit(node, is_function=True)
         elif isinstance(node, ast.ClassDef):
-            header = ast.Tuple([*node.bases, *(k.value for k in node.keywords)], ast.Load())
+            header = ast.ClassDef("", node.bases, node.keywords, [], node.decorator_list)
             yield f"{prefix}{node.name}", _unit(header)
             yield from _within(node.body, f"{prefix}{node.name}.")
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
@@ -141,6 +165,8 @@ def _unit(node: ast.AST, *, is_function: bool = False) -> Unit:
             part.annotation = None
         elif isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
             part.returns = None
+        elif isinstance(part, ast.Call):
+            part.keywords = [k for k in part.keywords if k.arg not in PROSE]
         elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
             mentions.add(part.id)
         elif isinstance(part, ast.Attribute):

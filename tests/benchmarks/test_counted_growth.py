@@ -18,7 +18,8 @@ from msgspec.structs import replace
 import lra.core.cells
 import lra.engine.describe
 import lra.engine.sources
-import lra.store
+import lra.store.folder
+import lra.store.unreadable
 from lra.cli.labels import labelled
 from lra.core.records import Record
 from lra.engine.due import Due
@@ -40,7 +41,8 @@ AXES = ("mechanisms", "repeats", "lengths")
 def test_a_record_is_written_once_and_synced_with_its_folder(
     cells: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written, synced = _counted(monkeypatch, lra.store, "encode"), _counted(monkeypatch, os, "fsync")
+    written = _counted(monkeypatch, lra.store.folder, "encode")
+    synced = _counted(monkeypatch, os, "fsync")
     _filled(tmp_path / "store", records(cells))
     assert (len(written), len(synced)) == (cells, 2 * cells)
 
@@ -50,7 +52,7 @@ def test_a_record_is_read_once_to_be_loaded(
     cells: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = _filled(tmp_path / "store", records(cells))
-    read = _counted(monkeypatch, lra.store, "decode")
+    read = _counted(monkeypatch, lra.store.unreadable, "decode")
     assert len(store.records()) == len(read) == cells
 
 
@@ -60,7 +62,7 @@ def test_a_record_is_read_a_fixed_number_of_times_to_know_what_is_due(
 ) -> None:
     made = records(cells)
     store = _filled(tmp_path / "store", made)
-    read = _counted(monkeypatch, lra.store, "decode")
+    read = _counted(monkeypatch, lra.store.unreadable, "decode")
     assert _due(store, made) == []
     # For its version, for how it ended, and with all others for what leaves longer inputs out.
     assert len(read) == 3 * cells

@@ -70,7 +70,10 @@ def test_a_profile_is_of_the_training_that_the_suite_has(spec: RunSpec) -> None:
     for field in ("scale", "mechanism", "data", "model", "training", "threads", "device"):
         assert getattr(own, field) == getattr(trained, field)
     assert own.versions.keys() - trained.versions.keys() == {"profile", "mechanism/linear/cost"}
-    assert trained.versions.keys() - own.versions.keys() == {"look"}
+    assert trained.versions.keys() - own.versions.keys() == {
+        "look",
+        "mechanism/linear/oracle",
+    }
     assert (own.training.batch, own.model.layers) == (7, 1)
 
 

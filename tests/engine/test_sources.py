@@ -133,4 +133,5 @@ def test_other_peoples_schemes_and_tasks_stand_by_their_sources(tmp_path: Path) 
     assert second == third and all(a != b for a, b in zip(first, second, strict=True))
     assert sources.of_position("rope") == {"position/rope": 1}
     text = catalogue.find("task", "text")
-    assert sources.of_data(text, real=True) == sources.of_data(text, real=False) == {"data/text": 1}
+    assert sources.of_data(text, real=True) == {"data/text/read": 1}
+    assert sources.of_data(text, real=False) == {"data/text": 1}

@@ -109,7 +109,7 @@ CHANGES = (
     Change(
         "halved weights of the oracle", "attention_impls/_oracle.py",
         "weights_BHNM = exponentials /", "weights_BHNM = 0.5 * exponentials /",
-        ("mechanism/sdpa", "mechanism/sdpa/oracle", "look, pictures"), ("mechanism/sdpa/oracle",),
+        ("mechanism/sdpa", "mechanism/sdpa/oracle", "look"), ("mechanism/sdpa/oracle",),
     ),
     Change(
         "no redraw", "attention_impls/kernel/performer.py",

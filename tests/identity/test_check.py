@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import click.testing
@@ -16,6 +18,7 @@ from lra.core.versions import declared
 from lra.identity import check, lock
 from lra.identity.answers import Answer
 from lra.identity.audit import draw
+from lra.identity.cases import cases
 from lra.identity.check import Check, decide, digest, hashes
 from lra.identity.lock import Accepted, Lock
 from lra.identity.sources import differing, touched, units
@@ -155,8 +158,8 @@ def test_a_feature_excuses_no_more_than_edits_that_its_own_cases_meet(
 def test_a_lock_knows_all_cases_of_a_toolchain_or_none(
     tree: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    lock.write(tree(SOURCE), Lock(digests={"elsewhere": {"train": "a"}}))
     one = Check(tree(SOURCE))
-    one.lock = Lock(digests={"elsewhere": {"train": "a"}})
     one.answers = [answer("train", "b")]
     one.write()
     assert set(one.lock.digests) == {"elsewhere", lock.toolchain()}
@@ -175,7 +178,8 @@ def test_a_changed_function_is_entered_or_named(tree: Callable[[str], Path]) -> 
         found = decide(locked, now, [answer("train", "a", (), *entered)], before)
         assert (found.verdict, found.unseen) == ("unseen" if unseen else "kept", unseen)
     # A case that nothing is known of before proves nothing.
-    assert decide(locked, now, [answer("train, new", "a", (), "helper")], before).unseen == (name,)
+    both = [answer("train"), answer("train, new", "a", (), "helper")]
+    assert decide(locked, now, both, before).unseen == (name,)
     accepted = msgspec.structs.replace(
         locked, accepted={name: Accepted("for a GPU", locked.sources_hash)}
     )
@@ -183,6 +187,103 @@ def test_a_changed_function_is_entered_or_named(tree: Callable[[str], Path]) -> 
     # For one edit, not for the next.
     later = msgspec.structs.replace(accepted, sources=accepted.sources | {"more": "1"})
     assert decide(later, now, [answer("train")], before).unseen == (name,)
+
+
+def test_what_is_new_is_seen_by_a_new_case(tree: Callable[[str], Path]) -> None:
+    locked = Lock(sources=hashes(units(tree(SOURCE))))
+    now = units(tree(SOURCE + "\ndef more(x):\n    return 3 * x\n"))
+    for entered, unseen in ((("more",), ()), ((), (f"{FILE}:more",))):
+        assert decide(locked, now, [answer("train", "a", (), *entered)], {}).unseen == unseen
+
+
+OVERRIDE = """
+class Alone:
+    def total(self, x):
+        return x
+
+class Joined(Alone):
+    def total(self, x):
+        return 2 * x
+
+def use(ranks):
+    return ranks.total(1)
+"""
+
+
+def test_an_override_that_no_case_entered_is_missed_when_it_is_gone(
+    tree: Callable[[str], Path],
+) -> None:
+    name, before = f"{FILE}:Joined.total", hashes(units(tree(OVERRIDE)))
+    gone = units(
+        tree(OVERRIDE.replace("    def total(self, x):\n        return 2 * x", "    pass"))
+    )
+    for blind, unseen in (([name], (name,)), ([], ())):
+        found = decide(Lock(sources=before, blind=blind), gone, [answer("train")], {})
+        assert found.unseen == unseen
+
+
+def test_a_case_that_is_gone_is_missed() -> None:
+    before = {case: digest(answer(case)) for case in ("train", "time")}
+    assert decide(Lock(), {}, [answer("time")], before).unseen == ("train",)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("TILE = 64", "from math import e as TILE"),
+        ("class Mixer:", "@final\nclass Mixer:"),
+        ("class Mixer:", "class Mixer(Base, frozen=True):"),
+    ],
+)
+def test_no_edit_of_code_is_untouched(edit: tuple[str, str], tree: Callable[[str], Path]) -> None:
+    before = hashes(units(tree(SOURCE)))
+    assert hashes(units(tree(SOURCE.replace(*edit)))) != before
+
+
+def test_no_case_uses_a_feature_that_uses_its_own() -> None:
+    """Or each would excuse the other, and nobody would be asked for a bump."""
+    uses: dict[str, set[str]] = defaultdict(set)
+    for case in cases():
+        uses[case.about].update(case.uses)
+    list(TopologicalSorter(uses).static_order())
+
+
+@pytest.mark.parametrize("feature", sorted({case.about for case in cases()}))
+def test_a_feature_that_moves_all_its_users_is_bumped_alone(feature: str) -> None:
+    known = cases()
+    before = {case.name: digest(answer(case.name)) for case in known}
+    answers = [
+        msgspec.structs.replace(
+            answer(case.name, "b" if feature in (case.about, *case.uses) else "a", case.uses),
+            about=case.about,
+        )
+        for case in known
+    ]
+    assert set(decide(Lock(), {}, answers, before).bumps) == {feature}
+
+
+@pytest.mark.parametrize("numbers", [(3,), (2, 2), (2, 4), (1,)])
+def test_a_journal_out_of_order_is_one_line(numbers: tuple[int, ...], tmp_path: Path) -> None:
+    file = tmp_path / "versions.json"
+    bumps = [
+        versions.Bump(feature="train", version=n, date="2026-11-27", cases=(), reason="why")
+        for n in numbers
+    ]
+    file.write_bytes(msgspec.json.encode(bumps))
+    with pytest.raises(LraError, match="in order"):
+        versions.journal(file)
+
+
+def test_a_bump_that_the_lock_knows_and_the_journal_lacks(tree: Callable[[str], Path]) -> None:
+    root = tree(SOURCE)
+    lock.write(root, Lock(sources=hashes(units(root)), versions={"train": 2}))
+    with pytest.raises(LraError, match="train to 2"):
+        _ = Check(root).is_untouched
+
+
+def test_no_lock_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(LraError, match="git checkout"):
+        lock.read(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -230,6 +331,7 @@ def checkout(
     monkeypatch.setattr(versions.bump, "__defaults__", (versions.JOURNAL,))
     versions._bumped.cache_clear()
     monkeypatch.setattr(Check.__init__, "__defaults__", (root, lambda line: None))
+    lock.write(root, Lock())
     first = Check()
     first.answers = [answer("train", "a", (), "helper")]
     first.write()
@@ -268,6 +370,16 @@ def test_from_an_edit_to_kept(checkout: Callable[[str, str], None]) -> None:
     checkout(NOISY, "a")
     assert lra("check") == (0, "kept: no record is due for it; 1 cases\n")
     assert lra("check")[1].startswith("untouched")
+
+
+def test_a_case_that_fails_locks_nothing(
+    checkout: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout(NOISY, "a")
+    broken = msgspec.structs.replace(answer("train", "a", (), "helper"), failure="KeyError: 'x'")
+    monkeypatch.setattr(check, "answers_of", lambda *_: [broken])
+    assert lra("check")[0] == 1
+    assert not Check().is_untouched
 
 
 def test_from_an_unseen_edit_to_an_accepted_one(checkout: Callable[[str, str], None]) -> None:
