@@ -101,7 +101,7 @@ def bump(features: tuple[str, ...], reason: str) -> int:
 def audit(records: int, store: Path | None) -> int:
     """Measure some records again, others each day, and compare them to the last bit.
 
-    Of the committed reference, or of --store. Exit code 1 where a figure differs.
+    They come from the committed reference, or from --store. Exit code 1 where a figure differs.
     """
     from lra.cli.report import reference
     from lra.identity.audit import audit, draw

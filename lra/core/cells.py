@@ -36,7 +36,7 @@ class _Cell(Frozen, frozen=True, dict=True, kw_only=True):
     threads: Positive
     """CPU threads the worker computes with."""
     versions: Versions
-    """Of the features of our code that it uses, and hashes of sources that have no version."""
+    """Versions of the features of our code that it uses, and hashes of sources that have none."""
 
     @cached_property
     def id(self) -> str:

@@ -1,4 +1,4 @@
-"""What a case of the probe gave: the line that it prints."""
+"""Answers of the probe: a line for each case."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lra.core.versions import Versions
 
 
 class Answer(Frozen, frozen=True, kw_only=True):
-    """What a case gave."""
+    """The outcome of one case."""
 
     case: str
     about: str
