@@ -14,7 +14,7 @@ class Dims:
     width: int
     """D, of the residual stream."""
     qkv_width: int
-    """Of all heads' queries (keys, values) together."""
+    """Width of all heads' queries (keys, values) together."""
     heads: int
     max_length: int
     """Longest input, a class token included."""

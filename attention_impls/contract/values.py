@@ -1,4 +1,4 @@
-"""What the contract hands around: configurations, requests, results."""
+"""Values of the contract: configurations, requests, results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What positions add to logits that are computed by blocks.
+"""Bias of positions, for logits that are computed by blocks.
 
 H heads   U blocks of queries   S queries in a block   P keys as laid out
 W keys that a block reads   T blocks of a tile

@@ -57,7 +57,7 @@ class DataSpec(Frozen, frozen=True, kw_only=True):
     task: str
     source: Literal["generated", "file", "hub"] = "generated"
     hash: str = ""
-    """Of the content of real data; empty for generated data, which task, parameters and the
+    """Hash of the content of real data; empty for generated data, which task, parameters and the
     version of the generator make."""
     rules: Rules = "fixed"
     length: Positive

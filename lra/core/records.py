@@ -81,7 +81,7 @@ class Provenance(_Value, frozen=True, kw_only=True):
     host: dict[str, Any] = {}
     """Processor, cores allowed, memory, GPU, driver. Never a host name, path or user."""
     was: dict[str, str] = {}
-    """Of a record that an earlier schema wrote: its id, and the hashes of sources in its cell."""
+    """Former identity of a record of an earlier schema: its id, and the hashes in its cell."""
 
 
 class Record(_Value, frozen=True, kw_only=True, omit_defaults=False):

@@ -34,7 +34,7 @@ _DECLARED = ("operations", "projection_operations", "pair_operations", "pairs_in
 _LAWS = ("convergence", "predicted_error", "exact_at", "comes_near")
 """What says where and how it comes near softmax attention: an error's record repeats it."""
 _DENSE = ("reference", "support")
-"""What it is compared with, beside its oracle, which trainings ask what was attended to."""
+"""Dense forms that it is compared with, beside the oracle, which trainings ask for weights."""
 
 UNASKED: dict[str, tuple[str, ...]] = {
     "call": (*_DECLARED, *_LAWS, *_DENSE),
@@ -43,8 +43,8 @@ UNASKED: dict[str, tuple[str, ...]] = {
     "verify": _DECLARED,
     "show": (*_DECLARED, *_LAWS),
 }
-"""What a use asks no mechanism for: an edit of that makes none of its cells due. call: training and
-timing; cost: what the record of a timing or a profile repeats."""
+"""Methods that a use asks no mechanism for: an edit of them makes none of its cells due.
+call: training and timing; cost: what the record of a timing or a profile repeats."""
 
 
 def of_mechanism(target: Target, description: Description, *parts: str) -> Versions:

@@ -15,10 +15,10 @@ class Answer(Frozen, frozen=True, kw_only=True):
     uses: tuple[str, ...]
     """Features that move it too."""
     versions: Versions
-    """Of all of them."""
+    """Versions of all of them."""
     bits: str
     """Digest of all figures, to the last bit."""
     entered: tuple[str, ...]
     """Functions that it called, as `lra.identity.sources` names them."""
     failure: str = ""
-    """What it raised, where it did."""
+    """The exception that it raised, if any."""

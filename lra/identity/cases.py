@@ -31,7 +31,7 @@ Yields = Callable[[], Iterator[object]]
 
 
 class Case(NamedTuple):
-    """What is run, and of which features it tells."""
+    """One small run, and the features that it tells of."""
 
     name: str
     about: str

@@ -35,7 +35,7 @@ RECENT = 20
 
 
 class Decision(Frozen, frozen=True, kw_only=True):
-    """What a check found."""
+    """Outcome of a check."""
 
     verdict: Literal["untouched", "kept", "unseen", "changed"]
     cases: int = 0

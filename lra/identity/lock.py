@@ -39,7 +39,7 @@ class Lock(Frozen, frozen=True, kw_only=True):
     sources: dict[str, str] = {}
     """Hash of each unit."""
     versions: dict[str, int] = {}
-    """Of features that had been bumped."""
+    """Versions of features that had been bumped."""
 
     @property
     def sources_hash(self) -> str:

@@ -75,7 +75,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     order: str = ""
     """Of the tokens of each sequence; shuffled ones are a control, and no column of accuracies."""
     data_hash: str = ""
-    """Of all that was asked of the data, and of the version that made or read it."""
+    """Hash of all that was asked of the data, and of the version that made or read it."""
     length: int
     test_rows: int | None = None
     mode: str = ""
@@ -123,7 +123,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """Hash of scale, track, data, model and training: accuracies of one protocol share a column.
     For simple baselines of the data alone."""
     mechanism_version: str = ""
-    """Of other people's, and of cells that cost seconds: the hash of its sources."""
+    """Hash of the sources of other people's, and of cells that cost seconds."""
     measured_by: Pairs
     """Versions of all else that the figure rests on."""
     started_at: str

@@ -210,7 +210,7 @@ def _newest(records: Iterable[Record]) -> list[Record]:
 
 
 def _of_the_newest(own: Sequence[Record]) -> list[Record]:
-    """Those of a lineage, the oldest first, that used each feature in its newest version."""
+    """Records of a lineage, the oldest first, that used each feature in its newest version."""
     code = [_code(record) for record in own]
     newest = dict(pair for one in code for pair in one)
     is_old = [any(feature.startswith(EARLIER) for feature, _ in one) for one in code]
@@ -233,7 +233,7 @@ def _age(record: Record) -> tuple[str, str]:
 
 
 def _whatever_code(cell: Cell) -> str:
-    """What a check, a picture, a profile or a ceiling is of, whichever version of the code it tells
+    """Subject of a check, a picture, a profile or a ceiling, whichever version of the code it tells
     of; a check and a picture also whichever torch and processor: the newest counts."""
     cell = msgspec.structs.replace(cell, versions={})
     if isinstance(cell, VerifyCell | ShowCell):

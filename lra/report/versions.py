@@ -17,7 +17,7 @@ _LEFT_OUT = ("declared", "look", "mechanism")
 """Features of the mechanism, which answers, and the look at what was attended to, which no figure
 comes of."""
 _DIGITS = 8
-"""Of a hash, for people."""
+"""Digits of a hash, for people."""
 
 
 def pairs(cell: Cell) -> Pairs:

@@ -24,7 +24,7 @@ class Packing(msgspec.Struct, frozen=True):
     """How a store was packed."""
 
     records: int
-    """Those that were loose."""
+    """Records that were loose."""
     files: int
     """Packs there are now."""
     before: int

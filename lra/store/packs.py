@@ -112,7 +112,7 @@ class Packs:
         return self._contents
 
     def _now(self) -> dict[Path, tuple[int, ...]]:
-        """What tells one state of the packs from another."""
+        """Stamps that tell one state of the packs from another."""
         try:
             stamps = {file: _stamp(file) for file in self._files()}
         except (FileNotFoundError, NotADirectoryError):
@@ -158,7 +158,7 @@ def _stamp(file: Path) -> tuple[int, ...]:
 
 
 def _read(files: Iterable[Path]) -> Contents:
-    """Of two lines with one id the first counts, in the order of the packs' names."""
+    """Lines by id, of two with one id the first, in the order of the packs' names."""
     lines: dict[str, Line] = {}
     disputed: dict[str, str] = {}
     nameless: list[Unreadable] = []

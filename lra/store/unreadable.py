@@ -36,7 +36,7 @@ class Unreadable(msgspec.Struct, frozen=True):
 
 
 class OfAnotherVersion(Unreadable, frozen=True):
-    """Of a whole store there is nothing to say of each record."""
+    """One line for a whole store: there is nothing to say of each record."""
 
     newer: bool = False
 

@@ -245,7 +245,7 @@ class Run:
 
 
 def _identity(model: nn.Module, training: Training, device: torch.device) -> str:
-    """What tells a training's checkpoints from those of others."""
+    """Hash that tells a training's checkpoints from those of others."""
     one, rows = training, len(training.dataset.train)
     shapes = {name: list(value.shape) for name, value in model.state_dict().items()}
     return value_hash(

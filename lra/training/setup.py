@@ -1,4 +1,4 @@
-"""What a training begins with: the model around a mechanism, its data and its protocol."""
+"""Start of a training: the model around a mechanism, its data and its protocol."""
 
 from __future__ import annotations
 

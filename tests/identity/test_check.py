@@ -1,4 +1,4 @@
-"""Decisions, the lock and the commands of `lra identity`, without running a case."""
+"""Decisions, the lock and the journal of `lra identity`, without running a case."""
 
 from __future__ import annotations
 
@@ -7,59 +7,18 @@ from collections.abc import Callable
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-import click.testing
 import msgspec
 import pytest
 
-from lra.cli.identity import command
 from lra.core import versions
 from lra.core.errors import LraError
-from lra.core.versions import declared
-from lra.identity import check, lock
-from lra.identity.answers import Answer
+from lra.identity import lock
 from lra.identity.audit import draw
 from lra.identity.cases import cases
 from lra.identity.check import Check, decide, digest, hashes
 from lra.identity.lock import Accepted, Lock
 from lra.identity.sources import differing, touched, units
-
-SOURCE = '''
-"""A mechanism."""
-TILE = 64
-HALF = TILE // 2
-
-class Mixer:
-    width = 3
-
-    def mix(self, x):
-        """Mix."""
-        return x * HALF
-
-    def decode(self, x: int) -> int:
-        return x + self.width
-
-def helper(x):
-    return x
-'''
-FILE = "lra/training/step.py"
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Callable[[str], Path]:
-    def tree(text: str) -> Path:
-        (tmp_path / FILE).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / FILE).write_text(text, encoding="utf-8")
-        return tmp_path
-
-    return tree
-
-
-def answer(case: str, bits: str = "a", uses: tuple[str, ...] = (), *entered: str) -> Answer:
-    about = case.partition(",")[0]
-    return Answer(
-        case=case, about=about, uses=uses, versions=declared((about, *uses)), bits=bits,
-        entered=tuple(f"{FILE}:{name}" for name in entered),
-    )  # fmt: skip
+from tests.identity.toy import FILE, SOURCE, answer
 
 
 @pytest.mark.parametrize(
@@ -317,90 +276,3 @@ def test_a_lock_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_no_record_to_audit_is_one_line() -> None:
     with pytest.raises(LraError, match="no record can be measured again here"):
         draw([], 10, seed=0)
-
-
-@pytest.fixture
-def checkout(
-    tree: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str, str], None]:
-    """A checkout whose `train` case enters the helper and gives these bits."""
-    root = tree(SOURCE)
-    monkeypatch.setattr(versions, "JOURNAL", root / "versions.json")
-    versions.JOURNAL.write_text("[]")
-    monkeypatch.setattr(versions.journal, "__defaults__", (versions.JOURNAL,))
-    monkeypatch.setattr(versions.bump, "__defaults__", (versions.JOURNAL,))
-    versions._bumped.cache_clear()
-    monkeypatch.setattr(Check.__init__, "__defaults__", (root, lambda line: None))
-    lock.write(root, Lock())
-    first = Check()
-    first.answers = [answer("train", "a", (), "helper")]
-    first.write()
-
-    def edited(text: str, bits: str) -> None:
-        tree(text)
-        monkeypatch.setattr(check, "answers_of", lambda *_: [answer("train", bits, (), "helper")])
-
-    yield edited
-    versions._bumped.cache_clear()
-
-
-def lra(*words: str) -> tuple[int, str]:
-    ran = click.testing.CliRunner().invoke(command, words, standalone_mode=False)
-    if ran.exception is not None:
-        raise ran.exception
-    return ran.return_value, ran.output
-
-
-NOISY = SOURCE.replace("return x\n", "return x + 0\n")
-
-
-def test_from_an_edit_to_a_bump(checkout: Callable[[str, str], None]) -> None:
-    assert lra("check")[0] == 0
-    checkout(NOISY, "b")
-    assert lra("check")[0] == 1
-    assert lra("check")[0] == 1, "a failed check locks nothing"
-    assert lra("bump", "train", "--reason", "noise")[0] == 0
-    assert [(b.feature, b.version, b.cases) for b in versions.journal(versions.JOURNAL)] == [
-        ("train", 2, ("train",))
-    ]
-    assert lra("check") == (0, "untouched: no record is due for it\n")
-
-
-def test_from_an_edit_to_kept(checkout: Callable[[str, str], None]) -> None:
-    checkout(NOISY, "a")
-    assert lra("check") == (0, "kept: no record is due for it; 1 cases\n")
-    assert lra("check")[1].startswith("untouched")
-
-
-def test_a_case_that_fails_locks_nothing(
-    checkout: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    checkout(NOISY, "a")
-    broken = msgspec.structs.replace(answer("train", "a", (), "helper"), failure="KeyError: 'x'")
-    monkeypatch.setattr(check, "answers_of", lambda *_: [broken])
-    assert lra("check")[0] == 1
-    assert not Check().is_untouched
-
-
-def test_from_an_unseen_edit_to_an_accepted_one(checkout: Callable[[str, str], None]) -> None:
-    checkout(SOURCE.replace("x * HALF", "x / HALF"), "a")
-    code, said = lra("check")
-    assert code == 1 and f"identity accept {FILE}:Mixer.mix" in said
-    with pytest.raises(LraError, match=r"Mixer\.mix"):
-        lra("accept", f"{FILE}:Mixer.mx", "--reason", "only a GPU gets there")
-    assert lra("accept", f"{FILE}:Mixer.mix", "--reason", "only a GPU gets there")[0] == 0
-    assert lra("check")[0] == 0
-
-
-def test_a_feature_that_there_is_not(checkout: Callable[[str, str], None]) -> None:
-    checkout(NOISY, "b")
-    with pytest.raises(LraError, match="train"):
-        lra("bump", "trian", "--reason", "noise")
-    assert versions.journal(versions.JOURNAL) == []
-
-
-def test_a_journal_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
-    file = tmp_path / "versions.json"
-    file.write_text('[{"feature": ')
-    with pytest.raises(LraError, match="git checkout"):
-        versions.journal(file)

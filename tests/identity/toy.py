@@ -1,0 +1,34 @@
+"""A small source with its cases, which cost nothing to run."""
+
+from __future__ import annotations
+
+from lra.core.versions import declared
+from lra.identity.answers import Answer
+
+SOURCE = '''
+"""A mechanism."""
+TILE = 64
+HALF = TILE // 2
+
+class Mixer:
+    width = 3
+
+    def mix(self, x):
+        """Mix."""
+        return x * HALF
+
+    def decode(self, x: int) -> int:
+        return x + self.width
+
+def helper(x):
+    return x
+'''
+FILE = "lra/training/step.py"
+
+
+def answer(case: str, bits: str = "a", uses: tuple[str, ...] = (), *entered: str) -> Answer:
+    about = case.partition(",")[0]
+    return Answer(
+        case=case, about=about, uses=uses, versions=declared((about, *uses)), bits=bits,
+        entered=tuple(f"{FILE}:{name}" for name in entered),
+    )  # fmt: skip
