@@ -29,8 +29,8 @@ _ID = f"[0-9a-f]{{{DIGITS}}}"
 _HALF_RECORD = re.compile(rf"({_ID}\.json|{KIND}{re.escape(SUFFIX)})\.\d+\.tmp")
 """Or half a pack."""
 _HALF_CHECKPOINT = re.compile(rf"({_ID}\.pt)?\.[0-9a-f]{{32}}\.tmp|{_ID}\.pt\.tmp")
-"""Half a checkpoint, also as older versions named it, and the file of a worker that tries whether it
-may write here."""
+"""Half a checkpoint, also as older versions named it, and the file by which a worker tries whether
+it may write here."""
 
 
 class Store:
