@@ -62,9 +62,14 @@ def carry_out(
     """
     from lra.cli.site import opened
     from lra.engine.budget import Budget
+    from lra.engine.revision import HOME
     from lra.engine.signals import terminable
+    from lra.identity.edits import unchecked
     from lra.store import Store
 
+    spec = msgspec.structs.replace(spec, edits=unchecked(HOME))
+    if not quiet:
+        _say_edited(spec.edits)
     clock = Budget(math.inf if budget is None else budget)
     with (
         terminable(),
@@ -159,7 +164,6 @@ def _run(
             missing = _of_most_value(due, plan.jobs, missing, expected, plan.room)
         stretch = Stretch(lambda: clock.left, missing, expected, together=due.together)
         if not quiet:
-            _say_edited()
             click.echo(_headline(spec, plan.jobs, missing), err=True)
         watching = watcher(missing, quiet=quiet, expected=expected, slots=plan.slots)
         with closing(watching) as watch:
@@ -208,17 +212,14 @@ def _of_most_value(
     )
 
 
-def _say_edited() -> None:
-    """Say that records hold for the code before edits that no check has looked at."""
-    from lra.engine.revision import HOME
-    from lra.identity.sources import edited
-
-    files = edited(HOME) if (HOME / ".git").exists() else []
-    if files:
-        more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
+def _say_edited(edits: Mapping[str, str]) -> None:
+    """Say that what edits may touch is measured apart from the records of committed code."""
+    if edits:
+        more = f" and {len(edits) - 1} more files" if len(edits) > 1 else ""
         click.echo(
-            f"{files[0]}{more} edited: what is recorded is not due for that; whether it changes a "
-            "figure: python -m lra identity check; to measure anew: --rerun all",
+            f"{next(iter(edits))}{more} edited and not checked: cells that may depend on it are "
+            "measured apart from other records; to have these stand where nothing moved: "
+            "python -m lra identity check",
             err=True,
         )
 

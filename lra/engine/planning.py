@@ -12,8 +12,17 @@ import msgspec
 from lra.core import catalogue
 from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
-from lra.core.cells import CeilingCell, Cell, Device, Dtype
+from lra.core.cells import (
+    CeilingCell,
+    Cell,
+    Device,
+    Dtype,
+    EfficiencyCell,
+    ProfileCell,
+    QualityCell,
+)
 from lra.core.errors import UsageError
+from lra.core.hashing import value_hash
 from lra.core.protocol import Frozen, Machine, Mechanism, ModelSpec, Rules, Track
 from lra.core.scales import QualityBlock, Scale, Suite
 from lra.core.versions import Versions
@@ -24,6 +33,8 @@ from lra.engine.plan_data import by_task
 from lra.engine.provenance import library
 from lra.engine.settings import Settings
 from lra.engine.sources import measure_hash, mechanism_hash, of_data, of_mechanism
+
+_HOME = Path(__file__).resolve().parents[2]
 
 
 class RunSpec(Frozen, frozen=True, kw_only=True):
@@ -52,6 +63,8 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
     """Plan exact attention and no mixing too, on every task."""
     machines: dict[str, Machine] = {}
     """Class of machine by device, where cells run elsewhere; {} is here."""
+    edits: dict[str, str] = {}
+    """Hash of each file that was edited and not checked: what it may touch is measured apart."""
     cache: str
 
     def machine(self, device: Device) -> Machine:
@@ -74,6 +87,7 @@ class Planning:
             lambda target, *parts: of_mechanism(target, described(target), *parts)
         )
         self._configured: dict[tuple[Target, bytes], Mechanism] = {}
+        self._owners = _owners() if spec.edits else {}
         self.settings = Settings(spec.settings)
         self.mechanisms = catalogue.expand("mechanism", spec.mechanisms)
         self.unavailable = unavailable(self.mechanisms, self.describer)
@@ -140,6 +154,11 @@ class Planning:
         task: Target | None = None,
     ) -> Job:
         """Return the job of a cell: where its worker finds what the cell names."""
+        edits = self._edits_of(mechanism, task)
+        if edits and isinstance(cell, QualityCell | EfficiencyCell | ProfileCell):
+            cell = msgspec.structs.replace(
+                cell, versions={**cell.versions, "edits": value_hash(edits)}
+            )
         return Job(
             cell=cell,
             mechanism="" if mechanism is None else mechanism.reference,
@@ -148,6 +167,11 @@ class Planning:
             source=None if task is None else self.sources.get(task.name),
             cache=self.spec.cache,
         )
+
+    def _edits_of(self, *named: Target | None) -> dict[str, str]:
+        """The unchecked edits that a cell may depend on: not those of what it does not name."""
+        edits = self.spec.edits.items()
+        return {file: one for file, one in edits if self._owners.get(file) in (None, *named)}
 
 
 def unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str, str]:
@@ -162,3 +186,9 @@ def unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str,
         named = words.startswith((f"mechanism '{name}'", f"{name} "))
         raise UsageError(words if named else f"mechanism '{name}' is unavailable: {words}")
     return missing
+
+
+def _owners() -> dict[str, Target]:
+    """By file, as a clone calls it, our mechanisms and tasks: no other one imports it."""
+    ours = (*catalogue.expand("mechanism", ["all"]), *catalogue.expand("task", ["all"]))
+    return {target.file.relative_to(_HOME).as_posix(): target for target in ours}

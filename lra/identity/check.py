@@ -27,7 +27,7 @@ from lra.engine.server import environment
 from lra.identity import lock as locks
 from lra.identity.answers import Answer
 from lra.identity.lock import Lock
-from lra.identity.sources import Units, differing, lost, touched, units
+from lra.identity.sources import Units, differing, hashes, lost, touched, units
 
 Tell = Callable[[str], None]
 RECENT = 20
@@ -197,11 +197,6 @@ def _bumped(answer: Answer, before: Mapping[str, str]) -> set[str]:
 
 def _versions(digests: Mapping[str, str]) -> dict[str, str]:
     return {case: text.partition(" ")[2] for case, text in digests.items()}
-
-
-def hashes(now: Units) -> dict[str, str]:
-    """Return the hash of each unit, sorted."""
-    return {name: now[name].hash for name in sorted(now)}
 
 
 def answers_of(root: Path, tell: Tell, *cases: str) -> list[Answer]:

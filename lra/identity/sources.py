@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lra.core.hashing import plain_tree, value_hash
-from lra.engine.provenance import output
 
 DIGITS = 12
 WATCHED = (
@@ -59,30 +58,39 @@ def units(root: Path) -> dict[str, Unit]:
     """Return the units of a checkout's watched files; raises `SyntaxError` for one that is none."""
     found: dict[str, Unit] = {}
     for file in _files(root):
-        name = file.relative_to(root).as_posix()
-        tree = ast.parse(file.read_bytes(), filename=name)
-        imports = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
-        if imports:
-            hashed = value_hash(sorted(repr(plain_tree(node)) for node in imports))[:DIGITS]
-            found[f"{name}:<imports>"] = Unit(hashed, False, frozenset())
-        for qualified, unit in _within(tree.body, ""):
-            # Of several, such as a property and its setter, the hash is that of all.
-            there = found.get(f"{name}:{qualified}")
-            if there is not None:
-                unit = Unit(
-                    value_hash([there.hash, unit.hash])[:DIGITS],
-                    unit.is_function,
-                    there.mentions | unit.mentions,
-                )
-            found[f"{name}:{qualified}"] = unit
+        found |= units_of(file, file.relative_to(root).as_posix())
     return found
 
 
-def edited(root: Path) -> list[str]:
-    """Return the watched files that a clone has edited and not committed; none outside a clone."""
-    names = output("git", "-C", str(root), "diff", "--name-only", "HEAD", "--", *WATCHED)
-    files = (names or "").splitlines()
-    return [f for f in files if f.endswith(".py") and not f.startswith(UNWATCHED)]
+def units_of(file: Path, name: str) -> dict[str, Unit]:
+    """Return the units of a file called `name`; raises `SyntaxError` where it is no Python."""
+    found: dict[str, Unit] = {}
+    tree = ast.parse(file.read_bytes(), filename=name)
+    imports = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
+    if imports:
+        hashed = value_hash(sorted(repr(plain_tree(node)) for node in imports))[:DIGITS]
+        found[f"{name}:<imports>"] = Unit(hashed, False, frozenset())
+    for qualified, unit in _within(tree.body, ""):
+        # Of several, such as a property and its setter, the hash is that of all.
+        there = found.get(f"{name}:{qualified}")
+        if there is not None:
+            unit = Unit(
+                value_hash([there.hash, unit.hash])[:DIGITS],
+                unit.is_function,
+                there.mentions | unit.mentions,
+            )
+        found[f"{name}:{qualified}"] = unit
+    return found
+
+
+def hashes(now: Units) -> dict[str, str]:
+    """Return the hash of each unit, sorted."""
+    return {name: now[name].hash for name in sorted(now)}
+
+
+def is_watched(name: str) -> bool:
+    """Return whether a file, as a checkout calls it, is Python that figures come from."""
+    return name.endswith(".py") and name.startswith(WATCHED) and not name.startswith(UNWATCHED)
 
 
 def differing(before: Mapping[str, str], after: Units) -> set[str]:
@@ -136,8 +144,7 @@ def touched(changed: set[str], after: Units) -> dict[str, set[str]]:
 def _files(root: Path) -> Iterator[Path]:
     for place in WATCHED:
         for file in sorted((root / place).rglob("*.py")) or [root / place]:
-            name = file.relative_to(root).as_posix()
-            if not name.startswith(UNWATCHED) and file.is_file():
+            if is_watched(file.relative_to(root).as_posix()) and file.is_file():
                 yield file
 
 

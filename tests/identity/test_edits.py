@@ -1,0 +1,114 @@
+"""Edits that no check has looked at: which there are, and whose cells they set apart."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lra.core.cells import EfficiencyCell, ProfileCell, QualityCell
+from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite
+from lra.engine.plan import plan
+from lra.engine.planning import RunSpec
+from lra.identity import lock
+from lra.identity.edits import unchecked
+from lra.identity.lock import Lock
+from lra.identity.sources import hashes, units
+from tests.identity.toy import FILE, SOURCE
+
+OTHER = "tasks/newest.py"
+
+
+def git(root: Path, *words: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", "-C", str(root), *who, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def clone(tree: Callable[[str], Path]) -> Path:
+    root = tree(SOURCE)
+    git(root, "init", "--quiet")
+    lock.write(root, Lock(sources=hashes(units(root))))
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "all")
+    return root
+
+
+def test_an_edit_is_unchecked_until_the_lock_knows_it(clone: Path) -> None:
+    assert unchecked(clone) == {}
+    (clone / FILE).write_text(SOURCE.replace("x * HALF", "x / HALF"))
+    halved = unchecked(clone)
+    assert halved.keys() == {FILE}
+    (clone / FILE).write_text(SOURCE.replace("x * HALF", "x + HALF"))
+    assert unchecked(clone).keys() == {FILE} and unchecked(clone) != halved
+    lock.write(clone, Lock(sources=hashes(units(clone))))
+    assert unchecked(clone) == {}
+
+
+@pytest.mark.parametrize("text", [SOURCE.replace('"""Mix."""', '"""Stir."""'), f"# A\n{SOURCE}"])
+def test_words_are_no_edit(clone: Path, text: str) -> None:
+    (clone / FILE).write_text(text)
+    assert unchecked(clone) == {}
+
+
+def test_new_and_lost_files_are_edits(clone: Path) -> None:
+    (clone / "tasks").mkdir()
+    (clone / OTHER).write_text("ROWS = 3\n")
+    (clone / "tasks" / "notes.txt").write_text("none of Python's")
+    (clone / FILE).unlink()
+    assert unchecked(clone).keys() == {FILE, OTHER}
+
+
+def test_outside_a_clone_nothing_is_edited(tree: Callable[[str], Path]) -> None:
+    assert unchecked(tree(SOURCE)) == {}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+SUITE = Suite(
+    name="all", title="All",
+    quality=(QualityBlock(scale="mini", tasks=("text", "listops")),),
+    efficiency=(EfficiencyBlock(scale="mini", lengths=(8,), modes=("train",), heads=(1,),
+                                head_widths=(4,), beside=()),),
+    error=(ErrorBlock(scale="mini", lengths=(8,), heads=(1,), head_widths=(4,)),),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "apart"),
+    [
+        ("lra/training/loop.py", {"linear", "linear text", "linear listops",
+                                  "performer", "performer text", "performer listops"}),
+        ("attention_impls/kernel/performer.py", {"performer", "performer text",
+                                                 "performer listops"}),
+        ("tasks/text.py", {"linear text", "performer text"}),
+        ("attention_impls/kernel/newest.py", {"linear", "linear text", "linear listops",
+                                              "performer", "performer text", "performer listops"}),
+        ("attention_impls/pattern/bigbird.py", set()),
+    ],
+)  # fmt: skip
+def test_cells_that_an_edit_may_touch_stand_apart(file: str, apart: set[str], cache: Path) -> None:
+    spec = RunSpec(suite=SUITE, mechanisms=("linear", "performer"), device="cpu", cache=str(cache))
+    plain = {_name(job.cell): job.cell.id for job in plan(spec)}
+    for edited in ("a", "b"):
+        after = {
+            _name(job.cell): job.cell.id
+            for job in plan(msgspec.structs.replace(spec, edits={file: edited}))
+        }
+        assert {name for name in plain if plain[name] != after[name]} == apart
+    assert {"linear", "performer text"} < plain.keys()
+
+
+def _name(cell: object) -> str:
+    match cell:
+        case QualityCell():
+            return f"{cell.mechanism.name} {cell.data.task}"
+        case EfficiencyCell() | ProfileCell():
+            return cell.mechanism.name
+    return f"{type(cell).__name__} {cell}"
