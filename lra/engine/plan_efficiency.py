@@ -17,7 +17,7 @@ from lra.core.versions import Versions, declared, of_timing
 from lra.engine.jobs import Job
 from lra.engine.plan_axes import timed
 from lra.engine.plan_pairs import Subject, paired
-from lra.engine.planning import Planning
+from lra.engine.planning import Planning, portable
 from lra.engine.sources import of_position
 
 
@@ -32,7 +32,8 @@ def efficiency_jobs(run: Planning, block: EfficiencyBlock) -> Iterator[Job]:
     for point in timed(block):
         task = catalogue.find("task", block.task) if point["level"] == "model" else None
         used = _versions(run, point)
-        parts = ("decode",) if point["mode"] == "decode" else ()
+        parts = ["cost", *portable(run.spec.device, point["execution"])]
+        parts += ["decode"] if point["mode"] == "decode" else []
         if task is not None:
             point |= _whole(run, task, scale, causal=point["direction"] == "causal")
             used |= _around(run, task, point["model"])
@@ -45,7 +46,7 @@ def efficiency_jobs(run: Planning, block: EfficiencyBlock) -> Iterator[Job]:
                 machine=run.machine,
                 torch=run.torch,
                 threads=run.machine.cores,
-                versions=used | run.versions_of(target, "cost", *parts),
+                versions=used | run.versions_of(target, *parts),
                 mechanism=run.configured(target, settings),
                 device=run.spec.device,
                 seconds=block.seconds,

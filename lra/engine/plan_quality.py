@@ -18,7 +18,7 @@ from lra.core.versions import Versions, declared, of_training
 from lra.engine.jobs import Job
 from lra.engine.plan_data import data_spec, refuse_slips
 from lra.engine.plan_devices import refuse_devices
-from lra.engine.planning import Planning
+from lra.engine.planning import Planning, portable
 from lra.engine.sources import measure_hash, of_position
 from tasks.sources.data_hash import answers_hash
 
@@ -134,7 +134,7 @@ def _versions(
         inputs=1 if card is None else card.inputs,
         device=run.spec.device,
     )
-    parts = []
+    parts = portable(run.spec.device, training.execution)
     if isinstance(own, AttentionCard) and own.weights == "convex":
         # Its record says what was attended to, by the oracle.
         used.append("look")

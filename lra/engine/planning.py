@@ -18,6 +18,7 @@ from lra.core.cells import (
     Device,
     Dtype,
     EfficiencyCell,
+    Execution,
     ProfileCell,
     QualityCell,
 )
@@ -172,6 +173,11 @@ class Planning:
         """The unchecked edits that a cell may depend on: not those of what it does not name."""
         edits = self.spec.edits.items()
         return {file: one for file, one in edits if self._owners.get(file) in (None, *named)}
+
+
+def portable(device: Device, execution: Execution) -> list[str]:
+    """Return the part of a mechanism's versions that is of compilers and GPUs."""
+    return ["portable"] if device == "cuda" or execution == "compiled" else []
 
 
 def unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str, str]:

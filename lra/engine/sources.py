@@ -48,7 +48,7 @@ call: training and timing; cost: what the record of a timing or a profile repeat
 
 
 def of_mechanism(target: Target, description: Description, *parts: str) -> Versions:
-    """Return the versions of a mechanism and of `parts` of it: `cost`, `decode`.
+    """Return the versions of a mechanism and of `parts` of it, such as `decode`.
 
     Other people's has its sources' hash; of one that is unavailable that is the reason's.
     """

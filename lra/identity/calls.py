@@ -32,7 +32,7 @@ LOOKED_AT = 24
 
 def numbers(name: str) -> Iterator[object]:
     """Yield outputs and gradients: at all courses of the computation, with padding, to another
-    sequence, with positions, in training with dropout, after redraws, and in bfloat16."""
+    sequence, with positions, in training with dropout, in bfloat16, after redraws and a load."""
     for config in _configs(name):
         layer = _layer(name, config)
         yield list(layer.state_dict().values())
@@ -52,6 +52,7 @@ def numbers(name: str) -> Iterator[object]:
             yield _call(layer, 64, False, source=40)
         for step in range(1, 1100, 100):
             layer.after_step(step)
+        layer.load_state_dict(layer.state_dict())
         yield _call(layer, 64, _directions(layer)[0])
 
 
@@ -72,15 +73,15 @@ def oracle(name: str) -> Iterator[object]:
 def decoding(name: str) -> Iterator[object]:
     """Yield outputs and states, taken in at once, in pieces and position by position."""
     for config in _configs(name):
-        layer = _layer(name, config).eval()
-        x_BND = _input(80)
-        with torch.no_grad():
-            for pieces in ((40, 1, 1, 38), (1,) * 20, (70, 3, 7)):
-                state = layer.init_state(2, length=80, device=x_BND.device, dtype=x_BND.dtype)
-                for part_BND in torch.split(x_BND[:, : sum(pieces)], list(pieces), dim=1):
-                    y_BND, state = layer(part_BND, Context(causal=True), state=state)[:2]
-                    yield y_BND
-                yield state
+        for pieces in ((40, 1, 1, 38), (1,) * 20, (70, 3, 7)):
+            yield from _decoded(name, config, pieces)
+
+
+def padded_decoding(name: str) -> Iterator[object]:
+    """Yield the same of two rows in pieces, of which the second ends within a piece."""
+    real_BN = torch.arange(80) < torch.tensor([[80], [50]])
+    for config in _configs(name):
+        yield from _decoded(name, config, (40, 30, 10), real_BN)
 
 
 def trace(name: str) -> Iterator[object]:
@@ -108,6 +109,23 @@ def trace(name: str) -> Iterator[object]:
             yield seen.operators
 
 
+def portable(name: str) -> Iterator[object]:
+    """Yield operators, outputs and gradients of the course that compilers take, and mostly GPUs."""
+    with mock.patch.object(torch.compiler, "is_compiling", lambda: True):
+        for config in _configs(name):
+            layer = _layer(name, config)
+            for causal in _directions(layer):
+                for n in _lengths(layer, (7, 64)):
+                    with Trace() as seen:
+                        yield _call(layer, n, causal)
+                    yield seen.operators
+                yield from _with_positions(layer, causal)
+                yield _call(_layer(name, config, dropout=0.2).train(), 64, causal)
+                with _small():
+                    yield _call(layer, 150, causal)
+                    yield from _with_positions(layer, causal, 150)
+
+
 def looks(name: str) -> bool:
     """Return whether records of trainings say what a mechanism attends to."""
     return _class(name).card.weights == "convex"
@@ -116,6 +134,11 @@ def looks(name: str) -> bool:
 def decodes(name: str) -> bool:
     """Return whether a mechanism keeps a state."""
     return _class(name).card.capabilities.decode != "none"
+
+
+def pads(name: str) -> bool:
+    """Return whether a mechanism takes padding."""
+    return _class(name).card.capabilities.padding != "none"
 
 
 class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -205,11 +228,25 @@ def _call(
     return [y_BND, *(g for g in grads if g is not None)]
 
 
-def _with_positions(layer: Layer, causal: bool) -> Iterator[object]:
+def _decoded(
+    name: str, config: MechanismConfig, pieces: tuple[int, ...], real_BN: Tensor | None = None
+) -> Iterator[object]:
+    layer, x_BND = _layer(name, config), _input(80)
+    with torch.no_grad():
+        state = layer.init_state(2, length=80, device=x_BND.device, dtype=x_BND.dtype)
+        for at in torch.split(torch.arange(sum(pieces)), list(pieces)):
+            mask_BN = None if real_BN is None else real_BN[:, at]
+            context = Context(causal=True, query_mask_BN=mask_BN, key_mask_BM=mask_BN)
+            y_BND, state = layer(x_BND[:, at], context, state=state)[:2]
+            yield y_BND
+        yield state
+
+
+def _with_positions(layer: Layer, causal: bool, n: int = 64) -> Iterator[object]:
     can = layer.card.capabilities
     for name in ["alibi"] * can.bias + ["rope"] * can.rotary:
         kind = cast(type[Position], catalogue.load(catalogue.find("position", name)))
-        yield _call(layer, 64, causal, position=kind(layer.dims))
+        yield _call(layer, n, causal, position=kind(layer.dims))
 
 
 def _declared(layer: Layer, n: int, causal: bool) -> object:

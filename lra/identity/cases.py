@@ -100,15 +100,17 @@ def cases() -> list[Case]:
 
 def _of_mechanism(name: str) -> Iterator[Case]:
     own = f"mechanism/{name}"
-    kinds = {own: calls.numbers, f"{own}/cost": calls.trace}
+    kinds = {own: calls.numbers, f"{own}/cost": calls.trace, f"{own}/portable": calls.portable}
     if calls.decodes(name):
         kinds[f"{own}/decode"] = calls.decoding
+        if calls.pads(name):
+            kinds[f"{own}/decode, padded"] = calls.padded_decoding
     if calls.looks(name):
         kinds[f"{own}/oracle"] = calls.oracle
-    for feature, kind in kinds.items():
+    for case, kind in kinds.items():
         # An oracle shares no code with what it is compared with.
         uses = () if kind in (calls.numbers, calls.oracle) else (own,)
-        yield Case(feature, feature, uses, partial(kind, name))
+        yield Case(case, case.partition(",")[0], uses, partial(kind, name))
 
 
 def _of_task(name: str) -> Iterator[Case]:

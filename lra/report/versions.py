@@ -65,6 +65,11 @@ def apart(sides: Iterable[Pairs]) -> list[str]:
     return sorted(differing | (earlier if today else set()))
 
 
+def is_earlier(side: Pairs) -> bool:
+    """Return whether versions are of an earlier protocol."""
+    return any(feature.startswith(EARLIER) for feature, _ in side)
+
+
 def among(side: Pairs, features: Collection[str]) -> Pairs:
     """Return those pairs of a side whose features are named."""
     return tuple(pair for pair in side if pair[0] in features)

@@ -11,7 +11,7 @@ import msgspec
 
 from lra.report.changes.counterparts import ASKED, CONDITIONS, Key, key, paired, whereabouts
 from lra.report.entries import Busy, Entry
-from lra.report.versions import apart, named
+from lra.report.versions import apart, is_earlier, named
 from lra.report.words import (
     STATUS,
     TIMES,
@@ -239,11 +239,16 @@ def _judged(
     conditions: Mapping[str, str],
 ) -> tuple[Change, str]:
     """Return the change, and why there is none to judge or how a side ended."""
-    features = named(apart(side[0].measured_by for side in (before, after)))
+    versions = [side[0].measured_by for side in (before, after)]
+    features = named(apart(versions))
+    # Beside a version of today, hashes that an earlier protocol is in say nothing.
+    untold = (
+        {"data_hash", "protocol"} if len({is_earlier(side) for side in versions}) > 1 else set()
+    )
     differing = [
         f"{words}: {features}" if name == "measured_by" and features else words
         for name, words in conditions.items()
-        if key(before[0], [name]) != key(after[0], [name])
+        if name not in untold and key(before[0], [name]) != key(after[0], [name])
     ]
     if differing:
         return Change("incomparable"), listing(differing)

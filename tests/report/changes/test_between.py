@@ -396,3 +396,11 @@ def test_for_a_pull_request_the_sentence_comes_first_and_tables_are_folded() -> 
     assert "<b>" not in text.replace("\\<b\\>", "")
     rows = [line for line in lines if "odd" in line and line.startswith("|")]
     assert len(rows) == 2
+
+
+def test_an_earlier_protocol_says_nothing_of_data() -> None:
+    (new,) = trained(0.8)
+    hashes = {"earlier/measuring": "a1", "earlier/mechanism": "b2", "earlier/data": "c3"}
+    cell = msgspec.structs.replace(new.cell, versions=hashes)
+    line = only(compared([msgspec.structs.replace(new, cell=cell)], [new]), "accuracy")
+    assert line.why == "measured by another version of the code: an earlier protocol"
