@@ -31,19 +31,25 @@ def command() -> None:
 
 
 @command.command("check")
-def check() -> int:
+@click.option(
+    "--since",
+    metavar="REV",
+    help="Trust the lock of this branch or commit, and none that came after. Writes nothing.",
+)
+def check(since: str | None) -> int:
     """Say whether edits since the lock changed behaviour; exit code 1 where they did.
 
     untouched: no watched function changed. kept: all cases are bit-equal, and enter every changed
     function; the lock is updated. unseen: a changed function is entered by no case. changed: a case
     moved, and its feature wants a bump.
     """
+    from lra.engine.revision import branched_from
     from lra.identity.check import Check
 
-    one = Check(tell=_progress)
+    one = Check(tell=_progress, commit="" if since is None else branched_from(since))
     if not one.is_untouched:
         one.run()
-    return _told(one)
+    return _told(one, lock=since is None)
 
 
 @command.command("accept")
@@ -117,8 +123,8 @@ def audit(records: int, store: Path | None) -> int:
     return REGRESSION if differing else 0
 
 
-def _told(one: Check) -> int:
-    """Print what was found, lock it where it passes, and return the exit code."""
+def _told(one: Check, *, lock: bool = True) -> int:
+    """Print what was found, lock it where that is asked for and it passes; return the exit code."""
     found = one.decide()
     for feature, cases in found.bumps.items():
         click.echo(f"changed: {feature}, by {', '.join(cases)}")
@@ -136,7 +142,7 @@ def _told(one: Check) -> int:
     for case, words in found.failures.items():
         click.echo(f"{case} raises {words}")
     if found.verdict in ("untouched", "kept") and not found.failures:
-        if found.verdict == "kept":
+        if found.verdict == "kept" and lock:
             one.write()
         due = "no record is due for it"
         click.echo(f"{found.verdict}: {due}" + (f"; {found.cases} cases" if found.cases else ""))

@@ -49,11 +49,16 @@ class Decision(Frozen, frozen=True, kw_only=True):
 
 
 class Check:
-    """One check of a checkout: its sources, the lock, and, once asked for, what cases gave."""
+    """One check of a checkout: its sources, the lock, and, once asked for, what cases gave.
 
-    def __init__(self, root: Path = HOME, tell: Tell = lambda line: None) -> None:
+    The lock is that of the checkout, or of another `commit`, which no edit here has touched.
+    """
+
+    def __init__(self, root: Path = HOME, tell: Tell = lambda line: None, commit: str = "") -> None:
         self.root, self.tell = root, tell
         self.lock = locks.read(root)
+        if commit:
+            self.lock = replace(locks.at(root, commit), accepted=self.lock.accepted)
         self.units = units(root)
         self.answers: list[Answer] = []
         self.before: dict[str, str] = {}

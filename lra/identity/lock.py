@@ -12,7 +12,7 @@ from lra.core.errors import LraError, reason
 from lra.core.hashing import value_hash
 from lra.core.protocol import Frozen
 from lra.engine.host import machine
-from lra.engine.provenance import library
+from lra.engine.provenance import library, output
 
 FILE = Path("results/identity/lock.json")
 SCHEMA = 1
@@ -49,21 +49,32 @@ class Lock(Frozen, frozen=True, kw_only=True):
 
 def read(root: Path) -> Lock:
     """Return the lock of a checkout; raises `LraError` where there is none to be read."""
-    file = root / FILE
     try:
-        data = file.read_bytes()
-        if (newer := msgspec.json.decode(data, type=_Schema).schema) > SCHEMA:
-            raise LraError(
-                f"'{FILE}' is of a newer version (schema {newer}, this one reads {SCHEMA}); "
-                "update this checkout"
-            )
-        return msgspec.json.decode(data, type=Lock)
+        return _decoded((root / FILE).read_bytes())
     except FileNotFoundError:
         raise LraError(
             f"there is no '{FILE}' here; run this in a clone, and restore it with git checkout"
         ) from None
     except OSError as error:
         raise LraError(f"'{FILE}' cannot be read: {reason(error)}; mend its permissions") from error
+
+
+def at(root: Path, commit: str) -> Lock:
+    """Return the lock of a commit; raises `LraError` where it has none to be read."""
+    text = output("git", "-C", str(root), "show", f"{commit}:{FILE}")
+    if text is None:
+        raise LraError(f"commit {commit[:9]} has no '{FILE}'; name a later one")
+    return _decoded(text.encode())
+
+
+def _decoded(data: bytes) -> Lock:
+    try:
+        if (newer := msgspec.json.decode(data, type=_Schema).schema) > SCHEMA:
+            raise LraError(
+                f"'{FILE}' is of a newer version (schema {newer}, this one reads {SCHEMA}); "
+                "update this checkout"
+            )
+        return msgspec.json.decode(data, type=Lock)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise LraError(
             f"'{FILE}' is damaged: {error}; restore it with git checkout, in a merge with "

@@ -40,6 +40,9 @@ UNRECORDED = frozenset((
 PROSE = frozenset(("title", "paper", "year"))
 """Arguments that are words of cards."""
 
+IMPORTS = "<imports>"
+"""All imports of a file: one unit."""
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -48,7 +51,7 @@ class Unit:
     hash: str
     is_function: bool
     mentions: frozenset[str]
-    """Identifiers that a function reads."""
+    """Identifiers that it reads, or imports."""
 
 
 Units = Mapping[str, Unit]
@@ -69,7 +72,8 @@ def units_of(file: Path, name: str) -> dict[str, Unit]:
     imports = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
     if imports:
         hashed = value_hash(sorted(repr(plain_tree(node)) for node in imports))[:DIGITS]
-        found[f"{name}:<imports>"] = Unit(hashed, False, frozenset())
+        words = frozenset(alias.name for node in imports for alias in node.names)
+        found[f"{name}:{IMPORTS}"] = Unit(hashed, False, words)
     for qualified, unit in _within(tree.body, ""):
         # Of several, such as a property and its setter, the hash is that of all.
         there = found.get(f"{name}:{qualified}")
@@ -119,8 +123,9 @@ def lost(before: Mapping[str, str], after: Units, blind: Iterable[str]) -> set[s
 def touched(changed: set[str], after: Units) -> dict[str, set[str]]:
     """Return what a case has to enter for an edit to be seen, and the functions by which it may.
 
-    A function that changed; one that reads a name that changed, be it by way of other names, in
-    the file of that name; and of a name that only other files read, any function that reads it.
+    A function that changed; each one that reads a name that changed, be it by way of other names,
+    in the file of that name or in one that imports it; and of a name that is read otherwise, such
+    as a field of a class, any function that reads it.
     """
     waiting, found, done = set(changed), dict[str, set[str]](), set[str]()
     while waiting:
@@ -133,12 +138,25 @@ def touched(changed: set[str], after: Units) -> dict[str, set[str]]:
             continue
         file, _, qualified = name.partition(":")
         word = qualified.rpartition(".")[2]
-        readers = {other for other, unit in after.items() if word in unit.mentions}
-        own = {other for other in readers if other.startswith(f"{file}:")}
-        waiting |= own
-        if readers and not own:
+        readers = {
+            other
+            for other, unit in after.items()
+            if word in unit.mentions and not other.endswith(IMPORTS)
+        }
+        sure = {other for other in readers if _file(other) == file or _imports(other, word, after)}
+        waiting |= sure
+        if readers and not sure:
             found[name] = {other for other in readers if after[other].is_function}
     return found
+
+
+def _file(unit: str) -> str:
+    return unit.partition(":")[0]
+
+
+def _imports(unit: str, word: str, after: Units) -> bool:
+    imports = after.get(f"{_file(unit)}:{IMPORTS}")
+    return imports is not None and word in imports.mentions
 
 
 def _files(root: Path) -> Iterator[Path]:

@@ -12,9 +12,11 @@ import pytest
 
 from lra.core import versions
 from lra.core.errors import LraError
+from lra.engine.revision import HOME
 from lra.identity import lock
 from lra.identity.audit import draw
-from lra.identity.cases import cases
+from lra.identity.calls import SMALL
+from lra.identity.cases import TRAININGS, cases
 from lra.identity.check import Check, decide, digest, hashes
 from lra.identity.lock import Accepted, Lock
 from lra.identity.sources import differing, touched, units
@@ -53,6 +55,17 @@ def test_a_name_that_only_others_read_is_seen_by_any_of_them(tree: Callable[[str
     after = units(tree("WIDTH = 4\n"))
     found = touched(differing(before, after), after)
     assert found == {f"{FILE}:WIDTH": {"lra/training/loop.py:a"}}
+
+
+def test_a_name_that_others_import_wants_each_of_its_readers(tree: Callable[[str], Path]) -> None:
+    root = tree("WIDTH = 3\n\ndef own():\n    return WIDTH\n")
+    text = "from lra.training.step import WIDTH\n\ndef a():\n    return WIDTH\n"
+    (root / "lra/training/loop.py").write_text(text)
+    (root / "lra/training/more.py").write_text("def b(x):\n    return x.WIDTH\n")
+    before = hashes(units(root))
+    after = units(tree("WIDTH = 4\n\ndef own():\n    return WIDTH\n"))
+    readers = {f"{FILE}:own", "lra/training/loop.py:a"}
+    assert touched(differing(before, after), after) == {name: {name} for name in readers}
 
 
 def test_what_is_gone_is_a_change_too(tree: Callable[[str], Path]) -> None:
@@ -197,6 +210,26 @@ def test_a_case_that_is_gone_is_missed() -> None:
 def test_no_edit_of_code_is_untouched(edit: tuple[str, str], tree: Callable[[str], Path]) -> None:
     before = hashes(units(tree(SOURCE)))
     assert hashes(units(tree(SOURCE.replace(*edit)))) != before
+
+
+def test_each_option_of_a_training_is_told_by_its_own_case() -> None:
+    about = {case.name: case.about for case in cases()}
+    names = [f"train/{name}" for name in TRAININGS if name]
+    assert [about[name] for name in names] == names
+
+
+def test_short_inputs_take_the_course_of_long_ones_wherever_sizes_decide() -> None:
+    """Sizes that are renamed, and new ones, want to be in `SMALL`."""
+    found = {name for name in units(HOME) if name.startswith("attention_impls")}
+    assert {name for name in found if name.partition(":")[2] in SMALL} == {
+        f"attention_impls/{place}"
+        for place in (
+            "dense/_streamed.py:TILE", "kernel/_causal.py:CHUNK", "kernel/_tiles.py:TILE",
+            "learned/_rounds.py:TILE", "learned/reformer.py:LONG", "pattern/_blocked.py:TILE",
+            "pattern/_parts.py:DENSE_ADVANTAGE", "pattern/_parts.py:TILE",
+            "pattern/_parts.py:TILE_COST", "pattern/sparse_strided.py:CHUNK",
+        )
+    }  # fmt: skip
 
 
 def test_no_case_uses_a_feature_that_uses_its_own() -> None:

@@ -12,10 +12,12 @@ import pytest
 from lra.cli.identity import command
 from lra.core import versions
 from lra.core.errors import LraError
+from lra.engine import revision
 from lra.identity import check, lock
 from lra.identity.check import Check
 from lra.identity.lock import Lock
-from tests.identity.toy import FILE, SOURCE, answer
+from lra.identity.sources import hashes, units
+from tests.identity.toy import FILE, SOURCE, answer, git
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def checkout(
     monkeypatch.setattr(versions.journal, "__defaults__", (versions.JOURNAL,))
     monkeypatch.setattr(versions.bump, "__defaults__", (versions.JOURNAL,))
     versions._bumped.cache_clear()
-    monkeypatch.setattr(Check.__init__, "__defaults__", (root, lambda line: None))
+    monkeypatch.setattr(Check.__init__, "__defaults__", (root, lambda line: None, ""))
     lock.write(root, Lock())
     first = Check()
     first.answers = [answer("train", "a", (), "helper")]
@@ -69,6 +71,33 @@ def test_from_an_edit_to_kept(checkout: Callable[[str, str], None]) -> None:
     checkout(NOISY, "a")
     assert lra("check") == (0, "kept: no record is due for it; 1 cases\n")
     assert lra("check")[1].startswith("untouched")
+
+
+def test_a_lock_that_came_with_an_edit_proves_nothing_to_the_branch_it_goes_to(
+    checkout: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Check().root
+    git(root, "init", "--quiet")
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "base")
+    monkeypatch.setattr(revision, "branched_from", lambda name: name)
+    assert lra("check", "--since", "HEAD")[0] == 0
+    checkout(NOISY, "b")
+    forged = msgspec.structs.replace(lock.read(root), sources=hashes(units(root)))
+    lock.write(root, forged)
+    assert lra("check")[1].startswith("untouched")
+    assert lra("check", "--since", "HEAD")[0] == 1
+    checkout(NOISY, "a")
+    assert lra("check", "--since", "HEAD") == (0, "kept: no record is due for it; 1 cases\n")
+    assert lock.read(root) == forged, "another's lock is never written over ours"
+
+
+@pytest.mark.parametrize(("commit", "words"), [("HEAD", "no 'results"), ("nothing", "no 'results")])
+def test_a_commit_without_a_lock_is_one_line(commit: str, words: str, tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "empty")
+    with pytest.raises(LraError, match=words):
+        lock.at(tmp_path, commit)
 
 
 def test_a_case_that_fails_locks_nothing(

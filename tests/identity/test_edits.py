@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,14 +16,9 @@ from lra.identity import lock
 from lra.identity.edits import unchecked
 from lra.identity.lock import Lock
 from lra.identity.sources import hashes, units
-from tests.identity.toy import FILE, SOURCE
+from tests.identity.toy import FILE, SOURCE, git
 
 OTHER = "tasks/newest.py"
-
-
-def git(root: Path, *words: str) -> None:
-    who = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", "-C", str(root), *who, *words], check=True, capture_output=True)
 
 
 @pytest.fixture

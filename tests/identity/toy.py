@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 from lra.core.versions import declared
 from lra.identity.answers import Answer
 
@@ -32,3 +35,8 @@ def answer(case: str, bits: str = "a", uses: tuple[str, ...] = (), *entered: str
         case=case, about=about, uses=uses, versions=declared((about, *uses)), bits=bits,
         entered=tuple(f"{FILE}:{name}" for name in entered),
     )  # fmt: skip
+
+
+def git(root: Path, *words: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", "-C", str(root), *who, *words], check=True, capture_output=True)

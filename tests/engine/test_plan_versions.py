@@ -1,0 +1,65 @@
+"""Features whose versions planned cells hold: those that a cell depends on, and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lra.core.cells import EfficiencyCell, ProfileCell, QualityCell
+from lra.core.protocol import Machine
+from lra.core.scales import EfficiencyBlock, QualityBlock, Suite
+from lra.engine.plan import plan
+from lra.engine.planning import RunSpec
+
+MACHINE = Machine(processor="A", cores=2)
+SUITE = Suite(
+    name="all", title="All", quality=(QualityBlock(scale="mini", tasks=("bytes", "retrieval")),),
+    efficiency=(EfficiencyBlock(scale="mini", lengths=(8,), modes=("train", "decode"), heads=(1,),
+                                head_widths=(4,), beside=(), executions=("eager", "compiled")),),
+)  # fmt: skip
+OWN = {"mechanism/sdpa"}
+COST = {*OWN, "mechanism/sdpa/cost"}
+PORTABLE = {"mechanism/sdpa/portable"}
+SEEN = {*OWN, "look", "mechanism/sdpa/oracle"}
+MODEL = {"position/learned_from_sinusoid", "train"}
+BYTES = {*MODEL, "data/bytes", "train/causal", "train/tokens"}
+PAIRS = {*MODEL, "data/retrieval", "train/pairs", "train/tied"}
+FAST = {"training.execution": "compiled", "training.precision": "bfloat16"}
+DRIVEN = {"train/compiled", "train/bfloat16"}
+
+
+@pytest.mark.parametrize(
+    ("more", "name", "features"),
+    [
+        ({}, "bytes", {*SEEN, *BYTES, "mechanism/sdpa/decode"}),
+        ({}, "retrieval", {*SEEN, *PAIRS}),
+        ({"settings": FAST}, "retrieval", {*SEEN, *PAIRS, *DRIVEN, *PORTABLE}),
+        ({"device": "cuda"}, "retrieval", {*SEEN, *PAIRS, *PORTABLE, "train/cuda"}),
+        ({"rules": "lra2021"}, "retrieval", {*SEEN, *PAIRS, "train/lra2021", "train/last"}),
+        ({"profile": True}, "bytes", {*COST, *BYTES, "profile"}),
+        ({}, "train eager", {*COST, "time", "time/train"}),
+        ({}, "train compiled", {*COST, *PORTABLE, "time", "time/compiled", "time/train"}),
+        ({}, "decode eager", {*COST, "mechanism/sdpa/decode", "time", "time/decode"}),
+        ({"device": "cuda"}, "train eager", {*COST, *PORTABLE, "time", "time/cuda", "time/train"}),
+    ],
+)
+def test_versions_of(more: dict[str, Any], name: str, features: set[str], cache: Path) -> None:
+    given: dict[str, Any] = {"device": "cpu", **more}
+    spec = RunSpec(
+        suite=SUITE, mechanisms=("sdpa",), machines={"cpu": MACHINE, "cuda": MACHINE},
+        cache=str(cache), **given,
+    )  # fmt: skip
+    found = {_name(job.cell): job.cell.versions for job in plan(spec)}
+    assert found[name].keys() == features
+    assert set(found[name].values()) == {1}
+
+
+def _name(cell: object) -> str:
+    match cell:
+        case QualityCell() | ProfileCell():
+            return cell.data.task
+        case EfficiencyCell():
+            return f"{cell.mode} {cell.execution}"
+    return ""
