@@ -105,7 +105,7 @@ CHANGES = (
         "a floor of no effect", "lra/training/schedule.py",
         "max(step, spec.warmup, 1)", "max(step, spec.warmup, 2)", ("train", "train/rsqrt"), (),
     ),
-    # Ten more: mechanisms, tasks and what times them.
+    # More: mechanisms, tasks and what times them.
     Change(
         "halved weights of the oracle", "attention_impls/_oracle.py",
         "weights_BHNM = exponentials /", "weights_BHNM = 0.5 * exponentials /",
@@ -153,5 +153,16 @@ CHANGES = (
         "one operator more", "attention_impls/kernel/linear.py",
         "return kernel_attention(q_BHNK,", "return kernel_attention(q_BHNK.clone(),",
         ("mechanism/linear", "mechanism/linear/cost"), ("mechanism/linear/cost",),
+    ),
+    Change(
+        "a band of a GPU's", "attention_impls/pattern/_fused.py",
+        "return out_BHNV[:, :, : band.n]", "return 2 * out_BHNV[:, :, : band.n]",
+        ("mechanism/sliding_window", "mechanism/sliding_window/portable"),
+        ("mechanism/sliding_window/portable",),
+    ),
+    Change(
+        "padding of a decoded piece", "attention_impls/recurrent/lstm.py",
+        "torch.where(any_B1, h_new, h_BW), ", "h_new + 1, ",
+        ("mechanism/lstm/decode", "mechanism/lstm/decode, padded"), ("mechanism/lstm/decode",),
     ),
 )  # fmt: skip
