@@ -102,7 +102,7 @@ def test_commands_are_found_where_they_stand() -> None:
         "check",
     ]
     assert asked["pull-request"] == [
-        "identity check",
+        'identity check --since "origin/$BASE"',
         'check --since "origin/$BASE" --out reports/check',
     ]
     assert asked["comment"] == []

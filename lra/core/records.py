@@ -132,6 +132,6 @@ def decode(data: bytes) -> Record:
             raise
     try:
         upgraded = from_schema_1(plain)
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise msgspec.ValidationError(f"it lacks a field of schema 1: {error}") from error
     return msgspec.convert(upgraded, Record)

@@ -20,6 +20,8 @@ from lra.core.protocol import Frozen, ModelSpec, Rules, TrainSpec
 
 JOURNAL = Path(__file__).resolve().parents[1] / "versions.json"
 
+EDITS = "edits"
+"""Feature of code with edits that no check has looked at; all other code goes without."""
 Versions = dict[str, int | str]
 """By feature: its declared version, or the hash of sources that have none."""
 

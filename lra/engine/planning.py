@@ -26,7 +26,7 @@ from lra.core.errors import UsageError
 from lra.core.hashing import value_hash
 from lra.core.protocol import Frozen, Machine, Mechanism, ModelSpec, Rules, Track
 from lra.core.scales import QualityBlock, Scale, Suite
-from lra.core.versions import Versions
+from lra.core.versions import EDITS, Versions
 from lra.engine.describe import Describer
 from lra.engine.host import machine
 from lra.engine.jobs import Job
@@ -158,7 +158,7 @@ class Planning:
         edits = self._edits_of(mechanism, task)
         if edits and isinstance(cell, QualityCell | EfficiencyCell | ProfileCell):
             cell = msgspec.structs.replace(
-                cell, versions={**cell.versions, "edits": value_hash(edits)}
+                cell, versions={**cell.versions, EDITS: value_hash(edits)}
             )
         return Job(
             cell=cell,

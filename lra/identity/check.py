@@ -59,7 +59,12 @@ class Check:
         self.lock = locks.read(root)
         if commit:
             self.lock = replace(locks.at(root, commit), accepted=self.lock.accepted)
-        self.units = units(root)
+        try:
+            self.units = units(root)
+        except (SyntaxError, ValueError) as error:
+            raise LraError(
+                f"a watched file is no Python: {error}; mend it, and check again"
+            ) from error
         self.answers: list[Answer] = []
         self.before: dict[str, str] = {}
 

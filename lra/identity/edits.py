@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lra.core.hashing import value_hash
+from lra.core.hashing import file_hash, value_hash
 from lra.engine.provenance import output
 from lra.identity import lock as locks
 from lra.identity.sources import WATCHED, hashes, is_watched, units_of
@@ -14,8 +14,7 @@ def unchecked(root: Path) -> dict[str, str]:
     """Return the hash of each watched file that has uncommitted edits which the lock does not know;
     none outside a clone.
 
-    Raises `LraError` where there is no lock to hold them against, `SyntaxError` for a file that is
-    no Python.
+    Raises `LraError` where there is no lock to hold them against.
     """
     if not (root / ".git").exists():
         return {}
@@ -29,7 +28,11 @@ def unchecked(root: Path) -> dict[str, str]:
     known = locks.read(root).sources
     found = {}
     for name, file in edited.items():
-        now = hashes(units_of(file, name)) if file.is_file() else {}
+        try:
+            now = hashes(units_of(file, name)) if file.is_file() else {}
+        except (SyntaxError, ValueError):
+            # Half written: it is for those cells to fail that import it.
+            now = {name: file_hash(file)}
         if now != {unit: one for unit, one in known.items() if unit.startswith(f"{name}:")}:
             found[name] = value_hash(now)
     return found

@@ -38,7 +38,7 @@ from lra.report.mechanisms.configs import in_force, told_apart
 from lra.report.quality.tuned import chosen, rates_tried
 from lra.report.quality.unlike import Unlike, unlike
 from lra.report.rows import EXACT, NO_MIXING
-from lra.report.versions import Pairs, data_hash, pairs
+from lra.report.versions import Pairs, data_hash, pairs, with_edits
 from lra.report.words import visible
 
 _Rates = Mapping[str, tuple[float, ...]]
@@ -211,7 +211,7 @@ def _newest(records: Iterable[Record]) -> list[Record]:
 
 def _of_the_newest(own: Sequence[Record]) -> list[Record]:
     """Records of a lineage, the oldest first, that used each feature in its newest version."""
-    code = [_code(record) for record in own]
+    code = [with_edits(_code(record)) for record in own]
     newest = dict(pair for one in code for pair in one)
     is_old = [any(feature.startswith(EARLIER) for feature, _ in one) for one in code]
     return [

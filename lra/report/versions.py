@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from lra.core.cells import BaselineCell, Cell, ProfileCell, QualityCell
 from lra.core.hashing import value_hash
 from lra.core.upgrade import EARLIER
+from lra.core.versions import EDITS
 from lra.report.words import listing
 
 Pairs = tuple[tuple[str, str], ...]
@@ -50,8 +51,8 @@ def data_hash(cell: QualityCell | BaselineCell | ProfileCell) -> str:
 def apart(sides: Iterable[Pairs]) -> list[str]:
     """Return the features that not all sides have in one version, sorted.
 
-    A feature that a side does not use sets it apart from none, but those of an earlier protocol,
-    which cannot be held against today's.
+    A feature that a side does not use sets it apart from none, but for unchecked edits, and for
+    those of an earlier protocol, which cannot be held against today's.
     """
     found: dict[str, set[str]] = defaultdict(set)
     earlier, today = set[str](), False
@@ -59,7 +60,7 @@ def apart(sides: Iterable[Pairs]) -> list[str]:
         old = {feature for feature, _ in side if feature.startswith(EARLIER)}
         earlier |= old
         today = today or not old
-        for feature, version in side:
+        for feature, version in with_edits(side):
             found[feature].add(version)
     differing = {feature for feature, versions in found.items() if len(versions) > 1}
     return sorted(differing | (earlier if today else set()))
@@ -68,6 +69,11 @@ def apart(sides: Iterable[Pairs]) -> list[str]:
 def is_earlier(side: Pairs) -> bool:
     """Return whether versions are of an earlier protocol."""
     return any(feature.startswith(EARLIER) for feature, _ in side)
+
+
+def with_edits(side: Pairs) -> Pairs:
+    """Return a side that says so too where nothing was edited."""
+    return side if EDITS in dict(side) else ((EDITS, ""), *side)
 
 
 def among(side: Pairs, features: Collection[str]) -> Pairs:

@@ -207,6 +207,9 @@ def _decompressed(file: Path) -> tuple[list[bytes], str | None]:
 
 
 def _agree(one: Line, other: Line) -> bool:
-    """Whether two lines of one id say the same."""
-    said, otherwise = (msgspec.json.decode(line.data, type=object) for line in (one, other))
+    """Whether two lines of one id say the same; one of which that cannot be read says nothing."""
+    try:
+        said, otherwise = (msgspec.json.decode(line.data, type=object) for line in (one, other))
+    except NOT_OURS:
+        return False
     return said == otherwise

@@ -9,10 +9,12 @@ import msgspec
 import pytest
 
 from lra.core.cells import EfficiencyCell, ProfileCell, QualityCell
+from lra.core.errors import LraError
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite
 from lra.engine.plan import plan
 from lra.engine.planning import RunSpec
 from lra.identity import lock
+from lra.identity.check import Check
 from lra.identity.edits import unchecked
 from lra.identity.lock import Lock
 from lra.identity.sources import hashes, units
@@ -106,3 +108,12 @@ def _name(cell: object) -> str:
         case EfficiencyCell() | ProfileCell():
             return cell.mechanism.name
     return f"{type(cell).__name__} {cell}"
+
+
+def test_a_file_that_is_half_written_is_an_edit(clone: Path) -> None:
+    (clone / FILE).write_text("def broken(:")
+    (clone / "tasks").mkdir()
+    (clone / OTHER).write_bytes(b"\xff\xfe")
+    assert unchecked(clone).keys() == {FILE, OTHER}
+    with pytest.raises(LraError, match="is no Python"):
+        Check(clone)

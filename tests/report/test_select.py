@@ -9,6 +9,7 @@ import pytest
 
 from lra.core.records import Record
 from lra.report.select import Selection, join
+from lra.report.versions import apart, measuring
 
 from .sample import (
     HERE,
@@ -195,3 +196,12 @@ def test_any_order_gives_the_same_selection() -> None:
 def test_two_scales_with_one_training_are_two_protocols() -> None:
     selection = join([quality("a", "text"), quality("a", "text", scale="small")], [])
     assert len({entry.protocol for entry in selection.entries}) == 2
+
+
+def test_unchecked_edits_stand_apart_from_code_without() -> None:
+    before = [quality("performer", "text", 0.5, seed=seed) for seed in (0, 1, 2)]
+    after = quality("performer", "text", 0.9, seed=0, started=NEWER)
+    cell = msgspec.structs.replace(after.cell, versions={**after.cell.versions, "edits": "e1"})
+    edited_one = msgspec.structs.replace(after, cell=cell, id=cell.id)
+    assert [one.record for one in join([*before, edited_one], []).kept] == [edited_one]
+    assert apart([measuring(one.cell) for one in (before[0], edited_one)]) == ["edits"]

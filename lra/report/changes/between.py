@@ -240,16 +240,18 @@ def _judged(
 ) -> tuple[Change, str]:
     """Return the change, and why there is none to judge or how a side ended."""
     versions = [side[0].measured_by for side in (before, after)]
-    features = named(apart(versions))
+    features = apart(versions)
     # Beside a version of today, hashes that an earlier protocol is in say nothing.
     untold = (
         {"data_hash", "protocol"} if len({is_earlier(side) for side in versions}) > 1 else set()
     )
     differing = [
-        f"{words}: {features}" if name == "measured_by" and features else words
+        words
         for name, words in conditions.items()
-        if name not in untold and key(before[0], [name]) != key(after[0], [name])
+        if name not in (*untold, "measured_by") and key(before[0], [name]) != key(after[0], [name])
     ]
+    if features:
+        differing.append(f"{conditions['measured_by']}: {named(features)}")
     if differing:
         return Change("incomparable"), listing(differing)
     asked = QUANTITIES[before[0].metric]
