@@ -181,20 +181,24 @@ def measure(
     """Run the cells of a check and return their records, in the order of the plan, and how many
     cells have none that can be read.
 
-    Trainings for accuracy take minutes and are seeded: those that the store has are not repeated.
+    Trainings for accuracy take minutes and are seeded: those that the store has of this code are
+    not repeated.
     """
     from lra.cli.labels import labelled
     from lra.cli.progress import watcher
     from lra.cli.run_all import run_all
     from lra.engine.host import cache_folder
     from lra.engine.plan_check import plan_check
+    from lra.engine.revision import HOME
     from lra.engine.server import ForkServer
+    from lra.identity.edits import unchecked
     from lra.store import Store
 
     records = Store(store)
     with ForkServer() as server:
         asked = [target.reference for target in targets]
-        jobs = labelled(plan_check(asked, device, str(cache_folder()), quality=quality))
+        place, edits = str(cache_folder()), unchecked(HOME)
+        jobs = labelled(plan_check(asked, device, place, quality=quality, edits=edits))
         found = run_all(
             records,
             server,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lra.core.cells import BaselineCell, Device
 from lra.core.scales import load_suite
@@ -16,9 +16,15 @@ COUNTS, QUALITY = "check", "check_quality"
 
 
 def plan_check(
-    mechanisms: Sequence[str], device: Device, cache: str, *, quality: bool
+    mechanisms: Sequence[str],
+    device: Device,
+    cache: str,
+    *,
+    quality: bool,
+    edits: Mapping[str, str],
 ) -> list[Job]:
     """Return the jobs whose figures have no noise, then with `quality` the trainings that have.
+    `edits` are the unchecked ones.
 
     Raises `UsageError` for a mechanism that does not exist.
     """
@@ -28,7 +34,13 @@ def plan_check(
         job
         for suite in (COUNTS, *([QUALITY] if quality else []))
         for job in plan(
-            RunSpec(suite=load_suite(suite), mechanisms=names, device=device, cache=cache)
+            RunSpec(
+                suite=load_suite(suite),
+                mechanisms=names,
+                device=device,
+                cache=cache,
+                edits=dict(edits),
+            )
         )
         # No figure of a mechanism.
         if not isinstance(job.cell, BaselineCell)

@@ -13,6 +13,7 @@ from lra.core import catalogue
 from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
 from lra.core.cells import (
+    BaselineCell,
     CeilingCell,
     Cell,
     Device,
@@ -155,8 +156,8 @@ class Planning:
         task: Target | None = None,
     ) -> Job:
         """Return the job of a cell: where its worker finds what the cell names."""
-        edits = self._edits_of(mechanism, task)
-        if edits and isinstance(cell, QualityCell | EfficiencyCell | ProfileCell):
+        edits = self._edits_of(mechanism)
+        if edits and isinstance(cell, QualityCell | EfficiencyCell | ProfileCell | BaselineCell):
             cell = msgspec.structs.replace(
                 cell, versions={**cell.versions, EDITS: value_hash(edits)}
             )
@@ -169,10 +170,10 @@ class Planning:
             cache=self.spec.cache,
         )
 
-    def _edits_of(self, *named: Target | None) -> dict[str, str]:
-        """The unchecked edits that a cell may depend on: not those of what it does not name."""
+    def _edits_of(self, mechanism: Target | None) -> dict[str, str]:
+        """The unchecked edits that a cell may depend on: not those of another mechanism's file."""
         edits = self.spec.edits.items()
-        return {file: one for file, one in edits if self._owners.get(file) in (None, *named)}
+        return {file: one for file, one in edits if self._owners.get(file) in (None, mechanism)}
 
 
 def portable(device: Device, execution: Execution) -> list[str]:
@@ -195,6 +196,6 @@ def unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str,
 
 
 def _owners() -> dict[str, Target]:
-    """By file, as a clone calls it, our mechanisms and tasks: no other one imports it."""
-    ours = (*catalogue.expand("mechanism", ["all"]), *catalogue.expand("task", ["all"]))
+    """Our mechanisms by file, as a clone calls it. None imports another."""
+    ours = catalogue.expand("mechanism", ["all"])
     return {target.file.relative_to(_HOME).as_posix(): target for target in ours}

@@ -127,7 +127,9 @@ def _of_training() -> Iterator[Case]:
     # Numbers do not tell: what is recomputed is the same, and decoding agrees wherever it begins.
     for name, phase in (("train/recompute, traced", "train"), ("train/tokens, decoded", "decode")):
         changes = plain[name.partition(",")[0]]
-        yield _training(name, changes, "sdpa", run=partial(outcomes.traced, phase))
+        case = _training(name, changes, "sdpa", run=partial(outcomes.traced, phase))
+        # A profile tells of the operators that all trainings have.
+        yield case._replace(uses=(*case.uses, "profile"))
     yield _training("train, redrawn", {"training": {"steps": 12}}, "performer", {"redraw_every": 4})
     yield _training("train, resumed", {}, "sdpa", run=outcomes.resumed)
     yield _training("look", plain["train/cls"], "sdpa", run=outcomes.looked)
@@ -178,6 +180,10 @@ def _of_timing() -> Iterator[Case]:
         uses = ("time", *_of("linear"), "mechanism/linear/decode")
         others = tuple(other for other in uses if other != feature)
         yield Case(feature, feature, others, partial(outcomes.outcome, cell))
+        if feature == "time/model":
+            # No figure of its record tells what the model around a mechanism costs.
+            traced = partial(outcomes.traced, "", cell)
+            yield Case(f"{feature}, traced", feature, others, traced)
 
 
 def _of(mechanism: str) -> tuple[str, ...]:

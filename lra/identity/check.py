@@ -20,14 +20,15 @@ from msgspec.structs import replace
 
 from lra.core import versions
 from lra.core.errors import LraError
+from lra.core.hashing import file_hash
 from lra.core.protocol import Frozen
 from lra.engine.provenance import output
 from lra.engine.revision import HOME, work_tree
 from lra.engine.server import environment
 from lra.identity import lock as locks
 from lra.identity.answers import Answer
-from lra.identity.lock import Lock
-from lra.identity.sources import Units, differing, hashes, lost, touched, units
+from lra.identity.lock import Accepted, Lock, code_of
+from lra.identity.sources import Units, differing, hashes, lost, touched, units, watched
 
 Tell = Callable[[str], None]
 RECENT = 20
@@ -107,6 +108,7 @@ class Check:
         sources = hashes(self.units)
         self.lock = replace(
             self.lock,
+            files={name: file_hash(file) for name, file in watched(self.root).items()},
             sources=sources,
             versions=versions.current(),
             blind=sorted(
@@ -115,7 +117,11 @@ class Check:
                 )
             ),
             digests=known | {locks.toolchain(): digests},
-            accepted={n: one for n, one in self.lock.accepted.items() if n in sources},
+            accepted={
+                n: one
+                for n, one in self.lock.accepted.items()
+                if one.code == code_of(n, self.units)
+            },
         )
         locks.write(self.root, self.lock)
 
@@ -127,8 +133,9 @@ class Check:
 
     def accept(self, functions: Iterable[str], reason: str) -> None:
         """Note why changed functions need no case; the next check takes it so."""
-        one = locks.Accepted(reason, self.lock.sources_hash)
-        accepted = self.lock.accepted | dict.fromkeys(functions, one)
+        accepted = self.lock.accepted | {
+            name: Accepted(reason, code_of(name, self.units)) for name in functions
+        }
         self.lock = replace(self.lock, accepted=accepted)
         locks.write(self.root, self.lock)
 
@@ -137,11 +144,9 @@ class Check:
         for."""
         where = ("git", "-C", str(self.root), "log", f"-{RECENT}", "--format=%H", "--")
         for commit in (output(*where, str(locks.FILE)) or "").split():
-            with work_tree(commit) as tree:
-                if hashes(units(tree)) == self.lock.sources:
-                    self.tell(
-                        f"this machine or its libraries are new to the lock: {commit[:9]} first"
-                    )
+            if locks.at(self.root, commit).sources == self.lock.sources:
+                self.tell(f"this machine or its libraries are new to the lock: {commit[:9]} first")
+                with work_tree(commit) as tree:
                     return {answer.case: digest(answer) for answer in answers_of(tree, self.tell)}
         raise LraError(
             f"no commit at hand holds the sources of '{locks.FILE}', and it has no digests of this "
@@ -155,18 +160,22 @@ def decide(
     """Hold what cases gave against what they gave before, and ask of each changed function that
     a case enters it. A case that nothing is known of before proves nothing."""
     known = [answer for answer in answers if answer.case in before]
-    changed = touched(differing(lock.sources, now), now) if lock.sources else {}
+    edits = differing(lock.sources, now) if lock.sources else set()
+    changed = touched(edits, now)
+    met = set[str]().union(*changed.values())
+    # An edit that no function tells of, such as that of a class's bases, is met by any case.
+    untold = any(not touched({name}, now) for name in edits & lock.sources.keys())
     moved = [one for one in known if before[one.case].partition(" ")[0] != one.bits]
-    restless = {one.about for one in moved}.union(*(_bumped(one, before) for one in known))
+    restless = {one.about for one in moved}
     entered: dict[str, set[str]] = defaultdict(set)
     for one in known:
         entered[one.about].update(one.entered)
     bumps: dict[str, list[str]] = defaultdict(list)
     for one in moved:
-        # By another feature, if that explains every edit that the case has met.
+        # By another feature that moved, if that explains every edit that the case has met.
         others = restless.intersection(one.uses)
         explained = set[str]().union(*(entered[other] for other in others))
-        by_another = others and changed.keys() & one.entered <= explained
+        by_another = others and not untold and met.intersection(one.entered) <= explained
         if one.about not in _bumped(one, before) and not by_another:
             bumps[one.about].append(one.case)
     # An edit is proved by cases that ran before it, what is new by any.
@@ -178,12 +187,12 @@ def decide(
     }
     unseen |= lost(lock.sources, now, lock.blind)
     unseen |= before.keys() - {one.case for one in answers}
-    unseen_left = tuple(name for name in sorted(unseen) if not _is_accepted(lock, name))
+    left = {n for n in unseen if n not in lock.accepted or lock.accepted[n].code != code_of(n, now)}
     return Decision(
-        verdict="changed" if bumps else "unseen" if unseen_left else "kept",
+        verdict="changed" if bumps else "unseen" if left else "kept",
         cases=len(answers),
         bumps={feature: tuple(sorted(cases)) for feature, cases in sorted(bumps.items())},
-        unseen=unseen_left,
+        unseen=tuple(sorted(left)),
         failures={one.case: one.failure for one in answers if one.failure},
     )
 
@@ -192,11 +201,6 @@ def digest(answer: Answer) -> str:
     """Return what a lock keeps of an answer: its bits, and versions of its features beyond 1."""
     later = (f"{name}={n}" for name, n in sorted(answer.versions.items()) if n != 1)
     return " ".join((answer.bits, *later))
-
-
-def _is_accepted(lock: Lock, name: str) -> bool:
-    one = lock.accepted.get(name)
-    return one is not None and one.sources == lock.sources_hash
 
 
 def _bumped(answer: Answer, before: Mapping[str, str]) -> set[str]:

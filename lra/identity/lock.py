@@ -13,6 +13,7 @@ from lra.core.hashing import value_hash
 from lra.core.protocol import Frozen
 from lra.engine.host import machine
 from lra.engine.provenance import library, output
+from lra.identity.sources import Units
 
 FILE = Path("results/identity/lock.json")
 SCHEMA = 1
@@ -22,8 +23,8 @@ class Accepted(Frozen, frozen=True):
     """Why a changed function needs no case that enters it."""
 
     reason: str
-    sources: str
-    """Hash of the locked sources that the change was to."""
+    code: str
+    """As `code_of` has it: another edit of the same function is not accepted."""
 
 
 class Lock(Frozen, frozen=True, kw_only=True):
@@ -36,15 +37,12 @@ class Lock(Frozen, frozen=True, kw_only=True):
     """By toolchain, for bits are the same only within one, and by case: as `digest` has it."""
     blind: list[str] = []
     """Functions that no case enters."""
+    files: dict[str, str] = {}
+    """Hash of each file that was watched: one that has it still need not be parsed."""
     sources: dict[str, str] = {}
     """Hash of each unit."""
     versions: dict[str, int] = {}
     """Versions of features that had been bumped."""
-
-    @property
-    def sources_hash(self) -> str:
-        """Hash of all sources."""
-        return value_hash(self.sources)
 
 
 def read(root: Path) -> Lock:
@@ -93,6 +91,17 @@ def write(root: Path, lock: Lock) -> None:
         temporary.replace(file)
     except OSError as error:
         raise LraError(f"'{FILE}' cannot be written: {reason(error)}; make room for it") from error
+
+
+def code_of(name: str, now: Units) -> str:
+    """Return the hash of a function as it is now, and of the names that its file assigns."""
+    own = {
+        other: unit.hash
+        for other, unit in now.items()
+        if other == name
+        or (other.startswith(f"{name.partition(':')[0]}:") and not unit.is_function)
+    }
+    return value_hash(own)
 
 
 def toolchain() -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lra.core.hashing import plain_tree, value_hash
@@ -16,7 +16,7 @@ from lra.core.hashing import plain_tree, value_hash
 DIGITS = 12
 WATCHED = (
     "attention_impls", "tasks", "lra/models", "lra/training", "lra/measure", "lra/engine/work",
-    "lra/adapters/adapt.py", *(f"lra/engine/{name}.py" for name in ("gang", "rank", "worker")),
+    *(f"lra/engine/{name}.py" for name in ("gang", "rank", "worker")),
     *(
         f"lra/core/{name}.py"
         for name in ("attended", "cards", "dataset", "hashing", "profiled", "protocol", "records")
@@ -40,50 +40,55 @@ UNRECORDED = frozenset((
 PROSE = frozenset(("title", "paper", "year"))
 """Arguments that are words of cards."""
 
-IMPORTS = "<imports>"
-"""All imports of a file: one unit."""
-
 
 @dataclass(frozen=True)
 class Unit:
-    """One function, or one name that is assigned outside of functions."""
+    """One function, or one name that is assigned or imported outside of functions."""
 
     hash: str
-    is_function: bool
-    mentions: frozenset[str]
-    """Identifiers that it reads, or imports."""
+    is_function: bool = False
+    mentions: frozenset[str] = frozenset()
+    """Identifiers that it reads."""
+    origin: str = ""
+    """Place that an import names: `attention_impls/contract:Dims`."""
 
 
 Units = Mapping[str, Unit]
 
 
 def units(root: Path) -> dict[str, Unit]:
-    """Return the units of a checkout's watched files; raises `SyntaxError` for one that is none."""
+    """Return the units of a checkout's watched files; raises `SyntaxError` or `ValueError` for one
+    that is no Python."""
     found: dict[str, Unit] = {}
-    for file in _files(root):
-        found |= units_of(file, file.relative_to(root).as_posix())
+    for name, file in watched(root).items():
+        found |= units_of(file, name)
     return found
 
 
 def units_of(file: Path, name: str) -> dict[str, Unit]:
-    """Return the units of a file called `name`; raises `SyntaxError` where it is no Python."""
+    """Return the units of a file called `name`; raises as `units` does."""
     found: dict[str, Unit] = {}
-    tree = ast.parse(file.read_bytes(), filename=name)
-    imports = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
-    if imports:
-        hashed = value_hash(sorted(repr(plain_tree(node)) for node in imports))[:DIGITS]
-        words = frozenset(alias.name for node in imports for alias in node.names)
-        found[f"{name}:{IMPORTS}"] = Unit(hashed, False, words)
-    for qualified, unit in _within(tree.body, ""):
+    for qualified, unit in _within(ast.parse(file.read_bytes(), filename=name).body, "", name):
         # Of several, such as a property and its setter, the hash is that of all.
         there = found.get(f"{name}:{qualified}")
         if there is not None:
-            unit = Unit(
-                value_hash([there.hash, unit.hash])[:DIGITS],
-                unit.is_function,
-                there.mentions | unit.mentions,
+            unit = replace(
+                unit,
+                hash=value_hash([there.hash, unit.hash])[:DIGITS],
+                mentions=there.mentions | unit.mentions,
             )
         found[f"{name}:{qualified}"] = unit
+    return found
+
+
+def watched(root: Path) -> dict[str, Path]:
+    """Return the files of a checkout that figures come from, by the names that it has for them."""
+    found: dict[str, Path] = {}
+    for place in WATCHED:
+        for file in sorted((root / place).rglob("*.py")) or [root / place]:
+            name = file.relative_to(root).as_posix()
+            if file.is_file() and not name.startswith(UNWATCHED):
+                found[name] = file
     return found
 
 
@@ -92,31 +97,26 @@ def hashes(now: Units) -> dict[str, str]:
     return {name: now[name].hash for name in sorted(now)}
 
 
-def is_watched(name: str) -> bool:
-    """Return whether a file, as a checkout calls it, is Python that figures come from."""
-    return name.endswith(".py") and name.startswith(WATCHED) and not name.startswith(UNWATCHED)
-
-
 def differing(before: Mapping[str, str], after: Units) -> set[str]:
     """Return the units that are new or other than before, by hash; one that was moved or renamed is
-    neither."""
-    gone = {before[name] for name in before.keys() - after.keys()}
+    neither. A method is moved within a class of one name only: another may override it."""
+    gone = {(_class(name), before[name]) for name in before.keys() - after.keys()}
     return {
         name
         for name, unit in after.items()
-        if (before[name] != unit.hash if name in before else unit.hash not in gone)
+        if (before[name] != unit.hash if name in before else (_class(name), unit.hash) not in gone)
     }
 
 
 def lost(before: Mapping[str, str], after: Units, blind: Iterable[str]) -> set[str]:
     """Return the functions that are gone, not moved, and were entered by no case, though others
     still call something of their name: an override, perhaps."""
-    there = {unit.hash for unit in after.values()}
+    there = {(_class(name), unit.hash) for name, unit in after.items()}
     called = frozenset[str]().union(*(unit.mentions for unit in after.values()))
     return {
         name
         for name in set(blind) - after.keys()
-        if before.get(name) not in there and name.rpartition(".")[2].rpartition(":")[2] in called
+        if (_class(name), before.get(name)) not in there and _word(name) in called
     }
 
 
@@ -136,14 +136,9 @@ def touched(changed: set[str], after: Units) -> dict[str, set[str]]:
         if after[name].is_function:
             found[name] = {name}
             continue
-        file, _, qualified = name.partition(":")
-        word = qualified.rpartition(".")[2]
-        readers = {
-            other
-            for other, unit in after.items()
-            if word in unit.mentions and not other.endswith(IMPORTS)
-        }
-        sure = {other for other in readers if _file(other) == file or _imports(other, word, after)}
+        readers = {other for other, unit in after.items() if _word(name) in unit.mentions}
+        sure = {other for other in readers if _file(other) == _file(name)}
+        sure |= {other for other, unit in after.items() if unit.origin == _place(name)}
         waiting |= sure
         if readers and not sure:
             found[name] = {other for other in readers if after[other].is_function}
@@ -154,37 +149,67 @@ def _file(unit: str) -> str:
     return unit.partition(":")[0]
 
 
-def _imports(unit: str, word: str, after: Units) -> bool:
-    imports = after.get(f"{_file(unit)}:{IMPORTS}")
-    return imports is not None and word in imports.mentions
+def _class(unit: str) -> str:
+    return unit.partition(":")[2].rpartition(".")[0]
 
 
-def _files(root: Path) -> Iterator[Path]:
-    for place in WATCHED:
-        for file in sorted((root / place).rglob("*.py")) or [root / place]:
-            if is_watched(file.relative_to(root).as_posix()) and file.is_file():
-                yield file
+def _word(unit: str) -> str:
+    return unit.partition(":")[2].rpartition(".")[2]
 
 
-def _within(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Unit]]:
+def _place(unit: str) -> str:
+    """Return the place by which a unit is imported; another's for what is within a class."""
+    return f"{_file(unit).removesuffix('.py').removesuffix('/__init__')}:{unit.partition(':')[2]}"
+
+
+def _within(body: list[ast.stmt], prefix: str, file: str) -> Iterator[tuple[str, Unit]]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if node.name not in UNRECORDED:
+            if not (prefix and node.name in UNRECORDED):
                 yield f"{prefix}{node.name}", _unit(node, is_function=True)
         elif isinstance(node, ast.ClassDef):
             header = ast.ClassDef("", node.bases, node.keywords, [], node.decorator_list)
             yield f"{prefix}{node.name}", _unit(header)
-            yield from _within(node.body, f"{prefix}{node.name}.")
+            yield from _within(node.body, f"{prefix}{node.name}.", file)
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             names = [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
             yield from ((f"{prefix}{name}", _unit(node)) for name in names)
-        elif not isinstance(node, ast.Import | ast.ImportFrom) and not _is_text(node):
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from _imported(node, prefix, file)
+        elif isinstance(node, ast.If | ast.Try):
+            yield from _conditional(node, prefix, file)
+        elif not _is_text(node):
             yield f"{prefix}<body>", _unit(node)
 
 
+def _conditional(node: ast.If | ast.Try, prefix: str, file: str) -> Iterator[tuple[str, Unit]]:
+    """Units under a condition, which are others where the condition is."""
+    if isinstance(node, ast.If):
+        condition, parts = repr(plain_tree(node.test)), [node.body, node.orelse]
+    else:
+        condition = repr(plain_tree([handler.type for handler in node.handlers]))
+        handled = [handler.body for handler in node.handlers]
+        parts = [node.body, *handled, node.orelse, node.finalbody]
+    for turn, part in enumerate(parts):
+        for name, unit in _within(part, prefix, file):
+            yield name, replace(unit, hash=value_hash([condition, turn, unit.hash])[:DIGITS])
+
+
+def _imported(
+    node: ast.Import | ast.ImportFrom, prefix: str, file: str
+) -> Iterator[tuple[str, Unit]]:
+    module = ""
+    if isinstance(node, ast.ImportFrom):
+        above = file.split("/")[: -node.level] if node.level else []
+        module = "/".join([*above, *(node.module or "").split(".")]).strip("/")
+    for alias in node.names:
+        origin = f"{module}:{alias.name}"
+        name = alias.asname or alias.name.partition(".")[0]
+        yield f"{prefix}{name}", Unit(value_hash(origin)[:DIGITS], origin=origin)
+
+
 def _unit(node: ast.AST, *, is_function: bool = False) -> Unit:
-    mentions = set()
     for part in ast.walk(node):
         if isinstance(part, ast.arg):
             part.annotation = None
@@ -192,7 +217,9 @@ def _unit(node: ast.AST, *, is_function: bool = False) -> Unit:
             part.returns = None
         elif isinstance(part, ast.Call):
             part.keywords = [k for k in part.keywords if k.arg not in PROSE]
-        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+    mentions = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
             mentions.add(part.id)
         elif isinstance(part, ast.Attribute):
             mentions.add(part.attr)

@@ -6,13 +6,16 @@ A path's state is one array: its newest paddle (y, x, direction) and its newest 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from numba import config, njit
 
+from lra.core.hashing import source_hash
 from tasks.generators.counter import GOLDEN, U64
 from tasks.generators.pathfinder_fixed import I64
 from tasks.generators.pathfinder_search import MOST_TRIES, PROBES, Drawing, NoRoomError, blank
@@ -30,10 +33,24 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 _Y, _X, _DIRECTION, _PIVOT_Y, _PIVOT_X = range(5)
 
 
-def _compiled(function: _Function) -> _Function:
-    """Compile at the first call; keep the machine code beside the source or in the user's cache.
+def _folder(asked: str) -> str:
+    """Where machine code is kept: where asked for, beside the source, or in the user's cache.
 
-    Where neither folder can be written, numba refuses to keep it: then every process compiles.
+    Constants of other files are in it, and numba looks at this one alone for edits: hence a folder
+    for each state of all of them.
+    """
+    here = Path(__file__)
+    beside = here.parent if os.access(here.parent, os.W_OK) else Path("~/.cache/numba").expanduser()
+    return str((Path(asked) if asked else beside / "__pycache__") / source_hash(here))
+
+
+config.CACHE_DIR = _folder(config.CACHE_DIR)  # type: ignore[attr-defined]
+
+
+def _compiled(function: _Function) -> _Function:
+    """Compile at the first call, and keep the machine code.
+
+    Where its folder cannot be written, numba refuses to keep it: then every process compiles.
     """
     kept: Any
     try:

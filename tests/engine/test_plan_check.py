@@ -26,7 +26,8 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def planned(cache: Path, *, quality: bool, device: str = "cpu") -> list[Cell]:
-    return [job.cell for job in plan_check(NAMES, device, str(cache), quality=quality)]  # type: ignore[arg-type]
+    jobs = plan_check(NAMES, device, str(cache), quality=quality, edits={})  # type: ignore[arg-type]
+    return [job.cell for job in jobs]
 
 
 @pytest.mark.parametrize(("quality", "longer"), [(False, []), (True, LONG)])

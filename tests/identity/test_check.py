@@ -18,7 +18,7 @@ from lra.identity.audit import draw
 from lra.identity.calls import SMALL
 from lra.identity.cases import TRAININGS, cases
 from lra.identity.check import Check, decide, digest, hashes
-from lra.identity.lock import Accepted, Lock
+from lra.identity.lock import Accepted, Lock, code_of
 from lra.identity.sources import differing, touched, units
 from tests.identity.toy import FILE, SOURCE, answer
 
@@ -66,6 +66,51 @@ def test_a_name_that_others_import_wants_each_of_its_readers(tree: Callable[[str
     after = units(tree("WIDTH = 4\n\ndef own():\n    return WIDTH\n"))
     readers = {f"{FILE}:own", "lra/training/loop.py:a"}
     assert touched(differing(before, after), after) == {name: {name} for name in readers}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("from torch import sin\n", "from torch import cos as sin\n"),
+        ("from torch import sin\n", "from numpy import sin\n"),
+        ("import torch\n", "import numpy as torch\n"),
+        ("if FAST:\n", "if not FAST:\n"),
+        ("    def helper(x):\n        return x\n", "    def helper(x):\n        return -x\n"),
+        ("def solve(a):\n    return a\n", "def solve(a):\n    return -a\n"),
+    ],
+)
+def test_edits_outside_of_functions_ask_for_those_that_read_them(
+    old: str, new: str, tree: Callable[[str], Path]
+) -> None:
+    text = """
+import torch
+from torch import sin
+
+FAST = torch.cuda
+if FAST:
+    def helper(x):
+        return x
+
+def solve(a):
+    return a
+
+def use(x):
+    return solve(sin(helper(x)) * FAST)
+"""
+    before = hashes(units(tree(text)))
+    after = units(tree(text.replace(old, new)))
+    found = touched(differing(before, after), after).keys()
+    assert found and found <= {f"{FILE}:{name}" for name in ("use", "helper", "solve")}
+
+
+def test_an_import_is_followed_by_another_name(tree: Callable[[str], Path]) -> None:
+    root = tree("WIDTH = 3\n")
+    (root / "lra/training/__init__.py").write_text("from lra.training.step import WIDTH as W\n")
+    text = "from lra.training import W\n\ndef a():\n    return W\n"
+    (root / "lra/training/loop.py").write_text(text)
+    before = hashes(units(root))
+    after = units(tree("WIDTH = 4\n"))
+    assert touched(differing(before, after), after).keys() == {"lra/training/loop.py:a"}
 
 
 def test_what_is_gone_is_a_change_too(tree: Callable[[str], Path]) -> None:
@@ -127,6 +172,31 @@ def test_a_feature_excuses_no_more_than_edits_that_its_own_cases_meet(
         assert set(decide(locked, units(tree(text)), answers, before).bumps) == wanted
 
 
+def test_an_edit_that_no_function_tells_of_excuses_nothing(tree: Callable[[str], Path]) -> None:
+    bases = SOURCE.replace("class Mixer:", "class Mixer(dict):")
+    locked = Lock(sources=hashes(units(tree(SOURCE))))
+    now = units(tree(bases.replace("x * HALF", "x / HALF")))
+    uses = ("mechanism/linear",)
+    before = {
+        "mechanism/linear": digest(answer("mechanism/linear")),
+        "time": digest(answer("time", "a", uses)),
+    }
+    answers = [
+        answer("mechanism/linear", "b", (), "Mixer.mix"),
+        answer("time", "b", uses, "Mixer.mix"),
+    ]
+    assert set(decide(locked, now, answers, before).bumps) == {"mechanism/linear", "time"}
+
+
+def test_a_bump_of_what_did_not_move_excuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    uses = ("mechanism/sdpa",)
+    before = {"mechanism/sdpa": digest(answer("mechanism/sdpa")),
+              "train": digest(answer("train", "a", uses))}  # fmt: skip
+    monkeypatch.setattr(versions, "_bumped", lambda: {"mechanism/sdpa": 2})
+    answers = [answer("mechanism/sdpa"), answer("train", "b", uses)]
+    assert set(decide(Lock(), {}, answers, before).bumps) == {"train"}
+
+
 def test_a_lock_knows_all_cases_of_a_toolchain_or_none(
     tree: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,12 +223,14 @@ def test_a_changed_function_is_entered_or_named(tree: Callable[[str], Path]) -> 
     both = [answer("train"), answer("train, new", "a", (), "helper")]
     assert decide(locked, now, both, before).unseen == (name,)
     accepted = msgspec.structs.replace(
-        locked, accepted={name: Accepted("for a GPU", locked.sources_hash)}
+        locked, accepted={name: Accepted("for a GPU", code_of(name, now))}
     )
     assert decide(accepted, now, [answer("train")], before).verdict == "kept"
-    # For one edit, not for the next.
+    # For one edit, not for the next; and whatever is locked in between.
     later = msgspec.structs.replace(accepted, sources=accepted.sources | {"more": "1"})
-    assert decide(later, now, [answer("train")], before).unseen == (name,)
+    assert decide(later, now, [answer("train")], before).verdict == "kept"
+    other = units(tree(SOURCE.replace("return x\n", "return x * 7\n")))
+    assert decide(accepted, other, [answer("train")], before).unseen == (name,)
 
 
 def test_what_is_new_is_seen_by_a_new_case(tree: Callable[[str], Path]) -> None:
@@ -194,6 +266,15 @@ def test_an_override_that_no_case_entered_is_missed_when_it_is_gone(
         assert found.unseen == unseen
 
 
+def test_an_override_that_moves_to_another_class_is_missed(tree: Callable[[str], Path]) -> None:
+    name, before = f"{FILE}:Joined.total", hashes(units(tree(OVERRIDE)))
+    moved = OVERRIDE.replace(
+        "class Joined(Alone):\n", "class Joined(Alone):\n    pass\n\nclass Spare:\n"
+    )
+    found = decide(Lock(sources=before, blind=[name]), units(tree(moved)), [answer("train")], {})
+    assert {name, f"{FILE}:Spare.total"} <= set(found.unseen)
+
+
 def test_a_case_that_is_gone_is_missed() -> None:
     before = {case: digest(answer(case)) for case in ("train", "time")}
     assert decide(Lock(), {}, [answer("time")], before).unseen == ("train",)
@@ -220,7 +301,7 @@ def test_each_option_of_a_training_is_told_by_its_own_case() -> None:
 
 def test_short_inputs_take_the_course_of_long_ones_wherever_sizes_decide() -> None:
     """Sizes that are renamed, and new ones, want to be in `SMALL`."""
-    found = {name for name in units(HOME) if name.startswith("attention_impls")}
+    found = {name for name, unit in units(HOME).items() if not unit.origin and "impls" in name}
     assert {name for name in found if name.partition(":")[2] in SMALL} == {
         f"attention_impls/{place}"
         for place in (

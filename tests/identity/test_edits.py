@@ -8,11 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lra.core.cells import EfficiencyCell, ProfileCell, QualityCell
+from lra.core.catalogue import expand
+from lra.core.cells import BaselineCell, EfficiencyCell, ProfileCell, QualityCell
 from lra.core.errors import LraError
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite
 from lra.engine.plan import plan
 from lra.engine.planning import RunSpec
+from lra.engine.revision import HOME
 from lra.identity import lock
 from lra.identity.check import Check
 from lra.identity.edits import unchecked
@@ -33,6 +35,14 @@ def clone(tree: Callable[[str], Path]) -> Path:
     return root
 
 
+def test_no_mechanism_imports_another() -> None:
+    """Or an edit of one would have to set apart the cells of the other."""
+    found = units(HOME)
+    own = {target.module.replace(".", "/") for target in expand("mechanism", ["all"])}
+    origins = {unit.origin.replace(":", "/") for name, unit in found.items() if "impls" in name}
+    assert own and not {o for o in origins if o in own or o.rpartition("/")[0] in own}
+
+
 def test_an_edit_is_unchecked_until_the_lock_knows_it(clone: Path) -> None:
     assert unchecked(clone) == {}
     (clone / FILE).write_text(SOURCE.replace("x * HALF", "x / HALF"))
@@ -40,6 +50,8 @@ def test_an_edit_is_unchecked_until_the_lock_knows_it(clone: Path) -> None:
     assert halved.keys() == {FILE}
     (clone / FILE).write_text(SOURCE.replace("x * HALF", "x + HALF"))
     assert unchecked(clone).keys() == {FILE} and unchecked(clone) != halved
+    git(clone, "commit", "--all", "--quiet", "--message", "unchecked")
+    assert unchecked(clone).keys() == {FILE}
     lock.write(clone, Lock(sources=hashes(units(clone))))
     assert unchecked(clone) == {}
 
@@ -76,19 +88,21 @@ SUITE = Suite(
 )  # fmt: skip
 
 
+OF_PERFORMER = {"performer", "performer text", "performer listops"}
+EVERY = {*OF_PERFORMER, "linear", "linear text", "linear listops", "baseline text",
+         "baseline listops"}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("file", "apart"),
     [
-        ("lra/training/loop.py", {"linear", "linear text", "linear listops",
-                                  "performer", "performer text", "performer listops"}),
-        ("attention_impls/kernel/performer.py", {"performer", "performer text",
-                                                 "performer listops"}),
-        ("tasks/text.py", {"linear text", "performer text"}),
-        ("attention_impls/kernel/newest.py", {"linear", "linear text", "linear listops",
-                                              "performer", "performer text", "performer listops"}),
+        ("lra/training/loop.py", EVERY),
+        ("tasks/text.py", EVERY),
+        ("attention_impls/kernel/newest.py", EVERY),
+        ("attention_impls/kernel/performer.py", OF_PERFORMER),
         ("attention_impls/pattern/bigbird.py", set()),
     ],
-)  # fmt: skip
+)
 def test_cells_that_an_edit_may_touch_stand_apart(file: str, apart: set[str], cache: Path) -> None:
     spec = RunSpec(suite=SUITE, mechanisms=("linear", "performer"), device="cpu", cache=str(cache))
     plain = {_name(job.cell): job.cell.id for job in plan(spec)}
@@ -107,6 +121,8 @@ def _name(cell: object) -> str:
             return f"{cell.mechanism.name} {cell.data.task}"
         case EfficiencyCell() | ProfileCell():
             return cell.mechanism.name
+        case BaselineCell():
+            return f"baseline {cell.data.task}"
     return f"{type(cell).__name__} {cell}"
 
 

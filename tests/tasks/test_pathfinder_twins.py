@@ -1,5 +1,10 @@
 """The compiled search and the one in numpy make the same drawings."""
 
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,6 +16,7 @@ from tasks.generators.pathfinder_tables import build
 pytest.importorskip("numba")
 from tasks.generators import pathfinder_kernel
 
+ROOT = Path(__file__).resolve().parents[2]
 CASES = [
     (8, 200, {}),
     (12, 100, {}),
@@ -87,3 +93,18 @@ def test_compiles_where_no_folder_can_keep_it(monkeypatch):
 
     monkeypatch.setattr(pathfinder_kernel, "njit", refuse)
     assert pathfinder_kernel._compiled(len) == ("compiled", len)
+
+
+def test_an_edited_constant_of_another_file_is_compiled_anew(tmp_path):
+    """numba looks for edits at one file alone, and a constant of others is in its machine code."""
+    for package in ("lra", "tasks"):
+        ignore = shutil.ignore_patterns("__pycache__", "*.js")
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=ignore)
+    ask = "import tasks.generators.pathfinder_kernel, numba; print(numba.config.CACHE_DIR)"
+    tables = tmp_path / "tasks" / "generators" / "pathfinder_tables.py"
+    found = []
+    for more in ("", "\n# A comment.\n", "\nEDITED = 1\n"):
+        tables.write_text(tables.read_text(encoding="utf-8") + more, encoding="utf-8")
+        command = [sys.executable, "-c", ask]
+        found.append(subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout)
+    assert found[0] == found[1] != found[2]
