@@ -88,32 +88,39 @@ def bump(feature: str, cases: Iterable[str], why: str, file: Path = JOURNAL) -> 
     return number
 
 
+def of_model(model: ModelSpec, *, inputs: int) -> list[str]:
+    """Return the features of a network around its mechanism."""
+    used = {
+        "causal": model.causal,
+        "classifier_widths": bool(model.classifier_widths),
+        "cls": model.pooling == "cls",
+        "dropout": model.dropout > 0 or model.attention_dropout > 0,
+        "first": model.pooling == "first",
+        "no_biases": not model.projection_biases,
+        "pairs": inputs > 1,
+        "tokens": model.pooling == "none",
+    }
+    return [f"train/{name}" for name, is_used in used.items() if is_used]
+
+
 def of_training(
     model: ModelSpec, training: TrainSpec, *, rules: Rules, inputs: int, device: str
 ) -> list[str]:
     """Return the features that a training uses, the mechanism's and the data's apart."""
     used = {
         "bfloat16": training.precision == "bfloat16",
-        "causal": model.causal,
-        "classifier_widths": bool(model.classifier_widths),
-        "cls": model.pooling == "cls",
         "compiled": training.execution == "compiled",
         "cuda": device == "cuda",
-        "dropout": model.dropout > 0 or model.attention_dropout > 0,
-        "first": model.pooling == "first",
         "last": training.tested == "last",
         "lra2021": rules == "lra2021",
         "micro_batches": training.micro_batches > 1,
-        "no_biases": not model.projection_biases,
-        "pairs": inputs > 1,
         "recompute": training.recompute,
         "tied": model.query_key_start == "tied",
-        "tokens": model.pooling == "none",
         "unbucketed": not training.bucketed,
         training.schedule: training.schedule != "cosine",
     }
-    choices = sorted(f"train/{name}" for name, is_used in used.items() if is_used)
-    return ["train", *choices, f"position/{model.position}"]
+    choices = [f"train/{name}" for name, is_used in used.items() if is_used]
+    return ["train", *of_model(model, inputs=inputs), *choices, f"position/{model.position}"]
 
 
 def of_timing(*, mode: str, level: str, execution: str, device: str) -> list[str]:

@@ -13,7 +13,7 @@ from lra.core.cells import EfficiencyCell
 from lra.core.hashing import value_hash
 from lra.core.protocol import ModelSpec
 from lra.core.scales import EfficiencyBlock, Scale, load_scale
-from lra.core.versions import Versions, declared, of_timing
+from lra.core.versions import Versions, declared, of_model, of_timing
 from lra.engine.jobs import Job
 from lra.engine.plan_axes import timed
 from lra.engine.plan_pairs import Subject, paired
@@ -82,7 +82,11 @@ def _around(run: Planning, task: Target, model: ModelSpec) -> Versions:
     embedding and head, which no cell says."""
     card = run.card_of(task)
     sizes = () if card is None else (card.vocabulary, card.classes, card.inputs)
-    return {**of_position(model.position), f"sizes/{task.name}": value_hash(sizes)}
+    return {
+        **declared(of_model(model, inputs=1 if card is None else card.inputs)),
+        **of_position(model.position),
+        f"sizes/{task.name}": value_hash(sizes),
+    }
 
 
 def _versions(run: Planning, point: Mapping[str, Any]) -> Versions:

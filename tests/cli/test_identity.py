@@ -6,7 +6,12 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
 from lra.cli.exit_codes import REGRESSION
+from lra.identity import edits
+
+from .conftest import TINY
 
 
 def test_an_audit_names_the_figures_that_are_not_what_they_were(
@@ -34,3 +39,15 @@ def test_a_store_without_records_is_one_line(lra, tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     ran = lra("identity", "audit", "--store", str(tmp_path / "store"))
     assert ran.returncode == 2 and len(ran.stderr.splitlines()) == 1
+
+
+def test_cells_of_an_edited_clone_stand_apart_and_a_run_says_so(
+    lra, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("run", "--impl", "linear", *TINY, "--dry-run", "--json")
+    plain = lra(*asked)
+    monkeypatch.setattr(edits, "unchecked", lambda root: {"lra/training/loop.py": "e1"})
+    ran = lra(*asked)
+    assert (plain.stderr.count("loop.py"), ran.stderr.count("loop.py")) == (0, 1)
+    ids = [{cell["id"] for cell in json.loads(one.stdout)} for one in (plain, ran)]
+    assert len(ids[0]) == len(ids[1]) > 2 and not ids[0] & ids[1]
