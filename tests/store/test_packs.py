@@ -53,6 +53,13 @@ def changed(line: bytes, **fields: object) -> bytes:
     return msgspec.json.encode(msgspec.json.decode(line) | fields)
 
 
+def no_characters(line: bytes) -> bytes:
+    """Damage the name of a field within the cell; the record's id can still be read."""
+    damaged = line.replace(b'"machine"', b'"mach\xff\xfe"', 1)
+    assert damaged != line
+    return damaged
+
+
 def ids(store: Store) -> list[str]:
     return [one.id for one in store.records()]
 
@@ -331,6 +338,27 @@ def test_two_packs_that_disagree_are_told_and_the_first_counts(tmp_path: Path) -
     (tmp_path / "older.jsonl.gz").rename(tmp_path / "before.jsonl.gz")
     with pytest.warns(StoreWarning, match=r"line 3 of before\.jsonl\.gz counts, line 5 of effic"):
         assert [one.seconds for one in store.records()].count(7.0) == 1
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_twin_of_bytes_that_are_no_characters_disagrees_and_the_rest_loads(
+    first: bool, tmp_path: Path
+) -> None:
+    store = packed(tmp_path)
+    content = lines(tmp_path / PACK)
+    id = msgspec.json.decode(content[4])["id"]
+    twin = "before.jsonl.gz" if first else "older.jsonl.gz"
+    write(tmp_path / twin, [content[0], no_characters(content[4])])
+    with pytest.warns(StoreWarning) as caught:
+        found = ids(store)
+    sentences = told(caught)
+    left_out = [one for one in sentences if f"record {id} in line 2 of {twin} is left out" in one]
+    assert (len(found), id in found, len(left_out)) == (6 - first, not first, first)
+    (disputed,) = (one for one in sentences if one not in left_out)
+    assert disputed.startswith(f"record {id} is there twice and differs: line ")
+    assert not any("\n" in one for one in sentences)
+    other = store.load(found[0])
+    assert other is not None and other.id == found[0]
 
 
 def test_two_packs_that_agree_are_no_matter_however_they_are_written(tmp_path: Path) -> None:
