@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -17,7 +18,7 @@ from lra.core.catalogue import EXACT, NO_MIXING
 from lra.core.cells import Device, Direction, Dtype, Execution, Level, Mode
 from lra.core.errors import UsageError, nearest, readable
 from lra.core.keys import misplaced
-from lra.core.misfits import misfit
+from lra.core.misfits import misfit, path
 from lra.core.protocol import (
     Above0,
     Frozen,
@@ -235,13 +236,15 @@ def convert(data: dict[str, Any], kind: type[_Value], where: str) -> _Value:
         raise UsageError(f"{where}: {why}") from error
 
 
-def _refuse_infinite(value: Any, where: str) -> None:
+def _refuse_infinite(value: Any, where: str, *steps: str | int) -> None:
     """TOML has nan and inf; JSON, which records are made of, has not."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{where}: {value} is no number to measure with; write a finite one")
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for part in parts:
-        _refuse_infinite(part, where)
+        raise UsageError(f"{where}: {path(steps)} = {value} must be finite; fix the value")
+    parts: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(value, dict | list):
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+    for step, part in parts:
+        _refuse_infinite(part, where, *steps, step)
 
 
 def _load(reference: str, noun: str, kind: type[_Value]) -> _Value:
