@@ -37,7 +37,7 @@ _Item = TypeVar("_Item")
 _Block = TypeVar("_Block", "QualityBlock", "EfficiencyBlock", "ErrorBlock")
 
 Axis = Annotated[tuple[_Item, ...], msgspec.Meta(min_length=1)]
-"""What cells differ in: one value at least."""
+"""Values that cells differ in: one at least."""
 
 
 class TaskScale(Frozen, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class TaskScale(Frozen, frozen=True, kw_only=True):
     length: Positive
     rows: Rows
     parameters: dict[str, Any] = {}
-    """Of the task's generator; what is left out takes the task's default."""
+    """For the task's generator; what is left out takes the task's default."""
     model: dict[str, Any] = {}
     """Overrides of the scale's [model]."""
     training: dict[str, Any] = {}
@@ -154,9 +154,9 @@ class Pair(Frozen, frozen=True, kw_only=True):
     theirs: str
     """`peer:NAME`, whose counterpart is ours."""
     settings: dict[str, Any] = {}
-    """Of ours, in place of its defaults."""
+    """For ours, in place of its defaults."""
     their_settings: dict[str, Any] = {}
-    """Of theirs, in place of those of its file in `lra/peers`."""
+    """For theirs, in place of those of its file in `lra/peers`."""
 
 
 class ErrorBlock(Frozen, frozen=True, kw_only=True):
@@ -171,10 +171,10 @@ class ErrorBlock(Frozen, frozen=True, kw_only=True):
     heads: Axis[Positive]
     head_widths: Axis[Positive]
     input_scales: Axis[Above0] = (1.0,)
-    """What N(0, 1) queries and keys are multiplied by."""
+    """Factors by which N(0, 1) queries and keys are multiplied."""
     dtypes: Axis[Dtype] = ("float32",)
     seeds: Repeats = 1
-    """Of inputs and draws; a figure of the report is a mean over them."""
+    """For inputs and draws; a figure of the report is a mean over them."""
     budgets: dict[str, Axis[dict[str, Any]]] = {}
     """Settings by mechanism, each a budget; one that is not named has its defaults alone."""
     threads: Positive = 1

@@ -29,7 +29,7 @@ def ceiling() -> Record:
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    """What a new reader of a store finds; a warning fails the test."""
+    """All that a new reader of a store finds; a warning fails the test."""
     return {one.id: encode(one) for one in Store(folder).records()}
 
 
