@@ -97,9 +97,9 @@ def test_commands_are_found_where_they_stand() -> None:
         "sweep",
         "run",
         "run",
+        "check",
+        "check",
         "identity",
-        "check",
-        "check",
     ]
     assert asked["pull-request"] == [
         'identity check --since "origin/$BASE"',
@@ -215,6 +215,28 @@ def test_a_comment_takes_a_plain_file_of_bounded_size_or_says_that_there_is_none
 @with_jq
 def test_what_has_been_pushed_over_is_not_commented_on(tmp_path: Path) -> None:
     assert comment(tmp_path, [], head="b" * 40) == ""
+
+
+def test_a_night_is_packed_before_anything_is_found_in_it() -> None:
+    measured = load(FOLDER / "nightly.yml")["jobs"]["measure"]["steps"]
+    names = [str(step.get("name", "")) for step in measured]
+    assert names[names.index("Measure") + 1] == "Pack the night"
+    # None waits for another to find nothing.
+    packed = "${{ !cancelled() && steps.pack.outcome == 'success' }}"
+    looks = {name: measured[names.index(name)].get("if") for name in ("Check the nights", "Audit")}
+    assert looks == {"Check the nights": packed, "Audit": packed}
+
+
+def test_an_audit_that_can_measure_nothing_again_is_a_warning(tmp_path: Path) -> None:
+    text = script(load(FOLDER / "nightly.yml"), "Audit")
+    (tmp_path / "history/2026-11-02").mkdir(parents=True)
+    stub(tmp_path / "bin", "python", "exit 1")
+    assert bash(text, tmp_path, NIGHT="2026-11-02").returncode == 0, "no night before"
+    (tmp_path / "history/2026-11-01").mkdir()
+    for code, exits in ((0, 0), (1, 1), (2, 0), (4, 4)):
+        stub(tmp_path / "bin", "python", f"exit {code}")
+        told = bash(text, tmp_path, NIGHT="2026-11-02")
+        assert (told.returncode, "::warning" in told.stdout) == (exits, code == 2)
 
 
 def git(place: Path, *arguments: str) -> str:

@@ -51,7 +51,8 @@ class Check:
             targets = self._few(targets)
         if not targets:
             return
-        self._against_baseline(targets, quality=quality)
+        whole = quality and not impls and since is None
+        self._against_baseline(targets, quality=quality, whole=whole)
         revision = since or last_commit()
         if timed and revision is None:
             self._inconclusive("time", "no revision to time against here; name one with --since")
@@ -95,7 +96,7 @@ class Check:
         )
         return few
 
-    def _against_baseline(self, targets: list[Target], *, quality: bool) -> None:
+    def _against_baseline(self, targets: list[Target], *, quality: bool, whole: bool) -> None:
         from lra.engine.figures import figures
         from lra.report.words import count
         from lra.verdict.baseline import judge
@@ -107,8 +108,9 @@ class Check:
         records, unread = measure(
             targets, self.device, self.store, quality=quality, quiet=self.quiet
         )
-        for name, cells in figures(records).items():
-            self.judged += judge(name, before.get(name, {}), cells)
+        found = figures(records)
+        for name in sorted(before.keys() | found.keys()):
+            self.judged += judge(name, before.get(name, {}), found.get(name, {}), whole=whole)
         if unread:
             self._inconclusive("baseline", f"{count(unread, 'cell')} left no record; check again")
 

@@ -1,5 +1,5 @@
-"""What a trained model attends to, small enough to stand in a record: how far its heads look, and
-which pixels its answers came from.
+"""Places that a trained model attends to, small enough to stand in a record: how far its heads
+look, and which pixels its answers came from.
 
 L layers   H heads   Y, X rows and columns of a picture
 """
@@ -25,7 +25,7 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     fields are allowed."""
 
     side: Positive
-    """Of the picture, in pixels."""
+    """The picture's, in pixels."""
     label: int
     answer: int
     pixels: bytes
@@ -33,7 +33,7 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     top: float
     """The largest share."""
     shares: bytes
-    """Of (Y, X), as bytes of which 255 is the top, deflated."""
+    """By (Y, X), as bytes of which 255 is the top, deflated."""
 
     def __post_init__(self) -> None:
         """Refuse what is no picture of that size, so that whoever draws need not ask."""
@@ -58,7 +58,7 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attended(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one trained model, over some examples of the validation split. Unknown fields are
+    """One trained model's, over some examples of the validation split. Unknown fields are
     allowed."""
 
     examples: Positive

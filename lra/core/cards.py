@@ -17,7 +17,7 @@ TaskMetric = Literal["accuracy", "bits_per_byte"]
 
 
 class Capabilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a mechanism can honour. A request outside it is refused, never ignored."""
+    """Requests that a mechanism can honour. One outside them is refused, never ignored."""
 
     bidirectional: bool = False
     causal: Causal = "no"
@@ -40,7 +40,7 @@ class Capabilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AttentionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one mechanism declares."""
+    """One mechanism's declaration."""
 
     title: str
     paper: str
@@ -58,17 +58,17 @@ class AttentionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     softmax attention over keys or pairs that it makes of those given, see `Attention.comes_near`.
     never: it computes another function."""
     weights: Weights = "free"
-    """Of the values in an output. convex: not negative, and they sum to 1. normalised: they sum
-    to 1. free: neither."""
+    """Weights of the values in an output. convex: not negative, and they sum to 1. normalised: they
+    sum to 1. free: neither."""
     linear: bool = True
     """Whether outputs are linear in the values."""
     assumed: tuple[str, ...] = ()
-    """What an adapter read into the signatures of somebody's class; empty where a card was
+    """Claims that an adapter read into the signatures of somebody's class; empty where a card was
     written."""
 
 
 class PositionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one position scheme declares."""
+    """One position scheme's declaration."""
 
     title: str
     paper: str
@@ -78,7 +78,7 @@ class PositionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one task declares."""
+    """One task's declaration."""
 
     title: str
     source: str
@@ -96,9 +96,9 @@ class TaskCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """token: each of many tokens has a label of its own, told from what stands up to it alone: by
     strictly causal mechanisms."""
     metric: TaskMetric = "accuracy"
-    """What is quoted, and chosen by. bits_per_byte: the mean loss in bits, the less the better."""
+    """Figure to quote and choose by. bits_per_byte: the mean loss in bits, the less the better."""
     stand_in: str = ""
-    """What the offline generator makes where the real data is not at hand; empty if the generator
+    """Made by the offline generator where the real data is not at hand; empty if the generator
     is the task."""
 
     def __post_init__(self) -> None:

@@ -62,7 +62,7 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def reference(self) -> str:
-        """What `find` turns back into this target."""
+        """Return the name that `find` turns back into this target."""
         if self.ours or self.by_name:
             return self.name
         if self.module.endswith(".py") and self.attribute is None:
@@ -149,7 +149,7 @@ def _find(kind: Kind, reference: str) -> Target:
 
 
 def _incomplete(module: str, attribute: str) -> str:
-    """What a reference lacks on either side of its colon, and what to do."""
+    """Say what a reference lacks on either side of its colon, and what to do."""
     if module.endswith(".py"):
         return f"no class after the colon; write {module}:Class, or {module} for its only one"
     if module:

@@ -56,7 +56,7 @@ class QualityCell(_Measured, frozen=True, tag="quality", kw_only=True):
     model: ModelSpec
     training: TrainSpec
     metric: TaskMetric = "accuracy"
-    """What the task is quoted and its best checkpoint chosen by."""
+    """The task is quoted by it, and its best checkpoint chosen."""
     track: Track = "matched"
     seed: int = 0
     device: Device = "cpu"
@@ -69,7 +69,7 @@ class BaselineCell(_Measured, frozen=True, tag="baseline", kw_only=True):
 
 
 class EfficiencyCell(_Measured, frozen=True, tag="efficiency", kw_only=True):
-    """What one call of a mechanism costs at one length."""
+    """The cost of one call of a mechanism at one length."""
 
     mechanism: Mechanism
     length: Positive
@@ -92,7 +92,7 @@ class EfficiencyCell(_Measured, frozen=True, tag="efficiency", kw_only=True):
 
 
 class CeilingCell(_Cell, frozen=True, tag="ceiling", kw_only=True):
-    """What the machine can do at best: a large matrix product and a large copy."""
+    """The best the machine can do: a large matrix product and a large copy."""
 
     dtype: Dtype = "float32"
     device: Device = "cpu"
@@ -124,11 +124,11 @@ class ErrorCell(_Measured, frozen=True, tag="error", kw_only=True):
     dtype: Dtype = "float32"
     device: Device = "cpu"
     seed: int = 0
-    """Of the inputs, and of the mechanism's draws and parameters."""
+    """For the inputs, and for the mechanism's draws and parameters."""
 
 
 class VerifyCell(_Cell, frozen=True, tag="verify", kw_only=True):
-    """What one mechanism claims, tried law by law."""
+    """The claims of one mechanism, tried law by law."""
 
     mechanism: Mechanism
     form: Literal["short", "full"] = "short"
@@ -140,12 +140,12 @@ class VerifyCell(_Cell, frozen=True, tag="verify", kw_only=True):
 
 
 class ShowCell(_Cell, frozen=True, tag="show", kw_only=True):
-    """What an untrained layer of one mechanism attends to on one input."""
+    """Places that an untrained layer of one mechanism attends to on one input."""
 
     mechanism: Mechanism
     length: Positive
     width: Positive
-    """Of the input."""
+    """The input's."""
     heads: Positive
     head_width: Positive
     direction: Direction = "bidirectional"

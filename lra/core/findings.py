@@ -1,4 +1,4 @@
-"""What the conformance kit found, as plain values: one law, one finding."""
+"""Findings of the conformance kit, as plain values: one law, one finding."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Case(Frozen, frozen=True, kw_only=True, omit_defaults=True):
     seed: _Count = 0
 
     def __str__(self) -> str:
-        """What `parse` reads: `n=5 causal mask=behind`, without defaults."""
+        """Return what `parse` reads: `n=5 causal mask=behind`, without defaults."""
         plain = msgspec.to_builtins(self)
         return " ".join(key if value is True else f"{key}={value}" for key, value in plain.items())
 
@@ -72,7 +72,7 @@ def parse(text: str) -> Case:
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came of one law for one mechanism. Unknown fields are allowed, as in all of a record."""
+    """Outcome of one law for one mechanism. Unknown fields are allowed, as in all of a record."""
 
     law: str
     says: str = ""
@@ -81,7 +81,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cases: int = 0
     """How many were tried."""
     detail: str = ""
-    """What differed and by how much, or why it was skipped; one line."""
+    """The difference and how large it is, or why it was skipped; one line."""
     case: Case | None = None
     """The smallest input found that breaks the law."""
     ending: Literal["", "error", "timeout", "crash"] = ""

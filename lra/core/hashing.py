@@ -89,7 +89,7 @@ def _is_left_out(path: Path, root: Path, leave_out: Collection[str]) -> bool:
 
 
 def _label(path: Path, folder: Path) -> str:
-    """What a file is called in a hash, wherever the whole lies: others by way from `folder`."""
+    """A file's name in a hash, wherever the whole lies: others by way from `folder`."""
     if _is_ours(_package_root(path)):
         return path.relative_to(_HOUSE).as_posix()
     return f"./{os.path.relpath(path, folder)}"

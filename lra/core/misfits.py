@@ -45,7 +45,7 @@ def misfit(error: msgspec.ValidationError, data: Any, kind: type) -> str:
         return text
     known = [str(entry) for one in types for entry in _choices(one) if entry != ""]
     if told and known:
-        return f"{_path(steps)} = {_shown(value)} is none of {', '.join(known)}"
+        return f"{path(steps)} = {_shown(value)} is none of {', '.join(known)}"
     if found := _EXPECTED.fullmatch(told):
         kinds = found["kinds"].split(" | ")
         words = [_KINDS.get(one, one) for one in kinds if one != "int" or "float" not in kinds]
@@ -53,8 +53,8 @@ def misfit(error: msgspec.ValidationError, data: Any, kind: type) -> str:
         shown = _shown(value)
         if len(shown) > _LONGEST and isinstance(value, dict | list):
             whole = _KINDS["object" if isinstance(value, dict) else "array"]
-            return f"{_path(steps)} is {whole} and must be {wanted}"
-        return f"{_path(steps)} = {shown} must be {wanted}"
+            return f"{path(steps)} is {whole} and must be {wanted}"
+        return f"{path(steps)} = {shown} must be {wanted}"
     return text
 
 
@@ -100,8 +100,8 @@ def _refusal(data: Any, kind: type) -> str | None:
     return None
 
 
-def _path(steps: Iterable[str | int]) -> str:
-    """A place as TOML writes it: `tasks.text.rows`, `quality[0].tasks`."""
+def path(steps: Iterable[str | int]) -> str:
+    """Return a place as TOML writes it: `tasks.text.rows`, `quality[0].tasks`."""
     parts = (
         f"[{one}]" if isinstance(one, int) else f".{one if _BARE.fullmatch(one) else repr(one)}"
         for one in steps

@@ -1,4 +1,4 @@
-"""What a mechanism attends to on one input, small enough to stand in a record.
+"""Places that a mechanism attends to on one input, small enough to stand in a record.
 
 N positions   S matrices of support   H matrices of values
 """
@@ -26,7 +26,7 @@ MOST_SQUARES = 65_536
 record stays below 100 kB, and each square of a picture large enough to be seen."""
 
 DECADES = 6
-"""Of a logarithmic scale: what is less than its top by more reads as zero."""
+"""Span of a logarithmic scale: what is less than its top by more reads as zero."""
 
 _EVEN, _SIGNED, _LOGARITHMIC = 255, 127, 254
 """Levels of one byte above zero. The logarithmic scale spends one more on zero itself."""
@@ -65,7 +65,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float:
-        """Of all pairs, those in the support; over all heads where these differ."""
+        """Share of all pairs that are in the support; over all heads where these differ."""
         return float(self.support_SNN().mean())
 
     def support_SNN(self) -> Truths:  # noqa: N802  shapes, as everywhere

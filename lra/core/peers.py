@@ -12,7 +12,7 @@ from lra.core.errors import LraError, nearest
 _FOLDER = Path(__file__).resolve().parents[1] / "peers"
 
 PREFIX = "peer:"
-"""What begins the name of a peer."""
+"""The name of a peer begins with it."""
 
 
 class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -32,7 +32,7 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """Capabilities that its documentation claims or denies, in place of what its signature
     offers."""
     note: str = ""
-    """What a reader has to know about this use of it."""
+    """A reader has to know this about the use of it."""
     counterpart: str = ""
     """Our mechanism of the same idea; empty where there is none."""
     matching: dict[str, str] = {}
@@ -43,9 +43,9 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     multiples: dict[str, int] = {}
     """Its settings that a length is a multiple of, each so many times: it needs no more padding."""
     more: str = ""
-    """What it does besides, whatever is set: if ours is fast enough beside it, that may be why."""
+    """Its work besides, whatever is set: if ours is fast enough beside it, that may be why."""
     less: str = ""
-    """What it leaves out, whatever is set: where ours is too slow beside it, that may be why."""
+    """Its omissions, whatever is set: where ours is too slow beside it, that may be why."""
     lighter: bool = False
     """Whether it has less to compute than our counterpart, which is then asked for no less than its
     time."""

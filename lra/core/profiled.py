@@ -1,4 +1,4 @@
-"""What the record of a training step's profile calls its figures, and what follows from them."""
+"""Names of the figures in the record of a training step's profile, and what follows from them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import math
 from lra.core.protocol import Rows, TrainSpec
 
 PARTS = ("prepare", "rows", "batch", "forward", "backward", "clip", "update", "after")
-"""Of a step, in order."""
+"""Parts of a step, in order."""
 OPERATOR = "operator "
-"""What the name of an operator's metric begins with."""
+"""The name of an operator's metric begins with it."""
 
 
 def part_metric(part: str) -> str:

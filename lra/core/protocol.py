@@ -72,9 +72,9 @@ class ModelSpec(Frozen, frozen=True, kw_only=True):
 
     layers: Positive
     width: Positive
-    """Of embeddings and of the residual stream (D)."""
+    """Width of embeddings and of the residual stream (D)."""
     qkv_width: Positive
-    """Of all heads' queries, keys or values together."""
+    """Width of all heads' queries, keys or values together."""
     heads: Positive
     mlp_width: Positive
     dropout: Fraction = 0.0
@@ -88,7 +88,7 @@ class ModelSpec(Frozen, frozen=True, kw_only=True):
     classifier_widths: tuple[int, ...] = ()
     """Hidden widths of the head; () is one linear layer."""
     pair_features: Literal["four", "two"] = "four"
-    """Of a two-tower matcher: (x1, x2, x1 * x2, x1 - x2), or (x1, x2) as the original ran it."""
+    """A two-tower matcher's: (x1, x2, x1 * x2, x1 - x2), or (x1, x2) as the original ran it."""
     projection_biases: bool = True
     query_key_start: Literal["independent", "tied"] = "independent"
     """tied: in each layer W_k starts as a copy of W_q and both are doubled; helps small models to
@@ -150,7 +150,7 @@ class Mechanism(Frozen, frozen=True, kw_only=True):
 
 
 class Machine(Frozen, frozen=True, kw_only=True):
-    """What kind of machine a cell is for; no clock, no host name."""
+    """The kind of machine a cell is for; no clock, no host name."""
 
     processor: str
     """Processor or GPU model."""

@@ -21,12 +21,12 @@ Setting = bool | int | float | str
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is published of one mechanism, a figure for each length."""
+    """One mechanism's published figures, one for each length."""
 
     steps: tuple[float, ...]
     """Training steps a second."""
     ratios: tuple[float, ...]
-    """Of steps a second to the Transformer's, as printed."""
+    """Steps a second over the Transformer's, as printed."""
     gigabytes: tuple[float, ...]
     """Peak memory of one device."""
 
@@ -72,15 +72,15 @@ class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a publication states of how it trained on a task, by our names; the rest is unknown."""
+    """A publication's own words on how it trained on a task, by our names; the rest is unknown."""
 
     data: str = ""
     length: Positive | None = None
     model: dict[str, Setting] = {}
     """Fields of `ModelSpec`."""
     training: dict[str, Setting] = {}
-    """Fields of `TrainSpec`; the rate of `rsqrt` is what is divided by the root of the step. What
-    is said to be off is "none"."""
+    """Fields of `TrainSpec`; the rate of `rsqrt` is what is divided by the root of the step. A part
+    that is said to be off is "none"."""
     selection: str = ""
     """Which checkpoint was tested."""
 
@@ -102,7 +102,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Accuracies(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is published of one model, in percent."""
+    """One model's published accuracies, in percent."""
 
     model: str
     """Its name there."""
@@ -115,7 +115,7 @@ class Accuracies(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     failed: tuple[str, ...] = ()
     """Tasks on which it is said to have learned nothing; in no average."""
     differs: str = ""
-    """What its code does otherwise than the mechanism, or with which settings."""
+    """How its code differs from the mechanism, or with which settings."""
 
     def __post_init__(self) -> None:
         """Refuse what is no percent."""
@@ -161,7 +161,7 @@ class Spans(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     tasks: dict[str, Positive]
     """In tokens, by task."""
     lengths: dict[str, Positive]
-    """Of the inputs that they were measured on, by task."""
+    """Lengths of the inputs that they were measured on, by task."""
 
     def __post_init__(self) -> None:
         """Refuse a distance on inputs of no length."""

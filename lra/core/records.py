@@ -51,7 +51,7 @@ class CurvePoint(_Value, frozen=True, kw_only=True):
 
     step: int
     seconds: float
-    """Of training so far, validation left out."""
+    """Spent on training so far, validation left out."""
     train_loss: float
     """Mean over the steps since the last point, in nat."""
     validation_loss: float
@@ -104,11 +104,11 @@ class Record(_Value, frozen=True, kw_only=True, omit_defaults=False):
     rows: Rows | None = None
     """Examples of each split that there really were; the cell has what was asked for at most."""
     findings: tuple[Finding, ...] = ()
-    """Of a conformance check, law by law."""
+    """By a conformance check, law by law."""
     pattern: Pattern | None = None
-    """Of a picture."""
+    """Only a picture has one."""
     attended: Attended | None = None
-    """Of a training of which it was measured."""
+    """Only a training of which it was measured has it."""
     failure: Failure | None = None
     method: dict[str, Any] = {}
     """How it was measured: timer, warm-up, repetitions, timed region, threads."""

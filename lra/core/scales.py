@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -17,7 +18,7 @@ from lra.core.catalogue import EXACT, NO_MIXING
 from lra.core.cells import Device, Direction, Dtype, Execution, Level, Mode
 from lra.core.errors import UsageError, nearest, readable
 from lra.core.keys import misplaced
-from lra.core.misfits import misfit
+from lra.core.misfits import misfit, path
 from lra.core.protocol import (
     Above0,
     Frozen,
@@ -36,7 +37,7 @@ _Item = TypeVar("_Item")
 _Block = TypeVar("_Block", "QualityBlock", "EfficiencyBlock", "ErrorBlock")
 
 Axis = Annotated[tuple[_Item, ...], msgspec.Meta(min_length=1)]
-"""What cells differ in: one value at least."""
+"""Values that cells differ in: one at least."""
 
 
 class TaskScale(Frozen, frozen=True, kw_only=True):
@@ -45,7 +46,7 @@ class TaskScale(Frozen, frozen=True, kw_only=True):
     length: Positive
     rows: Rows
     parameters: dict[str, Any] = {}
-    """Of the task's generator; what is left out takes the task's default."""
+    """For the task's generator; what is left out takes the task's default."""
     model: dict[str, Any] = {}
     """Overrides of the scale's [model]."""
     training: dict[str, Any] = {}
@@ -153,9 +154,9 @@ class Pair(Frozen, frozen=True, kw_only=True):
     theirs: str
     """`peer:NAME`, whose counterpart is ours."""
     settings: dict[str, Any] = {}
-    """Of ours, in place of its defaults."""
+    """For ours, in place of its defaults."""
     their_settings: dict[str, Any] = {}
-    """Of theirs, in place of those of its file in `lra/peers`."""
+    """For theirs, in place of those of its file in `lra/peers`."""
 
 
 class ErrorBlock(Frozen, frozen=True, kw_only=True):
@@ -170,10 +171,10 @@ class ErrorBlock(Frozen, frozen=True, kw_only=True):
     heads: Axis[Positive]
     head_widths: Axis[Positive]
     input_scales: Axis[Above0] = (1.0,)
-    """What N(0, 1) queries and keys are multiplied by."""
+    """Factors by which N(0, 1) queries and keys are multiplied."""
     dtypes: Axis[Dtype] = ("float32",)
     seeds: Repeats = 1
-    """Of inputs and draws; a figure of the report is a mean over them."""
+    """For inputs and draws; a figure of the report is a mean over them."""
     budgets: dict[str, Axis[dict[str, Any]]] = {}
     """Settings by mechanism, each a budget; one that is not named has its defaults alone."""
     threads: Positive = 1
@@ -235,13 +236,15 @@ def convert(data: dict[str, Any], kind: type[_Value], where: str) -> _Value:
         raise UsageError(f"{where}: {why}") from error
 
 
-def _refuse_infinite(value: Any, where: str) -> None:
+def _refuse_infinite(value: Any, where: str, *steps: str | int) -> None:
     """TOML has nan and inf; JSON, which records are made of, has not."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{where}: {value} is no number to measure with; write a finite one")
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for part in parts:
-        _refuse_infinite(part, where)
+        raise UsageError(f"{where}: {path(steps)} = {value} must be finite; fix the value")
+    parts: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(value, dict | list):
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+    for step, part in parts:
+        _refuse_infinite(part, where, *steps, step)
 
 
 def _load(reference: str, noun: str, kind: type[_Value]) -> _Value:

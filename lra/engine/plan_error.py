@@ -43,8 +43,8 @@ def error_cells(
     """Yield cells with their targets, short inputs first.
 
     `configure` turns the settings of a budget into a whole configuration; `hash_of` returns the
-    hash of a mechanism's sources. Raises `UsageError` for
-    budgets of a mechanism that does not exist.
+    hash of a mechanism's sources. Raises `UsageError` for budgets of a mechanism that does not
+    exist.
     """
     scale = load_scale(block.scale).name
     for name in block.budgets:

@@ -96,6 +96,7 @@ def _first(
 ) -> QualityCell:
     """The first seed of a training, at the task's own rate."""
     model = run.model_of(task, scale)
+    _refuse_lost_answers(run, task, model)
     training = scale.train_spec(task.name)
     if data.rules == "lra2021":
         # As the original's; and the best by validation would be chosen by test, on Text.
@@ -182,6 +183,15 @@ def _refuse_answers_at_tokens(run: Planning, tasks: Iterable[Target], order: str
                 f"task '{task.name}' asks for each token, and answers are lost in the order "
                 f"{order}; leave it out of that block"
             )
+
+
+def _refuse_lost_answers(run: Planning, task: Target, model: ModelSpec) -> None:
+    card = run.card_of(task)
+    if card is not None and card.asks != "token" and model.pooling == "none":
+        raise UsageError(
+            f"task '{task.name}' asks for one answer per example, and a model that pools nothing "
+            "answers at each token; choose pooling mean, cls or first"
+        )
 
 
 def _load_scale(reference: str) -> Scale:

@@ -41,9 +41,6 @@ class _OfKind(msgspec.Struct):
     cell: _Cell
 
 
-_OF_KIND = msgspec.json.Decoder(_OfKind)
-
-
 def pack(store: Store) -> Packing:
     """Pack all loose records of a store that can be read; the others stay, each with a warning.
 
@@ -95,7 +92,8 @@ def _loose(store: Store) -> Iterator[tuple[str, tuple[Path, str, bytes]]]:
 def _kind(data: bytes) -> str | None:
     """The kind of a record, of this version or another; None where that cannot be read."""
     try:
-        kind = _OF_KIND.decode(data).cell.type
+        # All of it: characters of fields that are passed over are not looked at.
+        kind = msgspec.convert(msgspec.json.decode(data), _OfKind).cell.type
     except NOT_OURS:
         return None
     return kind if re.fullmatch(KIND, kind) else None

@@ -7,6 +7,7 @@ over seeds, in both directions; a loss that so few seeds cannot prove is no pass
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
@@ -57,20 +58,28 @@ class Judged(msgspec.Struct, frozen=True):
     """What changed, or why it cannot be told."""
 
 
-def judge(mechanism: str, before: Cells, after: Cells) -> list[Judged]:
+def judge(mechanism: str, before: Cells, after: Cells, *, whole: bool = False) -> list[Judged]:
     """Judge what a mechanism gives now by its baseline, cell by cell.
 
-    Cells that only the baseline has are not looked at: a check may ask for fewer.
+    Cells that only the baseline has are missed by a `whole` check; another may ask for fewer.
     """
-    return [
+    found = [
         Judged(mechanism, cell, figure, outcome, why)
         for cell, now in after.items()
         for figure, outcome, why in _cell(before.get(cell), now)
+    ]
+    missed = before.keys() - after.keys() if whole else ()
+    return found + [
+        Judged(mechanism, cell, "ending", "inconclusive", _MISSED) for cell in sorted(missed)
     ]
 
 
 _OTHER = "another configuration, data or version of torch"
 """Why figures cannot be compared; a change of code is no such reason."""
+_MISSED = (
+    "in the baseline and not measured now; where nothing asks for it any more, delete it from "
+    "the mechanism's file"
+)
 _Judgements = Iterator[tuple[str, Outcome, str]]
 
 
@@ -88,6 +97,8 @@ def _cell(then: Figures | None, now: Figures) -> _Judgements:
         yield "ending", _ended(now.status), f"{then.status} before, {now.status} now"
     else:
         yield "ending", "held", now.status
+        # None is tried now.
+        yield from _laws(then.laws, now.laws, other)
         yield from _counts(then.counts, now.counts)
         yield from _losses(then.losses, now.losses)
         yield from _accuracies(then.accuracies, now.accuracies)
@@ -123,14 +134,22 @@ def _losses(then: list[float], now: list[float]) -> _Judgements:
     if len(then) != len(now):
         yield "losses", "regression", f"{len(then)} figures before, {len(now)} now"
         return
-    # No share of nothing: a loss of 0 is held to the same figure in nat.
-    off = [(after - before) / (before or 1.0) for before, after in zip(then, now, strict=True)]
+    off = [_off(before, after) for before, after in zip(then, now, strict=True)]
     largest = max(off, key=abs)
     if abs(largest) <= LOSSES:
         yield "losses", "held", ""
         return
     last = f"the last {then[-1]:.3f} nat before, {now[-1]:.3f} now"
     yield "losses", "regression", f"differ by up to {100 * largest:+.2f} %; {last}"
+
+
+def _off(before: float, after: float) -> float:
+    """The share by which a loss differs; nothing is larger than that from what is no number."""
+    if before == after or (math.isnan(before) and math.isnan(after)):
+        return 0.0
+    # No share of nothing: a loss of 0 is held to the same figure in nat.
+    share = (after - before) / (before or 1.0)
+    return math.inf if math.isnan(share) else share
 
 
 def _laws(then: Mapping[str, str], now: Mapping[str, str], other: str) -> _Judgements:

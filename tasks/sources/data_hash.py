@@ -29,7 +29,7 @@ _READ: dict[str, tuple[str, ...]] = {
     "retrieval": ("file",),
     "text": ("file", "hub"),
 }
-"""What the tasks here read; what others read is not known before they are asked."""
+"""Sources that the tasks here read; what others read is not known before they are asked."""
 
 _PATHFINDER = frozenset(("path_x", "pathfinder", "pathfinder256", "pathfinder64"))
 """Tasks whose files are those that `tasks.sources.pathfinder_files` finds."""
@@ -38,7 +38,7 @@ _MAKING = ("generate", "generate_part", "part_rows")
 _LOADING = ("parts", "wanted", "cut", "joined")
 """Methods of a task that real data, or generated data, does not pass through."""
 _ANSWERING = ("solve", "rules_of_thumb")
-"""Those that no data passes through before it is there."""
+"""Methods that no data passes through before it is there."""
 
 
 def source_kind(source: str | None) -> Literal["generated", "file", "hub"]:
@@ -60,8 +60,8 @@ def content_hash(
     """Return the hash of the content of real data.
 
     From files: of the bytes of every file that is read, by name; where the files lie does not
-    count. From the hub: of the rows, which are fetched. Of a prepared set: of the hash that stands
-    in its facts, whose files have to be those that were written. `DataError` where there is
+    count. From the hub: of the rows, which are fetched. From a prepared set: of the hash that
+    stands in its facts, whose files have to be those that were written. `DataError` where there is
     nothing, and before anything is hashed where the task does not read such a source.
     """
     facts = whole_set(source)

@@ -56,7 +56,7 @@ def load_hub(reference: str, task: str) -> dict[str, pa.Table]:
             reached=False,
         ) from error
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-        # Of a set that does not parse, `datasets` says why in the error's cause alone.
+        # Where a set does not parse, `datasets` says why in the error's cause alone.
         reason = (str(error.__cause__ or error).splitlines() or ["no reason given"])[0]
         raise DataError(
             f"{reference}: {reason}; check the name, or give a local file with --data {task}=PATH",
@@ -69,14 +69,14 @@ def load_hub(reference: str, task: str) -> dict[str, pa.Table]:
 def _asked_once(name: str) -> Iterator[None]:
     """Leave out the retries of a hub that does not answer, and the lines about them.
 
-    What its library has in its cache is found all the same. All is as it was after the call. Raises
+    Sets in its library's cache are found all the same. All is as it was after the call. Raises
     `ConnectionError` where the way to the hub breaks off.
     """
     from datasets import config
     from huggingface_hub import constants
     from huggingface_hub.errors import HfHubHTTPError
 
-    # Of the client that this version has: of requests, httpx or their like.
+    # From the client that this version has: requests, httpx or their like.
     client_error: type[Exception] = HfHubHTTPError.__mro__[1]
     logger = logging.getLogger("huggingface_hub")
     before = logger.level, constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE
@@ -86,7 +86,7 @@ def _asked_once(name: str) -> Iterator[None]:
             constants.HF_HUB_OFFLINE = config.HF_HUB_OFFLINE = True
         yield
     except client_error as error:
-        # What the hub itself has to say is an OSError.
+        # The hub's own refusals are an OSError.
         if isinstance(error, OSError):
             raise
         raise ConnectionError(str(error)) from error

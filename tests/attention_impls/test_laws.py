@@ -3,7 +3,8 @@
 A new file in the room is tested here without a line of its own. Small blocks make short inputs
 cross the borders of tiles, and few of them do; `lra verify` tries more, and blocks as they are. As
 the gate verifies every mechanism, all laws are tried here by default on those that stand for others
-(`code_paths.py`), and on each other one the laws that tiles break first.
+(`code_paths.py`), and on each other one the laws that tiles break first and those that only its own
+code can break.
 """
 
 from __future__ import annotations
@@ -53,6 +54,10 @@ LAWS = [law for law in kit.select() if law.name not in AS_THEY_ARE]
 OF_TILES = ("oracle", "causality", "padding_content")
 """Laws that tiles break first: their numbers and gradients, and that nothing is read across their
 borders which is later or padding."""
+
+OF_ITS_OWN = ("decode", "gradient_flow", "precision")
+"""Laws of code that each mechanism has for itself, and no other stands for: how it remembers, what
+it trains, in which precision it sums."""
 
 
 class Quick(Subject):
@@ -120,6 +125,14 @@ def test_it_keeps_the_law(name: str, law: Law) -> None:
 def test_it_keeps_the_law_across_tiles(name: str, law: Law) -> None:
     mechanism: Any = load(find("mechanism", name))
     judge(name, law, Once(mechanism, mechanism.Config()))
+
+
+@pytest.mark.parametrize("law", kit.select(OF_ITS_OWN), ids=lambda law: law.name)
+@pytest.mark.parametrize("name", others(names("mechanism")))
+def test_it_keeps_the_law_by_code_of_its_own(name: str, law: Law) -> None:
+    mechanism: Any = load(find("mechanism", name))
+    flows = law.name == "gradient_flow"
+    judge(name, law, asked(name, law) if flows else Once(mechanism, mechanism.Config()))
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def environment(cache: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def warm() -> Iterator[Warm]:
-    """What commands in this process fork instead of starting processes."""
+    """Processes that commands in this one fork instead of starting processes."""
     warm = Warm()
     yield warm
     warm.end()
@@ -111,7 +111,7 @@ class Finished:
     folder: Path
     """It has been the current one."""
     shown: str
-    """What the terminal got, with its control characters."""
+    """All that the terminal got, with its control characters."""
 
     @property
     def store(self) -> Path:

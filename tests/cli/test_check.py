@@ -127,6 +127,48 @@ def test_another_configuration_is_inconclusive(lra: Run, tamper: Tamper) -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("flags", "code"),
+    [
+        ((), INCONCLUSIVE),
+        (("--impl", "identity"), 0),
+        (("--since", "HEAD"), 0),
+        (("--quick",), 0),
+        (("--deterministic",), 0),
+    ],
+)
+def test_a_cell_that_only_the_baseline_has_is_missed_unless_flags_narrow_the_check(
+    lra: Run,
+    tamper: Tamper,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: tuple[str, ...],
+    code: int,
+) -> None:
+    monkeypatch.setattr(checking.Check, "_against_revision", lambda *_: None)
+    monkeypatch.setattr(checking.Check, "_reached", lambda _, targets, __: targets)
+    tamper(TRAIN)
+    place = Baselines(tmp_path / "baselines", LAST)
+    place.write({"identity": {"train 2048 bidirectional": Figures("a")}}, place.journal()[0])
+    ran = lra("check", "--device", "cpu", *PLACES, "--out", "out", *flags, "--json")
+    assert ran.returncode == code, ran.stdout
+    missed = [one for one in json.loads(ran.stdout)["figures"] if one["outcome"] == "inconclusive"]
+    named = [("identity", "train 2048 bidirectional")] if code else []
+    assert [(one["mechanism"], one["cell"]) for one in missed] == named
+
+
+def test_a_mechanism_that_gives_nothing_any_more_is_missed(
+    lra: Run, tamper: Tamper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking.Check, "_against_revision", lambda *_: None)
+    tamper(TRAIN)
+    place = Baselines(tmp_path / "baselines", LAST)
+    place.write({"linear": {"laws": Figures("a")}}, place.journal()[0])
+    ran = lra("check", "--device", "cpu", *PLACES, "--out", "out")
+    assert ran.returncode == INCONCLUSIVE
+    assert "first: linear, laws: ending: in the baseline and not measured" in ran.stdout
+
+
 def test_a_machine_without_a_baseline_is_inconclusive_and_told_how_to_take_one(
     lra: Run, taken: Taken, measured: Callable[[list[Any]], None], tmp_path: Path
 ) -> None:

@@ -71,6 +71,10 @@ MISTAKES = {
     "setting's value": (["run", "--impl", "performer", "--set", "features=few"], "features"),
     "setting's owner": (["run", "--impl", "full", "--set", "ful.x=1"], "neither a mechanism"),
     "model field": (["run", "--impl", "full", "--set", "model.layer=1"], "did you mean 'layers'?"),
+    "no pooling": (
+        ["run", "--impl", "full", "--task", "retrieval", "--set", "model.pooling=none"],
+        "task 'retrieval' asks for one answer per example",
+    ),
     "pair": (["run", "--impl", "full", "--data", "text"], "write e.g. --data text=reviews/"),
     "setting pair": (["run", "--impl", "full", "--set", "foo"], "write e.g. --set features=64"),
     "names": (["run", "--impl", ","], "--impl ',' names no mechanism"),

@@ -21,7 +21,7 @@ from lra.engine.server import ForkServer, Worker
 
 
 class _Where(msgspec.Struct):
-    """What a fork takes over from the test that wants it."""
+    """State that a fork takes over from the test that wants it."""
 
     folder: str
     path: list[str]

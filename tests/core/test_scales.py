@@ -129,6 +129,23 @@ def test_what_is_no_suite_file_says_why(tmp_path: Path, monkeypatch: pytest.Monk
         assert str(caught.value) == told
 
 
+def test_a_value_that_is_not_finite_names_its_key(tmp_path: Path) -> None:
+    block = "[[efficiency]]\nscale = 'mini'\n"
+    with pytest.raises(UsageError) as caught:
+        scales.load_suite(write(tmp_path, f"title = 'mine'\n{block}{block}seconds = nan\n"))
+    told = str(caught.value)
+    assert (
+        told == "suite file 'mine.toml': efficiency[1].seconds = nan must be finite; fix the value"
+    )
+    for before, after, told in (
+        ("[tasks.text]", "rates = [1.0, -inf]\n[tasks.text]", "training.rates[1] = -inf must be "),
+        ("steps = 9", "steps = 9\nseconds = nan", "tasks.text.training.seconds = nan must be "),
+    ):
+        with pytest.raises(UsageError) as caught:
+            scales.load_scale(write(tmp_path, SCALE.replace(before, after)))
+        assert str(caught.value).startswith(f"scale file 'mine.toml': {told}")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -152,6 +152,17 @@ def test_where_tokens_are_asked_the_model_is_causal_and_pools_nothing(
     assert cell.model.pooling == ("none" if by_token else "mean")
 
 
+@pytest.mark.parametrize("task", ["text", "retrieval"])
+def test_a_model_that_pools_nothing_is_refused_where_examples_are_asked(
+    tmp_path: Path, task: str
+) -> None:
+    chosen = {"model.pooling": "none"}
+    with pytest.raises(UsageError, match=f"^task '{task}' asks for one answer per example, "):
+        planned(tmp_path, TEXT.replace("text", task), settings=chosen)
+    (cell,) = planned(tmp_path, TEXT.replace("text", "recall"), settings=chosen)
+    assert cell.model.pooling == "none"
+
+
 @pytest.mark.parametrize(("rules", "rank"), [("fixed", 256), ("lra2021", 3)])
 def test_the_originals_own_mechanisms_come_with_its_rules(
     tmp_path: Path, rules: str, rank: int

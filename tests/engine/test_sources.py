@@ -1,4 +1,4 @@
-"""What is in the hashes of a cell's sources, and what is not."""
+"""Contents of the hashes of a cell's sources, and what is not in them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ USES = ("call", "cost", "error", "verify", "show")
 
 
 def _hashes(file: Path, tmp_path: Path) -> dict[str, str]:
-    """What each use hashes of the mechanism in a file."""
+    """The hash of the mechanism in a file, by use."""
     target = catalogue.find("mechanism", f"{file}:Own")
     described = Description(target, None, {}, None, _describer=Describer(tmp_path))
     return {use: sources.mechanism_hash(target, described, use) for use in USES}

@@ -240,7 +240,7 @@ def test_the_method_is_told_by_kind_in_words_and_without_what_a_reader_has_no_us
     records = [
         said(efficiency("a", 512), timer="perf_counter_ns", threads=2, **pass_),
         said(efficiency("a", 512, "train"), timer="perf_counter_ns", timed_region="one step"),
-        said(quality("a", "text"), continued=False, stacked=1, compile="eager", device="cpu"),
+        said(quality("a", "text"), continued=False, compile="eager", device="cpu"),
         said(quality("a", "image"), continued=True),
     ]
     assert measuring(join(records, [])) == (

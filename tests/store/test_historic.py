@@ -7,6 +7,7 @@ old one.
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import warnings
 from pathlib import Path
@@ -83,6 +84,40 @@ def test_records_of_schema_1_that_differ_in_a_hash_stay_different_cells(
         part[place[-1]] = hashed
         ids.add(decode(msgspec.json.encode(record)).cell.id)
     assert len(ids) == 2
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"cell": "abc"},
+        {"cell": ["abc"]},
+        {"cell": 3},
+        {"cell": {"mechanism": "abc"}},
+        {"cell": {"data": "abc"}},
+    ],
+    ids=str,
+)
+def test_a_record_of_schema_1_that_is_damaged_is_told_in_one_line(
+    wrong: dict[str, Any], packed: bool, tmp_path: Path
+) -> None:
+    file, other = THEN[:2]
+    data = msgspec.json.decode(file.read_bytes())
+    cell = wrong["cell"]
+    damaged = msgspec.json.encode(
+        {**data, "cell": {**data["cell"], **cell} if isinstance(cell, dict) else cell}
+    )
+    shutil.copy(other, tmp_path)
+    if packed:
+        (tmp_path / "quality.jsonl.gz").write_bytes(gzip.compress(damaged + b"\n"))
+    else:
+        (tmp_path / file.name).write_bytes(damaged)
+    with pytest.warns(StoreWarning, match=f"{file.stem}.* is left out: ") as told:
+        assert [one.id for one in Store(tmp_path).records()] == [other.stem]
+    (line,) = (str(one.message) for one in told)
+    assert "\n" not in line
+    with pytest.warns(StoreWarning, match=f"{file.stem}.* is left out: "):
+        assert Store(tmp_path).load(file.stem) is None
 
 
 @pytest.mark.parametrize("renamed", [{}, {"seconds": "ended"}], ids=["fits", "does not fit"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from msgspec.structs import replace
-from test_packs import PACK, changed, lines, packed, write
+from test_packs import PACK, changed, lines, no_characters, packed, write
 from test_store import record
 
 from lra.core.cells import CeilingCell
@@ -29,7 +29,7 @@ def ceiling() -> Record:
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    """What a new reader of a store finds; a warning fails the test."""
+    """All that a new reader of a store finds; a warning fails the test."""
     return {one.id: encode(one) for one in Store(folder).records()}
 
 
@@ -210,7 +210,11 @@ def _kind_is_a_path(content: list[bytes]) -> bytes:
     return gzip.compress(changed(content[0], cell={"type": "../efficiency"}) + b"\n")
 
 
-@pytest.mark.parametrize("damage", [_torn, _cut, _no_cell, _kind_is_a_path])
+def _no_characters(content: list[bytes]) -> bytes:
+    return gzip.compress(b"\n".join([no_characters(content[0]), *content[1:]]) + b"\n")
+
+
+@pytest.mark.parametrize("damage", [_torn, _cut, _no_cell, _kind_is_a_path, _no_characters])
 def test_a_damaged_pack_is_not_written_over(
     damage: Callable[[list[bytes]], bytes], tmp_path: Path
 ) -> None:

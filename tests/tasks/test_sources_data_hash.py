@@ -1,4 +1,4 @@
-"""What identifies data: parameters, sources of the generator, bytes of the files."""
+"""Data is identified by parameters, sources of the generator, bytes of the files."""
 
 import errno
 import shutil
@@ -26,7 +26,7 @@ SETTING = {
 
 
 def hashed(file=FILE, source=None, **changes):
-    """What the cache calls a set; of a real one with the hash of its content."""
+    """The cache's name of a set; of a real one with the hash of its content."""
     setting = {**SETTING, **changes}
     asked = {name: setting[name] for name in ("length", "rules", "parameters")}
     content = "" if source is None else content_hash(source, setting["task"], **asked)

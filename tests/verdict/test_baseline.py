@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from lra.verdict.baseline import Figures, Judged, Outcome, judge
+
+NAN = math.nan
 
 
 def figures(**own: Any) -> Figures:
@@ -69,12 +72,31 @@ def test_what_one_side_did_not_count_cannot_be_told() -> None:
         ([2.0], "regression"),
         ([2.0, 1.0, 0.5], "regression"),
         ([], "regression"),
+        ([2.0, NAN], "regression"),
+        ([NAN, 1.0], "regression"),
+        ([2.0, math.inf], "regression"),
     ],
 )
 def test_losses_are_held_to_half_a_thousandth_point_by_point(
     now: list[float], outcome: str
 ) -> None:
     assert only(figures(losses=[2.0, 1.0]), figures(losses=now), "losses").outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "outcome"),
+    [
+        ([NAN, 1.0], [NAN, 1.0], "held"),
+        ([2.0, math.inf], [2.0, math.inf], "held"),
+        ([NAN, 1.0], [2.0, 1.0], "regression"),
+        ([NAN, 1.0], [1.0, NAN], "regression"),
+        ([math.inf], [-math.inf], "regression"),
+    ],
+)
+def test_what_is_no_number_is_held_to_the_same_at_the_same_point(
+    then: list[float], now: list[float], outcome: str
+) -> None:
+    assert only(figures(losses=then), figures(losses=now), "losses").outcome == outcome
 
 
 def test_losses_say_by_how_much_they_differ_or_that_there_are_more_of_them() -> None:
@@ -124,6 +146,12 @@ def test_a_claim_that_other_code_tried_or_that_was_not_tried_is_no_pass_when_it_
         "held before, not claimed now; another configuration, data or version of torch"
     )
     assert only(before, now, "old").why == "held before, not tried now"
+
+
+def test_laws_of_which_none_is_tried_now_are_no_pass() -> None:
+    before = figures(laws={"batch": "held", "masks": "not claimed"})
+    expected = {"ending": "held", "batch": "inconclusive"}
+    assert outcomes(before, figures()) == expected
 
 
 @pytest.mark.parametrize(
@@ -195,3 +223,14 @@ def test_accuracies_are_held_over_seeds(now: tuple[float, ...], outcome: str, wh
 def test_cells_that_a_check_did_not_ask_for_are_not_looked_at() -> None:
     before = {"one": figures(), "other": figures()}
     assert [one.cell for one in judge("linear", before, {"one": figures()})] == ["one"]
+
+
+def test_a_whole_check_misses_the_cells_that_only_the_baseline_has() -> None:
+    before = {"one": figures(), "train 64": figures(), "train 256": figures()}
+    found = judge("linear", before, {"one": figures(), "new": figures()}, whole=True)
+    assert {one.cell: (one.figure, one.outcome) for one in found} == {
+        "one": ("ending", "held"),
+        "new": ("ending", "new"),
+        "train 256": ("ending", "inconclusive"),
+        "train 64": ("ending", "inconclusive"),
+    }
