@@ -122,7 +122,7 @@ def _counts(then: Mapping[str, float], now: Mapping[str, float]) -> _Judgements:
             yield name, "held", ""
             continue
         share = f" ({100 * (after / before - 1):+.1f} %)" if before else ""
-        outcome: Outcome = "regression" if after > before else "improvement"
+        outcome: Outcome = "improvement" if after < before else "regression"
         yield name, outcome, f"{before:,.0f} before, {after:,.0f} now{share}"
 
 

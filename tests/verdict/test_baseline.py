@@ -38,6 +38,7 @@ def only(before: Figures, after: Figures, figure: str) -> Judged:
         (990.0, "held", ""),
         (989.0, "improvement", "1,000 before, 989 now (-1.1 %)"),
         (0.0, "improvement", "1,000 before, 0 now (-100.0 %)"),
+        (float("nan"), "regression", "1,000 before, nan now (+nan %)"),
     ],
 )
 def test_counts_are_held_to_one_percent_both_ways(now: float, outcome: str, why: str) -> None:
