@@ -30,7 +30,7 @@ def timed(name: str, *seconds: float) -> list[Record]:
 def _record(name: str, seconds: float, replicate: int) -> Record:
     cell = EfficiencyCell(
         machine=Machine(processor="Example CPU", cores=2), torch="2.13.0", threads=2,
-        versions={}, mechanism=Mechanism(name=name), scale="mini", length=512,
+        versions={"time": 1}, mechanism=Mechanism(name=name), scale="mini", length=512,
         mode="train", heads=4, head_width=64, replicate=replicate,
     )  # fmt: skip
     return Record(
@@ -91,7 +91,7 @@ def test_what_another_code_measured_is_inconclusive_and_says_why(
     assert ran.returncode == INCONCLUSIVE
     assert ran.stdout.splitlines() == [
         "other against old: none of 1 figure can be compared (measured by another version of the "
-        "code).",
+        "code: time).",
         "Not compared: 1 cell of old alone.",
     ]
 

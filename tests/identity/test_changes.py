@@ -15,9 +15,9 @@ from lra.core.versions import declared
 from lra.engine.revision import HOME
 from lra.engine.server import environment
 from lra.identity.answers import Answer
-from lra.identity.check import decide, digest, hashes
+from lra.identity.check import answers_of, decide, digest, hashes
 from lra.identity.lock import Lock
-from lra.identity.sources import units
+from lra.identity.sources import Units, units, units_of
 from tests.identity.changes import CHANGES, Change
 
 PACKAGES = ("lra", "tasks", "attention_impls")
@@ -71,14 +71,29 @@ def before(answers: list[Answer]) -> dict[str, str]:
     return {one.case: digest(one) for one in answers}
 
 
+@pytest.fixture(scope="module")
+def own(house: Path) -> Units:
+    """The units of the code as it is."""
+    return units(house)
+
+
 FINDING = {
-    "lra/core/catalogue.py", "lra/core/versions.py", "lra/engine/tails.py", "tasks/_shown.py",
+    "lra/adapters/adapt.py", "lra/core/catalogue.py", "lra/core/versions.py",
+    "lra/engine/tails.py", "tasks/_shown.py",
 }  # fmt: skip
-"""Files that cases enter and no figure comes of: names, versions and words."""
+"""Files that cases enter and no figure comes of: names, versions, words and other people's code."""
 
 
-def test_what_cases_enter_is_watched(answers: list[Answer], house: Path) -> None:
-    watched = {name.partition(":")[0] for name in units(house)}
+def test_another_process_gives_the_same_bits(answers: list[Answer]) -> None:
+    """A probe, each of whose cases has a process to itself, as against a server's forks."""
+    names = ("mechanism/linear", "data/listops", "train", "time")
+    found = {one.case: (one.bits, one.failure) for one in answers_of(HOME, print, *names)}
+    assert found == {one.case: (one.bits, "") for one in answers if one.case in names}
+    assert len(set(found.values())) == len(names)
+
+
+def test_what_cases_enter_is_watched(answers: list[Answer], own: Units) -> None:
+    watched = {name.partition(":")[0] for name in own}
     entered = {
         name.partition(":")[0]
         for one in answers
@@ -91,16 +106,17 @@ def test_what_cases_enter_is_watched(answers: list[Answer], house: Path) -> None
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
 def test_a_change_is_seen_for_what_it_is(
-    change: Change, ask: Ask, house: Path, before: dict[str, str]
+    change: Change, ask: Ask, house: Path, own: Units, before: dict[str, str]
 ) -> None:
-    lock = Lock(sources=hashes(units(house)))
     file = house / change.file
+    others = {name: unit for name, unit in own.items() if not name.startswith(f"{change.file}:")}
     kept = file.read_text(encoding="utf-8")
     assert kept.count(change.before) == 1
     file.write_text(kept.replace(change.before, change.after), encoding="utf-8")
     try:
         known = {case: before[case] for case in change.cases}
-        found = decide(lock, units(house), ask(house, *change.cases), known)
+        now = others | units_of(file, change.file)
+        found = decide(Lock(sources=hashes(own)), now, ask(house, *change.cases), known)
     finally:
         file.write_text(kept, encoding="utf-8")
     assert set(found.bumps) == set(change.bumps)

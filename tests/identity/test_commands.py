@@ -13,7 +13,6 @@ from lra.cli.identity import command
 from lra.core import versions
 from lra.core.errors import LraError
 from lra.engine import revision
-from lra.engine.revision import HOME
 from lra.identity import check, lock
 from lra.identity.check import Check
 from lra.identity.lock import Lock
@@ -133,13 +132,3 @@ def test_a_journal_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     file.write_text('[{"feature": ')
     with pytest.raises(LraError, match="git checkout"):
         versions.journal(file)
-
-
-def test_two_processes_give_the_same_bits() -> None:
-    """One case of each kind."""
-    names = ("mechanism/identity", "data/recall", "data/text/read", "train", "time")
-    one, other = (check.answers_of(HOME, lambda line: None, *names) for _ in range(2))
-    bits = [{found.case: found.bits for found in answers} for answers in (one, other)]
-    assert bits[0] == bits[1] and set(bits[0]) == set(names)
-    assert not [found.failure for found in one if found.failure]
-    assert len({found.bits for found in one}) == len(names)
