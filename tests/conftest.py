@@ -14,6 +14,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: many tests wait for processes that they have started."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.fixture(autouse=True, scope="session")
 def own_timing_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A lock for the timings of this process, whose figures nobody reads; commands that run in

@@ -12,6 +12,7 @@ import click
 
 from lra.cli import flags
 from lra.cli.exit_codes import REGRESSION
+from lra.core import versions
 from lra.core.errors import UsageError, nearest
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ def accept(functions: tuple[str, ...], reason: str) -> int:
     if not reason.strip():
         raise UsageError("--reason is empty; say why no case is needed")
     one = Check()
-    known = {*one.units, *one.lock.sources, *chain.from_iterable(one.lock.digests.values())}
+    gone = one.lock.sources.keys() - one.units.keys()
+    known = {name for name, unit in one.units.items() if unit.is_function} | gone
+    known.update(*one.lock.digests.values())
     for function in functions:
         if function not in known:
             raise nearest("function or case", function, known)
@@ -76,23 +79,23 @@ def accept(functions: tuple[str, ...], reason: str) -> int:
 @REASON
 def bump(features: tuple[str, ...], reason: str) -> int:
     """Give FEATURES their next versions: cells that use them become due, no others."""
-    from lra.core import versions
     from lra.identity.check import Check
 
     if not reason.strip():
         raise UsageError("--reason is empty; say why the behaviour changed")
     one = Check(tell=_progress)
-    one.run()
-    known = {name for answer in one.answers for name in (answer.about, *answer.uses)}
-    known |= {"time/cuda", "train/cuda"}
+    # A case is named for its feature; no record holds one that the lock does not know.
+    cases = chain.from_iterable(one.lock.digests.values())
+    known = {case.partition(",")[0] for case in cases} | {"time/cuda", "train/cuda"}
     for feature in features:
         if feature not in known:
             raise nearest("feature", feature, known)
+    one.run()
     moved = one.decide().bumps
     for feature in features:
-        cases = moved.get(feature, ())
-        number = versions.bump(feature, cases, reason)
-        click.echo(f"{feature} is at version {number}; cases that moved: {len(cases)}")
+        number = versions.bump(feature, moved.get(feature, ()), reason)
+        none = "; no case moved: if it was not meant, git checkout lra/versions.json"
+        click.echo(f"{feature} is at version {number}{'' if feature in moved else none}")
     one.renew()
     return _told(one)
 
@@ -111,6 +114,7 @@ def audit(records: int, store: Path | None) -> int:
     """
     from lra.cli.report import reference
     from lra.identity.audit import audit, draw
+    from lra.report.words import count
     from lra.store import Store
 
     known = reference() if store is None else Store(store).there().records()
@@ -119,15 +123,17 @@ def audit(records: int, store: Path | None) -> int:
     for one in audit(drawn):
         differing += bool(one.differs)
         click.echo(f"{one.cell} ({one.record}): {', '.join(one.differs) or 'the same'}")
-    click.echo(f"{len(drawn)} records measured again, {differing} differ")
+    click.echo(f"{count(len(drawn), 'record')} measured again, {differing} differ")
     return REGRESSION if differing else 0
 
 
 def _told(one: Check, *, lock: bool = True) -> int:
     """Print what was found, lock it where that is asked for and it passes; return the exit code."""
+    from lra.report.words import count
+
     found = one.decide()
     for feature, cases in found.bumps.items():
-        click.echo(f"changed: {feature}, by {', '.join(cases)}")
+        click.echo(f"changed: {feature}, by {'; '.join(cases)}")
     if found.bumps:
         features = " ".join(found.bumps)
         click.echo(f'if that is meant: python -m lra identity bump {features} --reason "..."')
@@ -142,10 +148,14 @@ def _told(one: Check, *, lock: bool = True) -> int:
     for case, words in found.failures.items():
         click.echo(f"{case} raises {words}")
     if found.verdict in ("untouched", "kept") and not found.failures:
+        due = "no record is due for it"
+        if one.lock.versions != versions.current():
+            due = "records of the bumped features are due, no others"
         if found.verdict == "kept" and lock:
             one.write()
-        due = "no record is due for it"
-        click.echo(f"{found.verdict}: {due}" + (f"; {found.cases} cases" if found.cases else ""))
+        click.echo(
+            f"{found.verdict}: {due}" + (f"; {count(found.cases, 'case')}" if found.cases else "")
+        )
         return 0
     return REGRESSION
 

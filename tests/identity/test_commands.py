@@ -60,16 +60,27 @@ def test_from_an_edit_to_a_bump(checkout: Callable[[str, str], None]) -> None:
     checkout(NOISY, "b")
     assert lra("check")[0] == 1
     assert lra("check")[0] == 1, "a failed check locks nothing"
-    assert lra("bump", "train", "--reason", "noise")[0] == 0
+    code, told = lra("bump", "train", "--reason", "noise")
+    assert code == 0 and "no record is due" not in told and "no case moved" not in told
     assert [(b.feature, b.version, b.cases) for b in versions.journal(versions.JOURNAL)] == [
         ("train", 2, ("train",))
     ]
     assert lra("check") == (0, "untouched: no record is due for it\n")
+    assert "no case moved" in lra("bump", "train", "--reason", "twice")[1]
+
+
+def test_a_slip_is_told_before_cases_run(
+    checkout: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Check, "run", lambda self: pytest.fail("cases ran"))
+    for words in (("bump", "trian"), ("accept", f"{FILE}:TILE")):
+        with pytest.raises(LraError):
+            lra(*words, "--reason", "noise")
 
 
 def test_from_an_edit_to_kept(checkout: Callable[[str, str], None]) -> None:
     checkout(NOISY, "a")
-    assert lra("check") == (0, "kept: no record is due for it; 1 cases\n")
+    assert lra("check") == (0, "kept: no record is due for it; 1 case\n")
     assert lra("check")[1].startswith("untouched")
 
 
@@ -88,7 +99,7 @@ def test_a_lock_that_came_with_an_edit_proves_nothing_to_the_branch_it_goes_to(
     assert lra("check")[1].startswith("untouched")
     assert lra("check", "--since", "HEAD")[0] == 1
     checkout(NOISY, "a")
-    assert lra("check", "--since", "HEAD") == (0, "kept: no record is due for it; 1 cases\n")
+    assert lra("check", "--since", "HEAD") == (0, "kept: no record is due for it; 1 case\n")
     assert lock.read(root) == forged, "another's lock is never written over ours"
 
 
