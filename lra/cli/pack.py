@@ -17,10 +17,15 @@ def command(store: Path) -> None:
     Whatever reads a store reads packs. Records that are made later get files of their own, and
     count where a pack has an older one of the same cell; pack again to put them in.
     """
+    from lra.core.errors import UsageError
     from lra.report.words import count, quantity
     from lra.store import Store, pack
 
-    with Store(store).there().writing() as held:
+    found = Store(store).there()
+    # To hold a folder for writing leaves a file in it.
+    if not found.loose() and not found.packed().files:
+        raise UsageError(f"no records in '{store}'; name a folder of records")
+    with found.writing() as held:
         done = pack(held)
     click.echo(
         f"{count(done.records, 'record')} packed; {count(done.files, 'pack')}: "

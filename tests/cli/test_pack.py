@@ -80,6 +80,10 @@ def test_a_store_that_cannot_be_packed_is_refused_in_one_line(
     ran = lra("pack", "none")
     assert ran.returncode == USAGE and not Path("none").exists()
     assert ran.stderr == ("lra: no store at 'none'; run cells first, or name a folder of records\n")
+    (folder := Path("sources")).mkdir()
+    ran = lra("pack", "sources")
+    assert ran.returncode == USAGE and not list(folder.iterdir())
+    assert ran.stderr == "lra: no records in 'sources'; name a folder of records\n"
     (packed / "quality.jsonl.gz").write_bytes(b"{")
     ran = lra("pack", str(packed))
     assert ran.returncode == USAGE
