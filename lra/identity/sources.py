@@ -69,7 +69,7 @@ def units_of(file: Path, name: str) -> dict[str, Unit]:
     """Return the units of a file called `name`; raises as `units` does."""
     found: dict[str, Unit] = {}
     for qualified, unit in _within(ast.parse(file.read_bytes(), filename=name).body, "", name):
-        # Of several, such as a property and its setter, the hash is that of all.
+        # A property and its setter, say, are one unit: its hash is that of all.
         there = found.get(f"{name}:{qualified}")
         if there is not None:
             unit = replace(

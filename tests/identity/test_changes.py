@@ -59,7 +59,7 @@ def ask() -> Iterator[Ask]:
 
 @pytest.fixture(scope="module")
 def answers(ask: Ask, house: Path) -> list[Answer]:
-    """What the cases give on the code as it is."""
+    """Answers of the cases on the code as it is."""
     cases = sorted({case for change in CHANGES for case in change.cases})
     found = ask(house, *cases)
     assert not [one for one in found if one.failure]

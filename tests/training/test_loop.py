@@ -1,63 +1,18 @@
+"""One training: its numbers, its protocol, its ending."""
+
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
 from types import ModuleType
 
-import msgspec
 import numpy as np
 import pytest
 import torch
+from training.twins import assert_same, changed, closeness, numbers
 
-import lra
-from lra.core.errors import LraError
-from lra.core.protocol import TrainSpec
-from lra.core.records import CurvePoint
 from lra.training import loop
 from lra.training.loop import Run, train
-from lra.training.objective import Tally
-from lra.training.outcome import Diverged, Interrupted, Progress, Score, Trained
+from lra.training.outcome import Diverged, Progress, Score
 from lra.training.setup import Training
-
-HERE = Path(__file__).parent
-
-
-def changed(spec: TrainSpec, **fields: object) -> TrainSpec:
-    return msgspec.structs.replace(spec, **fields)
-
-
-def numbers(curve: tuple[CurvePoint, ...]) -> list[CurvePoint]:
-    """A curve without its clock."""
-    return [msgspec.structs.replace(point, seconds=0.0) for point in curve]
-
-
-def assert_same(
-    one: Trained, other: Trained, model: torch.nn.Module, other_model: torch.nn.Module
-) -> None:
-    """Bit for bit, but for the clock."""
-    assert numbers(one.curve) == numbers(other.curve)
-    assert (one.test, one.best_step) == (other.test, other.best_step)
-    assert one.validation_accuracy == other.validation_accuracy
-    for name, value in model.state_dict().items():
-        assert torch.equal(value, other_model.state_dict()[name]), name
-
-
-def closeness(model: torch.nn.Module, other: torch.nn.Module) -> float:
-    pairs = zip(model.parameters(), other.parameters(), strict=True)
-    return max((a - b).abs().max().item() for a, b in pairs)
-
-
-def assert_near(
-    one: Trained, other: Trained, model: torch.nn.Module, other_model: torch.nn.Module
-) -> None:
-    """Up to the order in which a GPU adds up, of float64 models."""
-    assert (one.test.correct, one.best_step) == (other.test.correct, other.best_step)
-    for point, twin in zip(one.curve, other.curve, strict=True):
-        assert point.train_loss == pytest.approx(twin.train_loss, rel=1e-6)
-    assert closeness(model, other_model) < 1e-6
 
 
 def test_it_learns(toy: ModuleType) -> None:
@@ -286,139 +241,3 @@ def test_a_last_step_that_explodes_is_noticed_in_validation(toy: ModuleType) -> 
     spec = changed(toy.SPEC, steps=1, evaluate_every=1, learning_rate=float("inf"), warmup=0)
     with pytest.raises(Diverged, match="after step 1;"):
         train(Run(toy.model(), Training(toy.dataset(), spec, seed=0), device=toy.CPU))
-
-
-@pytest.mark.parametrize("place", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_stopped_anywhere_and_continued_it_ends_in_the_same_numbers(
-    toy: ModuleType, tmp_path: Path, place: str
-) -> None:
-    device, data = torch.device(place), toy.dataset()
-    dtype, same = (torch.float32, assert_same) if place == "cpu" else (torch.float64, assert_near)
-    straight_model = toy.model(dropout=0.1).to(dtype)
-    # Polls: one a step, 15 in each validation, 17 in the test.
-    spec = changed(toy.SPEC, evaluation_batch=8)
-    straight = train(Run(straight_model, Training(data, spec, seed=3), device=device))
-
-    reached: list[int] = []
-    for allowed in range(4, 30):
-        polls = iter(range(allowed))
-        model = toy.model(dropout=0.1).to(dtype)
-        try:
-            resumed = train(
-                Run(
-                    model,
-                    Training(data, spec, seed=3),
-                    device=device,
-                    checkpoint=tmp_path / "a.pt",
-                    stop=lambda polls=polls: next(polls, None) is None,
-                )
-            )
-            break
-        except Interrupted as ending:
-            reached.append(ending.step)
-    assert reached == sorted(reached)
-    assert reached[0] == 4
-    # In the first validation, between steps, in the last validation or the test.
-    assert {20, 60} < set(reached)
-    same(straight, resumed, straight_model, model)
-
-
-def test_stopped_before_the_first_step(toy: ModuleType, tmp_path: Path) -> None:
-    with pytest.raises(Interrupted, match="after step 0 of 60; run again to continue"):
-        train(
-            Run(
-                toy.model(),
-                Training(toy.dataset(), toy.SPEC, seed=0),
-                device=toy.CPU,
-                checkpoint=tmp_path / "a.pt",
-                stop=lambda: True,
-            )
-        )
-
-
-def test_killed_and_continued_it_ends_in_the_same_numbers(toy: ModuleType, tmp_path: Path) -> None:
-    path = tmp_path / "a.pt"
-    root = Path(lra.__file__).parents[1]
-    child = subprocess.Popen(
-        [sys.executable, HERE / "slow_child.py", path],
-        env={**os.environ, "PYTHONPATH": str(root)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdout is not None
-    with child.stdout:
-        # Polls: one a step, and three in each of two validations; 55 is between steps 40 and 60.
-        for line in child.stdout:
-            if line.strip() == "55":
-                break
-        os.kill(child.pid, signal.SIGKILL)
-    assert child.wait(timeout=30) == -signal.SIGKILL
-
-    data, models = toy.dataset(), [toy.model(dropout=0.1) for _ in range(2)]
-    resumed_at: list[int] = []
-    resumed = train(
-        Run(
-            models[1],
-            Training(data, toy.SPEC, seed=3),
-            device=toy.CPU,
-            checkpoint=path,
-            report=lambda progress: resumed_at.append(progress.step),
-        )
-    )
-    # The checkpoint of step 20 was there at the least.
-    assert 20 not in resumed_at
-    assert resumed_at[-1] == 60
-    straight = train(Run(models[0], Training(data, toy.SPEC, seed=3), device=toy.CPU))
-    assert_same(straight, resumed, models[0], models[1])
-
-
-def test_a_finished_checkpoint_is_only_tested_again(toy: ModuleType, tmp_path: Path) -> None:
-    data, path = toy.dataset(), tmp_path / "a.pt"
-    models = [toy.model() for _ in range(2)]
-    first = train(Run(models[0], Training(data, toy.SPEC, seed=0), device=toy.CPU, checkpoint=path))
-    again = train(Run(models[1], Training(data, toy.SPEC, seed=0), device=toy.CPU, checkpoint=path))
-    assert_same(first, again, models[0], models[1])
-    assert first.seconds == again.seconds
-
-
-@pytest.mark.parametrize("counted", [None, 1])
-def test_only_a_save_between_steps_counts_what_the_device_has_yet_to_do(
-    toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: int | None
-) -> None:
-    run = Run(
-        toy.model(),
-        Training(toy.dataset(), toy.SPEC, seed=0),
-        device=toy.CPU,
-        checkpoint=tmp_path / "a.pt",
-    )
-    waited: list[bool] = []
-    monkeypatch.setattr(run, "wait", lambda: waited.append(True))
-    # Amid an evaluation there is something counted so far.
-    run.save(None if counted is None else Tally(counted, torch.zeros(()), torch.zeros(())))
-    assert waited == ([True] if counted is None else [])
-
-
-@pytest.mark.parametrize("change", ["seed", "spec", "rules", "metric", "padding", "model"])
-def test_a_checkpoint_of_another_training_is_refused(
-    toy: ModuleType, tmp_path: Path, change: str
-) -> None:
-    data, path = toy.dataset(), tmp_path / "a.pt"
-    spec = changed(toy.SPEC, steps=2, evaluate_every=1)
-    train(Run(toy.model(), Training(data, spec, seed=0), device=toy.CPU, checkpoint=path))
-    model = toy.model(inputs=2) if change == "model" else toy.model()
-    with pytest.raises(LraError, match="another training"):
-        train(
-            Run(
-                model,
-                Training(
-                    toy.dataset(inputs=2) if change == "model" else data,
-                    changed(spec, learning_rate=1.0) if change == "spec" else spec,
-                    seed=1 if change == "seed" else 0,
-                    rules="lra2021" if change == "rules" else "fixed",
-                    metric="bits_per_byte" if change == "metric" else "accuracy",
-                    pad_to_length=change == "padding",
-                ),
-                device=toy.CPU,
-                checkpoint=path,
-            )
-        )

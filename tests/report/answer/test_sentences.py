@@ -17,7 +17,7 @@ from lra.report.select import join
 from lra.report.words import TIMES
 from report.answer.said import answered, timed
 from report.mechanisms.checks import softmax
-from report.sample import TRAINING, baseline, data, edited, efficiency, error, quality
+from report.sample import TRAINING, baseline, data, efficiency, error, quality
 
 
 def test_one_mechanism_is_told_task_by_task_beside_exact_and_no_mixing() -> None:
@@ -365,44 +365,3 @@ def test_the_table_of_errors_is_of_the_inputs_that_the_sentence_is_of() -> None:
     assert table is not None and table.title.endswith(f"inputs {TIMES} 1")
     (told,) = answer(selection, [], [], error_tables(selection), [])
     assert f"inputs {TIMES} 1:" in told
-
-
-def test_an_edit_between_training_and_timing_is_told() -> None:
-    def told(trained: int, timed: int) -> bool:
-        records = [
-            quality(edited("performer", trained, features=32), "text"),
-            efficiency(edited("performer", timed, features=256), 512),
-        ]
-        sentence = "Accuracy and speed of performer are of different versions of the source"
-        return any(one.startswith(sentence) for one in answered(records))
-
-    assert told(1, 2)
-    assert not told(2, 2)
-
-
-def test_a_mean_over_tasks_of_two_versions_is_told() -> None:
-    def told(image: int) -> bool:
-        versions = {"text": 1, "image": image}
-        records = [quality(edited("performer", own), task) for task, own in versions.items()]
-        sentence = "Accuracies on different tasks of performer are of different versions of the"
-        return any(one.startswith(sentence) for one in answered(records))
-
-    assert told(2)
-    assert not told(1)
-
-
-def test_of_edits_ten_mechanisms_are_named() -> None:
-    def told(number: int) -> str:
-        records = []
-        for name in (f"m{n:02}" for n in range(number)):
-            records.append(quality(name, "text"))
-            records.append(efficiency(edited(name), 512))
-        (sentence,) = (one for one in answered(records) if "of the source" in one)
-        return sentence
-
-    assert told(4) == (
-        "Accuracy and speed of m00, m01, m02 and m03 are of different versions of the source: "
-        "running the same commands again measures what is out of date."
-    )
-    assert ", m08 and m09 are of" in told(10)
-    assert ", m09 and 2 more are of" in told(12)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -10,9 +9,10 @@ import pytest
 
 from lra.core.protocol import Machine
 from lra.core.records import Record, decode, encode
-from lra.report.changes.between import Changes, Line, between_mechanisms, between_stores
-from lra.report.changes.told import changed_table, compared_markdown, full_tables, sentences
+from lra.report.changes.between import Changes, between_mechanisms
+from lra.report.changes.told import full_tables, sentences
 from lra.report.select import join
+from report.changes.sides import compared, only, timed, trained
 from report.sample import (
     HERE,
     MODEL,
@@ -21,31 +21,10 @@ from report.sample import (
     efficiency,
     error,
     mechanism,
-    quality,
     with_metrics,
 )
 
 OTHER = Machine(processor="Other CPU 2", cores=2)
-
-
-def timed(*seconds: float, name: Any = "performer", length: int = 512, **more: Any) -> list[Record]:
-    return [
-        efficiency(name, length, "train", s, replicate=r, **more) for r, s in enumerate(seconds)
-    ]
-
-
-def trained(*accuracies: float, name: str = "performer", **more: Any) -> list[Record]:
-    return [quality(name, "text", a, seed=s, **more) for s, a in enumerate(accuracies)]
-
-
-def compared(before: Sequence[Record], after: Sequence[Record]) -> Changes:
-    one, other = join(list(before), []), join(list(after), [])
-    return between_stores(one.entries, other.entries, (one.busy, other.busy), ("old", "new"))
-
-
-def only(changes: Changes, name: str = "time") -> Line:
-    (line,) = (line for line in changes.lines if line.quantity.name == name)
-    return line
 
 
 def test_a_changed_mechanism_is_what_is_compared() -> None:
@@ -336,66 +315,6 @@ def test_of_a_cell_with_several_settings_nothing_is_said_unless_they_are_named()
     assert mechanisms(*first, *later).lines == ()
     named = mechanisms(*records, names=("sdpa", "performer (features=64)"))
     assert only(named).word == "faster"
-
-
-def test_the_first_sentence_says_what_changed_and_by_how_much() -> None:
-    old = [*timed(0.01, 0.01), *timed(0.01, 0.01, length=1024), *timed(0.01, 0.01, length=2048)]
-    new = [
-        *timed(0.02, 0.02), *timed(0.03, 0.03, length=1024), *timed(0.01, 0.01, length=2048)
-    ]  # fmt: skip
-    found = compared(old, new)
-    first, second = sentences(found)
-    assert first.startswith(
-        "new against old: time slower in 2 of 3 cells, the most performer train 1024 "
-        "heads 4 x 64: 3.00 "
-    )
-    assert second == "Of 3 figures 1 is the same."
-    table = changed_table(found)
-    assert table is not None and [row.label.split()[2] for row in table.rows] == ["1024", "512"]
-    (every,) = full_tables(found)
-    assert [row.label.split()[2] for row in every.rows] == ["512", "1024", "2048"]
-
-
-def test_what_cannot_be_compared_says_why() -> None:
-    old = [*timed(0.01, 0.01), *timed(0.01, 0.01, length=1024), *timed(0.01, 0.01, length=2048)]
-    other = timed(0.01, 0.01, name=mechanism("performer", features=64), length=1024)
-    refused = timed(0.0, 0.0, length=2048, status="unsupported")
-    assert sentences(compared(old, [*timed(0.01, 0.01), *other, *timed(0.01, length=2048)])) == [
-        "new against old: no reliable change.",
-        "Of 3 figures 2 are the same and 1 is incomparable (another configuration).",
-    ]
-    several = [*timed(0.01, 0.01), *other, *refused]
-    assert sentences(compared(old, several))[1] == (
-        "Of 3 figures 1 is the same and 2 are incomparable (another configuration: 1; "
-        "unsupported: 1)."
-    )
-    assert sentences(compared(old, [r for r in several if r not in old])) == [
-        "new against old: none of 2 figures can be compared (another configuration: 1; "
-        "unsupported: 1).",
-        "Not compared: 1 cell of old alone.",
-    ]
-    assert sentences(compared(timed(0.01), timed(0.01, measure=2))) == [
-        "new against old: none of 1 figure can be compared (measured by another version of the "
-        "code: time)."
-    ]
-
-
-def test_nothing_new_is_said_so() -> None:
-    same = compared(timed(0.01, 0.01), timed(0.01, 0.01))
-    assert sentences(same)[0] == "new against old: no reliable change."
-    assert changed_table(same) is None
-    assert sentences(compared(timed(0.01), timed(0.01, name="sdpa")))[0].endswith("share no cell.")
-
-
-def test_for_a_pull_request_the_sentence_comes_first_and_tables_are_folded() -> None:
-    odd = "my|odd_1<b>"
-    text = compared_markdown(compared(timed(0.01, 0.01, name=odd), timed(0.02, 0.02, name=odd)))
-    lines = text.splitlines()
-    assert lines[0] == "## new against old" and lines[2].startswith("new against old: time slower")
-    assert text.count("<details>") == text.count("</details>") == 1
-    assert "<b>" not in text.replace("\\<b\\>", "")
-    rows = [line for line in lines if "odd" in line and line.startswith("|")]
-    assert len(rows) == 2
 
 
 def test_an_earlier_protocol_says_nothing_of_data() -> None:

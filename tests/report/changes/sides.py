@@ -1,0 +1,31 @@
+"""Two sides of a comparison, and what is said of one figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lra.core.records import Record
+from lra.report.changes.between import Changes, Line, between_stores
+from lra.report.select import join
+from report.sample import efficiency, quality
+
+
+def timed(*seconds: float, name: Any = "performer", length: int = 512, **more: Any) -> list[Record]:
+    return [
+        efficiency(name, length, "train", s, replicate=r, **more) for r, s in enumerate(seconds)
+    ]
+
+
+def trained(*accuracies: float, name: str = "performer", **more: Any) -> list[Record]:
+    return [quality(name, "text", a, seed=s, **more) for s, a in enumerate(accuracies)]
+
+
+def compared(before: Sequence[Record], after: Sequence[Record]) -> Changes:
+    one, other = join(list(before), []), join(list(after), [])
+    return between_stores(one.entries, other.entries, (one.busy, other.busy), ("old", "new"))
+
+
+def only(changes: Changes, name: str = "time") -> Line:
+    (line,) = (line for line in changes.lines if line.quantity.name == name)
+    return line
