@@ -63,12 +63,11 @@ def accept(functions: tuple[str, ...], reason: str) -> int:
     if not reason.strip():
         raise UsageError("--reason is empty; say why no case is needed")
     one = Check()
-    gone = one.lock.sources.keys() - one.units.keys()
-    known = {name for name, unit in one.units.items() if unit.is_function} | gone
-    known.update(*one.lock.digests.values())
+    known = {*one.units, *one.lock.sources, *chain.from_iterable(one.lock.digests.values())}
+    likely = [name for name, unit in one.units.items() if unit.is_function]
     for function in functions:
         if function not in known:
-            raise nearest("function or case", function, known)
+            raise nearest("function or case", function, likely)
     one.accept(functions, reason)
     click.echo("accepted; now: python -m lra identity check")
     return 0

@@ -69,11 +69,28 @@ def test_from_an_edit_to_a_bump(checkout: Callable[[str, str], None]) -> None:
     assert "no case moved" in lra("bump", "train", "--reason", "twice")[1]
 
 
+def test_a_field_that_no_case_shows_may_be_accepted_as_it_is_named(
+    checkout: Callable[[str, str], None],
+) -> None:
+    root = Check().root
+    (root / "lra/training/loop.py").write_text("class Kept:\n    depth = 1\n")
+    (root / "lra/training/batches.py").write_text("def read(kept):\n    return kept.depth\n")
+    checkout(SOURCE, "a")
+    name = "lra/training/loop.py:Kept.depth"
+    assert lra("accept", name, "lra/training/batches.py:read", "--reason", "new")[0] == 0
+    assert lra("check")[0] == 0
+    (root / "lra/training/loop.py").write_text("class Kept:\n    depth = 2\n")
+    code, told = lra("check")
+    assert code == 1 and f"unseen: {name} " in told
+    assert lra("accept", name, "--reason", "for a GPU")[0] == 0
+    assert lra("check")[0] == 0
+
+
 def test_a_slip_is_told_before_cases_run(
     checkout: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Check, "run", lambda self: pytest.fail("cases ran"))
-    for words in (("bump", "trian"), ("accept", f"{FILE}:TILE")):
+    for words in (("bump", "trian"), ("accept", f"{FILE}:helpr")):
         with pytest.raises(LraError):
             lra(*words, "--reason", "noise")
 
