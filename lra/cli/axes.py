@@ -67,6 +67,8 @@ def overrides(given: dict[str, tuple[str, ...]]) -> dict[str, tuple[Any, ...]]:
 def put(block: _Block, asked: Mapping[str, Any]) -> _Block:
     """Return a block with the values asked for in place of its own, where it has such a key."""
     own = {key: value for key, value in asked.items() if key in block.__struct_fields__}
+    if "batches" in own and isinstance(block, EfficiencyBlock):
+        own["tokens"] = None
     return msgspec.structs.replace(block, **own)
 
 

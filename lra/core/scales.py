@@ -130,6 +130,8 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     directions: Axis[Direction] | None = None
     """None is bidirectional, but for decoding, which is causal."""
     batches: Axis[Positive] = (1,)
+    tokens: Positive | None = None
+    """In place of the batches: each call has as many examples as make up so many positions."""
     heads: Axis[Positive]
     head_widths: Axis[Positive]
     dtypes: Axis[Dtype] = ("float32",)
@@ -137,6 +139,8 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     """Decoding is eager, whatever is asked for."""
     task: str = "text"
     """Whose model is timed at level `model`, with the sizes that the scale gives it."""
+    only: tuple[str, ...] = ()
+    """Mechanisms of those asked for that the block is for; () is all."""
     beside: tuple[str, ...] = (NO_MIXING, EXACT)
     """Mechanisms measured in the same run: the floor, and the one to beat."""
     ceilings: bool = False
@@ -145,6 +149,9 @@ class EfficiencyBlock(Frozen, frozen=True, kw_only=True):
     """Processes for each cell, one round over all cells after the other."""
     seconds: Above0 = 1.0
     """Time budget of each timing pass."""
+    one_process: bool = False
+    """Whether a process measures all cells of a mechanism and replicate, one after the other, until
+    one fails: for a GPU, where a new process takes longer than most cells."""
 
 
 class Pair(Frozen, frozen=True, kw_only=True):

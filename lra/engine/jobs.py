@@ -44,6 +44,8 @@ class Job(Frozen, frozen=True, kw_only=True):
     """Folder of prepared data."""
     checkpoint: str = ""
     """File that a training cell saves to and continues from; the pool fills it in."""
+    series: str = ""
+    """Jobs that may run one after the other in one process; empty for a process of its own."""
     devices: int = 1
     """How many GPUs, or processes on a CPU, a training is shared by."""
     patience: float = 600.0
@@ -130,6 +132,11 @@ class Outcome(Frozen, frozen=True, tag="outcome", kw_only=True):
     attended: Attended | None = None
     failure: Failure | None = None
     method: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+def stays_after(outcome: Outcome, job: Job) -> bool:
+    """Return whether a worker waits for another job: it does in a series, until one fails."""
+    return bool(job.series) and outcome.status in ("ok", "unsupported")
 
 
 Report = Callable[[Progress], None]

@@ -32,7 +32,7 @@ def plan(spec: RunSpec) -> list[Job]:
     found: dict[str, Job] = {}
     for job in (
         *(job for block in blocks.quality for job in trained(run, block)),
-        *(job for block in timed for job in efficiency_jobs(run, block)),
+        *(job for number, block in enumerate(timed) for job in efficiency_jobs(run, block, number)),
         *(job for block in blocks.error for job in _error_jobs(run, block)),
     ):
         found.setdefault(job.cell.id, job)

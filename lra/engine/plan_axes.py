@@ -41,13 +41,15 @@ def timed(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
         "direction": directions,
         "mode": block.modes,
         "level": block.levels,
-        "batch": block.batches,
+        "batch": block.batches if block.tokens is None else (1,),
         "heads": block.heads,
         "head_width": block.head_widths,
         "dtype": block.dtypes,
         "execution": block.executions,
     }
     for point in combinations(axes):
+        if block.tokens is not None:
+            point["batch"] = max(1, block.tokens // point["length"])
         if point["mode"] != "decode":
             yield point
         elif point["level"] == "layer" and point["execution"] == "eager":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,8 +22,31 @@ from lra.engine.planning import Planning, portable
 from lra.engine.sources import of_position
 
 
-def efficiency_jobs(run: Planning, block: EfficiencyBlock) -> Iterator[Job]:
-    """Yield the jobs of a block, short inputs first."""
+def efficiency_jobs(run: Planning, block: EfficiencyBlock, number: int) -> Iterator[Job]:
+    """Yield the jobs of a suite's block of that number, short inputs first; where a process
+    measures all cells of a mechanism, one mechanism after the other."""
+    jobs = _by_length(run, block)
+    if not block.one_process:
+        yield from jobs
+        return
+    series: dict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        name = _series(job, number)
+        series[name].append(msgspec.structs.replace(job, series=name))
+    for together in series.values():
+        yield from together
+
+
+def _series(job: Job, number: int) -> str:
+    """The cells that one process may measure: what is compiled goes by itself, for compilers keep
+    what they have made."""
+    cell = job.cell
+    if not isinstance(cell, EfficiencyCell) or cell.execution == "compiled":
+        return ""
+    return f"{number} {cell.replicate} {value_hash(cell.mechanism)}"
+
+
+def _by_length(run: Planning, block: EfficiencyBlock) -> Iterator[Job]:
     subjects, scale = _subjects(run, block), load_scale(block.scale)
     for dtype in block.dtypes if block.ceilings else ():
         if (run.spec.device, dtype) == ("cpu", "float16"):
@@ -59,7 +83,9 @@ def _subjects(run: Planning, block: EfficiencyBlock) -> list[Subject]:
     """What is measured, with the settings that the suite chooses."""
     suite = run.spec.suite
     if not suite.pairs:
-        return [(target, {}) for target in run.beside(True, block.beside)]
+        found = run.beside(True, block.beside)
+        named = {*block.only, *block.beside}
+        return [(target, {}) for target in found if not block.only or target.name in named]
     pairs = paired(suite, run.mechanisms)
     run.unavailable |= {
         target.name: words

@@ -5,19 +5,22 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
+from multiprocessing.connection import wait
 from typing import Unpack
 
 import msgspec
 
 from lra.core.records import Record
 from lra.engine import host
+from lra.engine.budget import GRACE_MOST
 from lra.engine.endings import judge
 from lra.engine.jobs import Job
 from lra.engine.provenance import provenance
 from lra.engine.runner import Runner, Terms
 from lra.engine.running import TICK, Running, listen
-from lra.engine.server import ForkServer
+from lra.engine.server import ForkServer, Worker
 from lra.engine.timing_lock import TimingLock
 from lra.store import Store
 
@@ -25,7 +28,8 @@ from lra.store import Store
 class Pool(Runner):
     """Runs jobs on worker slots of this machine; see `Runner`.
 
-    Jobs start in the order given; a timing cell waits until nothing of ours runs beside it.
+    Jobs start in the order given; a timing cell waits until nothing of ours runs beside it. A job
+    of a series takes the worker of the one before, where that did not fail.
     """
 
     def __init__(
@@ -35,6 +39,8 @@ class Pool(Runner):
         self.server, self.slots = server, slots
         self._running: list[Running] = []
         self._lock = TimingLock()
+        self._spare: tuple[str, Worker] | None = None
+        """A series, and the worker that waits for its next job."""
 
     def _is_busy(self) -> bool:
         return bool(self._running)
@@ -49,6 +55,7 @@ class Pool(Runner):
             if self._running and (job.alone or self._running[0].job.alone):
                 return
             if job.alone and not self._lock.acquire():
+                self._dismiss()
                 if self._lock.news:
                     self.watcher.waiting(job)
                 return
@@ -58,10 +65,37 @@ class Pool(Runner):
     def _launch(self, job: Job) -> None:
         checkpoint = self.store.checkpoint(job.cell.id)
         job = msgspec.structs.replace(job, checkpoint=str(checkpoint))
-        worker = self.server.start(msgspec.msgpack.encode(job))
+        worker = self._worker_for(job)
         told = partial(self.watcher.progress, job)
         self._running.append(Running(job, worker, timeout=self.timeout, told=told))
         self._launched(job)
+
+    def _worker_for(self, job: Job) -> Worker:
+        """The worker that has a job now: of its series the one that waits, else a new one."""
+        payload = msgspec.msgpack.encode(job)
+        if self._spare is not None and self._spare[0] == job.series:
+            _, worker = self._spare
+            # One that has died meanwhile takes no message.
+            with suppress(OSError):
+                worker.connection.send_bytes(payload)
+                self._spare = None
+                return worker
+        self._dismiss()
+        return self.server.start(payload)
+
+    def _dismiss(self) -> None:
+        """End the worker that waits for the next job of its series, and what it holds of a GPU."""
+        if self._spare is None:
+            return
+        (_, worker), self._spare = self._spare, None
+        worker.connection.close()
+        deadline = time.monotonic() + GRACE_MOST
+        while not worker.ended:
+            if wait([worker.fileno()], timeout=max(0.0, deadline - time.monotonic())):
+                worker.poll()
+            else:
+                worker.kill()
+        worker.close()
 
     def _collect(self) -> list[Record]:
         ended = listen(self._running)
@@ -77,7 +111,10 @@ class Pool(Runner):
             self._leave(job)
             raise self.server.lost()
         ending = running.ending()
-        worker.close()
+        if running.stays and not worker.ended:
+            self._spare = job.series, worker
+        else:
+            worker.close()
         if running.outcome is None and (running.stopped or self._is_told_to_stop(running)):
             self._leave(job)
             return None
@@ -101,6 +138,7 @@ class Pool(Runner):
         return running.asked_to_stop or bool(self._signals.received)
 
     def _stop_all(self, grace: float) -> list[Record]:
+        self._dismiss()
         late: list[Record] = []
         deadline = time.monotonic() + grace
         for running in self._running:
@@ -118,6 +156,7 @@ class Pool(Runner):
                     running.worker.close()
                     self._leave(running.job)
             late += self._collect()
+        self._dismiss()
         return late
 
 

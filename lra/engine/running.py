@@ -1,4 +1,8 @@
-"""One job in a worker process: what it says while it runs, and how it ended."""
+"""One job in a worker process: what it says while it runs, and how it ended.
+
+A worker ends with its job. One of a series stays after a job that did not fail, and may take the
+next of the series, which spares that the start of a process and of a GPU's context.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ import msgspec
 
 from lra.engine import host
 from lra.engine.endings import Ending
-from lra.engine.jobs import Job, Message, Outcome, Progress, Stopped
+from lra.engine.jobs import Job, Message, Outcome, Progress, Stopped, stays_after
 from lra.engine.server import Worker
 
 TICK = 0.25
@@ -22,7 +26,8 @@ TICK = 0.25
 class Running:
     """A job and the worker process of a fork server that runs it, from request to end.
 
-    `timeout` is in seconds from the fork; `told` hears where the worker stands.
+    `timeout` is in seconds from the fork, or from the end of the job before in the same worker;
+    `told` hears where the worker stands.
     """
 
     def __init__(
@@ -38,6 +43,10 @@ class Running:
         self._timeout, self._told = timeout, told
         self._timed_out = False
         self._memory_kills = host.memory_kills()
+        self._began: float | None = None if worker.pid is None else time.monotonic()
+        """Where it follows another job; else the fork is the beginning."""
+        self._told_at = 0.0
+        self._written_before = worker.written()
 
     @property
     def sources(self) -> list[int]:
@@ -57,7 +66,7 @@ class Running:
         """Kill the worker where its time is over."""
         if self._timeout is None or self.worker.pid is None:
             return
-        if time.monotonic() - self.worker.forked_at > self._timeout:
+        if time.monotonic() - self._start > self._timeout:
             self._timed_out = True
             self.worker.kill()
 
@@ -76,13 +85,22 @@ class Running:
             phase=self._phase,
             timeout=self._timeout if self._timed_out else None,
             out_of_memory=host.memory_kills() > self._memory_kills,
-            tail=self.worker.tail(),
+            tail=self.worker.tail(after=self._written_before),
         )
 
     @property
+    def stays(self) -> bool:
+        """Whether its job has ended and the worker waits for another."""
+        return self.outcome is not None and stays_after(self.outcome, self.job)
+
+    @property
     def seconds(self) -> float:
-        """How long it took from fork to end."""
-        return self.worker.ended_at - self.worker.forked_at
+        """How long it took from fork to end; of a job in a series, to its outcome."""
+        return (self._told_at if self.stays else self.worker.ended_at) - self._start
+
+    @property
+    def _start(self) -> float:
+        return self.worker.forked_at if self._began is None else self._began
 
     def _receive(self) -> None:
         connection = self.worker.connection
@@ -99,18 +117,18 @@ class Running:
             case Stopped():
                 self.stopped = True
             case Outcome():
-                self.outcome = message
+                self.outcome, self._told_at = message, time.monotonic()
 
 
 def listen(to: Sequence[Running]) -> list[Running]:
-    """Wait for news, a tick at most, take them in, and return the workers that have ended."""
+    """Wait for news, a tick at most, take them in, and return those whose jobs have ended."""
     by_source = {source: running for running in to for source in running.sources}
     for source in wait(list(by_source), timeout=TICK):
         assert isinstance(source, int)
         by_source[source].hear(source)
     for running in to:
         running.look_at_clock()
-    return [running for running in to if running.worker.ended]
+    return [running for running in to if running.worker.ended or running.stays]
 
 
 def utc() -> str:

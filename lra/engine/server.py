@@ -66,11 +66,17 @@ class Worker:
         if self.pid is not None and self.exit_code is None:
             kill_group(self.pid)
 
-    def tail(self, size: int = 4096) -> str:
-        """Return the end of what the worker wrote to its standard output and error."""
+    def written(self) -> int:
+        """Return how many bytes it wrote to its standard output and error."""
+        with suppress(OSError):
+            return self.log.stat().st_size
+        return 0
+
+    def tail(self, size: int = 4096, *, after: int = 0) -> str:
+        """Return the end of what it wrote, without its first `after` bytes."""
         with suppress(OSError), self.log.open("rb") as stream:
             stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, stream.tell() - size))
+            stream.seek(max(after, stream.tell() - size))
             return stream.read().decode(errors="replace")
         return ""
 

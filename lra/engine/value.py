@@ -13,7 +13,7 @@ What was paid for is not to be lost, and all is to be known once before anything
 A second seed of a reference is not one of these: it sharpens a comparison, which must be there
 first. Timings are read by rounds: all mechanisms at one place on the axes, minutes apart, the floor
 and the one to beat among them. A round is one unit, counts as its mean cell, and keeps the order of
-its cells.
+its cells. Where a process measures all cells of a mechanism, these are the unit.
 Rounds and errors keep the plan's order but for rules 1 and 2: short inputs come first there, and
 one that runs out of memory or time spares the longer ones. What has a record and is only to be
 repeated, or is too long for any such stretch, comes last, in the order given.
@@ -59,7 +59,7 @@ def by_value(
 
     units: dict[str, Unit] = {}
     for job in turn:
-        units.setdefault(round_of(job), []).append(job)
+        units.setdefault(job.series or round_of(job), []).append(job)
     new = [unit for unit in units.values() if not missing.isdisjoint(_ids(unit))]
     again = [unit for unit in units.values() if missing.isdisjoint(_ids(unit))]
     by_length = sorted((unit for unit in new if _is_by_length(unit)), key=urgency)

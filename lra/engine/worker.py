@@ -1,14 +1,16 @@
-"""The worker: one cell in a process of its own, from a job to an outcome.
+"""The worker: one cell in a process of its own, or the cells of a series, from job to outcome.
 
 Reached by name only: it imports torch, and whoever starts it must not.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import signal
 import time
 from contextlib import suppress
+from itertools import count
 from multiprocessing.connection import Connection
 from types import ModuleType
 
@@ -18,7 +20,7 @@ import torch
 from lra.core.cells import Cell
 from lra.core.errors import LraError
 from lra.engine.failures import failed
-from lra.engine.jobs import Job, Message, Outcome, Progress, Report, Stopped
+from lra.engine.jobs import Job, Message, Outcome, Progress, Report, Stopped, stays_after
 from lra.training.outcome import Interrupted
 
 REPORT_EVERY = 0.2
@@ -26,19 +28,42 @@ REPORT_EVERY = 0.2
 
 
 def main(connection: Connection) -> None:
-    """Receive a job, run its cell, send messages and one last: its outcome, or that it stopped."""
+    """Receive a job, run its cell, send messages and one last: its outcome, or that it stopped.
+
+    In a series go on with the next job, until one fails or no more comes.
+    """
     # Ctrl-C is for the run; it tells its workers what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    job = msgspec.msgpack.decode(connection.recv_bytes(), type=Job)
+    for before in count():
+        try:
+            job = msgspec.msgpack.decode(connection.recv_bytes(), type=Job)
+        except EOFError:
+            return
+        last = _last_words(job, connection)
+        if isinstance(last, Outcome) and job.series:
+            last = msgspec.structs.replace(last, method=last.method | {"cells_before": before})
+        connection.send_bytes(msgspec.msgpack.encode(last))
+        if not isinstance(last, Outcome) or not stays_after(last, job):
+            return
+        _clear()
+
+
+def _last_words(job: Job, connection: Connection) -> Message:
+    """The end of a job, however it comes."""
     phase = _Phase(connection)
-    last: Message
     try:
-        last = run_cell(job, report=phase)
+        return run_cell(job, report=phase)
     except Interrupted:
-        last = Stopped()
+        return Stopped()
     except BaseException as error:
-        last = failed(error, phase.name, job)
-    connection.send_bytes(msgspec.msgpack.encode(last))
+        return failed(error, phase.name, job)
+
+
+def _clear() -> None:
+    """Leave the next cell of a series the memory of a new process."""
+    gc.collect()
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.empty_cache()
 
 
 def run_cell(job: Job, *, report: Report = lambda progress: None) -> Outcome:

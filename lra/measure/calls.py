@@ -42,7 +42,7 @@ def prepare_call(
 ) -> tuple[Callable[[], object], Callable[[], object]]:
     """Return the call to measure and what must run between two of them; inputs are made here."""
     forward, inputs = _forward(cell, layer, device)
-    generator = torch.Generator().manual_seed(1)
+    generator = torch.Generator(device).manual_seed(1)
     # The output has the shape of the last input: of x, or of the queries.
     upstream = normal(inputs[-1].shape, cell, device, generator)
     if cell.mode == "forward":
@@ -87,7 +87,7 @@ def _forward(
 ) -> tuple[Callable[[], Tensor], list[Tensor]]:
     """The forward pass at the cell's level, and its inputs."""
     context = Context(causal=cell.direction == "causal")
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator(device).manual_seed(0)
     if cell.level == "layer":
         x_BND = normal((cell.batch, cell.length, layer.dims.width), cell, device, generator)
         whole = carried_out(cell, layer)
@@ -116,5 +116,9 @@ def _forward(
 def normal(
     shape: tuple[int, ...], cell: EfficiencyCell, device: torch.device, generator: torch.Generator
 ) -> Tensor:
-    """N(0, 1): other values, zeros above all, change a processor's power and with it its clock."""
-    return torch.randn(shape, generator=generator).to(device, getattr(torch, cell.dtype))
+    """N(0, 1): other values, zeros above all, change a processor's power and with it its clock.
+
+    Drawn on the device, a GPU in thousandths of the time.
+    """
+    drawn = torch.randn(shape, generator=generator, device=generator.device)
+    return drawn.to(device, getattr(torch, cell.dtype))

@@ -18,8 +18,8 @@ SECONDS = 0.05
 def measure_control(device: torch.device, stopwatch: Stopwatch) -> Latency:
     """Time the product of two square float32 matrices of N(0, 1)."""
     size = SIZE[device.type]
-    generator = torch.Generator().manual_seed(0)
-    left, right = (torch.randn(size, size, generator=generator).to(device) for _ in range(2))
+    generator = torch.Generator(device).manual_seed(0)
+    left, right = (torch.randn(size, size, generator=generator, device=device) for _ in range(2))
     out = torch.empty_like(left)
 
     def product() -> None:

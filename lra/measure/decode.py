@@ -60,7 +60,7 @@ def prepare_decode(cell: EfficiencyCell, layer: Layer, device: torch.device) -> 
         raise UnsupportedError("decoding is measured at level layer; leave the other levels out")
     if layer.card.capabilities.decode == "none":
         raise UnsupportedError(f"{cell.mechanism.name} cannot decode; leave that mode out")
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator(device).manual_seed(0)
     shape = (cell.batch, cell.length + 1, layer.dims.width)
     x_BND, context = normal(shape, cell, device, generator), Context(causal=True)
     prompt_BND, last_B1D = x_BND[:, : cell.length], x_BND[:, cell.length :]

@@ -32,6 +32,10 @@ PREFILL_SHARE = 0.5
 """Of the time budget, for taking in the prompt."""
 
 
+ENERGY_SHARE = 2.0
+"""Of the time budget, for the window of energy."""
+
+
 @dataclass(frozen=True)
 class Efficiency:
     """What one efficiency cell found."""
@@ -126,7 +130,11 @@ def _measure(
     state_after = _state(found)
     report("energy")
     metrics |= measure_energy(
-        call, found, synchronize=lambda: _synchronize(device), between=between
+        call,
+        found,
+        synchronize=lambda: _synchronize(device),
+        between=between,
+        seconds=ENERGY_SHARE * cell.seconds,
     )
     report("operations")
     with compiled.eagerly(cell.execution):

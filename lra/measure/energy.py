@@ -1,9 +1,9 @@
-"""Energy of a call: a pass of its own that repeats it for seconds, for the counter is coarse.
+"""Energy of a call: a pass of its own that repeats it, for the counter is coarse.
 
 The counter is the GPU board's own (NVML, since the driver was loaded): of the device alone, other
-processes on it included. It moves every 20 to 100 ms, so that a window shorter than `SECONDS` would
-say nothing. Where there is no counter, or it cannot be trusted, the figure is None with the reason,
-never 0.
+processes on it included. It moves every 20 to 100 ms, so a window begins just after it has moved
+and is read when it moves next; the idle power of that last wait is taken off. Where there is no
+counter, or it cannot be trusted, the figure is None with the reason, never 0.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from typing import Literal, Protocol
 
 from lra.core.records import Metric
 
-SECONDS = 2.0
-"""Shortest window."""
+SECONDS = 0.5
+"""Shortest window: some five moves of a slow counter."""
 IDLE_SECONDS = 1.0
-"""For which the idle power is measured, just before."""
+"""For which the idle power is measured, once in a process."""
 BLOCK = 0.05
 """Seconds of calls between two waits for the device."""
+MOVES_WITHIN = 0.3
+"""Seconds in which a counter that works moves, and more."""
+POLL = 0.001
+"""Seconds between two looks at a counter that is to move."""
 
 
 class CounterError(Exception):
@@ -28,6 +32,9 @@ class CounterError(Exception):
 
 class Counter(Protocol):
     """A device's energy since some moment. Each question may raise `CounterError`."""
+
+    idle_watts: float | None
+    """Power of the device when nothing runs on it, once it has been measured."""
 
     def joules(self) -> float:
         """Return the energy so far."""
@@ -42,44 +49,69 @@ def measure_energy(
     *,
     synchronize: Callable[[], object],
     between: Callable[[], object] = lambda: None,
+    seconds: float = SECONDS,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Metric]:
-    """Return `energy` and `energy_seconds`, energy and time of one call in the window, and
-    `idle_power`; all None where `counter` is a reason, cannot be read, or is others' too.
+    """Return `energy` and `energy_seconds`, energy and time of one call in a window of so many
+    `seconds`, `SECONDS` at least, and `idle_power`; all None where `counter` is a reason, cannot be
+    read, or is others' too.
 
     `between`, which runs after each call, is in the window: on a device it is next to nothing.
     """
     if isinstance(counter, str):
         return _found(None, None, None, counter)
     others = "other processes hold the device too"
+    clock = _Clock(counter, now, sleep)
     try:
         if counter.shared():
             return _found(None, None, None, others)
         synchronize()
-        started, before = now(), counter.joules()
-        sleep(IDLE_SECONDS)
-        idle = (counter.joules() - before) / (now() - started)
+        started, before = clock.moved()
+        if counter.idle_watts is None:
+            sleep(IDLE_SECONDS)
+            idled, after = clock.moved()
+            counter.idle_watts = (after - before) / (idled - started)
+            started, before = idled, after
         calls, block = 0, 1
-        started, before = now(), counter.joules()
-        while (elapsed := now() - started) < SECONDS:
+        while (elapsed := now() - started) < max(seconds, SECONDS):
             # Waiting for each of many short calls would measure a device that idles between them.
-            if elapsed:
+            if elapsed and calls:
                 block = max(1, int(BLOCK * calls / elapsed))
             for _ in range(block):
                 call()
                 between()
             synchronize()
             calls += block
-        spent, each = counter.joules() - before, elapsed / calls
+        each = elapsed / calls
+        read, after = clock.moved()
+        spent = after - before - counter.idle_watts * (read - started - elapsed)
         if counter.shared():
             return _found(None, None, None, others)
     except CounterError as error:
         # All else of the cell has been measured by now, and stays.
         return _found(None, None, None, str(error))
-    if spent <= 0.0:
-        return _found(None, each, idle, f"the counter did not move in {SECONDS:g} s")
-    return _found(spent / calls, each, idle, None)
+    if after <= before:
+        return _found(None, each, counter.idle_watts, f"the counter did not move in {elapsed:g} s")
+    return _found(spent / calls, each, counter.idle_watts, None)
+
+
+class _Clock:
+    """Finds the moments at which a counter moves."""
+
+    def __init__(
+        self, counter: Counter, now: Callable[[], float], sleep: Callable[[float], None]
+    ) -> None:
+        self._counter, self._now, self._sleep = counter, now, sleep
+
+    def moved(self) -> tuple[float, float]:
+        """Wait until the counter moves, `MOVES_WITHIN` at most; return the time and its energy."""
+        began, before = self._now(), self._counter.joules()
+        while (joules := self._counter.joules()) == before:
+            if self._now() - began > MOVES_WITHIN:
+                break
+            self._sleep(POLL)
+        return self._now(), joules
 
 
 def _found(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ class Board:
     def __init__(self, handle: Any) -> None:
         """Take NVML's handle of the device."""
         self._handle = handle
+        self.idle_watts: float | None = None
+        """Its power when nothing runs on it, once that has been measured."""
 
     def joules(self) -> float:
         """Return the energy since the driver was loaded; raises `CounterError` if not told."""
@@ -91,8 +94,9 @@ def throttle_words(bits: int) -> list[str]:
     return [words for bit, words in THROTTLES.items() if bits & bit]
 
 
+@cache
 def board(device: torch.device) -> Board | str:
-    """Return the board of a device, or why there is none to ask."""
+    """Return the board of a device, the same each time, or why there is none to ask."""
     if device.type != "cuda":
         return "no energy counter that a user may read on a CPU"
     import pynvml

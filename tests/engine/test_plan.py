@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from lra.cli.axes import put
 from lra.core.cells import BaselineCell, Direction, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.protocol import Machine
@@ -364,3 +366,38 @@ def test_what_is_timed_around_a_mechanism_makes_a_whole_model_due(
     before = _timed_whole(spec)
     after = _timed_whole(spec, **of_task)
     assert {level for level, cell in after.items() if cell.id != before[level].id} == due
+
+
+def test_a_call_of_so_many_tokens_has_as_many_examples_as_fit(spec: RunSpec) -> None:
+    (block,) = spec.suite.efficiency
+    block = msgspec.structs.replace(
+        block, lengths=(32, 64, 100, 4096), modes=("forward",), tokens=1024
+    )
+    found = [(point["length"], point["batch"]) for point in timed(block)]
+    assert found == [(32, 32), (64, 16), (100, 10), (4096, 1)]
+    # A person's batches come before the suite's tokens.
+    asked = put(block, {"batches": (2,)})
+    assert {point["batch"] for point in timed(asked)} == {2}
+
+
+def test_where_a_process_measures_all_of_a_mechanism_its_cells_come_together(
+    spec: RunSpec,
+) -> None:
+    (block,) = spec.suite.efficiency
+    block = msgspec.structs.replace(
+        block, lengths=(8, 16), modes=("forward", "train"), one_process=True, ceilings=True,
+        executions=("eager", "compiled"), replicates=2, only=("performer",),
+    )  # fmt: skip
+    suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(block, block))
+    jobs = plan(changed(spec, mechanisms=("linear", "performer"), suite=suite))
+    timings = [job for job in jobs if isinstance(job.cell, EfficiencyCell)]
+    names = {job.cell.mechanism.name for job in timings}
+    assert names == {"identity", "sdpa", "performer"}
+    assert all(bool(job.series) == (job.cell.execution == "eager") for job in timings)
+    shared = [job for job in timings if job.series]
+    runs = [(series, len(list(some))) for series, some in groupby(shared, lambda job: job.series)]
+    assert len(runs) == len(dict(runs)) == 3 * 2, "a mechanism and replicate each"
+    assert {count for _, count in runs} == {4}
+    first = [(job.cell.length, job.cell.mode) for job in shared[:4]]
+    assert first == [(8, "forward"), (8, "train"), (16, "forward"), (16, "train")]
+    assert not any(job.series for job in jobs if not isinstance(job.cell, EfficiencyCell))

@@ -8,6 +8,9 @@ import torch
 from lra.measure.energy import CounterError, measure_energy
 from lra.measure.nvml import board
 
+MOVES = 0.1
+"""Seconds between two moves of the counter."""
+
 
 class Device:
     """Idles at 50 W, computes at 300 W; a call takes 10 ms. The counter moves every 100 ms."""
@@ -16,12 +19,20 @@ class Device:
         self, *, others: tuple[bool, bool] = (False, False), dead: bool = False, fails: int = 0
     ) -> None:
         self.time, self.energy, self.calls, self.waits = 100.0, 7e5, 0, 0
+        self.told, self.told_at = self.energy, self.time
+        self.idle_watts: float | None = None
         self.others, self.dead = list(others), dead
         self.questions, self.fails = 0, fails
 
     def pass_time(self, seconds: float, watts: float) -> None:
-        self.time += seconds
-        self.energy += watts * seconds
+        end = self.time + seconds
+        # In steps, so that the counter moves where it would.
+        while self.time < end - 1e-9:
+            step = min(MOVES - (self.time - self.told_at), end - self.time)
+            self.time += step
+            self.energy += watts * step
+            if self.time - self.told_at > MOVES - 1e-9:
+                self.told, self.told_at = self.energy, self.time
 
     def call(self) -> None:
         self.calls += 1
@@ -32,7 +43,7 @@ class Device:
 
     def joules(self) -> float:
         self.answer()
-        return 0.0 if self.dead else self.energy
+        return 0.0 if self.dead else self.told
 
     def shared(self) -> bool:
         self.answer()
@@ -43,11 +54,12 @@ class Device:
         if self.questions == self.fails:
             raise CounterError("the driver says no")
 
-    def measured(self):  # type: ignore[no-untyped-def]
+    def measured(self, seconds: float = 0.5):  # type: ignore[no-untyped-def]
         return measure_energy(
             self.call,
             self,
             synchronize=self.synchronize,
+            seconds=seconds,
             now=lambda: self.time,
             sleep=lambda seconds: self.pass_time(seconds, 50.0),
         )
@@ -55,7 +67,7 @@ class Device:
 
 def test_a_call_and_the_idle_device() -> None:
     device = Device()
-    found = device.measured()
+    found = device.measured(2.0)
     assert found["energy"].value == pytest.approx(3.0)
     assert found["energy"].unit == "J"
     assert found["energy_seconds"].value == pytest.approx(0.01)
@@ -63,6 +75,25 @@ def test_a_call_and_the_idle_device() -> None:
     assert device.calls * 0.01 >= 2.0
     # Waits for the device are few, or it would idle between short calls.
     assert device.waits < device.calls / 2
+
+
+def test_a_short_window_reads_a_coarse_counter_where_it_moves() -> None:
+    # 0.5 s hold five moves of the counter: read at any moment it would be off by up to a fifth.
+    for start in (0.0, 0.03, 0.07):
+        device = Device()
+        device.pass_time(start, 50.0)
+        found = device.measured(0.1)
+        assert found["energy"].value == pytest.approx(3.0, rel=1e-3)
+        assert 0.5 <= device.calls * 0.01 < 0.7
+
+
+def test_the_idle_power_is_measured_once_in_a_process() -> None:
+    device = Device()
+    device.others *= 2
+    first, began = device.measured(), device.time
+    again = device.measured()
+    assert device.time - began < 1.0
+    assert first["idle_power"].value == again["idle_power"].value == pytest.approx(50.0)
 
 
 def test_what_cannot_be_trusted_is_none_with_the_reason_never_0() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,6 +46,14 @@ class Driver(SimpleNamespace):
             return value
 
         return ask
+
+
+@pytest.fixture(autouse=True)
+def unknown() -> Iterator[None]:
+    """No board is known from before, nor from here."""
+    board.cache_clear()
+    yield
+    board.cache_clear()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Unpack
 
 from distributed import Future
+from msgspec.structs import replace
 
 from lra.core.records import Failure, Record
 from lra.engine.cluster.cluster import Cluster, ClusterLost
@@ -85,7 +86,8 @@ class Grid(Runner):
     def _launch(self, job: Job, member: Member) -> None:
         file = self.store.checkpoint(job.cell.id).resolve()
         order = Order(
-            job=self._cluster.localised(job, file),
+            # There each cell has a process of its own.
+            job=replace(self._cluster.localised(job, file), series=""),
             run=self._cluster.run,
             shared=self._cluster.shared,
             variables=member.variables,
