@@ -134,9 +134,10 @@ class TrainSpec(Frozen, frozen=True, kw_only=True):
     recompute: bool = False
     """Keep no more of a block than its input, and compute it again on the way back: less memory,
     about a third more time, the same numbers."""
-    execution: Literal["eager", "compiled"] = "eager"
+    execution: Literal["eager", "compiled", "graphed"] = "eager"
     """compiled: the model by torch.compile, for inputs of any length where there are several; it
-    takes a minute before the first step, and adds up in another order."""
+    takes a minute before the first step, and adds up in another order. graphed: on one GPU, the
+    eager step's kernels from a CUDA graph for each shape of batch."""
     bucketed: bool = True
     """Batches of similar length, cut to their longest row (on a GPU, to the next multiple of 64);
     False pads every row to the length."""

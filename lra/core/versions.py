@@ -111,6 +111,7 @@ def of_training(
         "bfloat16": training.precision == "bfloat16",
         "compiled": training.execution == "compiled",
         "cuda": device == "cuda",
+        "graphed": training.execution == "graphed",
         "last": training.tested == "last",
         "lra2021": rules == "lra2021",
         "micro_batches": training.micro_batches > 1,

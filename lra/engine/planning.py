@@ -19,7 +19,6 @@ from lra.core.cells import (
     Device,
     Dtype,
     EfficiencyCell,
-    Execution,
     ProfileCell,
     QualityCell,
 )
@@ -176,7 +175,7 @@ class Planning:
         return {file: one for file, one in edits if self._owners.get(file) in (None, mechanism)}
 
 
-def portable(device: Device, execution: Execution) -> list[str]:
+def portable(device: Device, execution: str) -> list[str]:
     """Return the part of a mechanism's versions that is of compilers and GPUs."""
     return ["portable"] if device == "cuda" or execution == "compiled" else []
 

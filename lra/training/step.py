@@ -13,9 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from attention_impls.contract import Layer
+from lra.core.errors import UnsupportedError
 from lra.core.protocol import TrainSpec
 from lra.models.encoder import Encoder
 from lra.training.batches import Batch, Indices, Order
+from lra.training.graphs import Graphs, Work
 from lra.training.objective import autocast_type, forward
 from lra.training.ranks import ALONE, Ranks
 from lra.training.schedule import learning_rate
@@ -61,6 +63,7 @@ class Step:
         self.layers = [module for module in model.modules() if isinstance(module, Layer)]
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.optimiser = _optimiser(self.parameters, self.spec)
+        self.graphs = _graphs(self._computed, self.parameters, self.spec, device, ranks)
 
     def join(self) -> None:
         """Join the ranks' models; call it once all hold the same weights."""
@@ -71,6 +74,9 @@ class Step:
         nat, to `loss_sum` (), without waiting for the device."""
         self.prepare(done)
         pieces, answers = self.rows(done)
+        if self.graphs is not None:
+            loss_sum += self.graphs(self.batch(pieces[0]), answers)
+            pieces = []
         for index, rows in enumerate(pieces):
             batch = self.batch(rows)
             if index + 1 < len(pieces):
@@ -89,7 +95,8 @@ class Step:
         """Set the learning rate and forget the last gradients."""
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(self.spec, done)
-        self.optimiser.zero_grad()
+        if self.graphs is None:
+            self.optimiser.zero_grad()
 
     def rows(self, done: int) -> tuple[list[Indices], int]:
         """Return this rank's rows of a step in micro-batches, none of them empty, and how many
@@ -108,6 +115,12 @@ class Step:
     def forward(self, batch: Batch, answers: int) -> Tensor:
         """Return a micro-batch's share in the mean loss over the whole batch, ()."""
         return forward(self.joined, batch, self.autocast)[0] / answers
+
+    def _computed(self, batch: Batch, answers: Tensor) -> Tensor:
+        """Return a batch's mean loss, (), with its gradient added to the parameters'."""
+        loss = forward(self.joined, batch, self.autocast)[0] / answers
+        torch.autograd.backward(loss)
+        return loss.detach()
 
     def backward(self, loss: Tensor) -> None:
         """Add its gradient to the parameters'."""
@@ -141,6 +154,29 @@ def _optimiser(parameters: Sequence[Tensor], spec: TrainSpec) -> torch.optim.Ada
     )
 
 
+def _graphs(
+    work: Work,
+    parameters: Sequence[nn.Parameter],
+    spec: TrainSpec,
+    device: torch.device,
+    ranks: Ranks,
+) -> Graphs | None:
+    """What computes gradients where the protocol asks for graphs; raises `UnsupportedError` where
+    there are none."""
+    if spec.execution != "graphed":
+        return None
+    if device.type != "cuda":
+        raise UnsupportedError(
+            "execution=graphed is for a GPU, whose kernels it records; leave it out"
+        )
+    if spec.micro_batches > 1 or spec.recompute or ranks.count > 1:
+        raise UnsupportedError(
+            "execution=graphed is for whole batches on one GPU, nothing computed again; leave it, "
+            "or micro_batches, recompute and --devices, out"
+        )
+    return Graphs(work, parameters)
+
+
 def _as_asked(
     model: nn.Module, spec: TrainSpec, device: torch.device, ranks: Ranks, *, one_length: bool
 ) -> nn.Module:
@@ -149,7 +185,7 @@ def _as_asked(
     A GPU takes the kernels of a call from a CUDA graph, one for each shape of batch, where nothing
     is kept from one call to the next: gradients that add up over micro-batches or ranks are.
     """
-    if spec.execution == "eager":
+    if spec.execution != "compiled":
         return model
     # Otherwise what is compiled too often runs eagerly from then on, without a word.
     torch._dynamo.config.fail_on_recompile_limit_hit = True
