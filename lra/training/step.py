@@ -74,12 +74,11 @@ class Step:
         nat, to `loss_sum` (), without waiting for the device."""
         self.prepare(done)
         pieces, answers = self.rows(done)
-        if self.graphs is not None:
-            loss_sum += self.graphs(self.batch(pieces[0]), answers)
-            pieces = []
         for index, rows in enumerate(pieces):
             batch = self.batch(rows)
-            if index + 1 < len(pieces):
+            if self.graphs is not None:
+                loss = self.graphs(batch, answers)
+            elif index + 1 < len(pieces):
                 with self.ranks.apart(self.joined):
                     loss = self.forward(batch, answers)
                     self.backward(loss)
