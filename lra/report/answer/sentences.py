@@ -9,6 +9,7 @@ import msgspec
 
 from lra.core.cells import CeilingCell, EfficiencyCell, ProfileCell, ShowCell, VerifyCell
 from lra.report.answer.costs import MOST, asked, cost_sentences
+from lra.report.answer.crossings import crossing_sentences
 from lra.report.answer.seeds import ONE, Seeds, seeds_of
 from lra.report.costs.tables import EfficiencyTables
 from lra.report.error.tables import ErrorTables, error_sentences, told_scale
@@ -97,7 +98,10 @@ def _costs(own: Sequence[EfficiencyTables], selection: Selection) -> list[str]:
     sentences = [
         sentence
         for cost, name in zip(told, names, strict=True)
-        for sentence in cost_sentences(cost, name, selection.busy)
+        for sentence in (
+            *crossing_sentences(cost, name, selection.busy),
+            *cost_sentences(cost, name, selection.busy),
+        )
     ]
     if len(told) < len(own):
         shared = [part for part in first.parts if all(part in cost.parts for cost in told)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 import msgspec
@@ -14,6 +14,7 @@ from lra.report.entries import Busy, Entry, Origin
 from lra.report.rows import (
     EXACT,
     NO_MIXING,
+    RowKey,
     by_replicate,
     reference_notes,
     row,
@@ -61,22 +62,10 @@ def crossover_table(
     busy: Busy,
 ) -> Table | None:
     """Return a table with one row per mechanism; None where none was tried at three lengths."""
-    asked = [e for e in group if e.mechanism not in (EXACT, NO_MIXING)]
-    rows = shown([entry for column in columns for entry in column.of(asked)])
+    rows = _asked(columns, group)
     if not rows:
         return None
-
-    anchors = [e for e in group if e.mechanism == EXACT]
-
-    def duel(origin: Origin, own: Sequence[Entry], column: Column) -> _Duel:
-        theirs = [e for e in anchors if e.origin == origin]
-        first = min((e.label for e in theirs), default="")
-        mine = of_most_lengths(column.of(own))
-        exact = of_most_lengths(column.of([e for e in theirs if e.label == first]))
-        found = crossover(_costs(mine), _costs(exact), _gone(exact))
-        return _Duel(column, mine, exact, found, is_busy([*mine, *exact], column, busy))
-
-    duels = {key: [duel(key[0], own, column) for column in columns] for key, own in rows.items()}
+    duels = _duels(columns, group, rows, busy)
     return Table(
         id=id,
         title=f"Length from which it costs less than {EXACT}",
@@ -93,6 +82,44 @@ def crossover_table(
         ),
         numeric=False,
     )
+
+
+def crossings(
+    column: Column, group: Sequence[Entry], busy: Busy
+) -> dict[RowKey, tuple[Crossover, bool]]:
+    """Return where each mechanism of the run crosses exact attention in one cost, and whether the
+    machine was busy; without those that have no length in common with it."""
+    rows = _asked([column], group)
+    duels = _duels([column], group, rows, busy)
+    return {
+        key: (one.found, one.busy)
+        for key, (one,) in duels.items()
+        if one.found is not None and key[0] == "run"
+    }
+
+
+def _asked(columns: Sequence[Column], group: Sequence[Entry]) -> dict[RowKey, list[Entry]]:
+    asked = [e for e in group if e.mechanism not in (EXACT, NO_MIXING)]
+    return shown([entry for column in columns for entry in column.of(asked)])
+
+
+def _duels(
+    columns: Sequence[Column],
+    group: Sequence[Entry],
+    rows: Mapping[RowKey, Sequence[Entry]],
+    busy: Busy,
+) -> dict[RowKey, list[_Duel]]:
+    anchors = [e for e in group if e.mechanism == EXACT]
+
+    def duel(origin: Origin, own: Sequence[Entry], column: Column) -> _Duel:
+        theirs = [e for e in anchors if e.origin == origin]
+        first = min((e.label for e in theirs), default="")
+        mine = of_most_lengths(column.of(own))
+        exact = of_most_lengths(column.of([e for e in theirs if e.label == first]))
+        found = crossover(_costs(mine), _costs(exact), _gone(exact))
+        return _Duel(column, mine, exact, found, is_busy([*mine, *exact], column, busy))
+
+    return {key: [duel(key[0], own, column) for column in columns] for key, own in rows.items()}
 
 
 def _costs(own: Iterable[Entry]) -> Costs:
@@ -155,9 +182,9 @@ def _text(found: Crossover) -> tuple[str, list[str]]:
         return "never in range", [f"up to {longest}", *early]
     if found.jumps:
         return f"from {round(found.at)}", [f"{EXACT} OOM there", *early, *late]
-    text = f"about {_about(found.at, most)}"
+    text = f"about {about(found.at, most)}"
     if early and late and found.low and found.high and math.isfinite(found.high):
-        ends = [_about(end, most) for end in (found.low, found.high)]
+        ends = [about(end, most) for end in (found.low, found.high)]
         return text, [" to ".join(ends)] if ends[0] != ends[1] else []
     return text, [*early, *late]
 
@@ -166,11 +193,11 @@ def _bounds(found: Crossover, most: int) -> tuple[list[str], list[str]]:
     """How much earlier and later it may be, in words, where it may."""
     early, late = [], []
     if found.low is not None and found.low < found.at:
-        at = _about(found.low, most) if found.low else found.lengths[0]
+        at = about(found.low, most) if found.low else found.lengths[0]
         early.append(f"perhaps from {at}")
     if found.high is not None and found.high > found.at:
         never = math.isinf(found.high)
-        late.append("perhaps never" if never else f"at the latest {_about(found.high, most)}")
+        late.append("perhaps never" if never else f"at the latest {about(found.high, most)}")
     return early, late
 
 
@@ -197,7 +224,7 @@ def _rounded(length: float, most: int) -> float:
     return round(length, most - 1 - math.floor(math.log10(length)))
 
 
-def _about(length: float, most: int) -> str:
+def about(length: float, most: int = 2) -> str:
     """A length in `most` significant figures."""
     return f"{_rounded(length, most):,.0f}"
 

@@ -19,6 +19,7 @@ from lra.report.costs.notes import exactness_notes, missing_notes, taken_notes, 
 from lra.report.costs.operations import declared_operations
 from lra.report.costs.place import costs
 from lra.report.costs.repeatability import RepeatTables, repeatability
+from lra.report.costs.tokens import by_tokens
 from lra.report.entries import PEAK_MEMORY, TIMES_OF_CALLS, Busy, Entry
 from lra.report.rows import EXACT, NO_MIXING, anchor_note, reference_notes, row, shown, unfused
 from lra.report.select import Selection
@@ -39,7 +40,7 @@ _QUANTITIES = {
         "Peak memory in live tensors above its level before the call",
     ),
     "state_bytes": ("State kept after the prompt", "Bytes of its tensors"),
-    "energy": ("Energy of a {call}", "Mean over the calls of two seconds"),
+    "energy": ("Energy of a {call}", "Mean over the calls of half a second or more"),
     NET: (
         "Energy of a {call}, net of the idle board",
         "Mean energy less idle power times the time of a call there",
@@ -61,6 +62,9 @@ class EfficiencyTables(msgspec.Struct, frozen=True):
     """What ids of its tables and figures end in."""
     level: str
     batch: int
+    """Examples that a figure is of."""
+    tokens: int | None
+    """Positions of a call, where calls of all lengths have as many; figures are of one example."""
     parts: tuple[str, ...]
     """What sets them apart from other tables, in words."""
     setting: str
@@ -104,7 +108,7 @@ def efficiency_tables(selection: Selection) -> list[EfficiencyTables]:
 
     Two machine classes never share a table.
     """
-    measured = [e for e in selection.entries if e.kind == "efficiency"]
+    measured = by_tokens([e for e in selection.entries if e.kind == "efficiency"], _but_batch)
     groups = [part for _, group in sorted_groups(measured, _key) for part in _by_version(group)]
     groups.sort(key=lambda group: all(e.origin == "reference" for e in group))
     ceilings, models = Ceilings(selection.ceilings), _models(groups)
@@ -143,9 +147,21 @@ def _key(e: Entry) -> tuple[object, ...]:
 
 def _sizes(e: Entry) -> tuple[object, ...]:
     """What is timed, and where."""
-    where = (e.device, e.machine, e.threads, e.torch)
-    sizes = (e.batch, e.heads, e.head_width, e.dtype, e.execution != "eager")
-    return (e.level, e.task, e.direction, *sizes, *where, e.model)
+    return (*_timed(e), e.batch or 0, e.tokens or 0, *_place(e))
+
+
+def _but_batch(e: Entry) -> tuple[object, ...]:
+    """The same, whatever the number of examples in a call."""
+    return (e.scale, *_timed(e), *_place(e))
+
+
+def _timed(e: Entry) -> tuple[object, ...]:
+    return (e.level, e.task, e.direction)
+
+
+def _place(e: Entry) -> tuple[object, ...]:
+    sizes = (e.heads, e.head_width, e.dtype, e.execution != "eager")
+    return (*sizes, e.device, e.machine, e.threads, e.torch, e.model)
 
 
 def _models(groups: Sequence[Sequence[Entry]]) -> list[str]:
@@ -216,6 +232,7 @@ def _tables(
         number=number,
         level=first.level,
         batch=first.batch or 1,
+        tokens=first.tokens,
         parts=(
             *asked,
             *where,
@@ -251,7 +268,9 @@ def _asked(first: Entry, model: str) -> tuple[str, ...]:
     return (
         f"{what} with {model}" if model else what,
         first.direction,
-        f"batch {first.batch}",
+        f"batch {first.batch}"
+        if first.tokens is None
+        else f"per example in calls of {first.tokens:,} positions",
         f"{count(first.heads or 0, 'head')} of width {first.head_width}",
         first.dtype,
         *(["by torch.compile"] if first.execution == "compiled" else []),
