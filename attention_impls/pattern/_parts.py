@@ -83,11 +83,17 @@ class Part:
     dropout: float = 0.0
 
 
+def folds(like: Tensor) -> bool:
+    """Whether blocks of queries become examples of one fused call: on a GPU, where few large calls
+    count, and when a compiler traces."""
+    return torch.compiler.is_compiling() or like.device.type != "cpu"
+
+
 def needs_autograd(q_BHNK: Tensor, position: Position | None) -> bool:
-    """Whether to leave the gradient to autograd: on a GPU, where few large calls count; when a
-    compiler traces; when a position scheme trains what it adds to the logits."""
+    """Whether to leave the gradient to autograd: wherever blocks are folded, and when a position
+    scheme trains what it adds to the logits."""
     trained = position is not None and any(p.requires_grad for p in position.parameters())
-    return trained or torch.compiler.is_compiling() or q_BHNK.device.type != "cpu"
+    return trained or folds(q_BHNK)
 
 
 def dense_is_cheaper(
