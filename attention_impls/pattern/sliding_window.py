@@ -16,8 +16,8 @@ from attention_impls.contract import Attention, Context, MechanismConfig, Positi
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._blocked import blocked_attention
 from attention_impls.pattern._claims import BY_POSITION
-from attention_impls.pattern._fused import dense_attention, folded_attention
 from attention_impls.pattern._folded import folded_size
+from attention_impls.pattern._fused import dense_attention, folded_attention
 from attention_impls.pattern._memory import RememberedWindow, empty_window, remember_window
 from attention_impls.pattern._parts import dense_is_cheaper, folds, needs_autograd
 from lra.core.cards import AttentionCard

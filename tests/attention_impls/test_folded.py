@@ -1,0 +1,109 @@
+"""Blocks folded into one call, as on a GPU: here on a CPU, against the oracle in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from attention_impls.contract import Context, Layer
+from lra.core.catalogue import find, load
+
+N = 45
+CASES = [
+    ("sliding_window", {"left": 3, "right": 9}),
+    ("bigbird", {"block": 4, "random": 2}),
+    ("longformer", {"window": 6, "leading": 3}),
+]
+"""Blocks of several positions, that do not divide the length."""
+pytestmark = pytest.mark.usefixtures("small_tiles", "folded")
+
+
+def masks() -> dict[str, Tensor | None]:
+    """Rows that end in a block, at its end, and with holes; and one of nothing but padding."""
+    places_N = torch.arange(N)
+    holes = torch.stack([places_N % 5 < 2, (places_N > 7) & (places_N < 40)])
+    return {
+        "whole": None,
+        "ends": places_N < torch.tensor([[N], [24]]),
+        "holes": holes,
+        "nothing": places_N < torch.tensor([[0], [9]]),
+    }
+
+
+def outcome(layer: Layer, x_BND: Tensor, context: Context, compute: Any) -> list[Tensor]:
+    """Return output and gradients, of the input and of all parameters."""
+    leaves = [x_BND, *layer.parameters()]
+    y_BND = compute(x_BND, context)
+    upstream = torch.randn(y_BND.shape, generator=torch.Generator().manual_seed(1))
+    found = torch.autograd.grad(y_BND, leaves, upstream.to(y_BND.dtype), materialize_grads=True)
+    return [y_BND, *found]
+
+
+@pytest.mark.parametrize("mask", masks())
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+def test_it_equals_the_oracle(case, mask: str, build, directions) -> None:
+    layer = build(case)
+    alibi = load(find("position", "alibi"))(layer.dims)
+    positions = [None, *[alibi] * layer.card.capabilities.bias]
+    x = torch.randn(2, N, 12, dtype=torch.float64, requires_grad=True)
+    for causal in directions(layer):
+        for position in positions:
+            context = Context(causal, query_mask_BN=masks()[mask], position=position)
+            found = outcome(layer, x, context, lambda x, c: layer(x, c).y_BND)
+            wanted = outcome(layer, x, context, layer.reference)
+            torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+def test_bfloat16_stays_near_it(case, build, directions) -> None:
+    layer, rounded = build(case), build(case).bfloat16()
+    layer.load_state_dict(rounded.state_dict())
+    x = torch.randn(2, N, 12).bfloat16()
+    for causal in directions(layer):
+        for mask in masks().values():
+            context = Context(causal, query_mask_BN=mask)
+            given = x.clone().requires_grad_()
+            found = outcome(rounded, given, context, lambda x, c: rounded(x, c).y_BND)
+            assert all(f.dtype == torch.bfloat16 for f in found)
+            exact = x.double().requires_grad_()
+            wanted = outcome(layer, exact, context, layer.reference)
+            # Of parameters some gradients are zero, but for rounding.
+            for near, far in zip(found[:2], wanted[:2], strict=True):
+                error = (near.double() - far).abs().max() / far.abs().max()
+                assert error < 0.03
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+def test_dropout_keeps_the_mean(case, build, directions) -> None:
+    layer = build(case, dropout=0.4, dtype=torch.float32)
+    x_1ND = torch.randn(1, N, 12)
+    for causal in directions(layer):
+        with torch.no_grad():
+            wanted_1ND = layer.eval()(x_1ND, Context(causal)).y_BND
+            draws_BND = layer.train()(x_1ND.expand(400, -1, -1), Context(causal)).y_BND
+        deviation_ND = draws_BND.std(0)
+        assert float(deviation_ND.min()) > 0.0
+        assert bool(((draws_BND.mean(0) - wanted_1ND).abs() <= deviation_ND / 4).all())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+@torch.no_grad()
+def test_a_mask_serves_all_heads_or_all_rows_of_a_block(case, build, monkeypatch) -> None:
+    """And is of a type that torch need not turn into another."""
+    seen: list[tuple[Tensor, Tensor]] = []
+    inner = torch.nn.functional.scaled_dot_product_attention
+
+    def spied(q: Tensor, k: Tensor, v: Tensor, *, attn_mask: Tensor | None, **rest: Any) -> Tensor:
+        if attn_mask is not None:
+            seen.append((q, attn_mask))
+        return inner(q, k, v, attn_mask=attn_mask, **rest)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", spied)
+    build(case)(torch.randn(2, N, 12, dtype=torch.float64), Context())
+    (only,) = seen
+    q, mask = only
+    assert mask.dtype == q.dtype
+    assert 1 in mask.shape[1:3]
