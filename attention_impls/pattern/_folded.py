@@ -28,9 +28,9 @@ ALIGNED = 16
 
 
 def folded_size(size: int, reach: int) -> int:
-    """Return S for a band: no longer than a block of `size` or the reach to a side."""
+    """Return S for a band: a block of `size`, or up to MOST_TIMES it where a side is as long."""
     largest = MOST_TIMES * size
-    while size < largest and 2 * size <= reach:
+    while size < largest and 2 * size <= reach + 1:
         size *= 2
     return size
 
@@ -95,10 +95,7 @@ def attend_blocks(
     batch, _, count, _, _ = q_BHUSK.shape
     agreed = torch.broadcast_shapes(*(part.shape[:-1] for part in permitted))
     permitted_BHUSW = torch.cat([part.expand(*agreed, -1) for part in permitted], dim=-1)
-    any_key = permitted_BHUSW.any(dim=-1, keepdim=True)
-    nothing = q_BHUSK.new_zeros(()) if bias_HUSW is None else bias_HUSW.to(q_BHUSK.dtype)
-    # By one operation: torch makes a mask of numbers from a boolean one by three.
-    mask = torch.where(permitted_BHUSW | ~any_key, nothing, q_BHUSK.new_full((), -math.inf))
+    mask, any_key = numbers(permitted_BHUSW, bias_HUSW, q_BHUSK)
     if len(mask) == 1 and mask.shape[2] == 1:
         mask = mask[:, :, 0]
     else:
@@ -112,3 +109,14 @@ def attend_blocks(
     )
     out_BHUSV = divided(out, 0, batch, count).transpose(1, 2)
     return out_BHUSV.masked_fill(~any_key, 0.0) if lonely else out_BHUSV
+
+
+def numbers(permitted: Tensor, bias: Tensor | None, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what is added to logits, and which queries have a key, (..., 1).
+
+    A query without one reads everything, so that its softmax is finite.
+    """
+    any_key = permitted.any(dim=-1, keepdim=True)
+    nothing = like.new_zeros(()) if bias is None else bias.to(like.dtype)
+    # By one operation: torch makes a mask of numbers from a boolean one by three.
+    return torch.where(permitted | ~any_key, nothing, like.new_full((), -math.inf)), any_key

@@ -92,8 +92,12 @@ def folds(like: Tensor) -> bool:
 def needs_autograd(q_BHNK: Tensor, position: Position | None) -> bool:
     """Whether to leave the gradient to autograd: wherever blocks are folded, and when a position
     scheme trains what it adds to the logits."""
-    trained = position is not None and any(p.requires_grad for p in position.parameters())
-    return trained or folds(q_BHNK)
+    return trains(position) or folds(q_BHNK)
+
+
+def trains(position: Position | None) -> bool:
+    """Whether what a scheme adds to the logits is trained."""
+    return position is not None and any(p.requires_grad for p in position.parameters())
 
 
 def dense_is_cheaper(

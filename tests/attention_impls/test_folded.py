@@ -9,15 +9,17 @@ import torch
 from torch import Tensor
 
 from attention_impls.contract import Context, Layer
+from attention_impls.pattern import _joined, sparse_strided
 from lra.core.catalogue import find, load
 
 N = 45
-CASES = [
+ONE_CALL = [
     ("sliding_window", {"left": 3, "right": 9}),
     ("bigbird", {"block": 4, "random": 2}),
     ("longformer", {"window": 6, "leading": 3}),
 ]
 """Blocks of several positions, that do not divide the length."""
+CASES = [*ONE_CALL, ("sparse_strided", {"stride": 8}), ("sparse_strided", {"stride": 3})]
 pytestmark = pytest.mark.usefixtures("small_tiles", "folded")
 
 
@@ -43,7 +45,7 @@ def outcome(layer: Layer, x_BND: Tensor, context: Context, compute: Any) -> list
 
 
 @pytest.mark.parametrize("mask", masks())
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_it_equals_the_oracle(case, mask: str, build, directions) -> None:
     layer = build(case)
     alibi = load(find("position", "alibi"))(layer.dims)
@@ -57,7 +59,7 @@ def test_it_equals_the_oracle(case, mask: str, build, directions) -> None:
             torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_bfloat16_stays_near_it(case, build, directions) -> None:
     layer, rounded = build(case), build(case).bfloat16()
     layer.load_state_dict(rounded.state_dict())
@@ -76,7 +78,7 @@ def test_bfloat16_stays_near_it(case, build, directions) -> None:
                 assert error < 0.03
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_dropout_keeps_the_mean(case, build, directions) -> None:
     layer = build(case, dropout=0.4, dtype=torch.float32)
     x_1ND = torch.randn(1, N, 12)
@@ -89,7 +91,7 @@ def test_dropout_keeps_the_mean(case, build, directions) -> None:
         assert bool(((draws_BND.mean(0) - wanted_1ND).abs() <= deviation_ND / 4).all())
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+@pytest.mark.parametrize("case", ONE_CALL, ids=str)
 @torch.no_grad()
 def test_a_mask_serves_all_heads_or_all_rows_of_a_block(case, build, monkeypatch) -> None:
     """And is of a type that torch need not turn into another."""
@@ -107,3 +109,61 @@ def test_a_mask_serves_all_heads_or_all_rows_of_a_block(case, build, monkeypatch
     q, mask = only
     assert mask.dtype == q.dtype
     assert 1 in mask.shape[1:3]
+
+
+@pytest.fixture
+def as_a_gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A GPU's kernel and its gradient, in float64, that keep to what those ask of shapes; returns
+    which were called."""
+    called: list[str] = []
+
+    def weights(q: Tensor, k: Tensor, mask: Tensor, lse: Tensor | None) -> tuple[Tensor, Tensor]:
+        assert mask.shape == (*q.shape[:3], k.shape[2]) and mask.dtype == q.dtype
+        assert mask.stride(-1) == 1 and mask.stride(-2) % 8 == 0
+        logits = q @ k.mT / q.shape[-1] ** 0.5 + mask
+        lse = logits.logsumexp(-1) if lse is None else lse
+        return torch.exp(logits - lse.unsqueeze(-1)), lse
+
+    def kernel(q, k, v, mask, wanted, dropout):
+        called.append("kernel")
+        p, lse = weights(q, k, mask, None)
+        drawn = (torch.rand_like(p) >= dropout) / (1 - dropout)
+        lse = torch.nn.functional.pad(lse, (0, -q.shape[2] % 32), value=float("inf"))
+        return (p * drawn) @ v, lse, drawn, torch.zeros(())
+
+    def gradient(dout, q, k, v, mask, out, lse, drawn, offset, dropout, wanted):
+        called.append("gradient")
+        assert lse.shape == (*q.shape[:2], -(-q.shape[2] // 32) * 32) and lse.is_contiguous()
+        p, _ = weights(q, k, mask, lse[..., : q.shape[2]])
+        inner = (dout * out).sum(-1, keepdim=True)
+        ds = p * (dout @ v.mT * drawn - inner) / q.shape[-1] ** 0.5
+        return ds @ k, ds.mT @ q, (p * drawn).mT @ dout, None
+
+    monkeypatch.setattr(_joined, "_KERNEL", kernel)
+    monkeypatch.setattr(_joined, "_GRADIENT", gradient)
+    monkeypatch.setattr(_joined, "on_cpu", lambda like: False)
+    monkeypatch.setattr(sparse_strided, "has_kernel", lambda q, v, dropout: True)
+    return called
+
+
+@pytest.mark.parametrize("mask", masks())
+def test_a_gpus_kernel_is_asked_in_its_own_shapes(mask: str, build, directions, as_a_gpu) -> None:
+    layer = build(("sparse_strided", {"stride": 8}))
+    x = torch.randn(2, N, 12, dtype=torch.float64, requires_grad=True)
+    for causal in directions(layer):
+        context = Context(causal, query_mask_BN=masks()[mask])
+        found = outcome(layer, x, context, lambda x, c: layer(x, c).y_BND)
+        wanted = outcome(layer, x, context, layer.reference)
+        torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
+    assert sorted(as_a_gpu) == ["gradient"] * 4 + ["kernel"] * 4
+
+
+def test_its_dropout_has_the_gradient_of_its_own_draws(build, draw, as_a_gpu) -> None:
+    layer = build(("sparse_strided", {"stride": 3}), dropout=0.3).train()
+
+    def run(*qkv: Tensor) -> Tensor:
+        torch.manual_seed(0)
+        return layer.in_parts(*qkv, None, Context())
+
+    assert torch.autograd.gradcheck(run, draw(1, 9, width=3))
+    assert "gradient" in as_a_gpu
