@@ -43,6 +43,27 @@ class Grouping(NamedTuple):
     """What positions add, which are not trained: the same."""
 
 
+def blocks_of(
+    group: Callable[[Tensor], Tensor],
+    ungroup: Callable[[Tensor], Tensor],
+    permitted_BUSW: Tensor,
+    bias: Callable[[slice], Tensor | None] | None,
+    batch: int,
+) -> Grouping:
+    """Return a grouping into U examples of each of the batch; `permitted_BUSW` may be of size 1
+    wherever all agree."""
+    count = permitted_BUSW.shape[1]
+    bias_HUSW = None if bias is None else bias(slice(None))
+    bias_XHSW = None
+    if bias_HUSW is not None:
+        count = bias_HUSW.shape[1]
+        bias_UHSW = bias_HUSW.transpose(0, 1)
+        bias_XHSW = bias_UHSW.expand(batch, -1, -1, -1, -1).flatten(0, 1)
+    alike = len(permitted_BUSW) == 1 and count == 1
+    permitted_BUSW = permitted_BUSW.expand(1 if alike else batch, count, -1, -1)
+    return Grouping(group, ungroup, permitted_BUSW.flatten(0, 1).unsqueeze(1), bias_XHSW)
+
+
 def on_cpu(like: Tensor) -> bool:
     """Which of the two kernels is there."""
     return like.device.type == "cpu"

@@ -177,9 +177,12 @@ class Bigbird(Attention):
         Only what was drawn is gathered by index: where many blocks read one, as they do the first
         and the last, their gradients to it would queue.
         """
-        heads, count, size, _ = q_BHUSK.shape[1:]
+        # By the layer's own sizes: a compiler for all lengths takes those of tensors for unknowns.
+        heads, size, random = self.dims.heads, self.config.block, self.config.random
+        count = q_BHUSK.shape[2]
+        ends_XHU2, near_XHU3, drawn_XHUR = table_XHUA.split([2, 3, random], dim=-1)
         around = (0, 0, size, (count + 1) * size - k_BHNK.shape[2])
-        drawn = Graph(table_XHUA[..., 5:] + 1, size)
+        drawn = Graph(drawn_XHUR + 1, size)
 
         def read(x_BHNK: Tensor) -> Tensor:
             """What each block reads, (B, U, H, W, K): its neighbours, the ends, and the drawn."""
@@ -191,7 +194,7 @@ class Bigbird(Attention):
             return windows_beside(x_BHPK, size, 3, ends, drawn.windows(x_BHPK))
 
         real_BUHW = read(real_BN[:, None, :, None].expand(-1, heads, -1, -1)).squeeze(-1)
-        table = torch.cat([table_XHUA[..., 2:5], table_XHUA[..., :2], table_XHUA[..., 5:]], dim=-1)
+        table = torch.cat([near_XHU3, ends_XHU2, drawn_XHUR], dim=-1)
         named_XHUW = (table != count).repeat_interleave(size, dim=-1)
         return attend_blocks(
             q_BHUSK,

@@ -6,7 +6,6 @@ L stride, l   A rows of the grid that the stride folds positions into
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -19,7 +18,7 @@ from attention_impls.pattern._band import Band
 from attention_impls.pattern._bias import positional
 from attention_impls.pattern._claims import BY_POSITION
 from attention_impls.pattern._folded import folded_size, windows_beside
-from attention_impls.pattern._joined import Grouping, attend_joined, has_kernel
+from attention_impls.pattern._joined import Grouping, attend_joined, blocks_of, has_kernel
 from attention_impls.pattern._layouts import Own, Windows, divided
 from attention_impls.pattern._parts import (
     Part,
@@ -204,7 +203,7 @@ class SparseStrided(UnionOfPatterns):
             windows_beside(band.pad_keys(x, q_BHNK.dtype), band.size, shifts).flatten(0, 1)
             for x in (k_BHMK, v_BHMV)
         )
-        return _grouping(group, ungroup, permitted, bias, batch), k, v
+        return blocks_of(group, ungroup, permitted, bias, batch), k, v
 
     def _columns(
         self,
@@ -254,7 +253,7 @@ class SparseStrided(UnionOfPatterns):
             places_LW.flatten(),
         )
         k, v = (columns(x.to(q_BHNK.dtype), 0).flatten(0, 1) for x in (k_BHMK, v_BHMV))
-        return _grouping(group, ungroup, permitted, bias, batch), k, v
+        return blocks_of(group, ungroup, permitted, bias, batch), k, v
 
     def _together(self, rows: int) -> int:
         """Return G, how many columns of a grid are one problem."""
@@ -323,26 +322,6 @@ class SparseStrided(UnionOfPatterns):
             out_BHLAV.transpose(2, 3).flatten(2, 3)[:, :, stays],
             lse_BHLA.transpose(2, 3).flatten(2, 3)[:, :, stays],
         )
-
-
-def _grouping(
-    group: Callable[[Tensor], Tensor],
-    ungroup: Callable[[Tensor], Tensor],
-    permitted_BUSW: Tensor,
-    bias: Callable[[slice], Tensor | None] | None,
-    batch: int,
-) -> Grouping:
-    """Return a grouping into U examples of each of the batch."""
-    count = permitted_BUSW.shape[1]
-    bias_HUSW = None if bias is None else bias(slice(None))
-    bias_XHSW = None
-    if bias_HUSW is not None:
-        count = bias_HUSW.shape[1]
-        bias_UHSW = bias_HUSW.transpose(0, 1)
-        bias_XHSW = bias_UHSW.expand(batch, -1, -1, -1, -1).flatten(0, 1)
-    alike = len(permitted_BUSW) == 1 and count == 1
-    permitted_BUSW = permitted_BUSW.expand(1 if alike else batch, count, -1, -1)
-    return Grouping(group, ungroup, permitted_BUSW.flatten(0, 1).unsqueeze(1), bias_XHSW)
 
 
 def _all_but_own(start: int, stop: int, reach: int, causal: bool, device: torch.device) -> Rule:

@@ -19,7 +19,14 @@ ONE_CALL = [
     ("longformer", {"window": 6, "leading": 3}),
 ]
 """Blocks of several positions, that do not divide the length."""
-CASES = [*ONE_CALL, ("sparse_strided", {"stride": 8}), ("sparse_strided", {"stride": 3})]
+CASES = [
+    *ONE_CALL,
+    ("sparse_strided", {"stride": 8}),
+    ("sparse_strided", {"stride": 3}),
+    ("sparse_fixed", {"stride": 6, "summary": 2}),
+    ("sparse_fixed", {"stride": 6, "summary": 6}),
+    ("sparse_fixed", {"stride": 5, "summary": 2, "parity": "lra2021"}),
+]
 pytestmark = pytest.mark.usefixtures("small_tiles", "folded")
 
 
