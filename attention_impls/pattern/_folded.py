@@ -62,7 +62,7 @@ class _WindowsBeside(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_BUHWK: Tensor) -> tuple[Tensor | None, ...]:
         """Shifted by a block, no two windows meet."""
-        d_BHUWK, *others_BHUWK = d_BUHWK.transpose(1, 2).split(ctx.widths, dim=3)
+        d_BHUWK, *others_BHUWK = torch.split(d_BUHWK.transpose(1, 2), ctx.widths, dim=3)
         count, size = d_BHUWK.shape[2], ctx.shape[3]
         dx_BHUSK = d_BHUWK.new_zeros(ctx.shape)
         for shift in reversed(range(ctx.shifts)):
@@ -93,7 +93,7 @@ def attend_blocks(
     else for nobody to read.
     """
     batch, _, count, _, _ = q_BHUSK.shape
-    agreed = torch.broadcast_shapes(*(part.shape[:-1] for part in permitted))
+    agreed = torch.broadcast_shapes(*(part.shape[:-1] for part in permitted))  # type: ignore[no-untyped-call]
     permitted_BHUSW = torch.cat([part.expand(*agreed, -1) for part in permitted], dim=-1)
     mask, any_key = numbers(permitted_BHUSW, bias_HUSW, q_BHUSK)
     if len(mask) == 1 and mask.shape[2] == 1:

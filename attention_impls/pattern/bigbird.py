@@ -180,7 +180,7 @@ class Bigbird(Attention):
         # By the layer's own sizes: a compiler for all lengths takes those of tensors for unknowns.
         heads, size, random = self.dims.heads, self.config.block, self.config.random
         count = q_BHUSK.shape[2]
-        ends_XHU2, near_XHU3, drawn_XHUR = table_XHUA.split([2, 3, random], dim=-1)
+        ends_XHU2, near_XHU3, drawn_XHUR = torch.split(table_XHUA, [2, 3, random], dim=-1)
         around = (0, 0, size, (count + 1) * size - k_BHNK.shape[2])
         drawn = Graph(drawn_XHUR + 1, size)
 

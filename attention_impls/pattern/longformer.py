@@ -210,7 +210,8 @@ class Longformer(Attention):
         band = self._band(n)
         rows = 0 if self.config.parity == "lra2021" else min(n, self.config.leading)
         dense = self._is_dense(band, rows, self.query.weight, dropout=0.0)
-        pairs = n * n if dense else band.pairs + band.count * band.size * rows
+        columns = rows + (-rows % ALIGNED if folds(self.query.weight) else 0)
+        pairs = n * n if dense else band.pairs + band.count * band.size * columns
         total = self.projection_operations(n) + self.pair_operations(pairs)
         heads, width, qkv_width = self.dims.heads, self.dims.width, self.dims.qkv_width
         total += 3 * 2 * rows * width * qkv_width + 2 * 2 * heads * rows * n * width

@@ -144,7 +144,7 @@ class SparseFixed(UnionOfPatterns):
         count, pairs = -(-n // size), beside
         pairs += count * size * size
         columns = len(self._summary_columns(n, self.query.weight.device))
-        own = self._own_places.stop - self._own_places.start
+        own: int = self._own_places.stop - self._own_places.start
         if folds(self.query.weight) and own:
             return beside + count * size * own + n * columns
         if columns:

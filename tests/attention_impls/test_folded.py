@@ -11,6 +11,7 @@ from torch import Tensor
 from attention_impls.contract import Context, Layer
 from attention_impls.pattern import _joined, sparse_strided
 from lra.core.catalogue import find, load
+from lra.measure.operations import count_operations
 
 N = 45
 ONE_CALL = [
@@ -174,3 +175,14 @@ def test_its_dropout_has_the_gradient_of_its_own_draws(build, draw, as_a_gpu) ->
 
     assert torch.autograd.gradcheck(run, draw(1, 9, width=3))
     assert "gradient" in as_a_gpu
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@torch.no_grad()
+def test_what_is_declared_is_what_is_counted(case, build, directions) -> None:
+    layer = build(case, max_length=75)
+    for causal in directions(layer):
+        for n in (32, 75):
+            x = torch.randn(1, n, 12, dtype=torch.float64)
+            counted = count_operations(lambda x=x, c=causal: layer(x, Context(causal=c)))
+            assert layer.operations(n, causal=causal) == counted
