@@ -115,7 +115,8 @@ class SparseStrided(UnionOfPatterns):
     def pairs(self, n: int, m: int, *, causal: bool) -> int:
         """Return those of the band's windows and of the grid's columns."""
         band = self._band(n, m, causal=causal)
-        return n * (band.width + -(-m // self.config.stride))
+        rows = -(-m // self.config.stride)
+        return n * (band.width + rows * (self._together(rows) if folds(self.query.weight) else 1))
 
     def in_parts(
         self,
