@@ -95,13 +95,9 @@ def attend_blocks(
     batch, _, count, _, _ = q_BHUSK.shape
     agreed = torch.broadcast_shapes(*(part.shape[:-1] for part in permitted))  # type: ignore[no-untyped-call]
     permitted_BHUSW = torch.cat([part.expand(*agreed, -1) for part in permitted], dim=-1)
-    mask, any_key = numbers(permitted_BHUSW, bias_HUSW, q_BHUSK)
-    if len(mask) == 1 and mask.shape[2] == 1:
-        mask = mask[:, :, 0]
-    else:
-        mask = mask.expand(batch, -1, count, -1, -1).transpose(1, 2).flatten(0, 1)
+    mask, any_key = folded_mask(permitted_BHUSW, bias_HUSW, q_BHUSK, batch, count)
     out = F.scaled_dot_product_attention(
-        q_BHUSK.transpose(1, 2).flatten(0, 1),
+        folded(q_BHUSK, batch, count),
         k_BUHWK.flatten(0, 1),
         v_BUHWV.flatten(0, 1),
         attn_mask=mask,
@@ -111,12 +107,21 @@ def attend_blocks(
     return out_BHUSV.masked_fill(~any_key, 0.0) if lonely else out_BHUSV
 
 
-def numbers(permitted: Tensor, bias: Tensor | None, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what is added to logits, and which queries have a key, (..., 1).
-
-    A query without one reads everything, so that its softmax is finite.
-    """
-    any_key = permitted.any(dim=-1, keepdim=True)
-    nothing = like.new_zeros(()) if bias is None else bias.to(like.dtype)
+def folded_mask(
+    permitted_BHUSW: Tensor, bias_HUSW: Tensor | None, like: Tensor, batch: int, count: int
+) -> tuple[Tensor, Tensor]:
+    """Return what is added to logits, (B * U, H, S, W) or of size 1 where all agree, and which
+    queries have a key, (B, H, U, S, 1). A query without one reads everything, so that its softmax
+    is finite."""
+    any_key = permitted_BHUSW.any(dim=-1, keepdim=True)
+    nothing = like.new_zeros(()) if bias_HUSW is None else bias_HUSW.to(like.dtype)
     # By one operation: torch makes a mask of numbers from a boolean one by three.
-    return torch.where(permitted | ~any_key, nothing, like.new_full((), -math.inf)), any_key
+    mask = torch.where(permitted_BHUSW | ~any_key, nothing, like.new_full((), -math.inf))
+    return folded(mask, batch, count), any_key
+
+
+def folded(x: Tensor, batch: int, count: int) -> Tensor:
+    """(B, H, U, ...) to (B * U, H, ...); of size 1 where it is of size 1 in both."""
+    if len(x) > 1 or x.shape[2] > 1:
+        x = x.expand(batch, -1, count, *[-1] * (x.dim() - 3))
+    return x.transpose(1, 2).flatten(0, 1)

@@ -19,7 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from attention_impls.pattern._folded import ALIGNED, numbers
+from attention_impls.pattern._folded import ALIGNED, folded_mask
+from attention_impls.pattern._layouts import divided
 
 _KERNEL = torch.ops.aten._scaled_dot_product_efficient_attention
 _GRADIENT = torch.ops.aten._scaled_dot_product_efficient_attention_backward
@@ -31,37 +32,17 @@ LOG_SUMS = 32
 
 
 class Grouping(NamedTuple):
-    """How queries become examples of a call, and which pairs of it may interact."""
+    """How queries become U examples of a call for each of the batch, and which pairs of them may
+    interact."""
 
     group: Callable[[Tensor], Tensor]
-    """(B, H, N, K) to (X, H, S, K)."""
+    """(B, H, N, K) to (B, H, U, S, K)."""
     ungroup: Callable[[Tensor], Tensor]
-    """(X, H, S, K) to (B, H, N, K)."""
-    permitted: Tensor
-    """Boolean, (X, H, S, W), or of size 1 where all agree."""
-    bias: Tensor | None = None
-    """What positions add, which are not trained: the same."""
-
-
-def blocks_of(
-    group: Callable[[Tensor], Tensor],
-    ungroup: Callable[[Tensor], Tensor],
-    permitted_BUSW: Tensor,
-    bias: Callable[[slice], Tensor | None] | None,
-    batch: int,
-) -> Grouping:
-    """Return a grouping into U examples of each of the batch; `permitted_BUSW` may be of size 1
-    wherever all agree."""
-    count = permitted_BUSW.shape[1]
-    bias_HUSW = None if bias is None else bias(slice(None))
-    bias_XHSW = None
-    if bias_HUSW is not None:
-        count = bias_HUSW.shape[1]
-        bias_UHSW = bias_HUSW.transpose(0, 1)
-        bias_XHSW = bias_UHSW.expand(batch, -1, -1, -1, -1).flatten(0, 1)
-    alike = len(permitted_BUSW) == 1 and count == 1
-    permitted_BUSW = permitted_BUSW.expand(1 if alike else batch, count, -1, -1)
-    return Grouping(group, ungroup, permitted_BUSW.flatten(0, 1).unsqueeze(1), bias_XHSW)
+    """(B, H, U, S, K) to (B, H, N, K)."""
+    permitted_BUSW: Tensor
+    """Boolean; of size 1 where all agree."""
+    bias_HUSW: Tensor | None = None
+    """What positions add, which are not trained."""
 
 
 def on_cpu(like: Tensor) -> bool:
@@ -90,26 +71,34 @@ def attend_joined(
     A set is a grouping with its keys and values, (X, H, W, K). No key may be in both; a query that
     has none in either gives zero.
     """
-    sides = [_Side(q_BHNK, grouping, k.shape[2], dropout) for grouping, k, _ in (first, second)]
+    sides = [_Side(q_BHNK, grouping, k, dropout) for grouping, k, _ in (first, second)]
     tensors = [
         x
         for grouping, k_XHWK, v_XHWV in (first, second)
-        for x in (grouping.group(q_BHNK), k_XHWK, v_XHWV)
+        for x in (_examples(grouping, q_BHNK), k_XHWK, v_XHWV)
     ]
     out_BHNV: Tensor = _Joined.apply(*sides, *tensors)  # type: ignore[no-untyped-call]
     return out_BHNV
 
 
+def _examples(grouping: Grouping, x_BHNK: Tensor) -> Tensor:
+    """(B, H, N, K) to (X, H, S, K)."""
+    return grouping.group(x_BHNK).transpose(1, 2).flatten(0, 1)
+
+
 class _Side:
     """The calls of one set of keys, forward and backward."""
 
-    def __init__(self, like: Tensor, grouping: Grouping, width: int, dropout: float) -> None:
-        self.grouping, self.dropout = grouping, dropout
-        self.on_cpu = on_cpu(like)
-        mask, any_key = numbers(grouping.permitted, grouping.bias, like)
-        self.any_key_XHS = any_key.squeeze(-1)
+    def __init__(self, q_BHNK: Tensor, grouping: Grouping, k_XHWK: Tensor, dropout: float) -> None:
+        self.grouping, self.dropout, self.batch = grouping, dropout, len(q_BHNK)
+        self.on_cpu = on_cpu(q_BHNK)
+        permitted, bias = grouping.permitted_BUSW.unsqueeze(1), grouping.bias_HUSW
+        count, width = len(k_XHWK) // self.batch, k_XHWK.shape[2]
+        mask, any_key = folded_mask(permitted, bias, q_BHNK, self.batch, count)
+        self.any_key_BHUS = any_key.squeeze(-1)
         # A GPU's kernel reads rows that begin at aligned places.
-        self.mask = F.pad(mask, (0, -width % ALIGNED))[..., :width]
+        missing = -width % ALIGNED
+        self.mask = F.pad(mask, (0, missing))[..., :width] if missing else mask
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
         """Return output (B, H, N, V), log sum (B, H, N), and what the kernel drew."""
@@ -119,9 +108,10 @@ class _Side:
             drawn = []
         else:
             out, lse, *drawn = _KERNEL(q, k, v, mask, True, self.dropout)
-        lse = lse[..., : q.shape[2]].masked_fill(~self.any_key_XHS, -math.inf)
-        ungroup = self.grouping.ungroup
-        return ungroup(out), ungroup(lse.unsqueeze(-1)).squeeze(-1), drawn
+        lse = divided(lse[..., : q.shape[2]], 0, self.batch, -1).transpose(1, 2)
+        lse = lse.masked_fill(~self.any_key_BHUS, -math.inf).unsqueeze(-1)
+        out = divided(out, 0, self.batch, -1).transpose(1, 2)
+        return self.grouping.ungroup(out), self.grouping.ungroup(lse).squeeze(-1), drawn
 
     def backward(
         self,
@@ -134,11 +124,11 @@ class _Side:
         drawn: list[Tensor],
     ) -> list[Tensor]:
         """Return the gradients of q, k and v, from the joint output and log sum."""
-        group = self.grouping.group
-        dout, out, mask = group(dout_BHNV), group(out_BHNV), self._mask(q)
-        lse = group(lse_BHN.unsqueeze(-1)).squeeze(-1)
+        dout, out = (_examples(self.grouping, x) for x in (dout_BHNV, out_BHNV))
+        lse = self.grouping.group(lse_BHN.unsqueeze(-1)).squeeze(-1)
         # exp(x - inf) is the zero weight of what a query without a key was made to read.
-        lse = lse.masked_fill(~self.any_key_XHS, math.inf)
+        lse = lse.masked_fill(~self.any_key_BHUS, math.inf).transpose(1, 2).flatten(0, 1)
+        mask = self._mask(q)
         if self.on_cpu:
             return list(_GRADIENT_OF_CPU(dout, q, k, v, out, lse, 0.0, False, attn_mask=mask))
         lse = F.pad(lse, (0, -q.shape[2] % LOG_SUMS), value=math.inf).contiguous()
@@ -173,6 +163,8 @@ class _Joined(torch.autograd.Function):
     def backward(ctx: Any, dout_BHNV: Tensor) -> tuple[Tensor | None, ...]:
         """Each call's own, as parts of one softmax."""
         first, second = ctx.sides
+        if dout_BHNV.stride(-1) != 1:  # as that of a sum, which kernels do not take
+            dout_BHNV = dout_BHNV.contiguous()
         q1, k1, v1, q2, k2, v2, out_BHNV, lse_BHN, *drawn = ctx.saved_tensors
         one, other = drawn[: ctx.draws], drawn[ctx.draws :]
         return (

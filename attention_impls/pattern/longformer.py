@@ -67,8 +67,8 @@ class Longformer(Attention):
     In O(N (w + G)) time. Global rows have projections of their own for queries, keys and values,
     which start as copies of the local ones. One softmax per row; a global column inside of the
     window counts once. Ours: the window as a band with its global columns hidden, the global
-    columns as a second part, joined by their log sums; global keys and values are never formed:
-    (W_k^T q) x and W_v (p^T x) need no projection of all positions.
+    columns as a second part, joined by their log sums, or on a GPU in one call; global keys and
+    values are never formed: (W_k^T q) x and W_v (p^T x) need no projection of all positions.
     """
 
     Config = LongformerConfig

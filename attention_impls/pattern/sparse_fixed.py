@@ -17,7 +17,7 @@ from attention_impls.contract import Context, MechanismConfig, Position
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._bias import positional
 from attention_impls.pattern._claims import BY_POSITION
-from attention_impls.pattern._joined import Grouping, attend_joined, blocks_of, has_kernel
+from attention_impls.pattern._joined import Grouping, attend_joined, has_kernel
 from attention_impls.pattern._layouts import Own, Shared, divided
 from attention_impls.pattern._parts import (
     Hidden,
@@ -236,14 +236,14 @@ class SparseFixed(UnionOfPatterns):
 
         columns_P = F.pad(self._summary_columns(m - token, device) + token, (token, 0))
         seen_NP = columns_P <= rows_N.unsqueeze(-1) if causal else columns_P[None] >= 0
-        seen = seen_NP[None, None]
+        seen_B1NP = seen_NP[None, None]
         if key_mask_BM is not None:
-            seen = seen & key_mask_BM[:, None, None, columns_P]
+            seen_B1NP = seen_B1NP & key_mask_BM[:, None, None, columns_P]
         k, v = (x.to(q_BHNK.dtype).index_select(2, columns_P) for x in (k_BHMK, v_BHMV))
         bias_HNP = None if position is None else position.logits(rows_N, columns_P)
-        bias = None if bias_HNP is None else bias_HNP.unsqueeze(0)
+        bias_H1NP = None if bias_HNP is None else bias_HNP.unsqueeze(1)
         q = q_BHNK[:, :, token:]
-        summaries = Grouping(_as_it_is, _as_it_is, seen, bias), k, v
+        summaries = Grouping(_as_one, _as_it_was, seen_B1NP, bias_H1NP), k, v
         own = self._own_blocks(q, k_BHMK, v_BHMV, key_mask_BM, position, token, causal=causal)
         out_BHNV = attend_joined(q, own, summaries, dropout=self.rate)
         if not token:
@@ -263,7 +263,7 @@ class SparseFixed(UnionOfPatterns):
         causal: bool,
     ) -> tuple[Grouping, Tensor, Tensor]:
         """Return the own block but for its summaries; blocks are counted from `token` on."""
-        (batch, _, n, _), m, device = q_BHNK.shape, k_BHMK.shape[2] - token, q_BHNK.device
+        n, m, device = q_BHNK.shape[2], k_BHMK.shape[2] - token, q_BHNK.device
         size, own = self.config.stride, self._own_places
         above = (m - n) // size
         count, first = -(-m // size) - above, above * size
@@ -271,11 +271,10 @@ class SparseFixed(UnionOfPatterns):
 
         def group(x_BHNK: Tensor) -> Tensor:
             x = F.pad(x_BHNK, (0, 0, ahead, behind)) if ahead or behind else x_BHNK
-            return divided(x, 2, count, size).transpose(1, 2).flatten(0, 1)
+            return divided(x, 2, count, size)
 
-        def ungroup(x_XHSK: Tensor) -> Tensor:
-            x = divided(x_XHSK, 0, batch, count).transpose(1, 2).flatten(2, 3)
-            return x[:, :, ahead : ahead + n]
+        def ungroup(x_BHUSK: Tensor) -> Tensor:
+            return x_BHUSK.flatten(2, 3)[:, :, ahead : ahead + n]
 
         def read(x_BHMK: Tensor) -> Tensor:
             """(B, H, M, K) to (B, U, H, W, K)."""
@@ -294,7 +293,8 @@ class SparseFixed(UnionOfPatterns):
         layout = Own(count, own.stop - own.start, own.stop - own.start)
         bias = positional(position, layout, rows_US, rows_US[:, own].flatten())
         k, v = (read(x.to(q_BHNK.dtype)).flatten(0, 1) for x in (k_BHMK, v_BHMV))
-        return blocks_of(group, ungroup, permitted, bias, batch), k, v
+        bias_HUSW = None if bias is None else bias(slice(None))
+        return Grouping(group, ungroup, permitted, bias_HUSW), k, v
 
     def _parts(
         self,
@@ -405,6 +405,11 @@ class SparseFixed(UnionOfPatterns):
         return summary | (columns_M % size == 0) if self.config.parity == "lra2021" else summary
 
 
-def _as_it_is(x: Tensor) -> Tensor:
-    """All queries of an example are one problem."""
-    return x
+def _as_one(x_BHNK: Tensor) -> Tensor:
+    """All queries of an example are one block."""
+    return x_BHNK.unsqueeze(2)
+
+
+def _as_it_was(x_BH1NK: Tensor) -> Tensor:
+    """Undo it."""
+    return x_BH1NK.squeeze(2)

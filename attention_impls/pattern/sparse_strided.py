@@ -18,7 +18,7 @@ from attention_impls.pattern._band import Band
 from attention_impls.pattern._bias import positional
 from attention_impls.pattern._claims import BY_POSITION
 from attention_impls.pattern._folded import folded_size, windows_beside
-from attention_impls.pattern._joined import Grouping, attend_joined, blocks_of, has_kernel
+from attention_impls.pattern._joined import Grouping, attend_joined, has_kernel
 from attention_impls.pattern._layouts import Own, Windows, divided
 from attention_impls.pattern._parts import (
     Part,
@@ -180,15 +180,15 @@ class SparseStrided(UnionOfPatterns):
         context: Context,
     ) -> tuple[Grouping, Tensor, Tensor]:
         """Return the neighbours: blocks of queries, each with its window."""
-        (batch, _, n, _), m, device = q_BHNK.shape, k_BHMK.shape[2], q_BHNK.device
+        n, m, device = q_BHNK.shape[2], k_BHMK.shape[2], q_BHNK.device
         band = self._band(n, m, causal=context.causal)
         shifts = band.before + 1 + band.after
 
         def group(x_BHNK: Tensor) -> Tensor:
-            return band.pad_queries(x_BHNK, x_BHNK.dtype).transpose(1, 2).flatten(0, 1)
+            return band.pad_queries(x_BHNK, x_BHNK.dtype)
 
-        def ungroup(x_XHSK: Tensor) -> Tensor:
-            return divided(x_XHSK, 0, batch, -1).transpose(1, 2).flatten(2, 3)[:, :, :n]
+        def ungroup(x_BHUSK: Tensor) -> Tensor:
+            return x_BHUSK.flatten(2, 3)[:, :, :n]
 
         real_BUW = band.real(key_mask_BM, device).unfold(1, band.width, band.size)
         permitted = real_BUW.unsqueeze(2) & band.window_mask(device)
@@ -204,7 +204,8 @@ class SparseStrided(UnionOfPatterns):
             windows_beside(band.pad_keys(x, q_BHNK.dtype), band.size, shifts).flatten(0, 1)
             for x in (k_BHMK, v_BHMV)
         )
-        return blocks_of(group, ungroup, permitted, bias, batch), k, v
+        bias_HUSW = None if bias is None else bias(slice(None))
+        return Grouping(group, ungroup, permitted, bias_HUSW), k, v
 
     def _columns(
         self,
@@ -216,27 +217,26 @@ class SparseStrided(UnionOfPatterns):
     ) -> tuple[Grouping, Tensor, Tensor]:
         """Return the keys a multiple of the stride away: columns of the grid, with their rows; or
         several columns of a low grid as one problem, whose pairs of two columns are hidden."""
-        (batch, _, n, _), m, device = q_BHNK.shape, k_BHMK.shape[2], q_BHNK.device
+        n, m, device = q_BHNK.shape[2], k_BHMK.shape[2], q_BHNK.device
         stride, rows = self.config.stride, -(-m // self.config.stride)
         together = self._together(rows)
         above = (m - n) // stride
         ahead, behind = m - n - above * stride, rows * stride - m
 
         def columns(x_BHMK: Tensor, before: int) -> Tensor:
-            """(B, H, M, K) to (B, L / G, H, A G, K)."""
+            """(B, H, M, K) to (B, H, L / G, A G, K)."""
             x = F.pad(x_BHMK, (0, 0, before, behind)) if before or behind else x_BHMK
-            x = divided(x, 2, -1, stride // together, together).movedim(3, 1)
-            return x.flatten(3, 4)
+            return divided(x, 2, -1, stride // together, together).movedim(3, 2).flatten(3, 4)
 
         def group(x_BHNK: Tensor) -> Tensor:
-            return columns(x_BHNK, ahead).flatten(0, 1)
+            return columns(x_BHNK, ahead)
 
-        def ungroup(x_XHSK: Tensor) -> Tensor:
-            x = divided(divided(x_XHSK, 0, batch, -1), 3, -1, together)
-            return x.movedim(1, 3).flatten(2, 4)[:, :, ahead : ahead + n]
+        def ungroup(x_BHUSK: Tensor) -> Tensor:
+            x = divided(x_BHUSK, 3, -1, together).movedim(2, 3)
+            return x.flatten(2, 4)[:, :, ahead : ahead + n]
 
         places_M = torch.arange(m, device=device)
-        places_LW = columns(places_M[None, None, :, None], 0)[0, :, 0, :, 0]
+        places_LW = columns(places_M[None, None, :, None], 0)[0, 0, :, :, 0]
         rows_LS = places_LW[:, above * together :]
         place_W = torch.arange(rows * together, device=device)
         row_S1 = place_W[above * together :, None]
@@ -245,7 +245,7 @@ class SparseStrided(UnionOfPatterns):
         permitted = permitted[None, None]
         if behind or key_mask_BM is not None:
             real_BM = torch.ones_like(places_M[None]) > 0 if key_mask_BM is None else key_mask_BM
-            real_BLW = columns(real_BM[:, None, :, None], 0)[:, :, 0, :, 0]
+            real_BLW = columns(real_BM[:, None, :, None], 0)[:, 0, :, :, 0]
             permitted = permitted & real_BLW.unsqueeze(2)
         bias = positional(
             context.position,
@@ -253,8 +253,11 @@ class SparseStrided(UnionOfPatterns):
             rows_LS,
             places_LW.flatten(),
         )
-        k, v = (columns(x.to(q_BHNK.dtype), 0).flatten(0, 1) for x in (k_BHMK, v_BHMV))
-        return blocks_of(group, ungroup, permitted, bias, batch), k, v
+        k, v = (
+            columns(x.to(q_BHNK.dtype), 0).transpose(1, 2).flatten(0, 1) for x in (k_BHMK, v_BHMV)
+        )
+        bias_HUSW = None if bias is None else bias(slice(None))
+        return Grouping(group, ungroup, permitted, bias_HUSW), k, v
 
     def _together(self, rows: int) -> int:
         """Return G, how many columns of a grid are one problem."""

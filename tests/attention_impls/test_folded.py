@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attention_impls.contract import Context, Layer
-from attention_impls.pattern import _joined, sparse_strided
+from attention_impls.pattern import _joined, sparse_fixed, sparse_strided
 from lra.core.catalogue import find, load
 from lra.measure.operations import count_operations
 
@@ -20,14 +20,13 @@ ONE_CALL = [
     ("longformer", {"window": 6, "leading": 3}),
 ]
 """Blocks of several positions, that do not divide the length."""
-CASES = [
-    *ONE_CALL,
+JOINED = [
     ("sparse_strided", {"stride": 8}),
     ("sparse_strided", {"stride": 3}),
     ("sparse_fixed", {"stride": 6, "summary": 2}),
-    ("sparse_fixed", {"stride": 6, "summary": 6}),
     ("sparse_fixed", {"stride": 5, "summary": 2, "parity": "lra2021"}),
 ]
+CASES = [*ONE_CALL, *JOINED, ("sparse_fixed", {"stride": 6, "summary": 6})]
 pytestmark = pytest.mark.usefixtures("small_tiles", "folded")
 
 
@@ -150,13 +149,17 @@ def as_a_gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(_joined, "_KERNEL", kernel)
     monkeypatch.setattr(_joined, "_GRADIENT", gradient)
     monkeypatch.setattr(_joined, "on_cpu", lambda like: False)
-    monkeypatch.setattr(sparse_strided, "has_kernel", lambda q, v, dropout: True)
+    for module in (sparse_strided, sparse_fixed):
+        monkeypatch.setattr(module, "has_kernel", lambda q, v, dropout: True)
     return called
 
 
 @pytest.mark.parametrize("mask", masks())
-def test_a_gpus_kernel_is_asked_in_its_own_shapes(mask: str, build, directions, as_a_gpu) -> None:
-    layer = build(("sparse_strided", {"stride": 8}))
+@pytest.mark.parametrize("case", JOINED, ids=str)
+def test_a_gpus_kernel_is_asked_in_its_own_shapes(
+    case, mask: str, build, directions, as_a_gpu
+) -> None:
+    layer = build(case)
     x = torch.randn(2, N, 12, dtype=torch.float64, requires_grad=True)
     for causal in directions(layer):
         context = Context(causal, query_mask_BN=masks()[mask])
@@ -186,3 +189,23 @@ def test_what_is_declared_is_what_is_counted(case, build, directions) -> None:
             x = torch.randn(1, n, 12, dtype=torch.float64)
             counted = count_operations(lambda x=x, c=causal: layer(x, Context(causal=c)))
             assert layer.operations(n, causal=causal) == counted
+
+
+@pytest.mark.parametrize("case", [("sparse_strided", {}), ("sparse_fixed", {})], ids=str)
+@pytest.mark.parametrize("padded", [False, True])
+def test_torchs_own_kernel_takes_what_it_is_given(case, padded, build, monkeypatch) -> None:
+    """Its shapes and types, on a device without values, which could tell none to who asked."""
+    monkeypatch.undo()
+    for module in (sparse_strided, sparse_fixed):
+        monkeypatch.setattr(module, "has_kernel", lambda q, v, dropout: True)
+    layer = build(case, width=32, qkv_width=32, dtype=torch.bfloat16).to("meta")
+    for batch, n in ((3, 1500), (2, 4096)):
+        x = torch.empty(batch, n, 32, dtype=torch.bfloat16, device="meta", requires_grad=True)
+        mask = torch.empty(batch, n, dtype=torch.bool, device="meta") if padded else None
+        for causal in (False, True):
+            context = Context(causal, key_mask_BM=mask)
+            q, k, v, _ = layer.project(x, context, None, None)
+            out = layer.in_parts(q, k, v, mask, context)
+            (found,) = torch.autograd.grad(out, x, torch.empty_like(out))
+            assert out.shape == q.shape and found.shape == x.shape
+            assert out.dtype == found.dtype == torch.bfloat16
