@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -58,9 +59,11 @@ def test_it_equals_the_oracle(case, mask: str, build, directions) -> None:
     alibi = load(find("position", "alibi"))(layer.dims)
     positions = [None, *[alibi] * layer.card.capabilities.bias]
     x = torch.randn(2, N, 12, dtype=torch.float64, requires_grad=True)
-    for causal in directions(layer):
-        for position in positions:
-            context = Context(causal, query_mask_BN=masks()[mask], position=position)
+    # Of keys alone: then queries without a key are nobody else's to drop.
+    of_rows, of_keys = {"query_mask_BN": masks()[mask]}, {"key_mask_BM": masks()[mask]}
+    for causal, position in product(directions(layer), positions):
+        for padding in (of_rows, of_keys):
+            context = Context(causal, position=position, **padding)
             found = outcome(layer, x, context, lambda x, c: layer(x, c).y_BND)
             wanted = outcome(layer, x, context, layer.reference)
             torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
