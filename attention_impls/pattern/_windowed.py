@@ -33,12 +33,14 @@ def window_part(
     `origin` is the position of the first query; `autograd` as in `attend_part`.
     """
     device, layout = q_BHNK.device, Windows(band)
+    if key_mask_BM is None:
+        key_mask_BM = torch.ones(1, band.m, dtype=torch.bool, device=device)
     last = origin + band.n - 1
     rows_N = torch.arange(origin, origin + band.count * band.size, device=device)
     places_P = torch.arange(band.padded, device=device) + origin - band.lead
     part = Part(
         layout,
-        real_BP=band.real(key_mask_BM, device),
+        real_BP=band.pad_keys(key_mask_BM[:, None, :, None], torch.bool)[:, 0, :, 0],
         rule=alike(band.outside(device)),
         bias=positional(
             position,

@@ -130,31 +130,27 @@ class Bigbird(Attention):
         real_BN = mask_BN
         if real_BN is None:
             real_BN = torch.ones(1, n, dtype=torch.bool, device=q_BHNK.device)
-        # Two different blocks also where the last is the first: the second is then padding.
-        ends_X2 = torch.stack([torch.zeros_like(used_X), (used_X - 1).clamp(min=1)], dim=1)
-        index = ends_X2[:, None, :, None, None].expand(len(q_BHNK), q_BHNK.shape[1], -1, size, -1)
-        q_BH2SK = q_BHUSK.gather(2, index.expand(-1, -1, -1, -1, q_BHNK.shape[-1]))
         if folds(q_BHNK):
+            lonely = mask_BN is not None
             out_BHUSV = self._folded(
-                q_BHUSK,
-                k_BHNK,
-                v_BHNV,
-                real_BN,
-                table_XHUA,
-                ends_X2,
-                lonely=mask_BN is not None,
-                dropout=dropout,
+                q_BHUSK, k_BHNK, v_BHNV, real_BN, table_XHUA, used_X, lonely, dropout=dropout
             )
-            permitted = None if mask_BN is None else mask_BN[:, None, None, :]
-            q = q_BH2SK.flatten(2, 3)
-            ends = fused_softmax(q, k_BHNK, v_BHNV, permitted, None, dropout=dropout)
-            ends_BH2SV = divided(ends, 2, 2, size)
         else:
             # One block of padding more, which the table names where there is nothing to read.
             missing = (count + 1) * size - n
             k_BHPK, v_BHPV = (F.pad(x, (0, 0, 0, missing)) for x in (k_BHNK, v_BHNV))
             part = Part(Graph(table_XHUA, size), F.pad(real_BN, (0, missing)), dropout=dropout)
             out_BHUSV, _ = attend_part(q_BHUSK, k_BHPK, v_BHPV, part, autograd=False)
+
+        ends_X2 = _ends(used_X)
+        index = ends_X2[:, None, :, None, None].expand(len(q_BHNK), q_BHNK.shape[1], -1, size, -1)
+        q_BH2SK = q_BHUSK.gather(2, index.expand(-1, -1, -1, -1, q_BHNK.shape[-1]))
+        if folds(q_BHNK):
+            permitted = None if mask_BN is None else mask_BN[:, None, None, :]
+            q = q_BH2SK.flatten(2, 3)
+            ends = fused_softmax(q, k_BHNK, v_BHNV, permitted, None, dropout=dropout)
+            ends_BH2SV = divided(ends, 2, 2, size)
+        else:
             part = Part(Shared(2, n), real_BN, dropout=dropout)
             ends_BH2SV, _ = attend_part(q_BH2SK, k_BHNK, v_BHNV, part, autograd=False)
         out_BHUSV = out_BHUSV.scatter(2, index.expand_as(ends_BH2SV), ends_BH2SV)
@@ -167,9 +163,9 @@ class Bigbird(Attention):
         v_BHNV: Tensor,
         real_BN: Tensor,
         table_XHUA: Tensor,
-        ends_X2: Tensor,
-        *,
+        used_X: Tensor,
         lonely: bool,
+        *,
         dropout: float,
     ) -> Tensor:
         """Return (B, H, U, S, V) in one call, but for the first and last blocks of queries.
@@ -187,7 +183,7 @@ class Bigbird(Attention):
         def read(x_BHNK: Tensor) -> Tensor:
             """What each block reads, (B, U, H, W, K): its neighbours, the ends, and the drawn."""
             x_BHPK = F.pad(x_BHNK, around)
-            index = ends_X2[:, None, :, None, None] + 1
+            index = _ends(used_X)[:, None, :, None, None] + 1
             index = index.expand(len(x_BHPK), heads, -1, size, x_BHPK.shape[-1])
             ends = divided(x_BHPK, 2, -1, size).gather(2, index).flatten(2, 3)
             ends = ends.unsqueeze(2).expand(-1, -1, count, -1, -1)
@@ -343,6 +339,12 @@ class Bigbird(Attention):
             drawn = self._drawn(used)
             table[:, 1 : used - 1, 5:] = drawn.masked_fill(drawn < 0, nothing)
         return table
+
+
+def _ends(used_X: Tensor) -> Tensor:
+    """Return the first and the last block in use, (X, 2); two different ones also where the last is
+    the first: the second is then padding."""
+    return torch.stack([torch.zeros_like(used_X), (used_X - 1).clamp(min=1)], dim=1)
 
 
 def _remember_again(layer: Bigbird, _: object) -> None:

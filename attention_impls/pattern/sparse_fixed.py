@@ -194,7 +194,7 @@ class SparseFixed(UnionOfPatterns):
             autograd=needs_autograd(q, position),
         )
         others_BHNV = merge([*parts, (out.squeeze(2), lse.squeeze(2))])
-        token_BH1V = self._class_token(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, position)
+        token_BH1V = self._class_token(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, position, places_N)
         return torch.cat([token_BH1V, others_BHNV.to(q_BHNK.dtype)], dim=2)
 
     def _class_token(
@@ -204,9 +204,9 @@ class SparseFixed(UnionOfPatterns):
         v_BHMV: Tensor,
         key_mask_BM: Tensor | None,
         position: Position | None,
+        places_N: Tensor,
     ) -> Tensor:
         """Return what position 0 reads of all, (B, H, 1, V)."""
-        places_N = torch.arange(q_BHNK.shape[2], device=q_BHNK.device)
         return fused_softmax(
             q_BHNK[:, :, :1],
             k_BHMK,
@@ -248,7 +248,8 @@ class SparseFixed(UnionOfPatterns):
         out_BHNV = attend_joined(q, own, summaries, dropout=self.rate)
         if not token:
             return out_BHNV
-        token_BH1V = self._class_token(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, position)
+        places_N = torch.arange(n, device=device)
+        token_BH1V = self._class_token(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, position, places_N)
         return torch.cat([token_BH1V, out_BHNV], dim=2)
 
     def _own_blocks(
