@@ -127,14 +127,18 @@ class Band:
         """Return each block's window, (B, H, U, K, W): overlapping views, no copy."""
         return x_BHPK.unfold(2, self.width, self.size)
 
+    def real(self, key_mask_BM: Tensor | None, device: torch.device) -> Tensor:
+        """Return which padded keys are real, (B, P) boolean; B is 1 without a mask."""
+        if key_mask_BM is None:
+            key_mask_BM = torch.ones(1, self.m, dtype=torch.bool, device=device)
+        return self.pad_keys(key_mask_BM[:, None, :, None], torch.bool)[:, 0, :, 0]
+
     def visible(self, key_mask_BM: Tensor | None, device: torch.device) -> tuple[Tensor, Tensor]:
         """Return which padded keys of each window are real, and which queries see no real key.
 
         (B, U, W) and (B, U, S) boolean; B is 1 without a mask.
         """
-        if key_mask_BM is None:
-            key_mask_BM = torch.ones(1, self.m, dtype=torch.bool, device=device)
-        real_BP = self.pad_keys(key_mask_BM[:, None, :, None], torch.bool)[:, 0, :, 0]
+        real_BP = self.real(key_mask_BM, device)
         counts = F.pad(real_BP.cumsum(dim=1), (1, 0))
         places = torch.arange(self.count * self.size, device=device) + self.lead
         first, last = places - self.left, (places + self.right + 1)

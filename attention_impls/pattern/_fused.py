@@ -13,6 +13,7 @@ from attention_impls.contract import Position
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._bias import stacked
+from attention_impls.pattern._folded import attend_blocks, windows_beside
 
 
 def dense_attention(
@@ -54,32 +55,28 @@ def folded_attention(
     """Return softmax over the band times v, (B, H, N, V), in the dtype of q; each block of queries
     is one more example, beside a copy of its window.
 
-    For a GPU, where few large calls count and copies cost little, for compilers, and for position
-    schemes that train what they add to the logits.
+    For a GPU, for compilers, and for position schemes that train what they add to the logits.
     """
-    batch, device, dtype = len(q_BHNK), q_BHNK.device, q_BHNK.dtype
-    visible_BUW, _ = band.visible(key_mask_BM, device)
-    permitted = visible_BUW.unsqueeze(-2) & band.window_mask(device)
-    permitted = permitted.expand(batch, -1, -1, -1).flatten(0, 1).unsqueeze(1)
-    out = fused_softmax(
-        band.pad_queries(q_BHNK, dtype).transpose(1, 2).flatten(0, 1),
-        band.windows(band.pad_keys(k_BHMK, dtype)).mT.transpose(1, 2).flatten(0, 1),
-        band.windows(band.pad_keys(v_BHMV, dtype)).mT.transpose(1, 2).flatten(0, 1),
-        permitted,
-        _bias(band, batch, position, origin, device),
+    device, dtype = q_BHNK.device, q_BHNK.dtype
+    shifts = band.before + 1 + band.after
+    real_BUW = band.real(key_mask_BM, device).unfold(1, band.width, band.size)
+    out_BHUSV = attend_blocks(
+        band.pad_queries(q_BHNK, dtype),
+        windows_beside(band.pad_keys(k_BHMK, dtype), band.size, shifts),
+        windows_beside(band.pad_keys(v_BHMV, dtype), band.size, shifts),
+        [real_BUW[:, None, :, None] & band.window_mask(device)],
+        _bias(band, position, origin, device),
+        lonely=key_mask_BM is not None,
         dropout=dropout,
     )
-    out_BUHSV = out.view(batch, band.count, *out.shape[1:])
-    out_BHNV = out_BUHSV.transpose(1, 2).flatten(2, 3)
-    return out_BHNV[:, :, : band.n]
+    return out_BHUSV.flatten(2, 3)[:, :, : band.n]
 
 
 def _bias(
-    band: Band, batch: int, position: Position | None, origin: int, device: torch.device
+    band: Band, position: Position | None, origin: int, device: torch.device
 ) -> Tensor | None:
-    """Return what positions add, (B * U, H, S, W), or None."""
+    """Return what positions add, (H, U, S, W), or None."""
     if position is None:
         return None
     added = [position.logits(*band.positions(block, origin, device)) for block in range(band.count)]
-    bias_UHSW = stacked(added, dim=0)
-    return None if bias_UHSW is None else bias_UHSW.expand(batch, -1, -1, -1, -1).flatten(0, 1)
+    return stacked(added, dim=1)

@@ -4,7 +4,7 @@ B batch   H heads   P keys as laid out, padding included   K width of a head
 U blocks of queries   S queries in a block   W keys that a block reads   T blocks of a tile
 
 A layout knows places, not permissions: which of the pairs may interact is for the rule of a part
-(`_parts`). `windows` is for autograd and compilers; `tile` and `add_product` work on one head of
+(`_parts`). `windows` is for autograd; `tile` and `add_product` work on one head of
 one example, and spare copies where they can.
 """
 

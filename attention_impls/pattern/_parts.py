@@ -39,10 +39,10 @@ DENSE_ADVANTAGE = 2
 """Pairs that one fused dense call works off in the time of one pair in tiles (1.3 at heads of 64,
 2.5 at heads of 16)."""
 
-DENSE_ADVANTAGE_ON_GPU = 4
-"""The same there, where the parts' weights are written out (on an H200, a training's step in
-bfloat16 at 1,024 positions: the strided pattern, which has a third of the pairs, took 15.3 ms in
-parts and 9.9 in one call)."""
+DENSE_ADVANTAGE_ON_GPU = 2.5
+"""The same there, where both are fused calls under a mask, but in parts also copy the keys that a
+block reads (reckoned from bytes and operations in bfloat16 on an H200, not yet measured: a copied
+key takes as long as about a hundred pairs, and serves 64 to 256 queries)."""
 
 DENSE_DROPPING = 0.5
 """What is left of that advantage on a CPU where weights are dropped: the call is then no longer
@@ -83,11 +83,21 @@ class Part:
     dropout: float = 0.0
 
 
+def folds(like: Tensor) -> bool:
+    """Whether blocks of queries become examples of one fused call: on a GPU, where few large calls
+    count, and when a compiler traces."""
+    return torch.compiler.is_compiling() or like.device.type != "cpu"
+
+
 def needs_autograd(q_BHNK: Tensor, position: Position | None) -> bool:
-    """Whether to leave the gradient to autograd: on a GPU, where few large calls count; when a
-    compiler traces; when a position scheme trains what it adds to the logits."""
-    trained = position is not None and any(p.requires_grad for p in position.parameters())
-    return trained or torch.compiler.is_compiling() or q_BHNK.device.type != "cpu"
+    """Whether to leave the gradient to autograd: wherever blocks are folded, and when a position
+    scheme trains what it adds to the logits."""
+    return trains(position) or folds(q_BHNK)
+
+
+def trains(position: Position | None) -> bool:
+    """Whether what a scheme adds to the logits is trained."""
+    return position is not None and any(p.requires_grad for p in position.parameters())
 
 
 def dense_is_cheaper(

@@ -18,8 +18,9 @@ from attention_impls._draws import seeded
 from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Attention, Context, Dims, MechanismConfig
 from attention_impls.dense._fused import fused_softmax
+from attention_impls.pattern._folded import attend_blocks, windows_beside
 from attention_impls.pattern._layouts import Graph, Shared, divided
-from attention_impls.pattern._parts import Part, attend_part, dense_is_cheaper, needs_autograd
+from attention_impls.pattern._parts import Part, attend_part, dense_is_cheaper, folds
 from lra.core.cards import AttentionCard, Capabilities
 
 ARENA_REACH = 1024
@@ -120,7 +121,6 @@ class Bigbird(Attention):
             permitted = None if mask_BN is None else self._whole(mask_BN)
             return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout), None
         table_XHUA, used_X = self._graphs(mask_BN, n, q_BHNK.device)
-        autograd = needs_autograd(q_BHNK, None)
         if self._is_dense(n, masked=mask_BN is not None, dropout=dropout, like=q_BHNK):
             permitted = self._between_positions(table_XHUA, used_X, n)
             if mask_BN is not None:
@@ -130,20 +130,77 @@ class Bigbird(Attention):
         real_BN = mask_BN
         if real_BN is None:
             real_BN = torch.ones(1, n, dtype=torch.bool, device=q_BHNK.device)
-        # One block of padding more, which the table names where there is nothing to read.
-        missing = (count + 1) * size - n
-        k_BHPK, v_BHPV = (F.pad(x, (0, 0, 0, missing)) for x in (k_BHNK, v_BHNV))
-        part = Part(Graph(table_XHUA, size), F.pad(real_BN, (0, missing)), dropout=dropout)
-        out_BHUSV, _ = attend_part(q_BHUSK, k_BHPK, v_BHPV, part, autograd=autograd)
+        if folds(q_BHNK):
+            lonely = mask_BN is not None
+            out_BHUSV = self._folded(
+                q_BHUSK, k_BHNK, v_BHNV, real_BN, table_XHUA, used_X, lonely, dropout=dropout
+            )
+        else:
+            # One block of padding more, which the table names where there is nothing to read.
+            missing = (count + 1) * size - n
+            k_BHPK, v_BHPV = (F.pad(x, (0, 0, 0, missing)) for x in (k_BHNK, v_BHNV))
+            part = Part(Graph(table_XHUA, size), F.pad(real_BN, (0, missing)), dropout=dropout)
+            out_BHUSV, _ = attend_part(q_BHUSK, k_BHPK, v_BHPV, part, autograd=False)
 
-        # Two different blocks also where the last is the first: the second is then padding.
-        ends_X2 = torch.stack([torch.zeros_like(used_X), (used_X - 1).clamp(min=1)], dim=1)
+        ends_X2 = _ends(used_X)
         index = ends_X2[:, None, :, None, None].expand(len(q_BHNK), q_BHNK.shape[1], -1, size, -1)
         q_BH2SK = q_BHUSK.gather(2, index.expand(-1, -1, -1, -1, q_BHNK.shape[-1]))
-        part = Part(Shared(2, n), real_BN, dropout=dropout)
-        ends_BH2SV, _ = attend_part(q_BH2SK, k_BHNK, v_BHNV, part, autograd=autograd)
+        if folds(q_BHNK):
+            permitted = None if mask_BN is None else mask_BN[:, None, None, :]
+            q = q_BH2SK.flatten(2, 3)
+            ends = fused_softmax(q, k_BHNK, v_BHNV, permitted, None, dropout=dropout)
+            ends_BH2SV = divided(ends, 2, 2, size)
+        else:
+            part = Part(Shared(2, n), real_BN, dropout=dropout)
+            ends_BH2SV, _ = attend_part(q_BH2SK, k_BHNK, v_BHNV, part, autograd=False)
         out_BHUSV = out_BHUSV.scatter(2, index.expand_as(ends_BH2SV), ends_BH2SV)
         return out_BHUSV.flatten(2, 3)[:, :, :n].to(q_BHNK.dtype), None
+
+    def _folded(
+        self,
+        q_BHUSK: Tensor,
+        k_BHNK: Tensor,
+        v_BHNV: Tensor,
+        real_BN: Tensor,
+        table_XHUA: Tensor,
+        used_X: Tensor,
+        lonely: bool,
+        *,
+        dropout: float,
+    ) -> Tensor:
+        """Return (B, H, U, S, V) in one call, but for the first and last blocks of queries.
+
+        Only what was drawn is gathered by index: where many blocks read one, as they do the first
+        and the last, their gradients to it would queue.
+        """
+        # By the layer's own sizes: a compiler for all lengths takes those of tensors for unknowns.
+        heads, size, random = self.dims.heads, self.config.block, self.config.random
+        count = q_BHUSK.shape[2]
+        ends_XHU2, near_XHU3, drawn_XHUR = torch.split(table_XHUA, [2, 3, random], dim=-1)
+        around = (0, 0, size, (count + 1) * size - k_BHNK.shape[2])
+        drawn = Graph(drawn_XHUR + 1, size)
+
+        def read(x_BHNK: Tensor) -> Tensor:
+            """What each block reads, (B, U, H, W, K): its neighbours, the ends, and the drawn."""
+            x_BHPK = F.pad(x_BHNK, around)
+            index = _ends(used_X)[:, None, :, None, None] + 1
+            index = index.expand(len(x_BHPK), heads, -1, size, x_BHPK.shape[-1])
+            ends = divided(x_BHPK, 2, -1, size).gather(2, index).flatten(2, 3)
+            ends = ends.unsqueeze(2).expand(-1, -1, count, -1, -1)
+            return windows_beside(x_BHPK, size, 3, ends, drawn.windows(x_BHPK))
+
+        real_BUHW = read(real_BN[:, None, :, None].expand(-1, heads, -1, -1)).squeeze(-1)
+        table = torch.cat([near_XHU3, ends_XHU2, drawn_XHUR], dim=-1)
+        named_XHUW = (table != count).repeat_interleave(size, dim=-1)
+        return attend_blocks(
+            q_BHUSK,
+            read(k_BHNK),
+            read(v_BHNV),
+            [(real_BUHW.transpose(1, 2) & named_XHUW).unsqueeze(3)],
+            None,
+            lonely=lonely,
+            dropout=dropout,
+        )
 
     def operations(self, n: int, *, causal: bool = False) -> int:
         """Of U blocks, each S queries with 5 + R blocks of keys, those of padding too, and two
@@ -171,7 +228,7 @@ class Bigbird(Attention):
             0 if masked or like.device.type == "cpu" else self._pairs(n),
             parts=2,
             device=like.device,
-            autograd=needs_autograd(like, None),
+            autograd=folds(like),
             reached=False,
             dropout=dropout,
         )
@@ -282,6 +339,12 @@ class Bigbird(Attention):
             drawn = self._drawn(used)
             table[:, 1 : used - 1, 5:] = drawn.masked_fill(drawn < 0, nothing)
         return table
+
+
+def _ends(used_X: Tensor) -> Tensor:
+    """Return the first and the last block in use, (X, 2); two different ones also where the last is
+    the first: the second is then padding."""
+    return torch.stack([torch.zeros_like(used_X), (used_X - 1).clamp(min=1)], dim=1)
 
 
 def _remember_again(layer: Bigbird, _: object) -> None:

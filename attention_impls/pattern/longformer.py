@@ -26,13 +26,19 @@ from attention_impls.contract import (
 )
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._band import Band
+from attention_impls.pattern._folded import (
+    ALIGNED,
+    attend_blocks,
+    folded_size,
+    windows_beside,
+)
 from attention_impls.pattern._layouts import Shared
 from attention_impls.pattern._parts import (
     Part,
     attend_part,
     dense_is_cheaper,
+    folds,
     merge,
-    needs_autograd,
 )
 from attention_impls.pattern._windowed import window_part
 from lra.core.cards import AttentionCard, Capabilities
@@ -61,8 +67,8 @@ class Longformer(Attention):
     In O(N (w + G)) time. Global rows have projections of their own for queries, keys and values,
     which start as copies of the local ones. One softmax per row; a global column inside of the
     window counts once. Ours: the window as a band with its global columns hidden, the global
-    columns as a second part, joined by their log sums; global keys and values are never formed:
-    (W_k^T q) x and W_v (p^T x) need no projection of all positions.
+    columns as a second part, joined by their log sums, or on a GPU in one call; global keys and
+    values are never formed: (W_k^T q) x and W_v (p^T x) need no projection of all positions.
     """
 
     Config = LongformerConfig
@@ -204,7 +210,8 @@ class Longformer(Attention):
         band = self._band(n)
         rows = 0 if self.config.parity == "lra2021" else min(n, self.config.leading)
         dense = self._is_dense(band, rows, self.query.weight, dropout=0.0)
-        pairs = n * n if dense else band.pairs + band.count * band.size * rows
+        columns = rows + (-rows % ALIGNED if folds(self.query.weight) else 0)
+        pairs = n * n if dense else band.pairs + band.count * band.size * columns
         total = self.projection_operations(n) + self.pair_operations(pairs)
         heads, width, qkv_width = self.dims.heads, self.dims.width, self.dims.qkv_width
         total += 3 * 2 * rows * width * qkv_width + 2 * 2 * heads * rows * n * width
@@ -228,6 +235,8 @@ class Longformer(Attention):
         """Return the window, cut down to keys that there are."""
         left, right = self._reach
         size = min(BLOCK, max(1, right))
+        if folds(self.query.weight):
+            size = folded_size(BLOCK, max(left, right))
         return Band(n, n, left=min(left, n - 1), right=min(right, n - 1), size=size)
 
     def _is_dense(self, band: Band, columns: int, like: Tensor, dropout: float) -> bool:
@@ -238,7 +247,7 @@ class Longformer(Attention):
             band.pairs + n * columns,
             parts=2,
             device=like.device,
-            autograd=needs_autograd(like, None),
+            autograd=folds(like),
             reached=left >= n - 1,
             dropout=dropout,
         )
@@ -279,7 +288,22 @@ class Longformer(Attention):
                 real = mask_BN[:, None, None, :]
                 permitted = real if permitted is None else permitted & real
             return fused_softmax(q_BHNK, k_BHNK, v_BHNV, permitted, None, dropout=dropout)
-        autograd = needs_autograd(q_BHNK, None)
+        if folds(q_BHNK):
+            # One example stands for all, where they are alike.
+            examples = (
+                slice(0, 1) if context.special_BN is None and mask_BN is None else slice(None)
+            )
+            return self._folded(
+                q_BHNK,
+                k_BHNK,
+                v_BHNV,
+                band,
+                places_BG,
+                mask_BN=mask_BN,
+                special_BN=special_BN[examples],
+                chosen_BG=chosen_BG[examples],
+                dropout=dropout,
+            )
         parts = [
             window_part(
                 q_BHNK,
@@ -290,7 +314,7 @@ class Longformer(Attention):
                 position=None,
                 origin=0,
                 dropout=dropout,
-                autograd=autograd,
+                autograd=False,
             )
         ]
         if most:
@@ -301,9 +325,55 @@ class Longformer(Attention):
             )
             part = Part(Shared(band.count, most), real_BP=chosen_BG, dropout=dropout)
             q_BHUSK = band.pad_queries(q_BHNK, q_BHNK.dtype)
-            out, lse = attend_part(q_BHUSK, k, v, part, autograd=autograd)
+            out, lse = attend_part(q_BHUSK, k, v, part, autograd=False)
             parts.append((out.flatten(2, 3)[:, :, :n], lse.flatten(2, 3)[:, :, :n]))
         return merge(parts).to(q_BHNK.dtype)
+
+    @staticmethod
+    def _folded(
+        q_BHNK: Tensor,
+        k_BHNK: Tensor,
+        v_BHNV: Tensor,
+        band: Band,
+        places_BG: Tensor,
+        *,
+        mask_BN: Tensor | None,
+        special_BN: Tensor,
+        chosen_BG: Tensor,
+        dropout: float,
+    ) -> Tensor:
+        """Return the same in one call: each block's window, and the global columns behind it."""
+        n, most, device = q_BHNK.shape[2], places_BG.shape[1], q_BHNK.device
+        missing = -most % ALIGNED
+        index_B1G1 = places_BG[:, None, :, None]
+
+        def read(x_BHNK: Tensor) -> Tensor:
+            """What each block reads, (B, U, H, W, K)."""
+            x_BHPK = band.pad_keys(x_BHNK, x_BHNK.dtype)
+            shifts = band.before + 1 + band.after
+            if not most:
+                return windows_beside(x_BHPK, band.size, shifts)
+            index = index_B1G1.expand(-1, x_BHNK.shape[1], -1, x_BHNK.shape[3])
+            columns = x_BHNK.gather(2, index)
+            columns = F.pad(columns, (0, 0, 0, missing)).unsqueeze(2)
+            columns = columns.expand(-1, -1, band.count, -1, -1)
+            return windows_beside(x_BHPK, band.size, shifts, columns)
+
+        local_BN = ~special_BN if mask_BN is None else mask_BN & ~special_BN
+        local_BUW = band.real(local_BN, device).unfold(1, band.width, band.size)
+        permitted = [local_BUW[:, None, :, None] & band.window_mask(device)]
+        if most:
+            permitted.append(F.pad(chosen_BG, (0, missing))[:, None, None, None])
+        out_BHUSV = attend_blocks(
+            band.pad_queries(q_BHNK, q_BHNK.dtype),
+            read(k_BHNK),
+            read(v_BHNV),
+            permitted,
+            None,
+            lonely=mask_BN is not None,
+            dropout=dropout,
+        )
+        return out_BHUSV.flatten(2, 3)[:, :, :n]
 
     def _global(self, x_BND: Tensor, places_BG: Tensor, key_mask_BM: Tensor | None) -> Tensor:
         """Return the attention of some positions over all others, (B, H, G, V)."""

@@ -16,9 +16,10 @@ from attention_impls.contract import Attention, Context, MechanismConfig, Positi
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._blocked import blocked_attention
 from attention_impls.pattern._claims import BY_POSITION
+from attention_impls.pattern._folded import folded_size
 from attention_impls.pattern._fused import dense_attention, folded_attention
 from attention_impls.pattern._memory import RememberedWindow, empty_window, remember_window
-from attention_impls.pattern._parts import dense_is_cheaper, needs_autograd
+from attention_impls.pattern._parts import dense_is_cheaper, folds, needs_autograd
 from lra.core.cards import AttentionCard
 
 Reach = Annotated[int, msgspec.Meta(ge=0)]
@@ -93,7 +94,7 @@ class SlidingWindow(Attention):
             )
         elif context.causal:
             origin = k_BHMK.shape[2] - n
-        band = self._band(n, k_BHMK.shape[2], causal=context.causal)
+        band = self._band(n, k_BHMK.shape[2], causal=context.causal, like=q_BHNK)
         position = context.position
         dropout = self.dims.dropout if self.training else 0.0
         if _is_dense(band, q_BHNK, position, dropout):
@@ -136,16 +137,19 @@ class SlidingWindow(Attention):
         return empty_window(batch, heads, width, remembered=remembered, device=device, dtype=dtype)
 
     def operations(self, n: int, *, causal: bool = False) -> int:
-        """Blocks of 64 queries, each with the whole blocks that hold its reach; all pairs where
+        """Blocks of queries, each with the whole blocks that hold its reach; all pairs where
         that is one dense call."""
-        band = self._band(n, n, causal=causal)
-        dense = _is_dense(band, self.query.weight, None, dropout=0.0)
+        like = self.query.weight
+        band = self._band(n, n, causal=causal, like=like)
+        dense = _is_dense(band, like, None, dropout=0.0)
         return self.projection_operations(n) + self.pair_operations(n * n if dense else band.pairs)
 
-    def _band(self, n: int, m: int, *, causal: bool) -> Band:
-        """Return the band, cut down to keys that there are."""
-        right = 0 if causal else min(self.config.right, n - 1)
-        return Band(n, m, left=min(self.config.left, m - 1), right=right, size=BLOCK)
+    def _band(self, n: int, m: int, *, causal: bool, like: Tensor) -> Band:
+        """Return the band, cut down to keys that there are; in larger blocks on a GPU, where keys
+        are copied to each."""
+        left, right = self.config.left, 0 if causal else self.config.right
+        size = folded_size(BLOCK, max(left, right)) if folds(like) else BLOCK
+        return Band(n, m, left=min(left, m - 1), right=min(right, n - 1), size=size)
 
 
 def _is_dense(band: Band, like: Tensor, position: Position | None, dropout: float) -> bool:

@@ -17,14 +17,17 @@ from attention_impls.contract import Context, MechanismConfig, Position
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.pattern._bias import positional
 from attention_impls.pattern._claims import BY_POSITION
+from attention_impls.pattern._joined import Grouping, attend_joined, has_kernel
 from attention_impls.pattern._layouts import Own, Shared, divided
 from attention_impls.pattern._parts import (
     Hidden,
     Part,
     alike,
     attend_part,
+    folds,
     merge,
     needs_autograd,
+    trains,
 )
 from attention_impls.pattern._union import UnionOfPatterns
 from lra.core.cards import AttentionCard
@@ -141,6 +144,9 @@ class SparseFixed(UnionOfPatterns):
         count, pairs = -(-n // size), beside
         pairs += count * size * size
         columns = len(self._summary_columns(n, self.query.weight.device))
+        own: int = self._own_places.stop - self._own_places.start
+        if folds(self.query.weight) and own:
+            return beside + count * size * own + n * columns
         if columns:
             shared = Shared(count, columns, step=self._per_block if causal else 0)
             pairs += shared_pairs(shared, size, self.dims.head_width, self.query.weight)
@@ -156,6 +162,13 @@ class SparseFixed(UnionOfPatterns):
     ) -> Tensor:
         """Return the merged softmax of the own block and of the others' summaries."""
         position, causal = context.position, context.causal
+        if (
+            folds(q_BHNK)
+            and not trains(position)
+            and has_kernel(q_BHNK, v_BHMV, self.rate)
+            and self._own_places.start < self._own_places.stop
+        ):
+            return self._in_sets(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, context)
         if causal or self.config.parity == "none":
             parts = self._parts(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, position, causal=causal)
             return merge(parts).to(q_BHNK.dtype)
@@ -181,15 +194,108 @@ class SparseFixed(UnionOfPatterns):
             autograd=needs_autograd(q, position),
         )
         others_BHNV = merge([*parts, (out.squeeze(2), lse.squeeze(2))])
-        token_BH1V = fused_softmax(
-            q_BHNK[:, :, first],
+        token_BH1V = self._class_token(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, position, places_N)
+        return torch.cat([token_BH1V, others_BHNV.to(q_BHNK.dtype)], dim=2)
+
+    def _class_token(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        key_mask_BM: Tensor | None,
+        position: Position | None,
+        places_N: Tensor,
+    ) -> Tensor:
+        """Return what position 0 reads of all, (B, H, 1, V)."""
+        return fused_softmax(
+            q_BHNK[:, :, :1],
             k_BHMK,
             v_BHMV,
             None if key_mask_BM is None else key_mask_BM[:, None, None, :],
-            None if position is None else position.logits(places_N[first], places_N),
+            None if position is None else position.logits(places_N[:1], places_N),
             dropout=self.rate,
         )
-        return torch.cat([token_BH1V, others_BHNV.to(q_BHNK.dtype)], dim=2)
+
+    def _in_sets(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        key_mask_BM: Tensor | None,
+        context: Context,
+    ) -> Tensor:
+        """Return the same by two calls: own blocks without their summaries, all with all summaries.
+
+        So the second call copies no key, and hides none but what is later.
+        """
+        n, m, device = q_BHNK.shape[2], k_BHMK.shape[2], q_BHNK.device
+        position = context.position
+        token = 0 if context.causal or self.config.parity == "none" else 1
+        causal = context.causal or token > 0
+        rows_N = torch.arange(m - n + token, m, device=device)
+
+        columns_P = F.pad(self._summary_columns(m - token, device) + token, (token, 0))
+        seen_NP = columns_P <= rows_N.unsqueeze(-1) if causal else columns_P[None] >= 0
+        seen_B1NP = seen_NP[None, None]
+        if key_mask_BM is not None:
+            seen_B1NP = seen_B1NP & key_mask_BM[:, None, None, columns_P]
+        k, v = (x.to(q_BHNK.dtype).index_select(2, columns_P) for x in (k_BHMK, v_BHMV))
+        bias_HNP = None if position is None else position.logits(rows_N, columns_P)
+        bias_H1NP = None if bias_HNP is None else bias_HNP.unsqueeze(1)
+        q = q_BHNK[:, :, token:]
+        summaries = Grouping(_as_one, _as_it_was, seen_B1NP, bias_H1NP), k, v
+        own = self._own_blocks(q, k_BHMK, v_BHMV, key_mask_BM, position, token, causal=causal)
+        out_BHNV = attend_joined(q, own, summaries, dropout=self.rate)
+        if not token:
+            return out_BHNV
+        places_N = torch.arange(n, device=device)
+        token_BH1V = self._class_token(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, position, places_N)
+        return torch.cat([token_BH1V, out_BHNV], dim=2)
+
+    def _own_blocks(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        key_mask_BM: Tensor | None,
+        position: Position | None,
+        token: int,
+        *,
+        causal: bool,
+    ) -> tuple[Grouping, Tensor, Tensor]:
+        """Return the own block but for its summaries; blocks are counted from `token` on."""
+        n, m, device = q_BHNK.shape[2], k_BHMK.shape[2] - token, q_BHNK.device
+        size, own = self.config.stride, self._own_places
+        above = (m - n) // size
+        count, first = -(-m // size) - above, above * size
+        ahead, behind = m - n - first, first + count * size - m
+
+        def group(x_BHNK: Tensor) -> Tensor:
+            x = F.pad(x_BHNK, (0, 0, ahead, behind)) if ahead or behind else x_BHNK
+            return divided(x, 2, count, size)
+
+        def ungroup(x_BHUSK: Tensor) -> Tensor:
+            return x_BHUSK.flatten(2, 3)[:, :, ahead : ahead + n]
+
+        def read(x_BHMK: Tensor) -> Tensor:
+            """(B, H, M, K) to (B, U, H, W, K)."""
+            x = x_BHMK[:, :, token + first :]
+            x = divided(F.pad(x, (0, 0, 0, behind)) if behind else x, 2, count, size)
+            return x[:, :, :, own].transpose(1, 2)
+
+        place_S = torch.arange(size, device=device)
+        permitted = place_S[own] <= place_S.unsqueeze(-1) if causal else place_S[None, own] >= 0
+        permitted = permitted[None, None]
+        if behind or key_mask_BM is not None:
+            real_BM = place_S.new_ones(1, m + token) > 0 if key_mask_BM is None else key_mask_BM
+            permitted = permitted & read(real_BM[:, None, :, None])[:, :, 0, None, :, 0]
+        rows_US = (torch.arange(count * size, device=device) + first).clamp(max=m - 1) + token
+        rows_US = rows_US.view(count, size)
+        layout = Own(count, own.stop - own.start, own.stop - own.start)
+        bias = positional(position, layout, rows_US, rows_US[:, own].flatten())
+        k, v = (read(x.to(q_BHNK.dtype)).flatten(0, 1) for x in (k_BHMK, v_BHMV))
+        bias_HUSW = None if bias is None else bias(slice(None))
+        return Grouping(group, ungroup, permitted, bias_HUSW), k, v
 
     def _parts(
         self,
@@ -277,6 +383,12 @@ class SparseFixed(UnionOfPatterns):
         last = range(max(0, size - self.config.summary), size)
         return sorted({0, *last} if self.config.parity == "lra2021" else last)
 
+    @property
+    def _own_places(self) -> slice:
+        """Return the places in a block that none but the block reads."""
+        first = 1 if self.config.parity == "lra2021" else 0
+        return slice(first, max(first, self.config.stride - self.config.summary))
+
     def _summary_columns(self, m: int, device: torch.device) -> Tensor:
         """Return the summary columns among m positions, (P); counted beforehand, for no GPU is to
         be waited for."""
@@ -292,3 +404,13 @@ class SparseFixed(UnionOfPatterns):
         size = self.config.stride
         summary = columns_M % size >= size - self.config.summary
         return summary | (columns_M % size == 0) if self.config.parity == "lra2021" else summary
+
+
+def _as_one(x_BHNK: Tensor) -> Tensor:
+    """All queries of an example are one block."""
+    return x_BHNK.unsqueeze(2)
+
+
+def _as_it_was(x_BH1NK: Tensor) -> Tensor:
+    """Undo it."""
+    return x_BH1NK.squeeze(2)

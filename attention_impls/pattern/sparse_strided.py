@@ -17,14 +17,18 @@ from attention_impls.contract import Context, MechanismConfig
 from attention_impls.pattern._band import Band
 from attention_impls.pattern._bias import positional
 from attention_impls.pattern._claims import BY_POSITION
-from attention_impls.pattern._layouts import Own, divided
+from attention_impls.pattern._folded import folded_size, windows_beside
+from attention_impls.pattern._joined import Grouping, attend_joined, has_kernel
+from attention_impls.pattern._layouts import Own, Windows, divided
 from attention_impls.pattern._parts import (
     Part,
     Rule,
     alike,
     attend_part,
+    folds,
     merge,
     needs_autograd,
+    trains,
 )
 from attention_impls.pattern._union import UnionOfPatterns
 from attention_impls.pattern._windowed import window_part
@@ -35,6 +39,10 @@ BLOCK = 64
 
 CHUNK = 256
 """Most rows of the grid whose queries are worked off together."""
+
+FEW = 64
+"""Rows of a problem that a GPU's kernel works off at a time: of a lower grid, several columns are
+one problem."""
 
 
 class SparseStridedConfig(MechanismConfig, frozen=True):
@@ -107,7 +115,8 @@ class SparseStrided(UnionOfPatterns):
     def pairs(self, n: int, m: int, *, causal: bool) -> int:
         """Return those of the band's windows and of the grid's columns."""
         band = self._band(n, m, causal=causal)
-        return n * (band.width + -(-m // self.config.stride))
+        rows = -(-m // self.config.stride)
+        return n * (band.width + rows * (self._together(rows) if folds(self.query.weight) else 1))
 
     def in_parts(
         self,
@@ -119,6 +128,12 @@ class SparseStrided(UnionOfPatterns):
     ) -> Tensor:
         """Return the merged softmax of the band and of the grid."""
         n, m = q_BHNK.shape[2], k_BHMK.shape[2]
+        if folds(q_BHNK) and not trains(context.position) and has_kernel(q_BHNK, v_BHMV, self.rate):
+            sets = (
+                build(q_BHNK, k_BHMK, v_BHMV, key_mask_BM, context)
+                for build in (self._windows, self._columns)
+            )
+            return attend_joined(q_BHNK, *sets, dropout=self.rate)
         neighbours = window_part(
             q_BHNK,
             k_BHMK,
@@ -138,6 +153,8 @@ class SparseStrided(UnionOfPatterns):
         with all rows; where causal, with the rows up to its chunk's last."""
         rows = -(-n // self.config.stride)
         pairs = self._band(n, n, causal=causal).pairs
+        if folds(self.query.weight):
+            return pairs + self.config.stride * rows * rows * self._together(rows)
         for start in range(0, rows, CHUNK):
             stop = min(start + CHUNK, rows)
             pairs += self.config.stride * (stop - start) * (stop if causal else rows)
@@ -150,7 +167,104 @@ class SparseStrided(UnionOfPatterns):
         if m <= reach:
             reach = max(0, m - 1)
         size = min(BLOCK, self.config.stride)
+        if folds(self.query.weight):
+            size = folded_size(BLOCK, self.config.stride)
         return Band(n, m, left=reach, right=0 if causal else reach, size=size)
+
+    def _windows(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        key_mask_BM: Tensor | None,
+        context: Context,
+    ) -> tuple[Grouping, Tensor, Tensor]:
+        """Return the neighbours: blocks of queries, each with its window."""
+        n, m, device = q_BHNK.shape[2], k_BHMK.shape[2], q_BHNK.device
+        band = self._band(n, m, causal=context.causal)
+        shifts = band.before + 1 + band.after
+
+        def group(x_BHNK: Tensor) -> Tensor:
+            return band.pad_queries(x_BHNK, x_BHNK.dtype)
+
+        def ungroup(x_BHUSK: Tensor) -> Tensor:
+            return x_BHUSK.flatten(2, 3)[:, :, :n]
+
+        real_BUW = band.real(key_mask_BM, device).unfold(1, band.width, band.size)
+        permitted = real_BUW.unsqueeze(2) & band.window_mask(device)
+        rows_N = torch.arange(m - n, m - n + band.count * band.size, device=device)
+        places_P = torch.arange(band.padded, device=device) + m - n - band.lead
+        bias = positional(
+            context.position,
+            Windows(band),
+            rows_N.clamp(max=m - 1).view(band.count, band.size),
+            places_P.clamp(min=0, max=m - 1),
+        )
+        k, v = (
+            windows_beside(band.pad_keys(x, q_BHNK.dtype), band.size, shifts).flatten(0, 1)
+            for x in (k_BHMK, v_BHMV)
+        )
+        bias_HUSW = None if bias is None else bias(slice(None))
+        return Grouping(group, ungroup, permitted, bias_HUSW), k, v
+
+    def _columns(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        key_mask_BM: Tensor | None,
+        context: Context,
+    ) -> tuple[Grouping, Tensor, Tensor]:
+        """Return the keys a multiple of the stride away: columns of the grid, with their rows; or
+        several columns of a low grid as one problem, whose pairs of two columns are hidden."""
+        n, m, device = q_BHNK.shape[2], k_BHMK.shape[2], q_BHNK.device
+        stride, rows = self.config.stride, -(-m // self.config.stride)
+        together = self._together(rows)
+        above = (m - n) // stride
+        ahead, behind = m - n - above * stride, rows * stride - m
+
+        def columns(x_BHMK: Tensor, before: int) -> Tensor:
+            """(B, H, M, K) to (B, H, L / G, A G, K)."""
+            x = F.pad(x_BHMK, (0, 0, before, behind)) if before or behind else x_BHMK
+            return divided(x, 2, -1, stride // together, together).movedim(3, 2).flatten(3, 4)
+
+        def group(x_BHNK: Tensor) -> Tensor:
+            return columns(x_BHNK, ahead)
+
+        def ungroup(x_BHUSK: Tensor) -> Tensor:
+            x = divided(x_BHUSK, 3, -1, together).movedim(2, 3)
+            return x.flatten(2, 4)[:, :, ahead : ahead + n]
+
+        places_M = torch.arange(m, device=device)
+        places_LW = columns(places_M[None, None, :, None], 0)[0, 0, :, :, 0]
+        rows_LS = places_LW[:, above * together :]
+        place_W = torch.arange(rows * together, device=device)
+        row_S1 = place_W[above * together :, None]
+        same = row_S1 % together == place_W % together
+        permitted = same & (place_W < row_S1 if context.causal else place_W != row_S1)
+        permitted = permitted[None, None]
+        if behind or key_mask_BM is not None:
+            real_BM = torch.ones_like(places_M[None]) > 0 if key_mask_BM is None else key_mask_BM
+            real_BLW = columns(real_BM[:, None, :, None], 0)[:, 0, :, :, 0]
+            permitted = permitted & real_BLW.unsqueeze(2)
+        bias = positional(
+            context.position,
+            Own(stride // together, rows * together, rows * together),
+            rows_LS,
+            places_LW.flatten(),
+        )
+        k, v = (
+            columns(x.to(q_BHNK.dtype), 0).transpose(1, 2).flatten(0, 1) for x in (k_BHMK, v_BHMV)
+        )
+        bias_HUSW = None if bias is None else bias(slice(None))
+        return Grouping(group, ungroup, permitted, bias_HUSW), k, v
+
+    def _together(self, rows: int) -> int:
+        """Return G, how many columns of a grid are one problem."""
+        together = 1
+        while self.config.stride % (2 * together) == 0 and 2 * together * rows <= FEW:
+            together *= 2
+        return together
 
     def _grid(
         self,

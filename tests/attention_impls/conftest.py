@@ -66,7 +66,13 @@ def small_tiles(small_blocks: None, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def _set_everywhere(monkeypatch: pytest.MonkeyPatch, **constants: int) -> None:
+@pytest.fixture
+def folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the way of a GPU, and of compilers."""
+    _set_everywhere(monkeypatch, folds=lambda like: True)
+
+
+def _set_everywhere(monkeypatch: pytest.MonkeyPatch, **constants: Any) -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("attention_impls."):
             for constant, value in constants.items():

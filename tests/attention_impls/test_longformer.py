@@ -55,13 +55,13 @@ def test_global_projections_start_as_copies_and_global_rows_alone_use_them(build
 
 
 @pytest.mark.parametrize("blocks", [False, True])
-@pytest.mark.parametrize("autograd", [False, True])
+@pytest.mark.parametrize("folded", [False, True])
 @pytest.mark.parametrize("config", [{"window": 4}, {"window": 3, "leading": 3}, {"window": 0}])
 def test_rows_with_many_or_no_global_positions_equal_the_oracle(
-    config, autograd, blocks, build, some_padding, monkeypatch
+    config, folded, blocks, build, some_padding, monkeypatch
 ) -> None:
     """Different numbers of them in one batch, some of them padded, some inside of windows."""
-    monkeypatch.setattr(longformer, "needs_autograd", lambda q, position: autograd)
+    monkeypatch.setattr(longformer, "folds", lambda like: folded)
     if blocks:
         monkeypatch.setattr("attention_impls.pattern._parts.DENSE_ADVANTAGE", 0)
         monkeypatch.setattr("attention_impls.pattern._parts.TILE_COST", 0)

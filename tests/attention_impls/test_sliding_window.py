@@ -87,7 +87,7 @@ def test_all_three_computations_equal_the_oracle(
             expected, _ = layer.oracle(q, k, v, context)
             upstream = torch.randn_like(expected)
             wanted = torch.autograd.grad(expected, (q, k, v), upstream)
-            band = replace(layer._band(n, n + past, causal=causal), size=8)
+            band = replace(layer._band(n, n + past, causal=causal, like=q), size=8)
             for compute in COMPUTATIONS:
                 out = compute(
                     q, k, v, band, key_mask_BM=key_mask, position=position, origin=past, dropout=0.0
