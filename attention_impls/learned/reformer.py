@@ -78,10 +78,9 @@ class Reformer(Attention):
 
     Ours: directions are drawn once per layer, where the authors' code draws anew in each call; the
     ring is closed in each round, where theirs runs on from one round into the next; hashes are
-    computed in float32 or better; long inputs on the CPU go one head and one round at a
-    time, and again for the gradient (`_rounds`); on a GPU all heads and rounds go at once (`_merged`).
-    The reversible layers and chunked feed-forward of
-    the paper are no part of an attention.
+    computed in float32 or better; long inputs on the CPU go one head and one round at a time, and
+    again for the gradient (`_rounds`), and on a GPU all heads and rounds go at once (`_merged`).
+    The reversible layers and chunked feed-forward of the paper are no part of an attention.
     """
 
     card = AttentionCard(
