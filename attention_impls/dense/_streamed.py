@@ -205,13 +205,14 @@ def _flat(x_BHNK: Tensor) -> Tensor:
     A cache is like that, though longer than what is read of it, and is not copied.
     """
     if not in_large_tiles(x_BHNK):
-        x_BHNK = x_BHNK.to(_precise(x_BHNK))
+        x_BHNK = x_BHNK.to(torch.promote_types(x_BHNK.dtype, torch.float32))
     side_by_side = x_BHNK.stride(2) == x_BHNK.shape[3]
     return (x_BHNK if side_by_side else x_BHNK.contiguous()).flatten(0, 1)
 
 
 def _precise(x: Tensor) -> torch.dtype:
-    return torch.promote_types(x.dtype, torch.float32)
+    """Return the dtype of sums: float32 or better."""
+    return torch.float32 if x.dtype.itemsize < 4 else x.dtype
 
 
 def _less(logits_LST: Tensor, shift: Tensor) -> Tensor:

@@ -29,11 +29,10 @@ UNREAD = 1e30
 """A log sum from which every weight is 0, in float32 too."""
 
 
-def takes_merged(q_BHNK: Tensor, v_BHNV: Tensor, rounds: Rounds) -> bool:
-    """Whether a kernel gives log sums for such chunks; none does with dropout."""
-    size = rounds.size
+def takes_merged(q_BHNK: Tensor, v_BHNV: Tensor, size: int, dropout: float) -> bool:
+    """Whether a kernel gives log sums for chunks of this size; none does with dropout."""
     q_BHSK = q_BHNK[:, :, :1].expand(-1, -1, size, -1)
-    return not rounds.dropout and has_log_sums(q_BHSK, v_BHNV, size)
+    return not dropout and has_log_sums(q_BHSK, v_BHNV, size)
 
 
 def attend_merged(q_BHNK: Tensor, k_BHNK: Tensor, v_BHNV: Tensor, rounds: Rounds) -> Tensor:

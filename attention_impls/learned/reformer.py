@@ -213,17 +213,8 @@ class Reformer(Attention):
         dropout = self.dims.dropout if self.training and self.config.parity == "none" else 0.0
         n, width = q_BHNK.shape[2:]
         alike = self._sees_all(n)
-        rounds = Rounds(
-            buckets_BHRN=buckets[:, :, :1] if alike else buckets,
-            size=self._size(n),
-            scale=self._scale(width),
-            own=self._penalty,
-            causal=context.causal,
-            key_mask_BN=context.key_mask_BM,
-            dropout=dropout,
-        )
         in_few_calls, unsorted = needs_autograd(q_BHNK, None), alike and not self._long(n)
-        fused = in_few_calls and (unsorted or takes_merged(q_BHNK, v_BHNV, rounds))
+        fused = in_few_calls and (unsorted or takes_merged(q_BHNK, v_BHNV, self._size(n), dropout))
         # A fused kernel adds up in float32 whatever it multiplies.
         dtype = q_BHNK.dtype if fused else precise
         outs, totals = [], []
@@ -232,6 +223,15 @@ class Reformer(Attention):
             if context.key_mask_BM is not None:
                 padding = ~context.key_mask_BM[:, None, :, None]
                 k, v = k.masked_fill(padding, 0.0), v.masked_fill(padding, 0.0)
+            rounds = Rounds(
+                buckets_BHRN=buckets[:, :, :1] if alike else buckets,
+                size=self._size(n),
+                scale=self._scale(width),
+                own=self._penalty,
+                causal=context.causal,
+                key_mask_BN=context.key_mask_BM,
+                dropout=dropout,
+            )
             if unsorted:
                 return self._unsorted(q, k, v, context, dropout).to(v_BHNV.dtype), None
             if fused:

@@ -141,7 +141,7 @@ class Synthesizer(Attention):
         v_BHMV = split_heads(self.value(x_BND), heads)
         left, right = self._factors(x_BND)
         lefts = [left.to(v_BHMV.dtype).expand(batch, -1, -1, -1)]
-        rights = [right.to(v_BHMV.dtype).expand(batch, -1, -1, -1)]
+        rights = [right.mT.to(v_BHMV.dtype).expand(batch, -1, -1, -1)]
         if self.config.dot_product:
             lefts.append(split_heads(self.query(x_BND), heads) * default_scale(width))
             rights.append(split_heads(self.key(x_BND), heads))
@@ -247,15 +247,15 @@ class Synthesizer(Attention):
             n = x_BND.shape[1]
             return self.logits_HPP[:, :n, :n]
         left, right = self._factors(x_BND)
-        return left @ right.mT
+        return left @ right
 
     def _factors(self, x_BND: Tensor) -> tuple[Tensor, Tensor]:
-        """Return A's factors, (H, N, R) both, or (B, H, N, K) and (H, N, K)."""
+        """Return A's factors, (H, N, R) and (H, R, M), or (B, H, N, K) and (H, K, M)."""
         n = x_BND.shape[1]
         if self.config.logits == "factorised":
-            return self.left_HPR[:, :n], self.right_HPR[:, :n]
+            return self.left_HPR[:, :n], self.right_HPR[:, :n].mT
         hidden_BHNK = split_heads(F.relu(self.hidden(x_BND)), self.dims.heads)
-        return hidden_BHNK, self.rows_HKP[:, :, :n].mT
+        return hidden_BHNK, self.rows_HKP[:, :, :n]
 
 
 def _shared_softmax(

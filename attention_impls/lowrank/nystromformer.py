@@ -206,7 +206,7 @@ class Nystromformer(Attention):
         count = self.config.landmarks
         q_BHPK, real_q_BP = landmarks(q, count, context.query_mask_BN)
         k_BHPK, real_k_BP = landmarks(k, count, context.key_mask_BM)
-        precise = torch.promote_types(q.dtype, torch.float32)
+        precise = _precise(q)
         # Rounded before the matrix between them, or the inverse would be that of other landmarks.
         near_q_BHPK, near_k_BHPK = (x.to(precise) for x in (q_BHPK, k_BHPK))
         logits_BHPP = (near_q_BHPK * default_scale(q.shape[-1])) @ near_k_BHPK.mT
@@ -227,11 +227,16 @@ class Nystromformer(Attention):
         return fused_softmax(q, k_BHPK, read_BHPV, real_B11P, None)
 
 
+def _precise(x: Tensor) -> torch.dtype:
+    """Return the dtype of sums: float32 or better."""
+    return torch.float32 if x.dtype.itemsize < 4 else x.dtype
+
+
 def landmarks(x_BHNK: Tensor, count: int, mask_BN: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return the means of `count` segments over real positions, (B, H, P, K), and which segments
     have any, (B, P). A segment without any has the mean 0."""
-    n, precise = x_BHNK.shape[2], torch.promote_types(x_BHNK.dtype, torch.float32)
-    size, more = divmod(n, count)
+    n, precise = x_BHNK.shape[2], _precise(x_BHNK)
+    size, more = n // count, n % count  # which a compiler takes of a length it leaves open
     if mask_BN is not None:
         x_BHNK = x_BHNK.masked_fill(~mask_BN[:, None, :, None], 0.0)
     real_B1N1 = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
 import torch
@@ -11,7 +9,6 @@ import torch
 from attention_impls.contract import Context
 from attention_impls.learned import reformer
 from attention_impls.learned._merged import takes_merged
-from attention_impls.learned._rounds import Rounds
 from attention_impls.learned.reformer import ReformerConfig
 
 
@@ -118,10 +115,8 @@ def test_in_halves_a_gpu_rounds_no_sums(causal, build, some_padding, monkeypatch
 )
 def test_a_gpus_kernel_takes_what_is_aligned(size, width, dtype, taken) -> None:
     q = torch.empty(1, 2, 300, width, dtype=dtype, device="meta")
-    buckets = torch.zeros(1, 2, 1, 300, dtype=torch.int64, device="meta")
-    rounds = Rounds(buckets, size, 1.0, 0.0, False, None, 0.0)
-    assert takes_merged(q, q, rounds) is taken
-    assert not takes_merged(q, q, replace(rounds, dropout=0.1))
+    assert takes_merged(q, q, size, 0.0) is taken
+    assert not takes_merged(q, q, size, 0.1)
 
 
 def test_rounds_at_once_are_the_buckets_of_each(build, monkeypatch) -> None:
