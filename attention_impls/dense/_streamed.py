@@ -24,8 +24,8 @@ from attention_impls.contract import Context, default_scale, position_ids
 
 TILE = 2**18
 """Logits of the heads that are worked on together on a CPU: 1 MiB in float32, for the cache."""
-ELSEWHERE = 64
-"""Times as many on other devices, 64 MiB: more work than it takes to start it."""
+ELSEWHERE = 256
+"""Times as many on other devices, 256 MiB: more work than it takes to start it."""
 
 
 def streamed_attention(
@@ -40,13 +40,17 @@ def streamed_attention(
 ) -> Tensor:
     """Return softmax(q k / sqrt(K) + bias) v, (B, H, N, V), in the dtype of q.
 
-    `chunks` are S and T. Computes in float32 or better. `key_mask_BM` takes the place of the
-    context's.
+    `chunks` are S and T; on other devices than a CPU tiles are as long as there is room for.
+    Computes in float32 or better, and there multiplies in the dtype of q, which adds up so.
+    `key_mask_BM` takes the place of the context's.
     """
     (batch, heads, n, _), m = q_BHNK.shape, k_BHMK.shape[2]
     adds = context.position is not None and context.position.card.acts_on == "logits"
     chunks = (min(chunks[0], max(1, n)), min(chunks[1], max(1, m)))
-    tile = TILE * (1 if q_BHNK.is_cpu else ELSEWHERE)
+    tile = TILE
+    if in_large_tiles(q_BHNK):
+        tile *= ELSEWHERE
+        chunks = (chunks[0], min(max(1, m), max(chunks[1], tile // (chunks[0] * heads))))
     plan = _Plan(
         batch=batch,
         heads=heads,
@@ -63,6 +67,11 @@ def streamed_attention(
     trained = list(context.position.parameters()) if adds and context.position else []
     out_BHNV: Tensor = _Streamed.apply(q_BHNK, k_BHMK, v_BHMV, plan, *trained)  # type: ignore[no-untyped-call]
     return out_BHNV
+
+
+def in_large_tiles(x: Tensor) -> bool:
+    """Whether few large calls count more than a processor's cache."""
+    return not x.is_cpu
 
 
 @dataclass(frozen=True)
@@ -191,20 +200,41 @@ class _Streamed(torch.autograd.Function):
 
 
 def _flat(x_BHNK: Tensor) -> Tensor:
-    """(B, H, N, K) to (L, N, K), each head's rows side by side, in float32 or better.
+    """(B, H, N, K) to (L, N, K), each head's rows side by side, in the dtype of products.
 
     A cache is like that, though longer than what is read of it, and is not copied.
     """
-    x_BHNK = x_BHNK.to(torch.promote_types(x_BHNK.dtype, torch.float32))
+    if not in_large_tiles(x_BHNK):
+        x_BHNK = x_BHNK.to(torch.promote_types(x_BHNK.dtype, torch.float32))
     side_by_side = x_BHNK.stride(2) == x_BHNK.shape[3]
     return (x_BHNK if side_by_side else x_BHNK.contiguous()).flatten(0, 1)
+
+
+def _precise(x: Tensor) -> torch.dtype:
+    """Return the dtype of sums: float32 or better."""
+    return torch.float32 if x.dtype.itemsize < 4 else x.dtype
+
+
+def _less(logits_LST: Tensor, shift: Tensor) -> Tensor:
+    """Return exp(logits - shift), in the place of the logits where these are as precise."""
+    if logits_LST.dtype != shift.dtype:
+        return (logits_LST - shift).exp_()
+    return logits_LST.sub_(shift).exp_()
+
+
+def _add_product(total: Tensor, a: Tensor, b: Tensor, alpha: float = 1.0) -> None:
+    """Add a @ b times alpha, multiplied in the dtype of b."""
+    if total.dtype == b.dtype:
+        total.baddbmm_(a, b, alpha=alpha)
+    else:
+        total.add_(torch.bmm(a.to(b.dtype), b), alpha=alpha)
 
 
 def _attend(plan: _Plan, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """Return (L, N, V) and, for each query, the logarithm of its sum, (L, N, 1)."""
     tiles = _Tiles(plan, q, k)
-    out_LNV = q.new_zeros(*q.shape[:2], v.shape[-1])
-    top_LN1 = q.new_full((*q.shape[:2], 1), -math.inf)
+    out_LNV = q.new_zeros(*q.shape[:2], v.shape[-1], dtype=_precise(q))
+    top_LN1 = q.new_full((*q.shape[:2], 1), -math.inf, dtype=_precise(q))
     total_LN1 = torch.zeros_like(top_LN1)
     for rows in plan.rows():
         for columns in plan.columns(rows):
@@ -212,15 +242,15 @@ def _attend(plan: _Plan, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tenso
             for group in plan.groups():
                 out, top, total = (x[group, rows] for x in (out_LNV, top_LN1, total_LN1))
                 p_LST = tiles.logits(group, rows, columns, bias_HST)
-                largest = torch.maximum(top, p_LST.amax(-1, keepdim=True))
+                largest = torch.maximum(top, p_LST.amax(-1, keepdim=True).to(top.dtype))
                 # A query that has seen no key yet: -inf from -inf would be NaN.
                 shift = largest.masked_fill(largest == -math.inf, 0.0)
-                p_LST.sub_(shift).exp_()
+                p_LST = _less(p_LST, shift)
                 fades = torch.exp(top - shift)
                 total.mul_(fades).add_(p_LST.sum(-1, keepdim=True))
                 if plan.dropout:
                     p_LST.mul_(tiles.drops.factors(p_LST))
-                out.mul_(fades).baddbmm_(p_LST, v[group, columns])
+                _add_product(out.mul_(fades), p_LST, v[group, columns])
                 top.copy_(largest)
     alone_LN1 = total_LN1 == 0.0
     out_LNV.div_(total_LN1.masked_fill_(alone_LN1, 1.0))
@@ -236,7 +266,7 @@ def _gradients(
     tiles = _Tiles(plan, q, k)
     # What the softmax's gradient subtracts, sum_m p_m dp_m, is out . dout.
     inner_LN1 = (dout * out).sum(-1, keepdim=True)
-    dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    dq, dk, dv = (torch.zeros_like(x, dtype=_precise(x)) for x in (q, k, v))
     asked = [x for x in trained if x.requires_grad]
     dasked: list[Tensor | None] = [torch.zeros_like(x) for x in asked]
     for rows in plan.rows():
@@ -247,22 +277,22 @@ def _gradients(
             dbias = torch.zeros_like(added) if asked and added is not None else None
             for group in plan.groups():
                 p_LST = tiles.logits(group, rows, columns, added)
-                p_LST.sub_(log_LN1[group, rows]).exp_()
+                p_LST = _less(p_LST, log_LN1[group, rows])
                 do, values = dout[group, rows], v[group, columns]
-                ds_LST = torch.bmm(do, values.mT)
+                ds_LST = torch.bmm(do, values.mT).to(p_LST.dtype)
                 kept_LST = p_LST
                 if plan.dropout:
                     keep_LST = tiles.drops.factors(p_LST)
                     kept_LST = p_LST * keep_LST
                     ds_LST.mul_(keep_LST)
-                dv[group, columns].baddbmm_(kept_LST.mT, do)
+                _add_product(dv[group, columns], kept_LST.mT, do)
                 ds_LST.sub_(inner_LN1[group, rows]).mul_(p_LST)
                 if dbias is not None:
                     first = group.start % plan.heads
                     shape = (-1, min(plan.heads, len(ds_LST)), *ds_LST.shape[1:])
                     dbias[first : first + shape[1]] += ds_LST.view(shape).sum(0)
-                dq[group, rows].baddbmm_(ds_LST, k[group, columns], alpha=tiles.scale)
-                dk[group, columns].baddbmm_(ds_LST.mT, q[group, rows], alpha=tiles.scale)
+                _add_product(dq[group, rows], ds_LST, k[group, columns], tiles.scale)
+                _add_product(dk[group, columns], ds_LST.mT, q[group, rows], tiles.scale)
             if dbias is not None and bias_HST is not None and bias_HST.requires_grad:
                 parts = torch.autograd.grad(bias_HST, asked, dbias, allow_unused=True)
                 for total, part in zip(dasked, parts, strict=True):

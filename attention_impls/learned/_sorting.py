@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -59,6 +60,31 @@ def with_sorted(
     """
     both_BUHXK: Tensor = _WithSorted.apply(x_BHNK, size, sort_BHUW, shares_BHUS, real_BUS)  # type: ignore[no-untyped-call]
     return both_BUHXK
+
+
+def with_sorted_at_once(
+    x_BHNK: Tensor,
+    size: int,
+    sort_BHUW: Tensor,
+    shares_BHUS: Tensor | None = None,
+    real_BUS: Tensor | None = None,
+) -> Tensor:
+    """Return the same in few calls, by a product in the dtype of x, as a GPU has it."""
+    batch, heads, n, width = x_BHNK.shape
+    count = sort_BHUW.shape[2]
+    if count * size > n:
+        x_BHNK = F.pad(x_BHNK, (0, 0, 0, count * size - n))
+    own_BHUSK = x_BHNK.reshape(batch, heads, count, size, width)
+    if real_BUS is not None:
+        own_BHUSK = own_BHUSK.masked_fill(~real_BUS[:, None, ..., None], 0.0)
+    with torch.autocast(x_BHNK.device.type, enabled=False):
+        mix_BHUF = sort_BHUW.to(x_BHNK.dtype) @ own_BHUSK.flatten(3)
+        mix_BHUSK = mix_BHUF.view(own_BHUSK.shape)
+        if shares_BHUS is not None:
+            # A quotient, whose gradient never holds the square of a small share.
+            divisors = shares_BHUS.masked_fill(shares_BHUS <= FLOOR, math.inf)
+            mix_BHUSK = (mix_BHUSK / divisors.unsqueeze(-1)).to(x_BHNK.dtype)
+    return torch.cat([own_BHUSK, mix_BHUSK], dim=3).transpose(1, 2)
 
 
 class _WithSorted(torch.autograd.Function):

@@ -28,6 +28,7 @@ from attention_impls.contract import (
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.dense._pairs import permitted_pairs
 from attention_impls.learned._chunks import SELF, sorted_attention
+from attention_impls.learned._merged import attend_merged, takes_merged
 from attention_impls.learned._rounds import Rounds, attend_rounds
 from attention_impls.pattern._parts import needs_autograd
 from lra.core.cards import AttentionCard, Capabilities
@@ -77,9 +78,9 @@ class Reformer(Attention):
 
     Ours: directions are drawn once per layer, where the authors' code draws anew in each call; the
     ring is closed in each round, where theirs runs on from one round into the next; hashes are
-    computed in float32 or better; long inputs on the CPU go one head and one round at a
-    time, and again for the gradient (`_rounds`). The reversible layers and chunked feed-forward of
-    the paper are no part of an attention.
+    computed in float32 or better; long inputs on the CPU go one head and one round at a time, and
+    again for the gradient (`_rounds`), and on a GPU all heads and rounds go at once (`_merged`).
+    The reversible layers and chunked feed-forward of the paper are no part of an attention.
     """
 
     card = AttentionCard(
@@ -165,6 +166,15 @@ class Reformer(Attention):
             first = min(COLUMNS, math.ceil(math.sqrt(half / 2)))
             factors = [first, min(COLUMNS, math.ceil(half / (2 * first)))]
         total = math.prod([2 * columns for columns in factors])
+        if needs_autograd(x_BHNK, None):
+            bucket_BHRN = self._buckets_at_once(x_BHNK, factors)
+        else:
+            bucket_BHRN = self._buckets_by_round(x_BHNK, factors)
+        if mask_BN is not None:
+            bucket_BHRN = bucket_BHRN.masked_fill(~mask_BN[:, None, None, :], total)
+        return bucket_BHRN
+
+    def _buckets_by_round(self, x_BHNK: Tensor, factors: list[int]) -> Tensor:
         rounds = []
         # One round at a time: what all of them hash together would outweigh the attention.
         for number in range(self.config.rounds):
@@ -173,10 +183,18 @@ class Reformer(Attention):
                 directions_HKT = self.directions_HRK2T[:, number, :, factor, :columns].to(x_BHNK)
                 bucket_BHN = bucket_BHN * (2 * columns) + _nearest(x_BHNK @ directions_HKT)
             rounds.append(bucket_BHN)
-        bucket_BHRN = torch.stack(rounds, dim=2)
-        if mask_BN is not None:
-            bucket_BHRN = bucket_BHRN.masked_fill(~mask_BN[:, None, None, :], total)
-        return bucket_BHRN
+        return torch.stack(rounds, dim=2)
+
+    def _buckets_at_once(self, x_BHNK: Tensor, factors: list[int]) -> Tensor:
+        """The same by one product for all rounds, as a GPU has the memory for."""
+        number = self.config.rounds
+        bucket_BHNR = torch.zeros((), dtype=torch.int64, device=x_BHNK.device)
+        for factor, columns in enumerate(factors):
+            directions_HRKT = self.directions_HRK2T[:, :, :, factor, :columns].to(x_BHNK)
+            directions_HKX = directions_HRKT.transpose(1, 2).flatten(2)
+            along_BHNRT = torch.unflatten(x_BHNK @ directions_HKX, -1, (number, columns))
+            bucket_BHNR = bucket_BHNR * (2 * columns) + _nearest(along_BHNRT)
+        return bucket_BHNR.movedim(-1, 2).contiguous()
 
     def attend(
         self,
@@ -193,37 +211,43 @@ class Reformer(Attention):
             return v_BHNV, None
         precise = torch.promote_types(q_BHNK.dtype, torch.float32)
         dropout = self.dims.dropout if self.training and self.config.parity == "none" else 0.0
+        n, width = q_BHNK.shape[2:]
+        alike = self._sees_all(n)
+        in_few_calls, unsorted = needs_autograd(q_BHNK, None), alike and not self._long(n)
+        fused = in_few_calls and (unsorted or takes_merged(q_BHNK, v_BHNV, self._size(n), dropout))
+        # A fused kernel adds up in float32 whatever it multiplies.
+        dtype = q_BHNK.dtype if fused else precise
         outs, totals = [], []
         with torch.autocast(q_BHNK.device.type, enabled=False):
-            q, k, v = (x.to(precise) for x in (q_BHNK, k_BHNK, v_BHNV))
+            q, k, v = (x.to(dtype) for x in (q_BHNK, k_BHNK, v_BHNV))
             if context.key_mask_BM is not None:
                 padding = ~context.key_mask_BM[:, None, :, None]
                 k, v = k.masked_fill(padding, 0.0), v.masked_fill(padding, 0.0)
-            if self._sees_all(q.shape[2]):
-                buckets = buckets[:, :, :1]
-                if not self._long(q.shape[2]):
-                    return self._unsorted(q, k, v, context, dropout).to(v_BHNV.dtype), None
-            if self._long(q.shape[2]) and not needs_autograd(q_BHNK, None):
-                rounds = Rounds(
-                    buckets_BHRN=buckets,
-                    size=self._size(q.shape[2]),
-                    scale=self._scale(q.shape[3]),
-                    own=self._penalty,
-                    causal=context.causal,
-                    key_mask_BN=context.key_mask_BM,
-                    dropout=dropout,
-                )
+            rounds = Rounds(
+                buckets_BHRN=buckets[:, :, :1] if alike else buckets,
+                size=self._size(n),
+                scale=self._scale(width),
+                own=self._penalty,
+                causal=context.causal,
+                key_mask_BN=context.key_mask_BM,
+                dropout=dropout,
+            )
+            if unsorted:
+                return self._unsorted(q, k, v, context, dropout).to(v_BHNV.dtype), None
+            if fused:
+                return attend_merged(q, k, v, rounds).to(v_BHNV.dtype), None
+            if self._long(n) and not in_few_calls:
                 return attend_rounds(q, k, v, rounds).to(v_BHNV.dtype), None
-            for buckets_BHN in buckets.unbind(2):
+            for buckets_BHN in rounds.buckets_BHRN.unbind(2):
                 out_BHNV, total_BHN = sorted_attention(
                     q,
                     k,
                     v,
                     buckets_BHN,
                     context,
-                    size=self._size(q.shape[2]),
-                    scale=self._scale(q.shape[3]),
-                    penalty=self._penalty,
+                    size=rounds.size,
+                    scale=rounds.scale,
+                    penalty=rounds.own,
                     dropout=dropout,
                 )
                 outs.append(out_BHNV)

@@ -23,8 +23,15 @@ from attention_impls.contract import (
     causal_mask,
     zero_padding,
 )
-from attention_impls.learned._sorting import FLOOR, dense_sort, sort, with_sorted
+from attention_impls.learned._sorting import (
+    FLOOR,
+    dense_sort,
+    sort,
+    with_sorted,
+    with_sorted_at_once,
+)
 from attention_impls.learned._summed import summed_attention, summed_oracle
+from attention_impls.pattern._parts import needs_autograd
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.errors import UnsupportedError
 
@@ -127,8 +134,10 @@ class Sinkhorn(Attention):
             seen_BND = zero_padding(x_BND, context.key_mask_BM)
         with torch.autocast(x_BND.device.type, enabled=False):
             precise = torch.promote_types(self.sort_hidden.weight.dtype, torch.float32)
-            x_BUSD = self._blocks(seen_BND.to(precise).unsqueeze(1)).squeeze(1)
-            sums_BUD = x_BUSD.sum(2)
+            if not needs_autograd(x_BND, None):
+                seen_BND = seen_BND.to(precise)  # a GPU converts what it adds up as it goes
+            x_BUSD = self._blocks(seen_BND.unsqueeze(1)).squeeze(1)
+            sums_BUD = x_BUSD.sum(2, dtype=precise)
             if context.causal:
                 # Up to the block's own first position, which each of its queries may see.
                 # Later positions are never added: taken off again, they would leave their rounding.
@@ -177,9 +186,10 @@ class Sinkhorn(Attention):
                 shares_BHUS = sort_BHUW @ real_BUS.to(sort_BHUW)[:, None]
             permitted = self._permitted(real_BUS, shares_BHUS, context.causal)
         real = None if key_mask_BM is None else real_BUS
-        k_BUHXK, v_BUHXV = (
-            with_sorted(x, size, sort_BHUW, shares_BHUS, real) for x in (k_BHNK, v_BHNV)
-        )
+        # In float16 a small share of the values would be nothing before it is divided by.
+        at_once = needs_autograd(q_BHNK, None) and q_BHNK.dtype != torch.float16
+        join = with_sorted_at_once if at_once else with_sorted
+        k_BUHXK, v_BUHXV = (join(x, size, sort_BHUW, shares_BHUS, real) for x in (k_BHNK, v_BHNV))
         # Blocks stand as a batch of their own, so that heads stay as the projections have them.
         out = F.scaled_dot_product_attention(
             self._blocks(q_BHNK).transpose(1, 2).flatten(0, 1),

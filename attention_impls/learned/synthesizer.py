@@ -22,15 +22,22 @@ from attention_impls.contract import (
     Heads,
     MechanismConfig,
     causal_mask,
+    default_scale,
     split_heads,
 )
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.dense._pairs import permitted_pairs
+from attention_impls.pattern._parts import needs_autograd
 from lra.core.cards import AttentionCard, Capabilities
 
 RANGE = 60.0
 """Widest range of a row's logits that float32 holds as one row of exponentials: e^-60 is far from
 its smallest number, whatever of the row a mask leaves over."""
+
+
+FEW = 16
+"""Examples up to which a GPU makes shared logits for each anew sooner than it writes and reads them
+(by count: 16 bytes of memory a logit against 4 operations a column of factors and values)."""
 
 
 class SynthesizerConfig(MechanismConfig, frozen=True):
@@ -114,6 +121,49 @@ class Synthesizer(Attention):
             shape = (heads, dims.head_width, longest)
             self.rows_HKP = nn.Parameter(torch.empty(shape).normal_(std=deviation))
 
+    def mix(
+        self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
+    ) -> tuple[Tensor, Any]:
+        """Have the logits made within a fused kernel, on a GPU, where they are products of factors:
+        these stand for queries and keys, beside which true ones are further columns.
+
+        Not where many examples share them, of which each would make its own.
+        """
+        shared = self.config.logits == "factorised" and not self.config.dot_product
+        if (
+            not needs_autograd(x_BND, None)
+            or self.config.logits == "random"
+            or (shared and x_BND.shape[0] > FEW)
+        ):
+            return super().mix(x_BND, context, source_BMD, state)
+        batch, n, _ = x_BND.shape
+        heads, width = self.dims.heads, self.dims.head_width
+        v_BHMV = split_heads(self.value(x_BND), heads)
+        left, right = self._factors(x_BND)
+        lefts = [left.to(v_BHMV.dtype).expand(batch, -1, -1, -1)]
+        rights = [right.mT.to(v_BHMV.dtype).expand(batch, -1, -1, -1)]
+        if self.config.dot_product:
+            lefts.append(split_heads(self.query(x_BND), heads) * default_scale(width))
+            rights.append(split_heads(self.key(x_BND), heads))
+        q_BHNK, k_BHMK = torch.cat(lefts, dim=-1), torch.cat(rights, dim=-1)
+        # As wide as the values, without which the fastest kernels do not serve.
+        more = max(0, width - q_BHNK.shape[-1])
+        q_BHNK, k_BHMK = F.pad(q_BHNK, (0, more)), F.pad(k_BHMK, (0, more))
+        permitted = permitted_pairs(
+            n, n, causal=context.causal, key_mask_BM=context.key_mask_BM, device=x_BND.device
+        )
+        by_name = context.causal and context.key_mask_BM is None
+        out_BHNV = fused_softmax(
+            q_BHNK / default_scale(q_BHNK.shape[-1]),
+            k_BHMK,
+            v_BHMV,
+            None if by_name else permitted,
+            None,
+            causal=by_name,
+            dropout=self.dims.dropout if self.training else 0.0,
+        )
+        return out_BHNV, None
+
     def project(
         self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
     ) -> Heads:
@@ -193,13 +243,19 @@ class Synthesizer(Attention):
         return total
 
     def _logits(self, x_BND: Tensor) -> Tensor:
+        if self.config.logits == "random":
+            n = x_BND.shape[1]
+            return self.logits_HPP[:, :n, :n]
+        left, right = self._factors(x_BND)
+        return left @ right
+
+    def _factors(self, x_BND: Tensor) -> tuple[Tensor, Tensor]:
+        """Return A's factors, (H, N, R) and (H, R, M), or (B, H, N, K) and (H, K, M)."""
         n = x_BND.shape[1]
         if self.config.logits == "factorised":
-            return self.left_HPR[:, :n] @ self.right_HPR[:, :n].mT
-        if self.config.logits == "random":
-            return self.logits_HPP[:, :n, :n]
+            return self.left_HPR[:, :n], self.right_HPR[:, :n].mT
         hidden_BHNK = split_heads(F.relu(self.hidden(x_BND)), self.dims.heads)
-        return hidden_BHNK @ self.rows_HKP[:, :, :n]
+        return hidden_BHNK, self.rows_HKP[:, :, :n]
 
 
 def _shared_softmax(

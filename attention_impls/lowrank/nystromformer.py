@@ -14,6 +14,7 @@ import msgspec
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import (
@@ -26,6 +27,7 @@ from attention_impls.contract import (
 )
 from attention_impls.dense._fused import fused_softmax
 from attention_impls.lowrank._banded import convolve
+from attention_impls.pattern._parts import needs_autograd
 from lra.core.cards import AttentionCard, Capabilities
 from lra.core.errors import UsageError
 
@@ -129,10 +131,13 @@ class Nystromformer(Attention):
         *,
         own: bool = True,
     ) -> tuple[Tensor, Any]:
-        """Read the values through the landmarks, in float32 or better."""
+        """Read the values through the landmarks: in float32 or better on a CPU; on a GPU by kernels
+        that add up so, with the landmarks' own matrices in float32 or better.
+        """
         precise = torch.promote_types(q_BHNK.dtype, torch.float32)
+        dtype = q_BHNK.dtype if needs_autograd(q_BHNK, None) else precise
         with torch.autocast(q_BHNK.device.type, enabled=False):
-            q, k, v = (x.to(precise) for x in (q_BHNK, k_BHMK, v_BHMV))
+            q, k, v = (x.to(dtype) for x in (q_BHNK, k_BHMK, v_BHMV))
             key_mask_BM = context.key_mask_BM
             real_B11M = None if key_mask_BM is None else key_mask_BM[:, None, None, :]
             if min(q.shape[2], k.shape[2]) <= self.config.landmarks:
@@ -142,7 +147,7 @@ class Nystromformer(Attention):
             if own and self.taps_HJ is not None:
                 if real_B11M is not None:
                     v = v.masked_fill(~real_B11M.mT, 0.0)
-                out_BHNV = out_BHNV + convolve(v, self.taps_HJ.to(precise))
+                out_BHNV = out_BHNV + convolve(v, self.taps_HJ.to(dtype))
         return out_BHNV.to(v_BHMV.dtype), None
 
     def oracle(
@@ -201,7 +206,10 @@ class Nystromformer(Attention):
         count = self.config.landmarks
         q_BHPK, real_q_BP = landmarks(q, count, context.query_mask_BN)
         k_BHPK, real_k_BP = landmarks(k, count, context.key_mask_BM)
-        logits_BHPP = (q_BHPK * default_scale(q.shape[-1])) @ k_BHPK.mT
+        precise = _precise(q)
+        # Rounded before the matrix between them, or the inverse would be that of other landmarks.
+        near_q_BHPK, near_k_BHPK = (x.to(precise) for x in (q_BHPK, k_BHPK))
+        logits_BHPP = (near_q_BHPK * default_scale(q.shape[-1])) @ near_k_BHPK.mT
         key_mask_BM, real_B11P, real_B11M = context.key_mask_BM, None, None
         if key_mask_BM is not None:
             real_B11M, real_B11P = key_mask_BM[:, None, None, :], real_k_BP[:, None, None, :]
@@ -213,15 +221,22 @@ class Nystromformer(Attention):
         if key_mask_BM is not None:
             a_BHPP = a_BHPP * any_B111
         read_BHPV = fused_softmax(q_BHPK, k, v, real_B11M, None)
-        read_BHPV = pseudo_inverse(a_BHPP, self.config.iterations) @ read_BHPV
+        inverse = steps_to_inverse if needs_autograd(q, None) else pseudo_inverse
+        read_BHPV = inverse(a_BHPP, self.config.iterations) @ read_BHPV.to(precise)
+        read_BHPV = read_BHPV.to(v.dtype)
         return fused_softmax(q, k_BHPK, read_BHPV, real_B11P, None)
+
+
+def _precise(x: Tensor) -> torch.dtype:
+    """Return the dtype of sums: float32 or better."""
+    return torch.float32 if x.dtype.itemsize < 4 else x.dtype
 
 
 def landmarks(x_BHNK: Tensor, count: int, mask_BN: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return the means of `count` segments over real positions, (B, H, P, K), and which segments
     have any, (B, P). A segment without any has the mean 0."""
-    n = x_BHNK.shape[2]
-    size, more = divmod(n, count)
+    n, precise = x_BHNK.shape[2], _precise(x_BHNK)
+    size, more = n // count, n % count  # which a compiler takes of a length it leaves open
     if mask_BN is not None:
         x_BHNK = x_BHNK.masked_fill(~mask_BN[:, None, :, None], 0.0)
     real_B1N1 = (
@@ -232,28 +247,79 @@ def landmarks(x_BHNK: Tensor, count: int, mask_BN: Tensor | None) -> tuple[Tenso
         # The first segments hold `size` positions each, the others one more.
         batch, heads, _, width = values.shape
         border = (count - more) * size
-        short = values[:, :, :border].reshape(batch, heads, count - more, size, width).sum(3)
+        short = values[:, :, :border].reshape(batch, heads, count - more, size, width)
+        short = short.sum(3, dtype=precise)
         if not more:
             return short
-        long = values[:, :, border:].reshape(batch, heads, more, size + 1, width).sum(3)
+        long = values[:, :, border:].reshape(batch, heads, more, size + 1, width)
+        long = long.sum(3, dtype=precise)
         return torch.cat([short, long], dim=2)
 
     held_B1P1 = sums(real_B1N1)
-    return sums(x_BHNK) / held_B1P1.clamp(min=1.0), held_B1P1[:, 0, :, 0] > 0
+    means_BHPK = sums(x_BHNK) / held_B1P1.clamp(min=1.0)
+    return means_BHPK.to(x_BHNK.dtype), held_B1P1[:, 0, :, 0] > 0
 
 
 def pseudo_inverse(a_BHPP: Tensor, iterations: int) -> Tensor:
     """Return near a^+ after some steps of third order, from a start that converges: a^T over the
     largest sums of its columns and of its rows, head by head."""
-    columns = a_BHPP.abs().sum(-2).amax(-1)
-    rows = a_BHPP.abs().sum(-1).amax(-1)
-    norms = columns * rows
-    z = a_BHPP.mT / norms.masked_fill(norms == 0.0, 1.0)[..., None, None]
+    z = _start(a_BHPP)
     unit = torch.eye(a_BHPP.shape[-1], dtype=a_BHPP.dtype, device=a_BHPP.device)
     for _ in range(iterations):
         az = a_BHPP @ z
         z = 0.25 * z @ (13 * unit - az @ (15 * unit - az @ (7 * unit - az)))
     return z
+
+
+def steps_to_inverse(a_BHPP: Tensor, iterations: int) -> Tensor:
+    """The same in four calls a step, and nine for its gradient, where calls take longer than what
+    they compute."""
+    a, start = a_BHPP.flatten(0, 1), _start(a_BHPP).flatten(0, 1)
+    z: Tensor = _Steps.apply(a, start, iterations)  # type: ignore[no-untyped-call]
+    return z.view_as(a_BHPP)
+
+
+class _Steps(torch.autograd.Function):
+    """z' = (13 z - z p) / 4, with p = w s, s = 15 + w^2 - 7 w and w = a z."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, z: Tensor, iterations: int) -> Tensor:
+        """Keep z, w, s and p of each step."""
+        kept = []
+        for _ in range(iterations):
+            w = torch.bmm(a, z)
+            s = torch.baddbmm(w, w, w, beta=-7.0)
+            s.diagonal(dim1=-2, dim2=-1).add_(15.0)
+            p = torch.bmm(w, s)
+            kept += [z, w, s, p]
+            z = torch.baddbmm(z, z, p, beta=13.0 / 4, alpha=-1.0 / 4)
+        ctx.save_for_backward(a, *kept)
+        return z
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dz: Tensor) -> tuple[Tensor, Tensor, None]:
+        """Walk back through the steps."""
+        a, *kept = ctx.saved_tensors
+        da = torch.zeros_like(a)
+        with torch.autocast(dz.device.type, enabled=False):
+            for first in range(len(kept) - 4, -1, -4):
+                z, w, s, p = kept[first : first + 4]
+                dp = torch.baddbmm(z, z.mT, dz, beta=0.0, alpha=-1.0 / 4)
+                ds = torch.bmm(w.mT, dp)
+                dw = torch.baddbmm(ds, dp, s.mT, beta=-7.0)
+                dw.baddbmm_(ds, w.mT).baddbmm_(w.mT, ds)
+                dz = torch.baddbmm(dz, dz, p.mT, beta=13.0 / 4, alpha=-1.0 / 4)
+                dz.baddbmm_(a.mT, dw)
+                da.baddbmm_(dw, z.mT)
+        return da, dz, None
+
+
+def _start(a_BHPP: Tensor) -> Tensor:
+    columns = a_BHPP.abs().sum(-2).amax(-1)
+    rows = a_BHPP.abs().sum(-1).amax(-1)
+    norms = columns * rows
+    return a_BHPP.mT / norms.masked_fill(norms == 0.0, 1.0)[..., None, None]
 
 
 def _segment_means(x: Tensor, mask_BN: Tensor | None, count: int) -> tuple[Tensor, Tensor]:

@@ -100,7 +100,8 @@ def test_autocast_does_not_reach_inside(build, draw) -> None:
 
 
 def test_on_a_gpu_many_heads_are_worked_on_together(build, monkeypatch) -> None:
-    """Each group is a round of launches: of 64 heads there is one for each pair of chunks."""
+    """Each group is a round of launches: of 64 heads, and all keys, one for each chunk of queries;
+    of a long input one too, though it is of one example."""
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
     layer = build(("chunked", {})).to("meta")
     seen = []
@@ -110,4 +111,6 @@ def test_on_a_gpu_many_heads_are_worked_on_together(build, monkeypatch) -> None:
     )
     with torch.no_grad():
         layer.attend(*[torch.empty(8, 8, 1024, 64, device="meta")] * 3, Context())
-    assert len(seen) == 4 * 2
+        assert len(seen) == 4
+        layer.attend(*[torch.empty(1, 4, 2**16, 64, device="meta")] * 3, Context())
+    assert len(seen) == 4 + 2**16 // 256

@@ -8,6 +8,7 @@ import torch
 
 from attention_impls.contract import Context
 from attention_impls.learned import reformer
+from attention_impls.learned._merged import takes_merged
 from attention_impls.learned.reformer import ReformerConfig
 
 
@@ -80,6 +81,52 @@ def test_both_ways_equal_the_oracle(
             )
             for one, other in zip(*pairs, strict=True):
                 torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_in_halves_a_gpu_rounds_no_sums(causal, build, some_padding, monkeypatch) -> None:
+    """As near to the oracle of the same numbers as products of halves are, with its gradients."""
+    monkeypatch.setattr(reformer, "needs_autograd", lambda q, position: True)
+    layer = build(("reformer", {"chunk": 4, "rounds": 4}), dtype=torch.bfloat16)
+    x = torch.randn(2, 37, 12, dtype=torch.bfloat16, requires_grad=True)
+    for mask in (None, some_padding(2, 37)):
+        heads = layer.project(x, Context(causal, key_mask_BM=mask), None, None)
+        qkv = [y.detach().requires_grad_() for y in heads[:3]]
+        context = Context(causal, key_mask_BM=mask)
+        found, _ = layer.attend(*qkv, context, **heads.extra)
+        expected, _ = layer.oracle(*qkv, context, **heads.extra)
+        assert found.dtype == torch.bfloat16
+        upstream = torch.randn_like(found)
+        pairs = ([y, *torch.autograd.grad(y, qkv, upstream.to(y.dtype))] for y in (found, expected))
+        for one, other in zip(*pairs, strict=True):
+            error = (one.double() - other.double()).norm() / other.double().norm()
+            assert error < 0.02
+
+
+@pytest.mark.parametrize(
+    ("size", "width", "dtype", "taken"),
+    [
+        (64, 64, torch.bfloat16, True),
+        (64, 8, torch.float32, True),
+        (48, 64, torch.bfloat16, False),
+        (64, 12, torch.bfloat16, False),
+        (64, 64, torch.float64, False),
+    ],
+)
+def test_a_gpus_kernel_takes_what_is_aligned(size, width, dtype, taken) -> None:
+    q = torch.empty(1, 2, 300, width, dtype=dtype, device="meta")
+    assert takes_merged(q, q, size, 0.0) is taken
+    assert not takes_merged(q, q, size, 0.1)
+
+
+def test_rounds_at_once_are_the_buckets_of_each(build, monkeypatch) -> None:
+    layer = build(("reformer", {"chunk": 1, "rounds": 3}))
+    for n in (8, 300):  # by one factor, and by two
+        x = torch.randn(2, 2, n, 8, dtype=torch.float64)
+        one_by_one = layer.buckets(x, None)
+        with monkeypatch.context() as patched:
+            patched.setattr(reformer, "needs_autograd", lambda q, position: True)
+            assert torch.equal(layer.buckets(x, None), one_by_one)
 
 
 def test_the_gradient_drops_the_weights_that_the_output_dropped(
