@@ -15,7 +15,11 @@ from torch import Tensor
 from attention_impls.contract import Context, causal_mask
 from attention_impls.kernel._bidirectional import bidirectional, lowest
 from attention_impls.kernel._causal import Causal
-from attention_impls.kernel._features import FeatureMap
+from attention_impls.kernel._chunks import by_chunks
+from attention_impls.kernel._features import FeatureMap, SoftmaxFeatures
+from attention_impls.kernel._fused import fits, fused
+from attention_impls.kernel._halves import Halves
+from attention_impls.kernel._products import working_dtype
 from lra.core.errors import UnsupportedError
 
 
@@ -51,16 +55,32 @@ def kernel_attention(
     """Return (B, H, N, V) in the dtype of v, and the advanced state where one was given.
 
     All arithmetic is in float32 or better, autocast or not: sums over thousands of keys and
-    exponentials need it. Rows with nothing to attend to are zero.
+    exponentials need it. On a GPU operands of products are in bfloat16 where the inputs are. Rows
+    with nothing to attend to are zero.
     """
-    dtype = torch.promote_types(v_BHMV.dtype, torch.float32)
     with torch.autocast(q_BHNK.device.type, enabled=False):
+        dtype = working_dtype(q_BHNK, k_BHMK, v_BHMV)
         q, k, v = q_BHNK.to(dtype), k_BHMK.to(dtype), v_BHMV.to(dtype)
         if not context.causal:
-            out_BHNV = bidirectional(q, k, v, context.key_mask_BM, features)
+            out_BHNV = _bidirectional(q, k, v, context.key_mask_BM, features)
         else:
             out_BHNV, state = _causal(q, k, v, context.key_mask_BM, state, features)
     return out_BHNV.to(v_BHMV.dtype), state
+
+
+def _bidirectional(
+    q: Tensor, k: Tensor, v: Tensor, mask_BM: Tensor | None, features: FeatureMap
+) -> Tensor:
+    """Choose how: in half precision by fused attention, or without tiles."""
+    if q.dtype == torch.bfloat16 and isinstance(features, SoftmaxFeatures):
+        if fits(q.shape[3], v.shape[3]):
+            return fused(q, k, v, mask_BM, features.omega)
+        q, k, v = q.float(), k.float(), v.float()
+        features = SoftmaxFeatures.of(features.omega, q.dtype)
+    if q.dtype == torch.bfloat16:
+        out_BHNV: Tensor = Halves.apply(q, k, v, mask_BM, features)  # type: ignore[no-untyped-call]
+        return out_BHNV
+    return bidirectional(q, k, v, mask_BM, features)
 
 
 def _causal(
@@ -85,8 +105,10 @@ def _causal(
     past = state or empty_state(
         q.shape[0], q.shape[1], features.width(q.shape[3]), v.shape[3], q.device, q.dtype
     )
-    memory_BHUR, log_scale_BH = past.memory_BHUR.to(q.dtype), past.log_scale_BH.to(q.dtype)
-    out_BHNV, memory_BHUR, log_scale_BH = Causal.apply(  # type: ignore[no-untyped-call]
+    dtype = torch.float32 if q.dtype == torch.bfloat16 else q.dtype
+    memory_BHUR, log_scale_BH = past.memory_BHUR.to(dtype), past.log_scale_BH.to(dtype)
+    scan = by_chunks if q.dtype == torch.bfloat16 else Causal.apply
+    out_BHNV, memory_BHUR, log_scale_BH = scan(
         q, k, v, mask_BM, memory_BHUR, log_scale_BH, features
     )
     if state is not None:

@@ -24,6 +24,7 @@ from attention_impls.kernel._attend import KernelState, empty_state, kernel_atte
 from attention_impls.kernel._causal import CHUNK
 from attention_impls.kernel._draws import Norms, orthogonal_draws
 from attention_impls.kernel._features import FeatureMap, ReluFeatures, SoftmaxFeatures
+from attention_impls.kernel._products import working_dtype
 from lra.core.cards import AttentionCard, Capabilities
 
 
@@ -152,7 +153,7 @@ class Performer(Attention):
         state: KernelState | None = None,
     ) -> tuple[Tensor, KernelState | None]:
         """Return the normalised output and the state."""
-        dtype = torch.promote_types(v_BHMV.dtype, torch.float32)
+        dtype = working_dtype(q_BHNK, k_BHMK, v_BHMV)
         features: FeatureMap
         if self.config.parity == "lra2021":
             features = ReluFeatures(self.omega_HRK.to(dtype))
