@@ -63,6 +63,8 @@ def gradients_by_log_sums(
         )  # fmt: skip
         return dq, dk, dv
     kernel = torch.ops.aten._scaled_dot_product_efficient_attention_backward
+    # It reads the output as its twin writes it, heads innermost, whatever the strides say.
+    out_BHNV = out_BHNV.transpose(1, 2).contiguous().transpose(1, 2)
     dq, dk, dv, _ = kernel(
         dout_BHNV, q_BHNK, k_BHMK, v_BHMV, bias_BHNM, out_BHNV, lse_BHN, *again, 0.0,
         [True, True, True, False], scale=scale,

@@ -133,6 +133,8 @@ class _Side:
             return list(_GRADIENT_OF_CPU(dout, q, k, v, out, lse, 0.0, False, attn_mask=mask))
         lse = F.pad(lse, (0, -q.shape[2] % LOG_SUMS), value=math.inf).contiguous()
         wanted = [True, True, True, False]
+        # The kernel reads the output as it writes it, heads innermost, whatever its strides say.
+        out = out.transpose(1, 2).contiguous().transpose(1, 2)
         gradients = _GRADIENT(dout, q, k, v, mask, out, lse, *drawn, self.dropout, wanted)
         return list(gradients[:3])
 

@@ -144,6 +144,7 @@ def as_a_gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def gradient(dout, q, k, v, mask, out, lse, drawn, offset, dropout, wanted):
         called.append("gradient")
         assert lse.shape == (*q.shape[:2], -(-q.shape[2] // 32) * 32) and lse.is_contiguous()
+        assert out.transpose(1, 2).is_contiguous(), "heads innermost"
         p, _ = weights(q, k, mask, lse[..., : q.shape[2]])
         inner = (dout * out).sum(-1, keepdim=True)
         ds = p * (dout @ v.mT * drawn - inner) / q.shape[-1] ** 0.5
