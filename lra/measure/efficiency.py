@@ -7,6 +7,7 @@ the counts of operations and of live tensors, which watch every call that torch 
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -138,9 +139,8 @@ def _measure(
     )
     report("operations")
     with compiled.eagerly(cell.execution):
-        operations = count_operations(call, between=between)
+        metrics["operations"] = _operations(call, between)
     between()
-    metrics["operations"] = Metric(value=float(operations), unit="count", better="lower")
     metrics["declared_operations"] = declared_operations(cell, subject.module)
     if device.type == "cpu":
         peak = tensor_peak(call, between=between)
@@ -187,6 +187,17 @@ def _build(
     call, between = calls.prepare_call(cell, layer, device)
     moved = Metric(value=float(calls.minimum_bytes(cell, layer)), unit="B", better="lower")
     return _Subject(call, layer, between, found={"minimum_bytes": moved})
+
+
+def _operations(call: Callable[[], object], between: Callable[[], object]) -> Metric:
+    """The counted operations of a call; None where counting fails, which loses no time measured."""
+    value, why = None, None
+    try:
+        value = float(count_operations(call, between=between))
+    except Exception as error:
+        traceback.print_exc()
+        why = f"counting raised {type(error).__name__}"
+    return Metric(value=value, unit="count", better="lower", why_null=why)
 
 
 def _region(cell: EfficiencyCell) -> str:

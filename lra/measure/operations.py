@@ -14,12 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import (
-    flop_registry,
-    sdpa_backward_flop_count,
-    sdpa_flop_count,
-    shape_wrapper,
-)
+from torch.utils.flop_counter import flop_registry, shape_wrapper
 
 from attention_impls.contract import Layer
 from lra.core.cells import EfficiencyCell
@@ -84,28 +79,47 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return out
 
 
-def _fused(q: _Shape, k: _Shape, v: _Shape, *_: Any, **__: Any) -> int:
-    return int(sdpa_flop_count(q, k, v))  # type: ignore[no-untyped-call]
+def _fused(q: _Shape, _: _Shape, v: _Shape, *__: Any, **___: Any) -> int:
+    """Two products; keys may have fewer heads than queries, which share them."""
+    *pairs, width = q
+    return 2 * math.prod(pairs) * v[-2] * (width + v[-1])
 
 
-def _fused_backward(dout: _Shape, q: _Shape, k: _Shape, v: _Shape, *_: Any, **__: Any) -> int:
-    return int(sdpa_backward_flop_count(dout, q, k, v))  # type: ignore[no-untyped-call]
+def _fused_backward(_: _Shape, q: _Shape, __: _Shape, v: _Shape, *___: Any, **____: Any) -> int:
+    """Weights once more, then gradients of v, of the weights, of q and of k."""
+    *pairs, width = q
+    return 2 * math.prod(pairs) * v[-2] * (3 * width + 2 * v[-1])
 
 
-def _added_product(_: _Shape, a: _Shape, b: _Shape, *__: Any, **___: Any) -> int:
+def _product(a: _Shape, b: _Shape, *_: Any, **__: Any) -> int:
     """2 N K M for each pair of matrices; a and b are (..., N, K) and (..., K, M)."""
     return 2 * math.prod(a) * b[-1]
 
 
+def _added_product(_: _Shape, a: _Shape, b: _Shape, *__: Any, **___: Any) -> int:
+    return _product(a, b)
+
+
 _ATEN = torch.ops.aten
-_UNKNOWN_TO_TORCH: dict[Any, Any] = {
+_OWN: dict[Any, Any] = {
+    _ATEN.mm: _product,
+    _ATEN.bmm: _product,
+    _ATEN.addmm: _added_product,
+    _ATEN.addmm_: _added_product,
+    _ATEN.baddbmm: _added_product,
+    _ATEN.baddbmm_: _added_product,
+    _ATEN._scaled_dot_product_flash_attention: _fused,
+    _ATEN._scaled_dot_product_flash_attention_backward: _fused_backward,
+    _ATEN._scaled_dot_product_efficient_attention: _fused,
+    _ATEN._scaled_dot_product_efficient_attention_backward: _fused_backward,
+    _ATEN._scaled_dot_product_cudnn_attention: _fused,
+    _ATEN._scaled_dot_product_cudnn_attention_backward: _fused_backward,
     _ATEN._scaled_dot_product_flash_attention_for_cpu: _fused,
     _ATEN._scaled_dot_product_flash_attention_for_cpu_backward: _fused_backward,
-    _ATEN.baddbmm_: _added_product,
-    _ATEN.addmm_: _added_product,
 }
-"""What torch's own counter passes over: fused attention on a CPU, and products in place."""
+"""Where torch's own formulas pass over an operator or, by version, refuse some of its calls: fused
+attention on a CPU or with fewer heads of keys, products in place or with a type of their own."""
 _FORMULAS = flop_registry | {
     packet: shape_wrapper(formula)  # type: ignore[no-untyped-call]
-    for packet, formula in _UNKNOWN_TO_TORCH.items()
+    for packet, formula in _OWN.items()
 }

@@ -15,7 +15,7 @@ from lra.core.cards import AttentionCard, Capabilities
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
 from lra.core.protocol import Mechanism
-from lra.measure import control
+from lra.measure import control, efficiency
 from lra.measure.calls import build_layer, minimum_bytes, prepare_call
 from lra.measure.efficiency import measure_efficiency
 from lra.measure.latency import FLOOR, HostStopwatch
@@ -136,6 +136,17 @@ def test_all_metrics_and_the_method_are_there() -> None:
     assert phases == [
         "build", "first call", "memory", "control", "time", "control", "energy", "operations",
     ]  # fmt: skip
+
+
+def test_counting_that_fails_loses_no_figure_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(call: object, between: object) -> int:
+        raise AssertionError("no formula")
+
+    monkeypatch.setattr(efficiency, "count_operations", refuses)
+    metrics = measure_efficiency(cell(), Mean, Mean.Config()).metrics
+    assert metrics["operations"].value is None
+    assert "AssertionError" in str(metrics["operations"].why_null)
+    assert metrics["latency"].value
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from lra.measure.operations import count_operations
+from lra.measure.operations import _FORMULAS, count_operations
 
 N, M, K = 5, 7, 3
 
@@ -34,6 +34,19 @@ def test_fused_attention_is_counted_forward_and_backward() -> None:
     assert forward == 2 * product
     # Backward: weights once more, then the gradients of v, of the weights, of q and of k.
     assert count_operations(call) == 2 * product + 5 * product
+
+
+def test_fewer_heads_of_keys_and_products_of_a_type_of_their_own_are_counted() -> None:
+    # On the meta device, as torch has some of these on a GPU alone.
+    q, dout = (torch.empty(2, 4, N, 8, device="meta") for _ in range(2))
+    k, v = (torch.empty(2, 2, M, 8, device="meta") for _ in range(2))
+    product = 2 * 2 * 4 * N * M * 8
+    aten = torch.ops.aten
+    assert _FORMULAS[aten._scaled_dot_product_cudnn_attention](q, k, v, out_val=q) == 2 * product
+    back = _FORMULAS[aten._scaled_dot_product_cudnn_attention_backward]
+    assert back(dout, q, k, v, out_val=q) == 5 * product
+    a, b = (torch.empty(2, *shape, device="meta") for shape in ((N, K), (K, M)))
+    assert _FORMULAS[aten.bmm](a, b, torch.float32, out_val=a) == 2 * 2 * N * K * M
 
 
 def test_between_is_not_counted() -> None:
