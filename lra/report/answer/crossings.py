@@ -42,7 +42,11 @@ def _sentence(column: Column, tables: EfficiencyTables, name: str, busy: Busy) -
         "from about so many positions on": later,
         f"at no length up to {longest:,}": never,
     }
-    where = f" ({name})" if name else ""
-    call = f"{call_words(column.mode)} of the {tables.level}{where}"
+    first = tables.entries[0]
+    where = f"On {first.machine}, in {first.dtype} and with {tables.tokens:,} positions a call"
+    layer = f"{tables.level} ({name})" if name else tables.level
     parts = [f"{words}: {listing(names)}" for words, names in told.items() if names]
-    return f"A {call} takes less time than fused exact attention ({EXACT}) {'; '.join(parts)}."
+    return (
+        f"{where}, a {call_words(column.mode)} of the {layer} takes less time than fused exact "
+        f"attention ({EXACT}) {'; '.join(parts)}."
+    )
