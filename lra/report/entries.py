@@ -82,8 +82,6 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     level: str = ""
     direction: str = ""
     batch: int | None = None
-    tokens: int | None = None
-    """Positions of a call, in tables where figures are of one example of it."""
     heads: int | None = None
     head_width: int | None = None
     dtype: str = ""

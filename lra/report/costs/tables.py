@@ -19,7 +19,7 @@ from lra.report.costs.notes import exactness_notes, missing_notes, taken_notes, 
 from lra.report.costs.operations import declared_operations
 from lra.report.costs.place import costs
 from lra.report.costs.repeatability import RepeatTables, repeatability
-from lra.report.costs.tokens import by_tokens
+from lra.report.costs.tokens import by_tokens, tokens_of
 from lra.report.entries import PEAK_MEMORY, TIMES_OF_CALLS, Busy, Entry
 from lra.report.rows import EXACT, NO_MIXING, anchor_note, reference_notes, row, shown, unfused
 from lra.report.select import Selection
@@ -147,7 +147,7 @@ def _key(e: Entry) -> tuple[object, ...]:
 
 def _sizes(e: Entry) -> tuple[object, ...]:
     """What is timed, and where."""
-    return (*_timed(e), e.batch or 0, e.tokens or 0, *_place(e))
+    return (*_timed(e), e.batch or 0, tokens_of(e) or 0, *_place(e))
 
 
 def _but_batch(e: Entry) -> tuple[object, ...]:
@@ -232,7 +232,7 @@ def _tables(
         number=number,
         level=first.level,
         batch=first.batch or 1,
-        tokens=first.tokens,
+        tokens=tokens_of(first),
         parts=(
             *asked,
             *where,
@@ -269,8 +269,8 @@ def _asked(first: Entry, model: str) -> tuple[str, ...]:
         f"{what} with {model}" if model else what,
         first.direction,
         f"batch {first.batch}"
-        if first.tokens is None
-        else f"per example in calls of {first.tokens:,} positions",
+        if (tokens := tokens_of(first)) is None
+        else f"per example in calls of {tokens:,} positions",
         f"{count(first.heads or 0, 'head')} of width {first.head_width}",
         first.dtype,
         *(["by torch.compile"] if first.execution == "compiled" else []),

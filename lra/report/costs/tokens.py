@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 
-from msgspec.structs import replace
-
 from lra.report.entries import Entry
 
 _OF_A_CALL = {
@@ -28,6 +26,18 @@ _OF_A_CALL = {
     "peak_tensor_bytes",
 }
 """Metrics that are as many times as large as there are examples in a call."""
+
+
+class OfExample(Entry, frozen=True, kw_only=True):
+    """An entry whose figure is of one example of a call."""
+
+    tokens: int
+    """Positions of the whole call."""
+
+
+def tokens_of(entry: Entry) -> int | None:
+    """Return how many positions the calls have that an entry's table is of, if all have as many."""
+    return entry.tokens if isinstance(entry, OfExample) else None
 
 
 def by_tokens(entries: Sequence[Entry], key: Callable[[Entry], Hashable]) -> list[Entry]:
@@ -64,9 +74,9 @@ def _together(entries: Sequence[Entry]) -> set[int]:
     return {tokens for tokens in products if products.count(tokens) > 1}
 
 
-def _of_one(entry: Entry, batch: int, tokens: int) -> Entry:
-    entry = replace(entry, batch=None, tokens=tokens)
-    if entry.metric not in _OF_A_CALL:
-        return entry
-    figures = {name: getattr(entry, name) for name in ("value", "q1", "q3", "minimum")}
-    return replace(entry, **{name: one / batch for name, one in figures.items() if one is not None})
+def _of_one(entry: Entry, batch: int, tokens: int) -> OfExample:
+    own = {name: getattr(entry, name) for name in entry.__struct_fields__}
+    if entry.metric in _OF_A_CALL:
+        for name in ("value", "q1", "q3", "minimum"):
+            own[name] = None if own[name] is None else own[name] / batch
+    return OfExample(**{**own, "batch": None}, tokens=tokens)
