@@ -35,8 +35,8 @@ class Watcher:
     def progress(self, job: Job, progress: Progress) -> None:
         """A worker tells where it stands."""
 
-    def waiting(self, job: Job) -> None:
-        """A timing cell waits for another run's timing cell on its machine; told once."""
+    def waiting(self, job: Job, whom: str) -> None:
+        """A timing cell waits for another run's on its machine; told at first and each minute."""
 
     def finished(self, job: Job, record: Record) -> None:
         """A record has been stored."""
