@@ -37,6 +37,8 @@ async def _serve(scheduler: str, name: str) -> None:
     worker = Worker(
         scheduler,
         name=name,
+        # Whoever reaches it runs code here.
+        host="127.0.0.1",
         nthreads=1,
         memory_limit=0,
         dashboard=False,

@@ -6,12 +6,13 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import dask
 from distributed import Client
-from distributed.comm import get_address_host_port
+from distributed.comm import get_address_host, get_address_host_port, resolve_address
 
 from lra.core.cells import Device
 from lra.core.errors import LraError, UsageError
@@ -85,8 +86,22 @@ def open_cluster(
             client = stack.enter_context(_client(value, target))
             cluster = Cluster(value, client, folder, pins=pins, patience=_PATIENCE)
             stack.callback(cluster.part)
+        assert client.scheduler is not None
+        if is_open(client.scheduler.address):
+            told(
+                f"--cluster {value}: whoever reaches {client.scheduler.address} can run code as "
+                "you; use TLS, by docs/cluster.md, section Security"
+            )
         cluster.gather(number, told, left)
         yield cluster
+
+
+def is_open(address: str) -> bool:
+    """Return whether others than this machine may reach an address, and no TLS keeps them out."""
+    protocol = address.partition("://")[0]
+    if protocol in ("tls", "wss"):
+        return False
+    return not ip_address(get_address_host(resolve_address(address))).is_loopback
 
 
 def _target(value: str, device: Device | None) -> int | Batch | str:
