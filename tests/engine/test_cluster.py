@@ -18,9 +18,10 @@ from processes import alive, descendants, gone, listening, wait_until
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 
+import dask
 from distributed import LocalCluster
 
-from lra.core.errors import LraError
+from lra.core.errors import LraError, UsageError
 from lra.core.records import Record
 from lra.engine.budget import Budget
 from lra.engine.cluster.cluster import Cluster, ClusterLost
@@ -277,6 +278,21 @@ def test_a_cluster_that_does_not_answer_is_one_line(
 )
 def test_an_address_is_open_beyond_loopback_and_without_tls(address: str, expected: bool) -> None:
     assert is_open(address) is expected
+
+
+@pytest.mark.parametrize("value", ["local:1", "tcp://127.0.0.1:9", "jobs.toml"])
+def test_where_encryption_is_asked_for_a_cluster_without_is_one_line(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("jobs.toml").write_text('system = "slurm"\njobs = 1\n[job]\ncores = 1\n')
+    with (
+        dask.config.set({"distributed.comm.require-encryption": True}),
+        pytest.raises(UsageError, match="has no TLS") as refused,
+        open_cluster(value, tmp_path / "store", device="cpu"),
+    ):
+        pass
+    assert "\n" not in str(refused.value)
 
 
 def test_who_uses_an_open_scheduler_is_warned_in_one_line(

@@ -64,6 +64,11 @@ def open_cluster(
     cluster does not answer, no worker comes, or one may not run cells of this run.
     """
     target = _target(value, device)
+    if dask.config.get("distributed.comm.require-encryption") and not _has_tls(target):
+        raise UsageError(
+            f"--cluster '{value}' has no TLS, which Dask's configuration asks for; name what has, "
+            "by docs/cluster.md, section Security, or unset distributed.comm.require-encryption"
+        )
     pins = device != "cpu"
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(_CONFIG))
@@ -98,10 +103,15 @@ def open_cluster(
 
 def is_open(address: str) -> bool:
     """Return whether others than this machine may reach an address, and no TLS keeps them out."""
-    protocol = address.partition("://")[0]
-    if protocol in ("tls", "wss"):
+    if _has_tls(address):
         return False
     return not ip_address(get_address_host(resolve_address(address))).is_loopback
+
+
+def _has_tls(target: int | Batch | str) -> bool:
+    if isinstance(target, Batch):
+        return "security" in target.job or _has_tls(str(target.job.get("protocol")))
+    return str(target).startswith(("tls:", "wss:"))
 
 
 def _target(value: str, device: Device | None) -> int | Batch | str:
