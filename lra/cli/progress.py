@@ -109,9 +109,9 @@ class Lines(Shown):
         if progress.steps:
             self._reached[job.cell.id] = progress
 
-    def waiting(self, job: Job) -> None:
+    def waiting(self, job: Job, whom: str) -> None:
         """Say why nothing happens."""
-        click.echo(f"{job.label}: waits for another run's timing on this machine", err=True)
+        click.echo(f"{job.label}: waits for {whom}", err=True)
 
     def noticed(self, words: str) -> None:
         """Print it."""
@@ -161,10 +161,10 @@ class Bars(Lines):
             bar.set_postfix_str(f"loss {progress.loss:.3f}", refresh=False)
         bar.update(progress.step - bar.n)
 
-    def waiting(self, job: Job) -> None:
+    def waiting(self, job: Job, whom: str) -> None:
         """Say why nothing happens, above the bars."""
         with self._all.external_write_mode(file=sys.stderr):
-            super().waiting(job)
+            super().waiting(job, whom)
 
     def noticed(self, words: str) -> None:
         """Print it above the bars."""

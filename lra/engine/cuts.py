@@ -36,9 +36,9 @@ class Cuts(Watcher):
         """Pass on where it stands."""
         self._watcher.progress(job, progress)
 
-    def waiting(self, job: Job) -> None:
-        """Pass on that it waits."""
-        self._watcher.waiting(job)
+    def waiting(self, job: Job, whom: str) -> None:
+        """Pass on for whom it waits."""
+        self._watcher.waiting(job, whom)
 
     def noticed(self, words: str) -> None:
         """Pass on what became of a machine."""

@@ -40,7 +40,7 @@ def serve(control_fd: int, entry: str, folder: str) -> None:
     control = socket.socket(fileno=control_fd)
     # Signals for a whole terminal, process group or cgroup are for the run, which tells its
     # workers; without this process they would be killed before they have saved anything.
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     # Frozen objects are never written to by the collector, so that forks go on sharing them.
     gc.disable()

@@ -27,6 +27,7 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, P
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from lra.core.errors import LraError
+from lra.engine import meeting
 from lra.engine.host import memory_kills
 from lra.engine.jobs import LOST, Job, Message, Outcome, Progress, Report, Stopped
 from lra.engine.signals import signal_name
@@ -155,13 +156,13 @@ def _take(connection: Connection, heard: _Heard, report: Report) -> bool:
 
 def _launch(devices: int, folder: Path) -> str:
     """Start the processes, wait for their end, and say in a few words how it was."""
+    meeting.offer()
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
         nproc_per_node=devices,
         run_id=uuid.uuid4().hex,
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",
+        rdzv_backend=meeting.BACKEND,
         local_addr="localhost",
         # Started anew, and not by the engine: its processes would meet at their old addresses.
         max_restarts=0,
@@ -171,8 +172,9 @@ def _launch(devices: int, folder: Path) -> str:
         signals_to_handle="SIGHUP",
     )
     if sys.platform == "linux":
-        # All are on this machine, whatever its name resolves to.
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        # All are on this machine, whatever its name resolves to, and nobody else is to reach them.
+        for backend in ("GLOO", "NCCL"):
+            os.environ.setdefault(f"{backend}_SOCKET_IFNAME", "lo")
     command = ["-m", ENTRY, str(os.getpid()), str(folder / "job"), str(folder / "socket")]
     try:
         elastic_launch(config, sys.executable)(*command)

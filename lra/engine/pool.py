@@ -24,12 +24,18 @@ from lra.engine.server import ForkServer, Worker
 from lra.engine.timing_lock import TimingLock
 from lra.store import Store
 
+PATIENCE = 10.0
+"""Seconds that a timing waits for another run's, with nothing running here, before cells behind it
+start: its turn comes with the end of that run's cell, and goes by while these run."""
+
 
 class Pool(Runner):
     """Runs jobs on worker slots of this machine; see `Runner`.
 
-    Jobs start in the order given; a timing cell waits until nothing of ours runs beside it. A job
-    of a series takes the worker of the one before, where that did not fail.
+    Jobs start in the order given; a timing cell waits until nothing of ours runs beside it. Where
+    it waits for another run's timing, cells behind it that are no timings go on meanwhile; it
+    keeps its place among the runs. A job of a series takes the worker of the one before, where that
+    did not fail.
     """
 
     def __init__(
@@ -47,22 +53,47 @@ class Pool(Runner):
 
     def _start(self) -> Iterator[Record]:
         """Fill free slots in the order of the jobs."""
+        passed = False
         for job in list(self._waiting):
-            if len(self._running) == self.slots:
+            if len(self._running) == self.slots or self._times:
                 return
-            if (yield from self._settle(job)):
+            if (passed and job.alone) or (yield from self._settle(job)):
                 continue
-            if self._running and (job.alone or self._running[0].job.alone):
-                return
-            if job.alone and not self._lock.acquire():
-                self._dismiss()
-                if self._lock.news:
-                    self.watcher.waiting(job)
-                return
+            if job.alone and not self._may_time(job):
+                passed = self._may_pass()
+                if not passed:
+                    return
+                continue
             self._waiting.remove(job)
             self._launch(job)
+        if not self._times and not any(job.alone for job in self._waiting):
+            # The timing that waited is not worth it any more.
+            self._lock.release()
+
+    @property
+    def _times(self) -> bool:
+        return bool(self._running) and self._running[0].job.alone
+
+    def _may_time(self, job: Job) -> bool:
+        """Whether a timing may start: nothing runs here, and the lock is ours."""
+        if self._running:
+            return False
+        if self._lock.acquire():
+            return True
+        self._dismiss()
+        if self._lock.news:
+            self.watcher.waiting(job, self._lock.news)
+        return False
+
+    def _may_pass(self) -> bool:
+        """Whether other cells may start before a timing: while another run times they lose no
+        time to it; the last cell of that run, which may be about to end, is waited for."""
+        return self._lock.wanted if self._running else self._lock.waited > PATIENCE
 
     def _launch(self, job: Job) -> None:
+        if not job.alone:
+            # Its turn would be lost on a run that cannot time now.
+            self._lock.step_aside()
         checkpoint = self.store.checkpoint(job.cell.id)
         job = msgspec.structs.replace(job, checkpoint=str(checkpoint))
         worker = self._worker_for(job)
@@ -157,6 +188,7 @@ class Pool(Runner):
                     self._leave(running.job)
             late += self._collect()
         self._dismiss()
+        self._lock.release()
         return late
 
 

@@ -21,7 +21,7 @@ from lra.store import Store
 
 
 class RunStopped(LraError):  # noqa: N818  an ending, not a fault
-    """Ctrl-C or SIGTERM ended the run; all finished cells are stored."""
+    """Ctrl-C, SIGTERM or SIGHUP ended the run; all finished cells are stored."""
 
     exit_code = 130
 
@@ -35,8 +35,8 @@ class Watcher:
     def progress(self, job: Job, progress: Progress) -> None:
         """A worker tells where it stands."""
 
-    def waiting(self, job: Job) -> None:
-        """A timing cell waits for another run's timing cell on its machine; told once."""
+    def waiting(self, job: Job, whom: str) -> None:
+        """A timing cell waits for another run's on its machine; told at first and each minute."""
 
     def finished(self, job: Job, record: Record) -> None:
         """A record has been stored."""
@@ -91,8 +91,8 @@ class Runner(ABC):
     def run(self, jobs: Iterable[Job]) -> Iterator[Record]:
         """Run all jobs and yield each record once it is stored.
 
-        Raises `RunStopped` on SIGINT or SIGTERM, after running cells had time to save themselves,
-        and `LraError` where the store, or what starts workers, fails.
+        Raises `RunStopped` on SIGINT, SIGTERM or SIGHUP, after running cells had time to save
+        themselves, and `LraError` where the store, or what starts workers, fails.
         """
         self._waiting = list(jobs)
         self._failed_before = self._at_their_limit() if self.prune else []

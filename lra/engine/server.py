@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -17,6 +15,7 @@ from types import TracebackType
 
 from lra.core.errors import LraError
 from lra.engine.forkserver import STATUS, kill_group
+from lra.engine.scratch import Scratch, sweep
 
 ENTRY = "lra.engine.worker"
 """Module that a worker runs; reached by name, so that the run never imports torch."""
@@ -97,7 +96,9 @@ class ForkServer:
     def __init__(self, entry: str = ENTRY) -> None:
         self._entry = entry
         self._started = 0
-        self._folder = Path(tempfile.mkdtemp(prefix="lra-"))
+        sweep()
+        self._scratch = Scratch()
+        self._folder = self._scratch.path
         self._control, theirs = socket.socketpair()
         with theirs, self._log.open("wb") as log:
             call = f"serve({theirs.fileno()}, {entry!r}, {str(self._folder)!r})"
@@ -105,7 +106,8 @@ class ForkServer:
                 [sys.executable, "-c", f"from lra.engine.forkserver import serve; {call}"],
                 # Whatever a worker leaves among temporary files goes with this folder.
                 env=environment() | {"TMPDIR": str(self._folder)},
-                pass_fds=[theirs.fileno()],
+                # It removes the folder where this process is killed.
+                pass_fds=[theirs.fileno(), self._scratch.mark],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -154,7 +156,7 @@ class ForkServer:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._scratch.close()
 
     def __enter__(self) -> ForkServer:
         return self

@@ -1,7 +1,10 @@
-"""Ctrl-C and SIGTERM as a request that is looked at between two steps; SIGTERM as an exception."""
+"""Ctrl-C, SIGTERM and SIGHUP as a request that is looked at between two steps; the last two as an
+exception."""
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -22,33 +25,38 @@ def signal_name(number: int) -> str:
 
 
 class Terminated(LraError):  # noqa: N818  an ending, not a fault
-    """SIGTERM, which a time limit or a cancelled job sends."""
+    """SIGTERM, which a time limit or a cancelled job sends, or SIGHUP of a terminal that closes."""
 
     exit_code = 130
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """While the context lasts SIGTERM raises `Terminated`, so that what is done at an end is done.
+    """While the context lasts SIGTERM and SIGHUP raise `Terminated`, so that what is done at an end
+    is done.
 
     Outside the main thread Python allows no handlers; there it does nothing.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise Terminated("stopped by SIGTERM")
+        if number == signal.SIGHUP:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            _let_go_of_terminal()
+        raise Terminated(f"stopped by {signal_name(number)}")
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {number: signal.signal(number, stop) for number in _endings()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class StopSignals:
-    """Notes SIGINT and SIGTERM while the context lasts.
+    """Notes SIGINT, SIGTERM and SIGHUP while the context lasts.
 
     Outside the main thread Python allows no handlers; there it notes nothing.
     """
@@ -62,7 +70,7 @@ class StopSignals:
 
     def __enter__(self) -> StopSignals:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, *_endings()):
                 self._before[number] = signal.signal(number, self._note)
         return self
 
@@ -76,7 +84,31 @@ class StopSignals:
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            _let_go_of_terminal()
+            if self.count:
+                # The shell and the kernel may each send one: nobody is in a hurry.
+                return
         self.count += 1
         self.received = self.received or (
             "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
         )
+
+
+def _endings() -> list[signal.Signals]:
+    """Signals that ask for an end; not SIGHUP where it is ignored, as under nohup."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGTERM] if ignored else [signal.SIGTERM, signal.SIGHUP]
+
+
+def _let_go_of_terminal() -> None:
+    """Send nowhere what goes to a terminal that is gone: a line that fails would be in the way of
+    saving."""
+    for descriptor in (1, 2):
+        try:
+            os.write(descriptor, b"")
+        except OSError as error:
+            if error.errno == errno.EIO:
+                nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+                os.dup2(nowhere, descriptor)
+                os.close(nowhere)

@@ -98,7 +98,7 @@ def test_quiet_says_only_what_went_wrong(
     job = Job(cell=record.cell, cache="")
     with closing(watcher([job], quiet=True)) as watch:
         watch.progress(job, Progress(phase="train", step=3, steps=10))
-        watch.waiting(job)
+        watch.waiting(job, "another run's timing on this machine")
         watch.finished(job, record)
         watch.left(job)
         assert capsys.readouterr().err == ""
@@ -117,7 +117,7 @@ def test_who_waits_and_what_became_of_a_machine_are_lines(
     monkeypatch.setattr(sys, "stderr", screen := kind())
     job = Job(cell=record.cell, cache="")
     with closing(watcher([job], quiet=False)) as watch:
-        watch.waiting(job)
+        watch.waiting(job, "another run's timing on this machine")
         watch.noticed("worker local-0 is gone")
     shown = lines_on(screen)
     waits = f"{job.label}: waits for another run's timing on this machine"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,3 +29,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Prepared data, made once."""
     return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def no_nohup() -> Iterator[None]:
+    """SIGHUP as it is without nohup, whatever the tests run under."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)

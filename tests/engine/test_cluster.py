@@ -14,17 +14,20 @@ from pathlib import Path
 import pytest
 from diary import Diary
 from engine_jobs import timing, training
-from processes import alive, gone, wait_until
+from processes import alive, descendants, gone, listening, wait_until
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 
-from lra.core.errors import LraError
+import dask
+from distributed import LocalCluster
+
+from lra.core.errors import LraError, UsageError
 from lra.core.records import Record
 from lra.engine.budget import Budget
 from lra.engine.cluster.cluster import Cluster, ClusterLost
 from lra.engine.cluster.grid import Grid
 from lra.engine.cluster.local import local
-from lra.engine.cluster.opening import open_cluster
+from lra.engine.cluster.opening import is_open, open_cluster
 from lra.engine.cluster.shared import shared
 from lra.engine.jobs import Job, Progress
 from lra.engine.runner import RunStopped
@@ -67,6 +70,16 @@ class Strikes(Diary):
         if progress.phase == "train" and progress.step >= self._step and not self._struck:
             self._struck = True
             self._strike(job)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_all_that_it_starts_listens_on_loopback(two: Cluster) -> None:
+    pids = descendants(os.getpid())
+    assert set(two.client.run(os.getpid).values()) <= pids
+    sockets = listening(pids)
+    # Of the scheduler and its page, of each worker and its page.
+    assert len(sockets) >= 6
+    assert [f"{address}:{port}" for address, port in sockets if not address.is_loopback] == []
 
 
 def test_cells_end_on_a_cluster_as_they_do_in_the_pool(
@@ -248,6 +261,57 @@ def test_a_cluster_that_does_not_answer_is_one_line(
     ):
         pass
     assert not list((tmp_path / "store").glob(".cluster-*"))
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("tcp://127.0.0.1:8786", False),
+        ("tcp://[::1]:8786", False),
+        ("tcp://localhost:8786", False),
+        ("tls://192.0.2.7:8786", False),
+        ("wss://192.0.2.7:8786", False),
+        ("tcp://192.0.2.7:8786", True),
+        ("ws://192.0.2.7:8786", True),
+        ("tcp://0.0.0.0:8786", True),
+    ],
+)
+def test_an_address_is_open_beyond_loopback_and_without_tls(address: str, expected: bool) -> None:
+    assert is_open(address) is expected
+
+
+@pytest.mark.parametrize("value", ["local:1", "tcp://127.0.0.1:9", "jobs.toml"])
+def test_where_encryption_is_asked_for_a_cluster_without_is_one_line(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("jobs.toml").write_text('system = "slurm"\njobs = 1\n[job]\ncores = 1\n')
+    with (
+        dask.config.set({"distributed.comm.require-encryption": True}),
+        pytest.raises(UsageError, match="has no TLS") as refused,
+        open_cluster(value, tmp_path / "store", device="cpu"),
+    ):
+        pass
+    assert "\n" not in str(refused.value)
+
+
+def test_who_uses_an_open_scheduler_is_warned_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lra.engine.cluster.opening._PATIENCE", 0.0)
+    told: list[str] = []
+    with LocalCluster(
+        n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=False
+    ) as scheduler:
+        port = scheduler.scheduler_address.rpartition(":")[2]
+        for host in ("127.0.0.1", "0.0.0.0"):
+            with (
+                pytest.raises(LraError, match="no worker has come"),
+                open_cluster(f"tcp://{host}:{port}", tmp_path, device="cpu", told=told.append),
+            ):
+                pass
+    (line,) = told
+    assert f"tcp://0.0.0.0:{port}" in line and "docs/cluster.md" in line and "\n" not in line
 
 
 RUN = """

@@ -13,15 +13,17 @@ from pathlib import Path
 
 import pytest
 from engine_jobs import timing
-from processes import gone
+from processes import gone, listening
 
 pytest.importorskip("dask_jobqueue", reason="needs the extra cluster")
+
+from distributed.comm import get_address_host_port
 
 from lra.cli.exit_codes import INTERRUPTED
 from lra.core.errors import UsageError
 from lra.engine.cluster.batch import batch_jobs, make, read_batch
 from lra.engine.cluster.grid import Grid
-from lra.engine.cluster.opening import open_cluster
+from lra.engine.cluster.opening import is_open, open_cluster
 from lra.engine.cluster.shared import shared
 from lra.store import Store
 
@@ -185,6 +187,22 @@ def test_cells_run_in_jobs_which_are_cancelled_at_the_end(
     assert (queue / "cancelled").read_text().split() == [str(submitted(queue)[0])]
     assert gone(pids)
     assert any("Toy forward 32" in one.read_text() for one in (store.path / "logs").iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_only_the_scheduler_of_jobs_is_reached_from_other_machines(tmp_path: Path) -> None:
+    text = 'system = "slurm"\njobs = 1\n[job]\ncores = 1\nmemory = "1 GB"\n'
+    before = listening([os.getpid()])
+    with shared(tmp_path) as folder:
+        batch = read_batch(written(tmp_path, text))
+        with make(batch, folder, "slurm.toml") as cluster:
+            made = listening([os.getpid()]) - before
+            port = get_address_host_port(cluster.scheduler_address)[1]
+            assert is_open(cluster.scheduler_address)
+            script = cluster.job_script()
+    assert len(made) >= 2
+    assert {found for address, found in made if not address.is_loopback} == {port}
+    assert "--dashboard-address 127.0.0.1:0" in script
 
 
 def test_a_run_that_is_ended_in_the_queue_cancels_its_jobs(tmp_path: Path, queue: Path) -> None:

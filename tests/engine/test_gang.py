@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from unittest.mock import patch
 
@@ -15,7 +16,7 @@ import pytest
 import torch
 from diary import Diary
 from engine_jobs import shared, training
-from processes import alive, gone, wait_until
+from processes import alive, descendants, gone, listening, wait_until
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 import lra
@@ -96,11 +97,13 @@ def test_a_signal_saves_what_two_processes_train_and_a_rerun_goes_on(
 ) -> None:
     job = shared("Slow", cache, steps=100, evaluate_every=50)
     seen: list[int] = []
+    sockets: list[tuple[IPv4Address | IPv6Address, int]] = []
 
     def once() -> None:
         # Far beyond the first step that a training from the start would tell of.
         if not seen and diary.steps[job.cell.id][-1] >= 30:
             seen.extend(ranks_of(server))
+            sockets.extend(listening(descendants(server._process.pid)))
             os.kill(os.getpid(), number)
 
     diary = Diary(at_training=once)
@@ -108,6 +111,8 @@ def test_a_signal_saves_what_two_processes_train_and_a_rerun_goes_on(
     with pytest.raises(RunStopped, match="1 are left"):
         list(pool.run([job]))
     assert len(seen) == 2 and gone(seen) and not ranks_of(server)
+    # Nobody beyond this machine reaches them.
+    assert sockets and all(address.is_loopback for address, _ in sockets)
     assert store.records() == [] and store.checkpoint(job.cell.id).is_file()
     rest = Diary()
     alone = msgspec.structs.replace(job, devices=1)

@@ -315,7 +315,7 @@ def test_timing_waits_for_another_runs_timing(
     told: list[str] = []
 
     class Releases(Watcher):
-        def waiting(self, job: Job) -> None:
+        def waiting(self, job: Job, whom: str) -> None:
             told.append(job.label)
             other.release()
 

@@ -131,7 +131,8 @@ def test_what_was_lost_is_not_tried_again_in_as_short_a_time(
         assert diary.lines == lines
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("no_nohup")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_saves_the_training_and_ends_the_run(
     server: ForkServer, store: Store, cache: Path, number: signal.Signals
 ) -> None:
@@ -259,9 +260,15 @@ def launch(place: Path) -> Iterator[subprocess.Popen[str]]:
             run.kill()
 
 
-STOPPED = ["kill -9 of the run", "Ctrl-C at the terminal", "SIGTERM to all at once"]
+STOPPED = [
+    "kill -9 of the run",
+    "Ctrl-C at the terminal",
+    "SIGTERM to all at once",
+    "SIGHUP to all at once",
+]
 
 
+@pytest.mark.usefixtures("no_nohup")
 @pytest.mark.parametrize("how", STOPPED)
 def test_a_run_that_is_stopped_from_outside_leaves_nothing_running_and_loses_nothing(
     tmp_path: Path, how: str
@@ -276,10 +283,10 @@ def test_a_run_that_is_stopped_from_outside_leaves_nothing_running_and_loses_not
         if how == "kill -9 of the run":
             run.kill()
             assert run.wait(20) == -signal.SIGKILL
-        elif how == "SIGTERM to all at once":
+        elif how.endswith("to all at once"):
             # As Slurm and systemd send it; the run, which knows what to do, may be the last.
             for group in (os.getpgid(pids[1]), int(server_pid), run.pid):
-                os.killpg(group, signal.SIGTERM)
+                os.killpg(group, signal.Signals[how.split()[0]])
             assert run.wait(20) == 130
         else:
             os.killpg(run.pid, signal.SIGINT)

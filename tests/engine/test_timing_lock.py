@@ -1,10 +1,16 @@
-"""The timing lock: one holder on a machine, free again however its holder ends."""
+"""The timing lock: one holder on a machine, first come, first served; free again however its holder
+or whoever waits ends."""
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from uuid import uuid4
 
@@ -65,11 +71,189 @@ def test_tmpdir_makes_no_second_lock(tmp_path: Path, monkeypatch: pytest.MonkeyP
     finally:
         first.release()
         shared.unlink(missing_ok=True)
-    try:
-        # Where /tmp refuses, the temporary folder is taken.
-        shared.symlink_to(tmp_path / "none" / "lock")
+    # Where /tmp cannot be used, the temporary folder is taken.
+    folder = tmp_path / shared.stem
+    folder.mkdir()
+    monkeypatch.setattr(timing_lock, "_NAME", f"{folder.name}/lock")
+    third = TimingLock()
+    assert third.acquire()
+    assert (folder / "lock").is_file()
+    third.release()
+
+
+WAITS = """
+import sys; sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from lra.core.errors import LraError
+from lra.engine.timing_lock import TimingLock
+lock = TimingLock(Path(sys.argv[2]))
+try:
+    print(lock.acquire(), flush=True)
+except LraError as error:
+    print(error, flush=True)
+    sys.exit(2)
+input()
+"""
+
+
+def asks(path: Path) -> subprocess.Popen[str]:
+    """Another process that asks for the lock once, tells whether it has it, and lives on."""
+    command = [sys.executable, "-c", WAITS, str(Path(__file__).parents[2]), str(path)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
+
+def answer(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps the order")
+
+
+@on_linux
+def test_who_came_first_is_served_first(tmp_path: Path) -> None:
+    locks = [TimingLock(tmp_path / "lock") for _ in range(3)]
+    served = []
+    for lock in locks:
+        lock.acquire()
+    for _ in range(6):
+        (holder,) = (lock for lock in locks if lock._held)
+        served.append(locks.index(holder))
+        holder.release()
+        # It asks again at once, and before the others, as a run with many timings does.
+        assert not holder.acquire()
+        for lock in reversed(locks):
+            lock.acquire()
+    assert served == [0, 1, 2, 0, 1, 2]
+
+
+@on_linux
+def test_who_steps_aside_keeps_its_place_and_is_in_nobodys_way(tmp_path: Path) -> None:
+    first, second, third = (TimingLock(tmp_path / "lock") for _ in range(3))
+    assert first.acquire() and not second.acquire() and not third.acquire()
+    second.step_aside()
+    assert second.waited == 0.0 < third.waited and second.wanted
+    first.release()
+    assert not second._queues and third.acquire()
+    assert not first.acquire() and not second.acquire()
+    third.release()
+    assert not first.acquire() and second.acquire()
+    first.release()
+    assert not second.wanted
+    second.release()
+    assert not second.wanted
+
+
+@on_linux
+def test_a_dead_waiter_is_in_nobodys_way(tmp_path: Path) -> None:
+    first, second = TimingLock(tmp_path / "lock"), TimingLock(tmp_path / "lock")
+    assert first.acquire()
+    with asks(tmp_path / "lock") as other:
+        assert answer(other) == "False"
+        first.release()
+        assert not second.acquire()
+        other.kill()
+    assert second.acquire()
+
+
+@on_linux
+def test_a_suspended_waiter_is_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = TimingLock(tmp_path / "lock"), TimingLock(tmp_path / "lock")
+    assert first.acquire()
+    with asks(tmp_path / "lock") as other:
+        assert answer(other) == "False"
+        os.kill(other.pid, signal.SIGSTOP)
+        assert not second.acquire()
+        monkeypatch.setattr(timing_lock, "IDLE", 0.05)
+        time.sleep(0.1)
+        # It has not been free for so long.
+        assert not second.acquire()
+        first.release()
+        assert not second.acquire()
+        time.sleep(0.1)
         assert second.acquire()
-        assert (tmp_path / shared.name).is_file()
-    finally:
-        second.release()
-        shared.unlink(missing_ok=True)
+        other.kill()
+
+
+@on_linux
+def test_who_waits_is_told_for_whom_and_how_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = TimingLock(tmp_path / "lock")
+    with asks(tmp_path / "lock") as other:
+        assert answer(other) == "True"
+        assert not lock.acquire()
+        assert f"process {other.pid}, begun 0 s ago" in lock.news
+        assert not lock.acquire() and not lock.news
+        monkeypatch.setattr(timing_lock, "TOLD_EVERY", 0.0)
+        time.sleep(1.1)
+        assert not lock.acquire()
+        assert re.search(r"begun [1-9]\d* s ago, waited [1-9]\d* s so far$", lock.news)
+        other.kill()
+    assert lock.acquire() and not lock.news
+
+
+def test_nothing_is_written_and_only_a_new_file_gets_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("words")
+    (tmp_path / "old").chmod(0o600)
+    for name, mode in (("old", 0o600), ("new", 0o644)):
+        first, second = TimingLock(tmp_path / name), TimingLock(tmp_path / name)
+        assert first.acquire() and not second.acquire()
+        assert (tmp_path / name).stat().st_mode & 0o777 == mode
+    assert (tmp_path / "old").read_text() == "words" and not (tmp_path / "new").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "socket", "dangling link", "link"])
+def test_no_file_is_one_line_at_once_and_nothing_is_made(tmp_path: Path, kind: str) -> None:
+    lock, target = tmp_path / "lock", tmp_path / "target"
+    if kind == "pipe":
+        os.mkfifo(lock)
+    elif kind == "folder":
+        lock.mkdir()
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(str(lock))
+    else:
+        lock.symlink_to(target)
+        if kind == "link":
+            target.touch()
+    with asks(lock) as other:
+        try:
+            other.wait(20)
+        finally:
+            other.kill()
+        told = answer(other)
+    assert other.returncode == 2
+    assert f"the timing lock '{lock}' is a {kind.split()[-1]}" in told
+    assert "remove it" in told
+    assert target.exists() == (kind == "link")
+
+
+def test_anothers_file_is_taken_only_where_nobody_can_replace_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "lock"
+    file.touch()
+    if os.geteuid() == 0:
+        os.chown(file, 12345, 12345)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+        monkeypatch.setattr(os, "getegid", lambda: file.stat().st_gid + 1)
+        monkeypatch.setattr(os, "getgroups", list)
+    with pytest.raises(LraError, match="may replace it; remove it"):
+        TimingLock(file).acquire()
+    tmp_path.chmod(0o1777)
+    assert TimingLock(file).acquire()
+
+
+@on_linux
+def test_a_file_that_was_removed_under_a_waiter_is_no_second_lock(tmp_path: Path) -> None:
+    first, second, third = (TimingLock(tmp_path / "lock") for _ in range(3))
+    assert first.acquire() and not second.acquire()
+    (tmp_path / "lock").unlink()
+    assert third.acquire()
+    first.release()
+    assert not second.acquire()
+    third.release()
+    assert second.acquire()

@@ -33,6 +33,7 @@ _CLASSES: dict[System, str] = {
 }
 _OF_CLUSTER = ("scheduler_options", "security", "shared_temp_directory")
 """Arguments that are no job's."""
+_LOOPBACK = "127.0.0.1:0"
 _UNKNOWN = re.compile(r"unexpected keyword argument '(\w+)'")
 
 
@@ -94,8 +95,14 @@ def arguments(batch: Batch, shared: Shared) -> dict[str, Any]:
         **batch.job,
         "processes": shaped.processes,
         "job_script_prologue": [*shaped.job_script_prologue, *ours],
-        "worker_extra_args": [*shaped.worker_extra_args, "--no-dashboard"],
-        "scheduler_options": {"dashboard_address": ":0", **shaped.scheduler_options},
+        # A worker without a dashboard has a page of its state all the same.
+        "worker_extra_args": [
+            "--no-dashboard",
+            "--dashboard-address",
+            _LOOPBACK,
+            *shaped.worker_extra_args,
+        ],
+        "scheduler_options": {"dashboard_address": _LOOPBACK, **shaped.scheduler_options},
     }
 
 

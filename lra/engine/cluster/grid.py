@@ -123,7 +123,7 @@ class Grid(Runner):
                 flight.phase = word.said.phase
                 self.watcher.progress(flight.job, word.said)
             case Waits():
-                self.watcher.waiting(flight.job)
+                self.watcher.waiting(flight.job, word.said.whom)
             case Ended():
                 self._land(word.key)
                 yield from self._finish(flight, word.said)

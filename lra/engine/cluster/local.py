@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from distributed import LocalCluster
 
@@ -17,6 +14,7 @@ from lra.core.cells import Device
 from lra.core.errors import LraError, UsageError
 from lra.engine import host
 from lra.engine.cluster.shared import Shared
+from lra.engine.scratch import Scratch, sweep
 from lra.engine.server import environment
 
 PREFIX = "local:"
@@ -53,7 +51,8 @@ class LocalWorkers:
 
     def __init__(self, scheduler: str, number: int, shared: Shared) -> None:
         self._scheduler, self._shared = scheduler, shared
-        self._folder = Path(tempfile.mkdtemp(prefix="lra-cluster-"))
+        sweep()
+        self._scratch = Scratch("lra-cluster-")
         self._falls = [0] * number
         self._processes = [self._start(place) for place in range(number)]
 
@@ -82,7 +81,7 @@ class LocalWorkers:
             process.kill()
         for process in self._processes:
             _close(process)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._scratch.close()
 
     def _start(self, place: int) -> subprocess.Popen[bytes]:
         name = _name(place)
@@ -90,7 +89,7 @@ class LocalWorkers:
             return subprocess.Popen(
                 [sys.executable, "-m", f"{__package__}.local_worker", self._scheduler, name],
                 env=environment(),
-                cwd=self._folder,
+                cwd=self._scratch.path,
                 # It reads to the end of this pipe, which comes with the end of this process.
                 stdin=subprocess.PIPE,
                 stdout=log,

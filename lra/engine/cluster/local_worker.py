@@ -26,7 +26,7 @@ CONFIG = {
 def main(scheduler: str, name: str) -> None:
     """Serve a scheduler until it is gone, or the run is."""
     # A signal to all processes of a job is for the run, which lets cells save themselves.
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_run, daemon=True).start()
     with dask.config.set(CONFIG):
@@ -37,6 +37,8 @@ async def _serve(scheduler: str, name: str) -> None:
     worker = Worker(
         scheduler,
         name=name,
+        # Whoever reaches it runs code here.
+        host="127.0.0.1",
         nthreads=1,
         memory_limit=0,
         dashboard=False,

@@ -28,6 +28,9 @@ class Order(Frozen, frozen=True, kw_only=True):
 class Waits(Frozen, frozen=True, tag="waits"):
     """A timing waits for another run's on its machine."""
 
+    whom: str
+    """In words."""
+
 
 class Ended(Frozen, frozen=True, tag="ended", kw_only=True):
     """The cell has ended, or never started."""

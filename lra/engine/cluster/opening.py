@@ -6,12 +6,13 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import dask
 from distributed import Client
-from distributed.comm import get_address_host_port
+from distributed.comm import get_address_host, get_address_host_port, resolve_address
 
 from lra.core.cells import Device
 from lra.core.errors import LraError, UsageError
@@ -63,6 +64,11 @@ def open_cluster(
     cluster does not answer, no worker comes, or one may not run cells of this run.
     """
     target = _target(value, device)
+    if dask.config.get("distributed.comm.require-encryption") and not _has_tls(target):
+        raise UsageError(
+            f"--cluster '{value}' has no TLS, which Dask's configuration asks for; name what has, "
+            "by docs/cluster.md, section Security, or unset distributed.comm.require-encryption"
+        )
     pins = device != "cpu"
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(_CONFIG))
@@ -85,8 +91,27 @@ def open_cluster(
             client = stack.enter_context(_client(value, target))
             cluster = Cluster(value, client, folder, pins=pins, patience=_PATIENCE)
             stack.callback(cluster.part)
+        assert client.scheduler is not None
+        if is_open(client.scheduler.address):
+            told(
+                f"--cluster {value}: whoever reaches {client.scheduler.address} can run code as "
+                "you; use TLS, by docs/cluster.md, section Security"
+            )
         cluster.gather(number, told, left)
         yield cluster
+
+
+def is_open(address: str) -> bool:
+    """Return whether others than this machine may reach an address, and no TLS keeps them out."""
+    if _has_tls(address):
+        return False
+    return not ip_address(get_address_host(resolve_address(address))).is_loopback
+
+
+def _has_tls(target: int | Batch | str) -> bool:
+    if isinstance(target, Batch):
+        return "security" in target.job or _has_tls(str(target.job.get("protocol")))
+    return str(target).startswith(("tls:", "wss:"))
 
 
 def _target(value: str, device: Device | None) -> int | Batch | str:

@@ -90,7 +90,7 @@ class Station:
                 return Ended(unfit=problem)
             while order.job.alone and not lock.acquire():
                 if lock.news:
-                    tell(Waits())
+                    tell(Waits(lock.news))
                 if is_unwanted():
                     return Ended()
                 time.sleep(TICK)
