@@ -3,21 +3,19 @@
 `lra.load(store)` returns the records of a store as a data frame.
 """
 
-from __future__ import annotations
-
+# Nothing that Python has not loaded itself: `python -m lra` has yet to put the current folder last.
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lra.core.version import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["__version__", "load"]
 
 
-def load(store: str | PathLike[str]) -> pd.DataFrame:
+def load(store: str | PathLike[str]) -> "pd.DataFrame":
     """Return what a store's records say, one metric of one cell per row.
 
     The columns are those of report.csv: what was asked for (`mechanism`, `task`, `length`, `mode`,
@@ -29,6 +27,8 @@ def load(store: str | PathLike[str]) -> pd.DataFrame:
     Raises `LraError` where there is no such folder, or it cannot be read; what a record of it
     cannot say is a warning. Needs no torch.
     """
+    from pathlib import Path
+
     from lra.report.frame import typed
     from lra.report.select import join
     from lra.store import Store

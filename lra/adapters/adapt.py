@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -90,6 +91,12 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
     """
     if isinstance(found, nn.Module):
         raise UsageError(f"{name} is a module that is built already; name its class")
+    home = str(getattr(found, "__module__", "")).partition(".")[0]
+    if home in sys.stdlib_module_names and (inspect.isclass(found) or inspect.isroutine(found)):
+        raise UsageError(
+            f"{name} is of Python's own module '{home}' and no attention; name a torch.nn.Module, "
+            "or a function of q, k, v"
+        )
     if inspect.isclass(found) and not issubclass(found, nn.Module):
         raise UsageError(
             f"{name} is no torch.nn.Module, so nothing would find its parameters; derive it from "

@@ -43,7 +43,7 @@ def show(impls: tuple[str, ...], device: Device | None, baselines: Path) -> int:
 
     baseline = _of_this_machine(baselines, device)
     if not baseline.present():
-        click.echo(no_baseline(baseline.machine))
+        click.echo(f"{no_baseline(baseline.machine)}; {_looked(baselines)}")
         return INCONCLUSIVE
     known = baseline.names()
     asked = [target.name for target in expand("mechanism", impls)] if impls else known
@@ -136,6 +136,16 @@ def update(
         baseline.write_noise(_calibrated(device, quiet=quiet))
     click.echo(f"baseline: {baseline.path}; commit it with the change it is for")
     return 0
+
+
+def _looked(baselines: Path) -> str:
+    """Where baselines were looked for: the folder is in a clone, and the current one may be not."""
+    from lra.report.words import visible
+
+    place = f"looked in '{visible(str(baselines.resolve()))}'"
+    if baselines.is_dir():
+        return place
+    return f"{place}, which is no folder: go to the project's clone or give --baselines"
 
 
 def _of_this_machine(folder: Path, device: Device | None) -> Baselines:

@@ -10,7 +10,7 @@ import click
 
 from lra.cli import flags
 from lra.cli.echo import echo_json, on_stderr
-from lra.cli.exit_codes import INCONCLUSIVE
+from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
 from lra.core.errors import LraError, UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ class _IncomparableError(LraError):
     help="Of two revisions: pairs of processes for each cell. Default: 12, and up to 48 where "
     "their noise asks for more.",
 )
+@click.option(
+    "--fail", is_flag=True, help="Exit code 1 where something is worse; what is ambiguous is not."
+)
 @flags.as_json
 @click.pass_context
 def command(
@@ -48,6 +51,7 @@ def command(
     store: Path,
     impls: tuple[str, ...],
     pairs: int | None,
+    fail: bool,
     as_json: bool,
 ) -> int:
     """Say of every figure that A and B share whether B is better, worse or the same.
@@ -55,10 +59,12 @@ def command(
     A and B are folders of records; or two mechanisms of one store (always so when --store is
     given); or two git revisions, which are built side by side, each with its own sources and
     packages, and timed in turns: what --impl names, by default the mechanisms whose sources differ.
-    The exit code is 0 whatever changed, and 3 where nothing could be compared.
+    The exit code is 0 whatever changed, unless --fail is given, and 3 where nothing could be
+    compared.
 
     \b
     python -m lra compare results/runs/monday results/runs/tuesday
+    python -m lra compare results/runs/accepted results/runs/new --fail
     python -m lra compare performer linear
     python -m lra compare v1.2 main --impl performer
     """
@@ -81,6 +87,8 @@ def command(
         table = changed_table(changes)
         if table is not None:
             click.echo(f"\n{plain_text(table, _SHOWN)}")
+    if fail and changes.of("worse"):
+        return REGRESSION
     known = any(line.change.verdict != "incomparable" for line in changes.lines)
     return 0 if known else INCONCLUSIVE
 

@@ -338,7 +338,8 @@ def pairs(entries: tuple[str, ...], flag: str) -> dict[str, str]:
 
 
 def seconds(text: str | None, flag: str) -> float | None:
-    """Read a time such as `90`, `90s`, `9m` or `1h30m` in seconds; None stays None."""
+    """Read a time such as `90`, `90s`, `9m` or `1h30m` in seconds; None stays None. Where its unit
+    is missing, says how it is read."""
     if text is None:
         return None
     found = _TIME.fullmatch(text)
@@ -356,4 +357,10 @@ def seconds(text: str | None, flag: str) -> float | None:
         raise UsageError(f"{flag} '{text}': give more than nothing, e.g. {_TIMES}")
     if value > YEAR:
         raise UsageError(f"{flag} '{text}' is more than a year; write e.g. {_TIMES}")
+    if given[-1][0] is not None:
+        number = text.strip()
+        click.echo(
+            f"lra: {flag} {number} means {number}s, in seconds; for minutes write {number}m",
+            err=True,
+        )
     return value

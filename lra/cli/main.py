@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 import click
 
 from lra.cli.exit_codes import CLOSED_PIPE, INTERRUPTED
-from lra.core.errors import LraError, UsageError, close, nearest, reason
+from lra.core.errors import LraError, UsageError, close, cut, nearest, reason
 from lra.core.version import __version__
 
 VERBS = (
@@ -29,6 +29,9 @@ _NUMBERS = {
     "not a valid float": "not a number",
 }
 """What click calls a word in place of a number, and what a person does."""
+
+_MECHANISMS = ("attention", "mechanism", "method", "model", "models")
+"""Flags by which a mechanism would be named elsewhere."""
 
 _SURE = 0.8
 """From this likeness on a flag is taken for one written wrongly."""
@@ -81,10 +84,10 @@ def _once() -> Callable[..., None]:
 
 
 def _say(text: str) -> None:
-    """Print what went wrong, on one line whatever names are in it."""
+    """Print what went wrong, on one line whatever names are in it, and however long."""
     from lra.report.words import visible
 
-    click.echo(f"lra: {visible(text)}", err=True)
+    click.echo(f"lra: {cut(visible(text))}", err=True)
 
 
 def _remedy(error: click.ClickException) -> str:
@@ -128,6 +131,23 @@ def _misplaced(error: click.ClickException) -> str | None:
     return (
         f"unexpected '{' '.join(words)}'; name {kind} with {flag} {','.join(words)}, several with "
         "commas and no spaces"
+    )
+
+
+def _of_mechanisms(error: click.ClickException) -> str | None:
+    """What to say of a flag that names mechanisms elsewhere; None of other mistakes."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return None
+    asked, known = error.option_name.removeprefix("--"), _long_flags(error.ctx.command)
+    if asked not in _MECHANISMS or "impl" not in known:
+        return None
+    path = error.ctx.command_path
+    model = ""
+    if asked == "model" and {"set", "task"} <= known:
+        model = ", and fields of the model around them set with --set model.layers=2"
+    return (
+        f"{path.rpartition('lra ')[2]} has no --{asked}; mechanisms are named with --impl{model}; "
+        f"all flags: {path} --help"
     )
 
 
@@ -201,7 +221,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
         told = " ".join(error.format_message().split())
         for theirs, ours in _NUMBERS.items():
             told = told.replace(theirs, ours)
-        _say(_misplaced(error) or _of_another_verb(error) or f"{told}{_remedy(error)}")
+        known = _misplaced(error) or _of_mechanisms(error) or _of_another_verb(error)
+        _say(known or f"{told}{_remedy(error)}")
         return error.exit_code
     except click.Abort:
         # What click makes of a Ctrl-C, the line with ^C on it ended.

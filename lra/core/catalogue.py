@@ -180,12 +180,16 @@ def load(target: Target) -> Callable[..., Any]:
     """Import the target's module and return its class, or the function that was named.
 
     Raises `MisnamedError` when a module has no such name, or several classes of which none was
-    named, `UsageError` when it has none, and `LraError` when it fails to import because something
-    it needs is not installed.
+    named, `UsageError` when it has none or is a file that imports relatively, and `LraError` when
+    it fails to import because something it needs is not installed.
     """
     try:
         module = _import(target)
-    except ModuleNotFoundError as error:
+    except ImportError as error:
+        if target.module.endswith(".py") and _is_relative(error):
+            raise UsageError(_inside_package(target)) from error
+        if not isinstance(error, ModuleNotFoundError):
+            raise
         raise LraError(
             f"{target.kind} '{target.name}' needs the module '{error.name}'; "
             "install it, or put its folder on PYTHONPATH"
@@ -196,6 +200,30 @@ def load(target: Target) -> Callable[..., Any]:
     if not callable(found):
         raise MisnamedError(f"{Path(target.module).name}: {_nearest(module, target.attribute)}")
     return found  # type: ignore[no-any-return]
+
+
+def _is_relative(error: ImportError) -> bool:
+    """Whether it is of `from .core import X` in a file that was imported by its path."""
+    return (error.name or "").startswith(FILES) or "relative import" in str(error)
+
+
+def _inside_package(target: Target) -> str:
+    """Say under which name a file can import from its neighbours."""
+    file = Path(target.module)
+    packages = [file.parent.name]
+    for folder in file.parents:
+        if not (folder / "__init__.py").is_file():
+            break
+        packages.insert(0, folder.parent.name)
+    # Of regular packages the last folder found is where the first of them lies.
+    inside = packages[1:] if len(packages) > 1 else packages
+    module = ".".join([*inside, *([] if file.stem == "__init__" else [file.stem])])
+    return (
+        f"{target.kind} '{target.name}': {file.name} imports from its package (from . import), "
+        f"which a file by its path has not; name the module: {module}:"
+        f"{target.attribute or 'Class'}, in the folder that has {inside[0]}/ or with that folder "
+        "on PYTHONPATH"
+    )
 
 
 def _nearest(module: ModuleType, name: str) -> UsageError:

@@ -6,6 +6,7 @@ Anything that is not an `LraError` is a bug and keeps its traceback.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -41,6 +42,11 @@ class StoreError(LraError):
     """The record store cannot be read, written or locked."""
 
 
+LONGEST = 300
+"""Most characters of a message: about four lines of a terminal."""
+_LONG = re.compile(r"[^\s'\"]{81,}|'[^']{81,}'|\"[^\"]{81,}\"")
+"""A quoted text, or one without a space, that is too long to be read in a message."""
+
 OURS = frozenset(
     kind.__name__ for kind in (LraError, UsageError, UnsupportedError, DataError, StoreError)
 )
@@ -50,6 +56,25 @@ OURS = frozenset(
 def reason(error: OSError) -> str:
     """Return why the system refused, in words for the middle of a sentence."""
     return (error.strerror or str(error)).lower()
+
+
+def cut(text: str) -> str:
+    """Return a message of at most `LONGEST` characters: of a longer one, long names and quotations
+    without their middles, then the message without its own. It begins with what is wrong and ends
+    with what to do.
+    """
+    if len(text) <= LONGEST:
+        return text
+    text = _LONG.sub(lambda found: _without_middle(found[0], 60), text)
+    return _without_middle(text, LONGEST)
+
+
+def _without_middle(text: str, most: int) -> str:
+    """A text of at most so many characters, two thirds of them from its beginning."""
+    if len(text) <= most:
+        return text
+    end = most // 3
+    return f"{text[: most - end - 3]}...{text[-end:]}"
 
 
 @contextmanager

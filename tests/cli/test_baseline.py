@@ -76,6 +76,11 @@ def test_what_has_no_baseline_says_how_to_take_one(lra: Run, taken: Taken, tmp_p
     told = f"no baseline for machines of class {LAST}; take one with python -m lra baseline update"
     ran = lra(*SHOW)
     assert ran.returncode == INCONCLUSIVE and ran.stdout.startswith(told)
+    assert f"looked in '{tmp_path / 'baselines'}', which is no folder: " in ran.stdout
+    assert ran.stdout.count("\n") == 1
+    (tmp_path / "empty").mkdir()
+    ran = lra(*SHOW[:-1], "empty")
+    assert ran.stdout.endswith(f"looked in '{tmp_path / 'empty'}'\n")
     here(taken, tmp_path)
     ran = lra(*SHOW, "--impl", "sdpa,identity")
     assert ran.returncode == 0 and "no baseline of sdpa" in ran.stdout

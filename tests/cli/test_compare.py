@@ -19,7 +19,7 @@ from lra.engine.revision import Build
 from lra.engine.turns import of_both
 from lra.store import Store
 
-INCONCLUSIVE, USAGE = 3, 2
+INCONCLUSIVE, REGRESSION, USAGE = 3, 1, 2
 
 
 def timed(name: str, *seconds: float) -> list[Record]:
@@ -58,6 +58,36 @@ def test_two_stores(lra, stores: None) -> None:
     assert second == "Of 2 figures 1 is the same."
     (row,) = (line for line in ran.stdout.splitlines() if line.startswith("linear train"))
     assert "1.00 s" in row and "1.50 s" in row and row.endswith("slower")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        ("old", "new", REGRESSION),
+        ("new", "old", 0),
+        ("new", "new", 0),
+        ("old", "noisy", 0),
+        ("old", "failing", REGRESSION),
+        ("old", "empty", INCONCLUSIVE),
+    ],
+)
+def test_only_what_is_worse_fails(
+    before: str, after: str, code: int, lra, stores: None, tmp_path: Path
+) -> None:
+    with Store(tmp_path / "noisy").writing() as place:
+        # Slower by the mean, and as its two processes differ nobody can tell.
+        for record in timed("linear", 0.9, 1.6):
+            place.save(record)
+    with Store(tmp_path / "failing").writing() as place:
+        for record in timed("sdpa", 1.0, 1.0):
+            failed = msgspec.structs.replace(record, status="oom", metrics={})
+            place.save(failed)
+    told = lra("compare", before, after, "--json").stdout
+    assert lra("compare", before, after).returncode == (code if code == INCONCLUSIVE else 0)
+    ran = lra("compare", before, after, "--fail", "--json")
+    assert (ran.returncode, ran.stdout) == (code, told)
+    worse = [one for one in json.loads(told)["figures"] if one["verdict"] == "worse"]
+    assert bool(worse) == (code == REGRESSION)
 
 
 def test_two_mechanisms_of_one_store(lra, stores: None) -> None:

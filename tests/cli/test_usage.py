@@ -15,7 +15,7 @@ import pytest
 from lra.cli.flags import YEAR, pairs, seconds
 from lra.cli.main import VERBS, run_command_line
 from lra.core.cards import Causal, Decode, Padding
-from lra.core.errors import UsageError
+from lra.core.errors import LONGEST, UsageError, cut
 from lra.core.protocol import ModelSpec, TrainSpec
 
 USAGE = 2
@@ -129,6 +129,13 @@ MORE = {
         ["run", "--impl", "performer", "--set", f"features={'[' * 3000}"],
         "--set features: brackets in too many brackets; write fewer",
     ),
+    "a mechanism's flag elsewhere": (
+        ["run", "--model", "performer"],
+        "run has no --model; mechanisms are named with --impl, and fields of the model around them",
+    ),
+    "and of another verb": (["verify", "--method", "x"], "has no --method; mechanisms are named w"),
+    "no attention": (["verify", "--impl", "math:sin"], "sin is of Python's own module 'math' and "),
+    "no attention in a run": (["run", "--impl", "statistics:mean"], "Python's own module 'stati"),
     "an empty word": (["run", "--impl", "performer", ""], "lists have commas and no spaces"),
     "nothing to set": (["run", "--impl", "linear", "--set", "linear.x=1"], "configure; leave it o"),
     "setting of another": (
@@ -159,6 +166,44 @@ def test_more_mistakes_are_one_line_and_exit_2(mistake: str, lra) -> None:
     assert (ran.returncode, ran.stdout) == (USAGE, "")
     (line,) = ran.stderr.splitlines()
     assert line.startswith("lra: ") and told in line
+
+
+LONG = "x" * 5000
+LONG_ONES = {
+    "command": [LONG],
+    "flag": ["run", f"--{LONG}"],
+    "name": ["run", "--impl", LONG],
+    "name beside another": ["run", "--impl", f"performer,{LONG}"],
+    "reference": ["verify", "--impl", f"os:{LONG}"],
+    "words": ["run", *("word",) * 400],
+    "choice": ["run", "--rerun", LONG],
+    "number": ["run", "--impl", "full", "--seeds", LONG],
+    "setting": ["run", "--impl", "performer", "--set", f"{LONG}=1"],
+    "pair": ["run", "--impl", "full", "--data", LONG],
+    "time": ["run", "--impl", "full", "--budget", LONG],
+    "scale": ["run", "--impl", "full", "--scale", LONG],
+    "price": ["report", "--price", LONG],
+}
+
+
+@pytest.mark.parametrize("mistake", LONG_ONES)
+def test_a_long_mistake_is_cut_to_its_point(mistake: str, lra) -> None:
+    ran = lra(*LONG_ONES[mistake])
+    assert (ran.returncode, ran.stdout) == (USAGE, "")
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("lra: ") and len(line) <= len("lra: ") + LONGEST
+    assert "..." in line
+
+
+def test_a_message_that_is_cut_keeps_its_beginning_and_its_remedy() -> None:
+    short = "a" * LONGEST
+    assert cut(short) == short
+    told = cut(f"unknown task '{'x' * 500} {'y' * 500}'; did you mean 'text'?")
+    assert told.startswith("unknown task 'xxx") and "...yyy" in told
+    assert told.endswith("yyy'; did you mean 'text'?") and len(told) < 120
+    words = cut(f"no such {'word ' * 200}; give another")
+    assert words.startswith("no such word") and words.endswith("; give another")
+    assert len(words) == LONGEST
 
 
 @pytest.mark.parametrize("words", FOLDERS, ids=" ".join)
@@ -305,8 +350,19 @@ def test_a_key_given_twice_is_refused(flag: str) -> None:
         ("1h30m", 5400.0), ("1h0m1s", 3601.0), ("8760h", YEAR),
     ],
 )  # fmt: skip
-def test_times(text: str, value: float) -> None:
+def test_times(text: str, value: float, capsys: pytest.CaptureFixture[str]) -> None:
     assert seconds(text, "--budget") == value
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.count("\n") == (text == "90")
+
+
+@pytest.mark.parametrize("flag", ["--budget", "--timeout"])
+def test_a_time_without_a_unit_is_said_to_be_seconds(flag: str, lra) -> None:
+    told = f"lra: {flag} 9 means 9s, in seconds; for minutes write 9m\n"
+    for verb in ("run", "sweep"):
+        ran = lra(verb, "--impl", "identity", "--dry-run", flag, "9")
+        assert ran.returncode == 0 and ran.stderr.startswith(told)
+        assert "means" not in lra(verb, "--impl", "identity", "--dry-run", flag, "9s").stderr
 
 
 NO_TIMES = ("1h-5m", "1h30", "30m1h", "9mm", "hm", "8761h")

@@ -88,6 +88,37 @@ def test_a_file_is_a_module_like_any_other(tmp_path: Path) -> None:
         assert catalogue.find("mechanism", target.reference) == target
 
 
+@pytest.mark.parametrize(
+    ("line", "packages", "module"),
+    [
+        ("from .core import X", ("inner", "outer"), "outer.inner.mine"),
+        ("from . import core", ("inner", "outer"), "outer.inner.mine"),
+        ("from ..core import X", ("inner", "outer"), "outer.inner.mine"),
+        ("from .core import X", ("inner",), "inner.mine"),
+        ("from .core import X", (), "inner.mine"),
+    ],
+)
+def test_a_file_of_a_package_says_the_name_of_its_module(
+    line: str, packages: tuple[str, ...], module: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "outer" / "inner" / "mine.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"{line}\nclass Mine:\n    card = X\n")
+    for folder in file.parents:
+        if folder.name in packages:
+            (folder / "__init__.py").touch()
+            (folder / "core.py").write_text("X = 1")
+    with pytest.raises(UsageError, match=f"name the module: {module}:Mine, in the folder that has"):
+        catalogue.load(catalogue.find("mechanism", f"{file}:Mine"))
+
+
+def test_a_package_that_is_missing_is_named_still(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("import no_such_package_here")
+    with pytest.raises(LraError, match="needs the module 'no_such_package_here'; install it"):
+        catalogue.load(catalogue.find("mechanism", str(file)))
+
+
 def test_an_entry_point_is_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("theirs", "attention_impls.dense.full:Full", "lra.attention")
 
