@@ -24,6 +24,7 @@ import msgspec
 
 from lra.core.errors import StoreError, reason
 from lra.core.records import Record
+from lra.core.visible import visible
 from lra.store.unreadable import (
     NOT_OURS,
     WRITTEN,
@@ -80,12 +81,12 @@ class Contents(msgspec.Struct, frozen=True):
         """Say what cannot be read, and of which no id is known."""
         warn_of(self.nameless)
         for sentence in self.damaged:
-            warnings.warn(sentence, StoreWarning, stacklevel=2)
+            warnings.warn(visible(sentence), StoreWarning, stacklevel=2)
 
     def warn_of_disputed(self, id: str) -> None:
         """Say so where the record of this id may be the wrong one."""
         if id in self.disputed:
-            warnings.warn(self.disputed[id], StoreWarning, stacklevel=2)
+            warnings.warn(visible(self.disputed[id]), StoreWarning, stacklevel=2)
 
 
 class Packs:

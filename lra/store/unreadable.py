@@ -11,6 +11,7 @@ import msgspec
 from lra.core.bounds import impossible
 from lra.core.hashing import DIGITS, value_hash
 from lra.core.records import SCHEMA, Record, decode
+from lra.core.visible import visible
 
 NOT_OURS = (msgspec.MsgspecError, UnicodeDecodeError)
 """Errors of decoding bytes that are no record, or nothing at all."""
@@ -35,7 +36,8 @@ class Unreadable(msgspec.Struct, frozen=True):
     def warn(self, more: int = 0) -> None:
         """Say so in one line, of so many other records too."""
         which = f"records {self.name} and {more} more are" if more else f"record {self.name} is"
-        warnings.warn(f"{which} left out: {self.what}; {self.remedy}", StoreWarning, stacklevel=2)
+        words = visible(f"{which} left out: {self.what}; {self.remedy}")
+        warnings.warn(words, StoreWarning, stacklevel=2)
 
 
 class OfAnotherVersion(Unreadable, frozen=True):
