@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lra.cli import flags
+from lra.cli.echo import echo
 from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
 
 if TYPE_CHECKING:
@@ -43,30 +44,30 @@ def show(impls: tuple[str, ...], device: Device | None, baselines: Path) -> int:
 
     baseline = _of_this_machine(baselines, device)
     if not baseline.present():
-        click.echo(f"{no_baseline(baseline.machine)}; {_looked(baselines)}")
+        echo(f"{no_baseline(baseline.machine)}; {_looked(baselines)}")
         return INCONCLUSIVE
     known = baseline.names()
     asked = [target.name for target in expand("mechanism", impls)] if impls else known
-    click.echo(f"class {baseline.machine}: {count(len(known), 'mechanism')}")
+    echo(f"class {baseline.machine}: {count(len(known), 'mechanism')}")
     for one in baseline.journal():
         words = visible(f"{', '.join(one.mechanisms)}: {one.reason}")
-        click.echo(f"{one.date}  {one.commit[:12]}  {words}")
+        echo(f"{one.date}  {one.commit[:12]}  {words}")
     if unknown := [name for name in asked if name not in known]:
-        click.echo(f"no baseline of {listing(unknown)}")
+        echo(f"no baseline of {listing(unknown)}")
     rows = [
         (name, cell, figure, value)
         for name in asked
         for cell, own in baseline.figures(name).items()
         for figure, value in _shown(own)
     ]
-    click.echo()
-    click.echo(tabulate(rows, headers=("mechanism", "cell", "figure", ""), tablefmt="plain"))
+    echo()
+    echo(tabulate(rows, headers=("mechanism", "cell", "figure", ""), tablefmt="plain"))
     noise = [(name, f"{100 * one.spread:.1f} %", f"{100 * one.allowed:.1f} %", one.pairs)
              for name, one in sorted(baseline.noise().items())]  # fmt: skip
     if noise:
-        click.echo()
+        echo()
         headers = ("time", "spread of a pair", "slowdown allowed", "pairs")
-        click.echo(tabulate(noise, headers=headers, tablefmt="plain"))
+        echo(tabulate(noise, headers=headers, tablefmt="plain"))
     return 0
 
 
@@ -118,14 +119,14 @@ def update(
     ]
     if bad:
         names = sorted({record.cell.mechanism.name for record in bad})  # type: ignore[union-attr]
-        click.echo(
+        echo(
             f"{count(len(bad), 'cell')} failed or broke a law ({', '.join(names)}); the baseline "
             "is as it was",
             err=True,
         )
         return FAILED_CELLS
     if unread:
-        click.echo("the baseline is as it was; run it again", err=True)
+        echo("the baseline is as it was; run it again", err=True)
         return FAILED_CELLS
     commit, _ = checkout(HOME)
     taken = tuple(target.name for target in targets)
@@ -134,7 +135,7 @@ def update(
     if not deterministic:
         # Slowest, so last: if interrupted, the figures are already saved.
         baseline.write_noise(_calibrated(device, quiet=quiet))
-    click.echo(f"baseline: {baseline.path}; commit it with the change it is for")
+    echo(f"baseline: {baseline.path}; commit it with the change it is for")
     return 0
 
 

@@ -8,10 +8,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 import msgspec
 
-from lra.cli.echo import echo_json
+from lra.cli.echo import echo, echo_json
 from lra.cli.exit_codes import FAILED_CELLS
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def _dry(plan: _Prepared, budget: float | None, *, as_json: bool) -> None:
     _foretell(listed, missing, expected, profiled=profiled, slots=slots, as_json=as_json)
     if budget is not None and missing:
         how = reach(budget, room, missing, expected, slots=slots, together=due.together)
-        click.echo(how, err=True)
+        echo(how, err=True)
         _say_too_short(budget, room, missing, expected)
 
 
@@ -164,7 +163,7 @@ def _run(
             missing = _of_most_value(due, plan.jobs, missing, expected, plan.room)
         stretch = Stretch(lambda: clock.left, missing, expected, together=due.together)
         if not quiet:
-            click.echo(_headline(spec, plan.jobs, missing), err=True)
+            echo(_headline(spec, plan.jobs, missing), err=True)
         watching = watcher(missing, quiet=quiet, expected=expected, slots=plan.slots)
         with closing(watching) as watch:
             runner = site.runner(
@@ -192,7 +191,7 @@ def _exit_code(found: list[Record], left: list[Job], jobs: list[Job], *, as_json
     say_unread(unread)
     failed = [record for record in found if record.status in FAILED]
     if failed and not as_json:
-        click.echo(f"{count(len(failed), 'cell')} failed; --rerun failed runs them again", err=True)
+        echo(f"{count(len(failed), 'cell')} failed; --rerun failed runs them again", err=True)
     return FAILED_CELLS if failed or unread else 0
 
 
@@ -216,7 +215,7 @@ def _say_edited(edits: Mapping[str, str]) -> None:
     """Say that what edits may touch is measured apart from the records of committed code."""
     if edits:
         more = f" and {len(edits) - 1} more files" if len(edits) > 1 else ""
-        click.echo(
+        echo(
             f"{next(iter(edits))}{more} edited and not checked: cells that may depend on it are "
             "measured apart from other records; to have these stand where nothing moved: "
             "python -m lra identity check",
@@ -231,7 +230,7 @@ def _say_too_short(
 
     words = too_short(budget, room, jobs, expected)
     if words is not None:
-        click.echo(words, err=True)
+        echo(words, err=True)
 
 
 def _foretell(
@@ -261,7 +260,7 @@ def _foretell(
         echo_json(cells)
     else:
         for cell in cells:
-            click.echo(f"{cell['id']}  {cell['state']:<4}  {cell['label']}")
+            echo(f"{cell['id']}  {cell['state']:<4}  {cell['label']}")
     alone = {job.cell.id for job in missing if job.alone}
     words = f"{count(len(missing), 'cell')} due"
     unknown = len(missing) - len(expected)
@@ -279,7 +278,7 @@ def _foretell(
             words += " (not counted)"
         elif expected:
             words += f"; the other {_take(len(expected))} {told}"
-    click.echo(words, err=True)
+    echo(words, err=True)
 
 
 def _they(cells: int) -> str:
@@ -339,8 +338,8 @@ def _show(found: list[Record], store: Store, *, left: list[Job], as_json: bool) 
         echo_findings(findings(found, reference(), store.records()))
     if left:
         words = f"{count(len(left), 'cell')} left; run the same command again to continue"
-        click.echo(words, err=as_json)
+        echo(words, err=as_json)
     if as_json:
         return
-    click.echo(f"records: {store.path}")
-    click.echo(f"report:  {rendered.page}")
+    echo(f"records: {store.path}")
+    echo(f"report:  {rendered.page}")

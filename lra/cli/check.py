@@ -11,9 +11,10 @@ import click
 
 from lra.cli import flags
 from lra.cli.checking import Check
-from lra.cli.echo import echo_json
+from lra.cli.echo import echo, echo_json
 from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
 from lra.core.errors import UsageError, reason
+from lra.core.visible import visible_lines
 
 if TYPE_CHECKING:
     from lra.core.cells import Device
@@ -154,8 +155,8 @@ def _write(checked: Checked, out: Path, tables: str = "") -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
         page = f"{summary(checked)}\n{tables}".rstrip() + "\n"
-        (out / "summary.md").write_text(page, encoding="utf-8")
-        (out / "junit.xml").write_text(junit(checked), encoding="utf-8")
+        (out / "summary.md").write_text(visible_lines(page), encoding="utf-8")
+        (out / "junit.xml").write_text(visible_lines(junit(checked)), encoding="utf-8")
     except OSError as error:
         raise UsageError(
             f"--out '{out}' cannot be written: {reason(error)}; choose another"
@@ -170,11 +171,11 @@ def _print_and_exit_code(checked: Checked, out: Path, *, as_json: bool) -> int:
         echo_json({"sentences": sentences(checked), "figures": checked.judged}, indented=True)
     else:
         for sentence in sentences(checked):
-            click.echo(sentence)
+            echo(sentence)
         for outcome in SHOWN:
             for one in checked.of(outcome):
-                click.echo(f"  {outcome}: {line(one)}")
-        click.echo(f"summary: {out / 'summary.md'}")
+                echo(f"  {outcome}: {line(one)}")
+        echo(f"summary: {out / 'summary.md'}")
     if checked.of("regression"):
         return REGRESSION
     return 0 if checked.passed else INCONCLUSIVE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lra.cli import flags
-from lra.cli.echo import echo_json, on_stderr
+from lra.cli.echo import echo, echo_json, on_stderr
 from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
 from lra.core.errors import LraError, UsageError
 
@@ -83,10 +83,10 @@ def command(
         _print_json(changes)
     else:
         for sentence in sentences(changes):
-            click.echo(sentence)
+            echo(sentence)
         table = changed_table(changes)
         if table is not None:
-            click.echo(f"\n{plain_text(table, _SHOWN)}")
+            echo(f"\n{plain_text(table, _SHOWN)}")
     if fail and changes.of("worse"):
         return REGRESSION
     known = any(line.change.verdict != "incomparable" for line in changes.lines)
@@ -122,7 +122,7 @@ def _of_folders(before: str, after: str) -> Changes | None:
         return None
     if {before, after} <= set(catalogue.names("mechanism")):
         words = f"'{before}' and '{after}' are folders here; for the mechanisms give their --store"
-        click.echo(f"lra: {words}", err=True)
+        echo(f"lra: {words}", err=True)
     return stores(*folders)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lra.cli import data_check, data_prepare, flags
+from lra.cli.echo import echo
 
 if TYPE_CHECKING:
     from lra.core.catalogue import Target
@@ -67,20 +68,20 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
         with told_by_task(target):
             spec, task, data = _prepare(target, settings, real, cache_folder())
         name = prepared_name(target.file, spec)
-        click.echo(f"{target.name}: {spec.source}, hash {name}, rules {spec.rules}")
+        echo(f"{target.name}: {spec.source}, hash {name}, rules {spec.rules}")
         for part, tally in tallies(data).items():
-            click.echo(f"  {part:<10} {data_check.told(tally)}")
+            echo(f"  {part:<10} {data_check.told(tally)}")
         for index in _shown_examples(data.test, examples):
             named = "example" if data.test.by_token else f"label {data.test.labels[index]}"
-            click.echo(f"  {named}:")
+            echo(f"  {named}:")
             for sequence in range(index * data.inputs, (index + 1) * data.inputs):
-                click.echo(indent(_cut(task.shown(data.test.sequence(sequence))), "    "))
+                echo(indent(_cut(task.shown(data.test.sequence(sequence))), "    "))
         with told_by_task(target):
             scores = _baselines(task, data)
         for name, score in scores.items():
             bits = task.card.metric == "bits_per_byte"
             figure = f"{score:.3f} bits per byte" if bits else f"{score:.1%}"
-            click.echo(f"  {name.replace('_', ' ')}: {figure}")
+            echo(f"  {name.replace('_', ' ')}: {figure}")
 
 
 def _shown_examples(split: Split, examples: int) -> list[int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lra.cli import flags
+from lra.cli.echo import echo
 from lra.cli.exit_codes import DEFECTS
 
 if TYPE_CHECKING:
@@ -97,12 +98,12 @@ def _summary(task: str, found: dict[SplitName, Tally], defects: int) -> None:
     from lra.report.words import count
 
     if defects > LISTED:
-        click.echo(f"... and {count(defects - LISTED, 'defect')} more")
+        echo(f"... and {count(defects - LISTED, 'defect')} more")
     rows = sum(tally.rows for tally in found.values())
     wrong = count(defects, "defect") if defects else "no defect"
-    click.echo(f"{task}: {count(rows, 'sound row')}, {wrong}")
+    echo(f"{task}: {count(rows, 'sound row')}, {wrong}")
     for split, tally in found.items():
-        click.echo(f"  {split:<10} {told(tally)}")
+        echo(f"  {split:<10} {told(tally)}")
 
 
 def told(tally: Tally) -> str:

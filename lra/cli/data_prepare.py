@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lra.cli import flags
+from lra.cli.echo import echo
 from lra.cli.exit_codes import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def command(
             _prepare(target, settings, rules, source, out or prepared / target.name)
         return 0
     except KeyboardInterrupt:
-        click.echo("lra: interrupted; whole parts are kept, run again to go on", err=True)
+        echo("lra: interrupted; whole parts are kept, run again to go on", err=True)
         return INTERRUPTED
 
 
@@ -110,12 +111,12 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
     spec = data_spec(target, scale, Describer(cache), None, rules)
     folder = cache / prepared_name(target.file, spec)
     told = f"makes the rows of scale {scale.name}; --from PATH prepares real ones"
-    click.echo(f"{target.name}: {told}", err=True)
+    echo(f"{target.name}: {told}", err=True)
     with closing(shown(target.name)) as watch:
         made = generate(target.reference, spec, folder, jobs or cores_allowed(), watch)
     done = "generated" if made else "was generated already"
-    click.echo(f"{target.name}: {done}, {_told(folder)}")
-    click.echo(f"runs at scale {scale.name} find it; it lies in {folder}")
+    echo(f"{target.name}: {done}, {_told(folder)}")
+    echo(f"runs at scale {scale.name} find it; it lies in {folder}")
 
 
 def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, folder: Path) -> None:
@@ -127,11 +128,11 @@ def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, fol
     task = task_of(target, scale, rules)
     source = resolved(source, target.name, task.hub)
     folder = expanded(folder).resolve()
-    click.echo(f"{target.name}: looks at what '{source}' holds", err=True)
+    echo(f"{target.name}: looks at what '{source}' holds", err=True)
     with told_by_task(target), closing(shown(target.name)) as watch:
         made = prepare_whole(task, target.name, target.file, source, folder, watch)
-    click.echo(f"{target.name}: {'prepared' if made else 'was prepared already'}, {_told(folder)}")
-    click.echo(f"use it with: --data {target.name}={folder}")
+    echo(f"{target.name}: {'prepared' if made else 'was prepared already'}, {_told(folder)}")
+    echo(f"use it with: --data {target.name}={folder}")
 
 
 def _told(folder: Path) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lra.cli import flags, self_test
+from lra.cli.echo import echo
 from lra.cli.self_test import FEWEST, MOST, USUAL
 
 if TYPE_CHECKING:
@@ -91,20 +92,20 @@ def _check(store: Path) -> int:
     from lra.report.words import count
 
     machine = host.machine(host.default_device())
-    click.echo(f"machine    {machine.processor}, {machine.cores} cores allowed ({machine.name})")
+    echo(f"machine    {machine.processor}, {machine.cores} cores allowed ({machine.name})")
     memory = host.memory_bytes()
-    click.echo(f"memory     {'unknown' if memory is None else f'{memory / 2**30:.1f} GiB'}")
+    echo(f"memory     {'unknown' if memory is None else f'{memory / 2**30:.1f} GiB'}")
     cards = host.gpus()
-    click.echo(f"gpu        {cards[0]['name'] if cards else 'none: GPU figures will be empty'}")
+    echo(f"gpu        {cards[0]['name'] if cards else 'none: GPU figures will be empty'}")
     for name in ("torch", "numpy", "datasets", "pandas", "seaborn", "numba"):
-        click.echo(f"{name:<10} {library(name) or 'not installed'}")
-    click.echo(f"cache      {host.cache_folder()}")
+        echo(f"{name:<10} {library(name) or 'not installed'}")
+    echo(f"cache      {host.cache_folder()}")
     for note in _notes():
-        click.echo(f"note: {note}")
+        echo(f"note: {note}")
     problems = list(_problems(store, host.cache_folder()))
     for problem in problems:
-        click.echo(f"problem: {problem}")
-    click.echo(count(len(problems), "problem") if problems else "all well")
+        echo(f"problem: {problem}")
+    echo(count(len(problems), "problem") if problems else "all well")
     return UsageError.exit_code if problems else 0
 
 

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 
 import click
 
+from lra.core.visible import visible, visible_lines
+
+_UNCOMMON = re.compile(r"[^\n\x20-\x7e]")
+
+
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print lines for a person, whatever is invisible in the names in them as escapes."""
+    click.echo(visible_lines(text), err=err)
+
 
 def echo_json(value: object, *, indented: bool = False) -> None:
-    """Print a value as JSON with sorted keys, on one line unless `indented`."""
+    """Print a value as JSON with sorted keys, on one line unless `indented`; whatever is invisible
+    as an escape of JSON, which programs read as it was."""
     import msgspec
 
     encoded = msgspec.json.encode(value, order="sorted")
-    click.echo(msgspec.json.format(encoded, indent=1) if indented else encoded)
+    text = (msgspec.json.format(encoded, indent=1) if indented else encoded).decode()
+    click.echo(_UNCOMMON.sub(_escaped, text))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    character = match[0]
+    return character if visible(character) == character else json.dumps(character)[1:-1]
 
 
 def on_stderr(*, quiet: bool) -> Callable[[str], None]:
     """Return what prints a line on standard error; nothing where `quiet`."""
-    return (lambda _: None) if quiet else (lambda line: click.echo(line, err=True))
+    return (lambda _: None) if quiet else (lambda line: echo(line, err=True))

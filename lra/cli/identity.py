@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lra.cli import flags
+from lra.cli.echo import echo
 from lra.cli.exit_codes import REGRESSION
 from lra.core import versions
 from lra.core.errors import UsageError, nearest
@@ -69,7 +70,7 @@ def accept(functions: tuple[str, ...], reason: str) -> int:
         if function not in known:
             raise nearest("function or case", function, likely)
     one.accept(functions, reason)
-    click.echo("accepted; now: python -m lra identity check")
+    echo("accepted; now: python -m lra identity check")
     return 0
 
 
@@ -94,7 +95,7 @@ def bump(features: tuple[str, ...], reason: str) -> int:
     for feature in features:
         number = versions.bump(feature, moved.get(feature, ()), reason)
         none = "; no case moved: if it was not meant, git checkout lra/versions.json"
-        click.echo(f"{feature} is at version {number}{'' if feature in moved else none}")
+        echo(f"{feature} is at version {number}{'' if feature in moved else none}")
     one.renew()
     return _told(one)
 
@@ -121,8 +122,8 @@ def audit(records: int, store: Path | None) -> int:
     differing = 0
     for one in audit(drawn):
         differing += bool(one.differs)
-        click.echo(f"{one.cell} ({one.record}): {', '.join(one.differs) or 'the same'}")
-    click.echo(f"{count(len(drawn), 'record')} measured again, {differing} differ")
+        echo(f"{one.cell} ({one.record}): {', '.join(one.differs) or 'the same'}")
+    echo(f"{count(len(drawn), 'record')} measured again, {differing} differ")
     return REGRESSION if differing else 0
 
 
@@ -132,29 +133,27 @@ def _told(one: Check, *, lock: bool = True) -> int:
 
     found = one.decide()
     for feature, cases in found.bumps.items():
-        click.echo(f"changed: {feature}, by {'; '.join(cases)}")
+        echo(f"changed: {feature}, by {'; '.join(cases)}")
     if found.bumps:
         features = " ".join(found.bumps)
-        click.echo(f'if that is meant: python -m lra identity bump {features} --reason "..."')
+        echo(f'if that is meant: python -m lra identity bump {features} --reason "..."')
     for name in found.unseen:
-        click.echo(f"unseen: {name} changed or is gone, and no case shows what that does")
+        echo(f"unseen: {name} changed or is gone, and no case shows what that does")
     if found.unseen:
         names = " ".join(found.unseen)
-        click.echo(
+        echo(
             "add a case to lra/identity/cases.py in a commit before the change, or: "
             f'python -m lra identity accept {names} --reason "..."'
         )
     for case, words in found.failures.items():
-        click.echo(f"{case} raises {words}")
+        echo(f"{case} raises {words}")
     if found.verdict in ("untouched", "kept") and not found.failures:
         due = "no record is due for it"
         if one.lock.versions != versions.current():
             due = "records of the bumped features are due, no others"
         if found.verdict == "kept" and lock:
             one.write()
-        click.echo(
-            f"{found.verdict}: {due}" + (f"; {count(found.cases, 'case')}" if found.cases else "")
-        )
+        echo(f"{found.verdict}: {due}" + (f"; {count(found.cases, 'case')}" if found.cases else ""))
         return 0
     return REGRESSION
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from lra.cli import flags
-from lra.cli.echo import echo_json
+from lra.cli.echo import echo, echo_json
 
 LEGEND = """\
 time: growth with n queries, m keys and the width d; other letters are settings of the mechanism
@@ -30,15 +30,15 @@ def command(what: str, verbose: bool, as_json: bool) -> None:
         echo_json(rows, indented=True)
     elif verbose:
         for row in rows:
-            click.echo(f"{row['name']}")
+            echo(f"{row['name']}")
             for key, value in row.items():
                 if key == "protocols":
                     for scale, protocol in value.items():
-                        click.echo(f"    at scale {scale}:")
+                        echo(f"    at scale {scale}:")
                         for part, chosen in protocol.items():
-                            click.echo(f"        {part}: {_text(chosen)}")
+                            echo(f"        {part}: {_text(chosen)}")
                 elif key != "name" and value not in (None, ""):
-                    click.echo(f"    {key}: {_text(value)}")
+                    echo(f"    {key}: {_text(value)}")
     else:
         from tabulate import tabulate
 
@@ -52,9 +52,9 @@ def command(what: str, verbose: bool, as_json: bool) -> None:
             [_text(row.get(column, "")).removeprefix(f"{row['name']}: ") for column in columns]
             for row in rows
         ]
-        click.echo(tabulate(table, headers=columns, tablefmt="simple"))
+        echo(tabulate(table, headers=columns, tablefmt="simple"))
         if what == "impls":
-            click.echo(f"\n{LEGEND}")
+            echo(f"\n{LEGEND}")
 
 
 def _files(what: str) -> list[dict[str, Any]]:

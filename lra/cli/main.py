@@ -13,9 +13,11 @@ from difflib import SequenceMatcher
 
 import click
 
+from lra.cli.echo import echo
 from lra.cli.exit_codes import CLOSED_PIPE, INTERRUPTED
 from lra.core.errors import LraError, UsageError, close, cut, nearest, reason
 from lra.core.version import __version__
+from lra.core.visible import visible
 
 VERBS = (
     "run", "sweep", "verify", "report", "compare", "pack", "check", "baseline", "list", "show",
@@ -85,9 +87,7 @@ def _once() -> Callable[..., None]:
 
 def _say(text: str) -> None:
     """Print what went wrong, on one line whatever names are in it, and however long."""
-    from lra.report.words import visible
-
-    click.echo(f"lra: {cut(visible(text))}", err=True)
+    echo(f"lra: {cut(visible(text))}", err=True)
 
 
 def _remedy(error: click.ClickException) -> str:
@@ -214,7 +214,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         # click has found that nobody reads on, as behind `| head`, and puts a dummy there.
         return CLOSED_PIPE
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
+        echo(error.format_message(), err=True)
         return error.exit_code
     except click.ClickException as error:
         # A missing choice is told by click in a line each.
@@ -226,7 +226,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return error.exit_code
     except click.Abort:
         # What click makes of a Ctrl-C, the line with ^C on it ended.
-        click.echo("lra: interrupted; finished cells are kept, run again to continue", err=True)
+        echo("lra: interrupted; finished cells are kept, run again to continue", err=True)
         return INTERRUPTED
     except LraError as error:
         _say(str(error))

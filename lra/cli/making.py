@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import click
 from tqdm import tqdm
 
+from lra.cli.echo import echo
 from tasks.sources.preparing import Watch
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ class Lines(Watch):
 
     def waiting(self) -> None:
         """Say why nothing happens."""
-        click.echo(f"{self.task}: waits for another process that prepares this set", err=True)
+        echo(f"{self.task}: waits for another process that prepares this set", err=True)
 
     def begun(self, parts: int, done: int) -> None:
         """Say how much is left where not all of it is."""
         self._parts, self._done = parts, done
         if done:
-            click.echo(f"{self.task}: goes on after {done} of {parts} parts", err=True)
+            echo(f"{self.task}: goes on after {done} of {parts} parts", err=True)
 
     def part(self, name: str) -> None:
         """Print a part that is whole."""
@@ -42,11 +42,11 @@ class Lines(Watch):
         hundredth = 100 * self._done // self._parts
         if self._parts <= 100 or hundredth > self._told:
             self._told = hundredth
-            click.echo(f"[{self._done}/{self._parts}] {self.task}: {name}", err=True)
+            echo(f"[{self._done}/{self._parts}] {self.task}: {name}", err=True)
 
     def say(self, line: str) -> None:
         """Print a line on standard output."""
-        click.echo(line)
+        echo(line)
 
     def close(self) -> None:
         """Leave the terminal to whoever writes next."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lra.cli import flags
+from lra.cli.echo import echo
 
 
 @click.command("pack", short_help="Put a store's records into a few small files.")
@@ -27,7 +28,7 @@ def command(store: Path) -> None:
         raise UsageError(f"no records in '{store}'; name a folder of records")
     with found.writing() as held:
         done = pack(held)
-    click.echo(
+    echo(
         f"{count(done.records, 'record')} packed; {count(done.files, 'pack')}: "
         f"{quantity(done.before, 'B')} before, {quantity(done.after, 'B')} now"
     )

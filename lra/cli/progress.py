@@ -12,10 +12,11 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import Any
 
-import click
 from tqdm import tqdm
 
+from lra.cli.echo import echo
 from lra.core.records import FAILED, Record
+from lra.core.visible import visible
 from lra.engine.jobs import Job, Progress
 from lra.engine.runner import Watcher
 from lra.report.costs.disturbed import disturbed
@@ -40,12 +41,12 @@ class Quiet(Shown):
 
     def noticed(self, words: str) -> None:
         """Say what became of a machine."""
-        click.echo(words, err=True)
+        echo(words, err=True)
 
     def finished(self, job: Job, record: Record) -> None:
         """Name a cell that is not ok."""
         if record.status != "ok":
-            click.echo(_line(job, record), err=True)
+            echo(_line(job, record), err=True)
 
 
 class Pace:
@@ -111,23 +112,23 @@ class Lines(Shown):
 
     def waiting(self, job: Job, whom: str) -> None:
         """Say why nothing happens."""
-        click.echo(f"{job.label}: waits for {whom}", err=True)
+        echo(f"{job.label}: waits for {whom}", err=True)
 
     def noticed(self, words: str) -> None:
         """Print it."""
-        click.echo(words, err=True)
+        echo(words, err=True)
 
     def finished(self, job: Job, record: Record) -> None:
         """Print how a cell ended."""
         self.pace.ended(record)
-        click.echo(f"[{self.pace}] {_line(job, record)}", err=True)
+        echo(visible(f"[{self.pace}] {_line(job, record)}"), err=True)
 
     def left(self, job: Job) -> None:
         """Print a cell that will have to run another time, and what it has of its training."""
         words = f"left for another run: {job.label}"
         if reached := self._reached.get(job.cell.id):
             words += f", {reached.step:,} of {reached.steps:,} steps done"
-        click.echo(words, err=True)
+        echo(words, err=True)
 
 
 class Bars(Lines):
@@ -152,10 +153,14 @@ class Bars(Lines):
         bar = self._training.get(job.cell.id)
         if progress.steps and bar is None:
             bar = self._training[job.cell.id] = tqdm(
-                total=progress.steps, desc=job.label, unit="step", file=sys.stderr, leave=False
+                total=progress.steps,
+                desc=visible(job.label),
+                unit="step",
+                file=sys.stderr,
+                leave=False,
             )
         if bar is None:
-            self._all.set_postfix_str(f"{job.label}: {progress.phase}")
+            self._all.set_postfix_str(visible(f"{job.label}: {progress.phase}"))
             return
         if progress.loss is not None:
             bar.set_postfix_str(f"loss {progress.loss:.3f}", refresh=False)

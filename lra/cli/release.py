@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import click
+from lra.cli.echo import echo
 
 
 def each_set(source: str, do: Callable[[str, Path], int]) -> int:
     """Do something with the task and the folder of each set of a release; return the worst of the
     exit codes. A set that fails is told in a line and does not stop the others."""
     from lra.core.errors import LraError
-    from lra.report.words import visible
+    from lra.core.visible import visible
     from tasks.sources.release import release_sets
 
     code = 0
@@ -21,5 +21,5 @@ def each_set(source: str, do: Callable[[str, Path], int]) -> int:
             code = max(code, do(task, folder))
         except LraError as error:
             code = max(code, error.exit_code)
-            click.echo(f"lra: {visible(f'{task}: {error}')}", err=True)
+            echo(f"lra: {visible(f'{task}: {error}')}", err=True)
     return code

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lra.cli import flags
+from lra.cli.echo import echo
 
 if TYPE_CHECKING:
     from lra.core.records import Record
@@ -66,9 +67,9 @@ def command(
     changes = stores(before, store) if before else None
     rendered = render_store(records, out, assumed, changes)
     if changes is not None:
-        click.echo("\n".join([*sentences(changes), ""]))
+        echo("\n".join([*sentences(changes), ""]))
     echo_findings(rendered.findings)
-    click.echo(f"report: {rendered.page}")
+    echo(f"report: {rendered.page}")
 
 
 def render_store(
@@ -111,16 +112,16 @@ def _claim(folder: Path, store: Store) -> None:
     mark, own = folder / ".store", value_hash(str(store.path.resolve()))
     if mark.is_file() and mark.read_text() != own:
         words = f"{folder} held the report of another store named '{folder.name}' and was replaced"
-        click.echo(f"lra: warning: {words}; report --out FOLDER gives each its own", err=True)
+        echo(f"lra: warning: {words}; report --out FOLDER gives each its own", err=True)
     mark.write_text(own)
 
 
 def echo_findings(findings: Findings) -> None:
     """Print the table and the sentences that a person wants to read."""
     if findings.table:
-        click.echo(f"{findings.table}\n")
+        echo(f"{findings.table}\n")
     for line in findings.headline:
-        click.echo(line)
+        echo(line)
 
 
 def reference() -> tuple[Record, ...]:

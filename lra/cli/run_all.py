@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-import click
+from lra.cli.echo import echo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -61,4 +61,4 @@ def say_unread(cells: int) -> None:
     from lra.report.words import count
 
     if cells:
-        click.echo(f"{count(cells, 'cell')} ended without a record that can be read", err=True)
+        echo(f"{count(cells, 'cell')} ended without a record that can be read", err=True)

@@ -14,10 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 import msgspec
 
-from lra.cli.echo import echo_json
+from lra.cli.echo import echo, echo_json
 from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
 from lra.verdict.repeat import (
     POWER,
@@ -67,14 +66,14 @@ def carry_out(device: Device, replicates: int, *, as_json: bool) -> int:
     if failed:
         from lra.report.words import count
 
-        click.echo(f"{count(len(failed), 'cell')} failed; no self-test without them", err=True)
+        echo(f"{count(len(failed), 'cell')} failed; no self-test without them", err=True)
         return FAILED_CELLS
     told = judge(records)
     if as_json:
         echo_json(_plain(told), indented=True)
     else:
         for line in in_words(told):
-            click.echo(line)
+            echo(line)
     return 0 if told.found.resolves else INCONCLUSIVE
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from lra.cli import flags
+from lra.cli.echo import echo
 from lra.cli.exit_codes import FAILED_CELLS
 
 if TYPE_CHECKING:
@@ -120,11 +121,11 @@ def command(
         name = record.cell.mechanism.name
         if record.pattern is None:
             told = f": {record.failure.message}" if record.failure else ""
-            click.echo(f"{name}: {record.status}{told}")
+            echo(f"{name}: {record.status}{told}")
             continue
         shown = Picture(name, record.cell, record.pattern)
-        click.echo(f"{name}: {shown.pairs}; {shown.values}")
-        click.echo(f"  {_write(shown, target, is_plain=spec == plain)}")
+        echo(f"{name}: {shown.pairs}; {shown.values}")
+        echo(f"  {_write(shown, target, is_plain=spec == plain)}")
     failed = any(record.status in FAILED for _, record in found)
     return FAILED_CELLS if failed or len(found) < len(planned) else 0
 

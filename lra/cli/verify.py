@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lra.cli import flags
-from lra.cli.echo import echo_json
+from lra.cli.echo import echo, echo_json
 from lra.cli.exit_codes import BROKEN_CLAIMS, FAILED_CELLS, INCONCLUSIVE
 
 if TYPE_CHECKING:
@@ -134,14 +134,14 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
     name = cell.mechanism.name
     if record.status != "ok":
         assert record.failure is not None
-        click.echo(f"{name}: {record.status}: {record.failure.message}\n")
+        echo(f"{name}: {record.status}: {record.failure.message}\n")
         return
     tally = Counter(finding.verdict for finding in record.findings)
     counts = ", ".join(f"{number} {verdict}" for verdict, number in tally.items())
-    click.echo(f"{name}: {counts}  [{record.seconds:.1f} s]")
+    echo(f"{name}: {counts}  [{record.seconds:.1f} s]")
     if not quiet:
         for words in _read_as(record):
-            click.echo(f"  {words}")
+            echo(f"  {words}")
     shown = [f for f in record.findings if not quiet or f.verdict == "failed"]
     groups = [[f] for f in shown] if cell.laws else _folded(shown)
     rows = [
@@ -154,17 +154,17 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
         for first, *others in groups
     ]
     if rows:
-        click.echo(tabulate(rows, headers=("", "law", "", "cases"), tablefmt="plain"))
+        echo(tabulate(rows, headers=("", "law", "", "cases"), tablefmt="plain"))
     for first, *others in groups:
         if others:
-            click.echo(f"  like {first.law}: {', '.join(finding.law for finding in others)}")
+            echo(f"  like {first.law}: {', '.join(finding.law for finding in others)}")
     for first, *_ in groups:
         if first.verdict == "failed":
-            click.echo(f"  reproduce: {_reproduce(job, first, settings, full=full)}")
+            echo(f"  reproduce: {_reproduce(job, first, settings, full=full)}")
     if any(f.law == "cross" and f.verdict == "failed" for f in shown) and _can_deny(job):
-        click.echo("  if it only attends to its own sequence, pass --set cross=false")
+        echo("  if it only attends to its own sequence, pass --set cross=false")
     if shown or not quiet:
-        click.echo()
+        echo()
 
 
 def _cell(job: Job) -> VerifyCell:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -10,7 +10,7 @@ from lra.core.attended import Attended
 from lra.core.cells import Cell
 from lra.core.findings import Finding
 from lra.core.pattern import Pattern
-from lra.core.protocol import Rows
+from lra.core.protocol import Fraction, NotNegative, Rows
 from lra.core.upgrade import from_schema_1
 
 SCHEMA = 2
@@ -18,6 +18,8 @@ SCHEMA = 2
 Status = Literal["ok", "oom", "timeout", "crash", "diverged", "error", "unsupported", "skipped"]
 FAILED: frozenset[Status] = frozenset({"oom", "timeout", "crash", "diverged", "error"})
 """Endings that make a run exit with 4; unsupported and skipped do not."""
+
+_Natural = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class _Value(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -34,11 +36,11 @@ class Metric(_Value, frozen=True, kw_only=True):
     unit: Literal["s", "B", "J", "W", "share", "nat", "bit", "count", "1/s", "B/s", "ratio"]
     better: Literal["lower", "higher", "neither"] = "lower"
     why_null: str | None = None
-    samples: tuple[float, ...] = ()
+    samples: tuple[NotNegative, ...] = ()
     """Every raw sample, in the order taken."""
-    q1: float | None = None
-    q3: float | None = None
-    minimum: float | None = None
+    q1: NotNegative | None = None
+    q3: NotNegative | None = None
+    minimum: NotNegative | None = None
 
     @classmethod
     def share(cls, value: float) -> Metric:
@@ -49,14 +51,14 @@ class Metric(_Value, frozen=True, kw_only=True):
 class CurvePoint(_Value, frozen=True, kw_only=True):
     """One validation during training."""
 
-    step: int
-    seconds: float
+    step: _Natural
+    seconds: NotNegative
     """Spent on training so far, validation left out."""
     train_loss: float
     """Mean over the steps since the last point, in nat."""
     validation_loss: float
-    validation_accuracy: float
-    learning_rate: float
+    validation_accuracy: Fraction
+    learning_rate: NotNegative
 
 
 class Failure(_Value, frozen=True, kw_only=True):
@@ -94,13 +96,13 @@ class Record(_Value, frozen=True, kw_only=True, omit_defaults=False):
     status: Status
     started_at: str
     """UTC, ISO 8601, to the second."""
-    seconds: float
+    seconds: NotNegative
     """Wall time of the cell, process start included."""
     metrics: dict[str, Metric] = {}
     curve: tuple[CurvePoint, ...] = ()
-    parameters: int | None = None
+    parameters: _Natural | None = None
     """Trainable parameters of the model or layer."""
-    best_step: int | None = None
+    best_step: _Natural | None = None
     rows: Rows | None = None
     """Examples of each split that there really were; the cell has what was asked for at most."""
     findings: tuple[Finding, ...] = ()
@@ -115,6 +117,9 @@ class Record(_Value, frozen=True, kw_only=True, omit_defaults=False):
     provenance: Provenance = Provenance()
 
 
+_RECORD = msgspec.json.Decoder(Record)
+
+
 def encode(record: Record) -> bytes:
     """Return the record as indented JSON with sorted keys and a final newline."""
     compact = msgspec.json.encode(record, order="sorted")
@@ -125,7 +130,7 @@ def decode(data: bytes) -> Record:
     """Read a record back, one of schema 1 too; raises `msgspec.ValidationError` where it does not
     fit its schema."""
     try:
-        return msgspec.json.decode(data, type=Record)
+        return _RECORD.decode(data)
     except msgspec.ValidationError:
         plain = msgspec.json.decode(data)
         if not isinstance(plain, dict) or plain.get("schema") != 1:

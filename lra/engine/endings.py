@@ -13,11 +13,15 @@ from lra.core import peers
 from lra.core.cells import Cell, EfficiencyCell, ErrorCell, ShowCell
 from lra.core.records import Failure, Record
 from lra.engine.jobs import Job, Outcome
+from lra.engine.secrets import masked
 from lra.engine.signals import signal_name
-from lra.engine.tails import strip_paths
+from lra.engine.tails import cleaned
 
 ByLength = EfficiencyCell | ErrorCell
 """Cells of which a plan has several lengths."""
+
+NOTED = "_failed"
+"""How notes of a method end that say what went wrong after a training."""
 
 
 @dataclass(frozen=True)
@@ -40,21 +44,36 @@ class Ending:
 def judge(ending: Ending, job: Job) -> Outcome:
     """Return the outcome of a job whose worker has ended."""
     outcome = ending.outcome or _without_words(ending, job.cell)
-    if outcome.failure is None and not outcome.findings:
-        return outcome
     checkpoints = str(Path(job.checkpoint).parent)
     modules = [reference.partition(":")[0] for reference in (job.mechanism, job.task)]
     known = [place for place in (job.source, job.cache, checkpoints, *modules) if place]
     findings = tuple(
-        msgspec.structs.replace(finding, detail=strip_paths(finding.detail, known))
+        msgspec.structs.replace(finding, detail=cleaned(finding.detail, known))
         for finding in outcome.findings
     )
     failure = outcome.failure and msgspec.structs.replace(
         outcome.failure,
-        message=strip_paths(outcome.failure.message, known),
-        tail="" if outcome.status == "unsupported" else strip_paths(ending.tail, known),
+        message=cleaned(outcome.failure.message, known),
+        tail="" if outcome.status == "unsupported" else cleaned(ending.tail, known),
     )
-    return msgspec.structs.replace(outcome, failure=failure, findings=findings)
+    metrics = {
+        name: metric
+        if metric.why_null is None
+        else msgspec.structs.replace(metric, why_null=cleaned(metric.why_null, known))
+        for name, metric in outcome.metrics.items()
+    }
+    # Only notes of what went wrong have places; other texts may be formulas.
+    method = {
+        name: value
+        if not isinstance(value, str)
+        else cleaned(value, known)
+        if name.endswith(NOTED)
+        else masked(value)
+        for name, value in outcome.method.items()
+    }
+    return msgspec.structs.replace(
+        outcome, failure=failure, findings=findings, metrics=metrics, method=method
+    )
 
 
 def not_installed(job: Job) -> Outcome | None:

@@ -19,7 +19,7 @@ from lra.core.catalogue import Kind, MisnamedError, Target
 from lra.core.errors import LraError
 from lra.core.misfits import misfit
 from lra.core.places import place
-from lra.engine.tails import named, strip_paths
+from lra.engine.tails import cleaned, named
 
 _Value = TypeVar("_Value")
 
@@ -59,11 +59,9 @@ def answer(request: Request) -> Answer:
     try:
         return _answer(request)
     except LraError as error:
-        return Answer(
-            unavailable=strip_paths(named(error)), misnamed=isinstance(error, MisnamedError)
-        )
+        return Answer(unavailable=cleaned(named(error)), misnamed=isinstance(error, MisnamedError))
     except (Exception, SystemExit) as error:
-        words = strip_paths(named(error))
+        words = cleaned(named(error))
         # A syntax error's own words end with its place.
         inside = "" if isinstance(error, SyntaxError) else place(error, request.target.module)
         return Answer(unavailable=words + inside)

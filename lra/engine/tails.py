@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lra.core.errors import LraError
+from lra.engine.secrets import masked
 
 _QUOTED = re.compile(
     r"""(?P<quote>["'`])(?:/|[A-Za-z]:\\)[^"'`\n]*[/\\](?P<name>[^"'`/\\\n]*)(?P=quote)"""
@@ -15,6 +16,10 @@ _QUOTED = re.compile(
 """A path in quotes may hold spaces."""
 _BARE = re.compile(r"""(?<![\w.:/\\-])(?:/|[A-Za-z]:\\)(?:[^\s"'`:;,()<>|/\\]+[/\\])+""")
 """The folders of an absolute path outside quotes."""
+_HOME = re.compile(
+    r"(?:(?<=file://)|(?<![\w.:/\\-]))(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^\s\"'`:;,()<>|/\\]+"
+)
+"""The home of anybody, whose name is in it."""
 
 
 def strip_paths(text: str, known: Iterable[str] = ()) -> str:
@@ -22,7 +27,7 @@ def strip_paths(text: str, known: Iterable[str] = ()) -> str:
 
     `known` paths (the data's, the cache's) are cut wherever they stand, relative or absolute,
     spaces and all, and so are paths beside them; so are the home, the current and the temporary
-    folder. A path's own name stays.
+    folder. A path's own name stays, but for a home's, which is somebody's.
     """
     given = {Path(place) for place in known}
     beside = {path.parent for path in given if path.parent.name}
@@ -36,9 +41,17 @@ def strip_paths(text: str, known: Iterable[str] = ()) -> str:
         # What lies below becomes an absolute path without spaces, for the patterns to cut.
         text = re.sub(f"{folder}/", "/~/", text)
         if len(place.parts) > 1:
-            text = re.sub(rf"{folder}(?![\w-])", place.name.replace("\\", r"\\"), text)
+            name = "~" if place == Path.home() else place.name
+            text = re.sub(rf"{folder}(?![\w-])", name.replace("\\", r"\\"), text)
+    text = _HOME.sub("/~", text)
     text = _QUOTED.sub(r"\g<quote>\g<name>\g<quote>", text)
     return _BARE.sub("", text)
+
+
+def cleaned(text: str, known: Iterable[str] = ()) -> str:
+    """Return text without credentials and places, as a record holds it."""
+    # Credentials first: one may hold what looks like a path.
+    return strip_paths(masked(text), known)
 
 
 def one_line(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
@@ -13,6 +14,10 @@ from lra.report.words import NO_VALUE
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
+"""Beginnings of what spreadsheets compute; wide forms count as well for some."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def frame(entries: Sequence[Entry]) -> pd.DataFrame:
@@ -50,6 +55,15 @@ def typed(entries: Sequence[Entry]) -> pd.DataFrame:
 def csv_text(entries: Sequence[Entry]) -> str:
     """Return the entries as CSV; `n/a` stands for what was not measured or does not apply.
 
-    The columns `word` and `reason` say why a value is missing; pandas reads `n/a` as NaN.
+    The columns `word` and `reason` say why a value is missing; pandas reads `n/a` as NaN. A text
+    that a spreadsheet would compute stands behind an apostrophe.
     """
-    return frame(entries).to_csv(index=False, na_rep=NO_VALUE, lineterminator="\n")
+    table = frame(entries).map(_defused)
+    return table.to_csv(index=False, na_rep=NO_VALUE, lineterminator="\n")
+
+
+def _defused(field: object) -> object:
+    """A text as no formula: as it is, unless a spreadsheet would take it for one."""
+    if not isinstance(field, str) or not field.startswith(_FORMULA) or _NUMBER.fullmatch(field):
+        return field
+    return f"'{field}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +10,12 @@ import msgspec
 
 from lra.core.errors import LraError
 from lra.core.records import Record
+from lra.core.visible import visible, visible_lines
 
 if TYPE_CHECKING:
     from lra.report.changes.between import Changes
     from lra.report.costs.estimate import Assumptions
+    from lra.report.table import Table
 
 _COMPARED = "compare.md"
 
@@ -41,10 +43,9 @@ def findings(
     """Return what a report of these records, out of a store, says, without drawing it."""
     from lra.report.assemble import spoken
     from lra.report.select import join
-    from lra.report.table import plain_text
 
     sentences, table = spoken(join(records, reference, store=store))
-    return Findings(sentences, plain_text(table) if table else "")
+    return _printed(sentences, table)
 
 
 def render(
@@ -71,8 +72,6 @@ def render(
     from lra.report.latex import latex_text
     from lra.report.page import html_text, markdown_text
     from lra.report.select import join
-    from lra.report.table import plain_text
-    from lra.report.words import visible
 
     selection = join(records, reference)
     report, table = assemble(selection, visible(title), assumed)
@@ -97,8 +96,14 @@ def render(
         raise LraError(
             f"cannot write the report to '{out}': {error.strerror}; choose another folder"
         ) from error
-    printed = Findings(told, plain_text(table) if table else "")
-    return Rendered(out / "index.html", printed)
+    return Rendered(out / "index.html", _printed(told, table))
+
+
+def _printed(sentences: Iterable[str], table: Table | None) -> Findings:
+    from lra.report.table import plain_text
+
+    text = plain_text(table) if table else ""
+    return Findings(tuple(map(visible, sentences)), visible_lines(text))
 
 
 def _write(out: Path, files: dict[str, str]) -> None:
@@ -110,4 +115,4 @@ def _write(out: Path, files: dict[str, str]) -> None:
         if stale.relative_to(out).as_posix() not in files:
             stale.unlink(missing_ok=True)
     for name, text in files.items():
-        (out / name).write_text(text, encoding="utf-8", newline="\n")
+        (out / name).write_text(visible_lines(text), encoding="utf-8", newline="\n")

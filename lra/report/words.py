@@ -13,6 +13,7 @@ import msgspec
 from lra.core.errors import OURS
 from lra.core.protocol import Machine
 from lra.core.records import FAILED, Failure, Status
+from lra.core.visible import visible as visible
 
 STATUS: dict[Status, str] = {
     "ok": "ok",
@@ -176,14 +177,6 @@ def _cut(text: str, most: int, head: int) -> str:
     if len(text) <= most:
         return text
     return f"{text[:head]}\N{HORIZONTAL ELLIPSIS}{text[len(text) - (most - head - 1) :]}"
-
-
-def visible(text: str) -> str:
-    """Return a name on one line: line breaks and other control characters as escapes."""
-    if text.isprintable():
-        # Nearly all are, and a report has hundreds of thousands.
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def ending(status: Status, failure: Failure | None) -> str:

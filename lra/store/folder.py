@@ -219,8 +219,4 @@ def _read(file: Path, id: str) -> Record | Unreadable | None:
     remedy = "delete it and run its cell again"
     if not re.fullmatch(_ID, id):
         remedy = "no record of a run has such a name: move it out of the store"
-    found = understand(data, file.name, remedy)
-    if isinstance(found, Record) and found.id != id:
-        what = f"it holds the record of another cell, {found.id}"
-        return Unreadable(file.name, what, "rename or delete it")
-    return found
+    return understand(data, id, lambda: file.name, remedy)

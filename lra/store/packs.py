@@ -24,10 +24,13 @@ import msgspec
 
 from lra.core.errors import StoreError, reason
 from lra.core.records import Record
+from lra.core.visible import visible
 from lra.store.unreadable import (
     NOT_OURS,
+    WRITTEN,
     StoreWarning,
     Unreadable,
+    Written,
     understand,
     warn_of,
     why_unreadable,
@@ -41,28 +44,22 @@ _COARSE_NS = 2_000_000_000
 """File systems keep times to two seconds or better: two changes this close may bear one time."""
 
 
-class _Named(msgspec.Struct):
-    id: str
-
-
-_NAMED = msgspec.json.Decoder(_Named)
-
-
 class Line(msgspec.Struct, frozen=True, gc=False):
     """A record in a pack, not yet decoded."""
 
     file: Path
     number: int
     data: bytes
+    written: Written
 
     @property
     def place(self) -> str:
         """The line in words."""
-        return f"line {self.number} of {self.file.name}"
+        return _place(self.file, self.number)
 
     def record(self, id: str) -> Record | Unreadable:
         """Return the record, or why it cannot be used."""
-        return understand(self.data, f"{id} in {self.place}", _RESTORE)
+        return understand(self.data, id, lambda: f"{id} in {self.place}", _RESTORE, self.written)
 
 
 class Contents(msgspec.Struct, frozen=True):
@@ -84,12 +81,12 @@ class Contents(msgspec.Struct, frozen=True):
         """Say what cannot be read, and of which no id is known."""
         warn_of(self.nameless)
         for sentence in self.damaged:
-            warnings.warn(sentence, StoreWarning, stacklevel=2)
+            warnings.warn(visible(sentence), StoreWarning, stacklevel=2)
 
     def warn_of_disputed(self, id: str) -> None:
         """Say so where the record of this id may be the wrong one."""
         if id in self.disputed:
-            warnings.warn(self.disputed[id], StoreWarning, stacklevel=2)
+            warnings.warn(visible(self.disputed[id]), StoreWarning, stacklevel=2)
 
 
 class Packs:
@@ -148,6 +145,10 @@ def compressed(lines: Iterable[bytes]) -> bytes:
     return zlib.compress(b"".join(line + b"\n" for line in lines), 9, wbits=31)
 
 
+def _place(file: Path, number: int) -> str:
+    return f"line {number} of {file.name}"
+
+
 def _stamp(file: Path) -> tuple[int, ...]:
     """Differs where a file does; empty where it is gone."""
     try:
@@ -167,13 +168,14 @@ def _read(files: Iterable[Path]) -> Contents:
     for file in files:
         found, damage = _decompressed(file)
         for number, data in enumerate(found, 1):
-            line = Line(file, number, data)
             try:
-                id = _NAMED.decode(data).id
+                written = WRITTEN.decode(data)
             except NOT_OURS as error:
                 faulty.append(file)
-                nameless.append(why_unreadable(data, error, f"in {line.place}", _RESTORE))
+                place = _place(file, number)
+                nameless.append(why_unreadable(data, error, f"in {place}", _RESTORE))
                 continue
+            id, line = written.id, Line(file, number, data, written)
             first = lines.setdefault(id, line)
             if first is not line and not _agree(first, line):
                 disputed[id] = (

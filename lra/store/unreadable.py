@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
+from lra.core.bounds import impossible
+from lra.core.hashing import DIGITS, value_hash
 from lra.core.records import SCHEMA, Record, decode
+from lra.core.visible import visible
 
 NOT_OURS = (msgspec.MsgspecError, UnicodeDecodeError)
 """Errors of decoding bytes that are no record, or nothing at all."""
@@ -32,7 +36,8 @@ class Unreadable(msgspec.Struct, frozen=True):
     def warn(self, more: int = 0) -> None:
         """Say so in one line, of so many other records too."""
         which = f"records {self.name} and {more} more are" if more else f"record {self.name} is"
-        warnings.warn(f"{which} left out: {self.what}; {self.remedy}", StoreWarning, stacklevel=2)
+        words = visible(f"{which} left out: {self.what}; {self.remedy}")
+        warnings.warn(words, StoreWarning, stacklevel=2)
 
 
 class OfAnotherVersion(Unreadable, frozen=True):
@@ -41,15 +46,41 @@ class OfAnotherVersion(Unreadable, frozen=True):
     newer: bool = False
 
 
-def understand(data: bytes, name: str, remedy: str) -> Record | Unreadable:
-    """Return the record that bytes are, or why they are none; `remedy` is for damaged ones."""
+class Written(msgspec.Struct, gc=False):
+    """Id and cell as they stand in a record, undecoded."""
+
+    id: str
+    cell: msgspec.Raw = msgspec.Raw()
+
+    def hash(self) -> str:
+        """Return the hash of the cell, whatever fields this version gives one."""
+        # Bytes of a pack are canonical; a file of its own has white space.
+        found = hashlib.sha256(self.cell).hexdigest()[:DIGITS]
+        return found if found == self.id else value_hash(msgspec.json.decode(self.cell))
+
+
+WRITTEN = msgspec.json.Decoder(Written)
+
+
+def understand(
+    data: bytes, id: str, name: Callable[[], str], remedy: str, written: Written | None = None
+) -> Record | Unreadable:
+    """Return the record of this id that bytes are, or why they are none; `remedy` is for damaged
+    ones. It may be known what is `written` in them; a name in words is asked for where needed."""
     try:
         record = decode(data)
     except NOT_OURS as error:
-        return why_unreadable(data, error, name, remedy)
+        return why_unreadable(data, error, name(), remedy)
     if record.schema != SCHEMA:
         # It fits by chance: what its fields mean may have changed.
-        return _of_another_version(name, record.schema)
+        return _of_another_version(name(), record.schema)
+    if record.id != id:
+        what = f"it holds the record of another cell, {record.id}"
+        return Unreadable(name(), what, "rename or delete it")
+    if (written or WRITTEN.decode(data)).hash() != id:
+        return Unreadable(name(), "its cell is not the one of its id: it was changed", remedy)
+    if wrong := impossible(record):
+        return Unreadable(name(), wrong, remedy)
     return record
 
 

@@ -13,7 +13,7 @@ from engine_jobs import baselines, timing, training
 from lra.core.cells import ErrorCell
 from lra.core.findings import Finding
 from lra.core.protocol import Mechanism
-from lra.core.records import Failure, Record
+from lra.core.records import Failure, Metric, Record
 from lra.engine import endings
 from lra.engine.endings import Ending, judge, not_installed, pruned
 from lra.engine.jobs import Job, Outcome
@@ -89,6 +89,27 @@ def test_what_the_worker_says_of_its_failure_is_stripped_and_gets_its_tail() -> 
     assert found is not None
     assert found.message == "reviews.csv, row 3: no label"
     assert found.tail == "File trick.py saw abc.pt, b.txt"
+
+
+def test_no_credential_is_in_anything_that_a_record_takes_from_others() -> None:
+    secret = "hf" + "_aB3dE5fG7hJ9kL1mN3pQ5rS7"
+    words = f"cannot read /somewhere/else/x.csv with {secret}"
+    told = "cannot read x.csv with [masked]"
+    sent = Outcome(
+        status="error",
+        failure=Failure(type="ValueError", message=words),
+        findings=(Finding(law="output", verdict="failed", detail=words),),
+        metrics={"a": Metric(value=None, unit="s", why_null=words), "b": Metric.share(0.5)},
+        method={"decode_failed": words, "timer": secret, "declared_time": "O(n / m / d)", "n": 3},
+    )
+    found = judge(ending(outcome=sent, tail=words), JOB)
+    assert found.failure is not None
+    assert (found.failure.message, found.failure.tail) == (told, told)
+    assert [finding.detail for finding in found.findings] == [told]
+    assert found.metrics["a"].why_null == told and found.metrics["b"] == sent.metrics["b"]
+    assert found.method == {
+        "decode_failed": told, "timer": "[masked]", "declared_time": "O(n / m / d)", "n": 3,
+    }  # fmt: skip
 
 
 def test_a_refusal_needs_no_tail() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lra.core.errors import UsageError
-from lra.engine.tails import named, one_line, strip_paths
+from lra.engine.tails import cleaned, named, one_line, strip_paths
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,12 @@ from lra.engine.tails import named, one_line, strip_paths
         (r'File "C:\My Files\notes.txt"', 'File "notes.txt"'),
         ("a ratio of 1/2 and/or 3 / 4 at 5 it/s", "a ratio of 1/2 and/or 3 / 4 at 5 it/s"),
         ("see https://example.org/a/b", "see https://example.org/a/b"),
+        ("no file /home/alice", "no file /~"),
+        ("'/home/alice' and (/Users/bob)", "'/~' and (/~)"),
+        ("in /home/alice/set/x.csv, /Users/bob/y", "in x.csv, y"),
+        (r"C:\Users\bob is gone", "/~ is gone"),
+        ("see file:///home/alice/x", "see file:///~/x"),
+        ("see https://host/home/alice/page", "see https://host/home/alice/page"),
         ("shape (4, 8) and 50% of [1, 2]", "shape (4, 8) and 50% of [1, 2]"),
     ],
 )
@@ -62,6 +68,12 @@ def test_relative_places_are_cut_too(text: str, known: str, stripped: str) -> No
 def test_nothing_of_this_machine_stays(place: Path) -> None:
     assert strip_paths(f"at {place}/.hidden/deep/file.txt end") == "at file.txt end"
     assert str(place) not in strip_paths(f"at {place} end")
+
+
+def test_credentials_and_places_are_gone_together() -> None:
+    text = "cannot read /home/alice/x.csv with password=ab/cd/ef in /my data/y.csv"
+    told = "cannot read x.csv with password=[masked] in y.csv"
+    assert cleaned(text, ["/my data"]) == told
 
 
 def test_one_line() -> None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from test_store import record
 
 from lra.core.errors import StoreError
-from lra.core.records import SCHEMA, encode
+from lra.core.records import SCHEMA, Record, encode
 from lra.store import Store, StoreWarning, pack
 
 HISTORIC = Path(__file__).parents[1] / f"fixtures/records/schema-{SCHEMA}"
@@ -47,6 +47,10 @@ def lines(file: Path) -> list[bytes]:
 
 def write(file: Path, content: list[bytes]) -> None:
     file.write_bytes(gzip.compress(b"".join(line + b"\n" for line in content)))
+
+
+def line_of(one: Record) -> bytes:
+    return msgspec.json.format(encode(one), indent=-1)
 
 
 def changed(line: bytes, **fields: object) -> bytes:
@@ -154,10 +158,11 @@ def test_a_pack_is_read_once_for_many_records_and_again_when_it_changes(
     fewer = lines(tmp_path / PACK)[1:]
     write(tmp_path / PACK, fewer)
     assert len(store.records()) == 19
-    write(tmp_path / "more.jsonl.gz", [changed(fewer[0], id="more")])
-    assert store.load("more") is not None
+    more = record(99)
+    write(tmp_path / "more.jsonl.gz", [line_of(more)])
+    assert store.load(more.id) == more
     (tmp_path / "more.jsonl.gz").unlink()
-    assert store.load("more") is None
+    assert store.load(more.id) is None
 
 
 def test_what_is_packed_meanwhile_is_found(tmp_path: Path) -> None:
@@ -174,19 +179,19 @@ def test_what_is_packed_meanwhile_is_found(tmp_path: Path) -> None:
 
 
 def test_a_pack_that_comes_within_one_tick_of_a_coarse_clock_is_found(tmp_path: Path) -> None:
-    store = packed(tmp_path)
-    assert store.load("more") is None
+    store, more = packed(tmp_path), record(99)
+    assert store.load(more.id) is None
     before = tmp_path.stat().st_mtime_ns
-    write(tmp_path / "more.jsonl.gz", [changed(encode(record()), id="more")])
+    write(tmp_path / "more.jsonl.gz", [line_of(more)])
     os.utime(tmp_path, ns=(before, before))
-    assert store.load("more") is not None
+    assert store.load(more.id) == more
 
 
 def test_a_folder_that_rests_is_listed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = packed(tmp_path)
-    write(tmp_path / "more.jsonl.gz", [changed(encode(record()), id="more")])
+    store, more = packed(tmp_path), record(99)
+    write(tmp_path / "more.jsonl.gz", [line_of(more)])
     os.utime(tmp_path, ns=(0, 0))
     listed: list[Path] = []
     scan = os.scandir
@@ -201,7 +206,7 @@ def test_a_folder_that_rests_is_listed_once(
     (tmp_path / PACK).unlink()
     os.utime(tmp_path, ns=(0, 0))
     assert store.load(record().id) is None
-    assert store.load("more") is not None
+    assert store.load(more.id) == more
 
 
 def test_a_pack_that_takes_in_another_while_it_is_read_loses_nothing(
@@ -259,11 +264,11 @@ def test_a_line_that_is_no_record_is_named_and_the_others_load(
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.999])
 def test_a_pack_that_is_cut_off_gives_the_lines_before(share: float, tmp_path: Path) -> None:
-    store = packed(tmp_path, 1)
-    (line,) = lines(tmp_path / PACK)
+    store = Store(tmp_path)
     # Figures that hardly compress, for the cut to lie between lines.
     noise = [{"noise": os.urandom(40).hex()} for _ in range(2000)]
-    write(tmp_path / PACK, [changed(line, id=f"{n:05}", method=m) for n, m in enumerate(noise)])
+    made = [replace(record(n), method=method) for n, method in enumerate(noise)]
+    write(tmp_path / PACK, [line_of(one) for one in made])
     whole = (tmp_path / PACK).read_bytes()
     cut = whole[: max(20, int(share * len(whole)))]
     (tmp_path / PACK).write_bytes(cut)
@@ -276,7 +281,7 @@ def test_a_pack_that_is_cut_off_gives_the_lines_before(share: float, tmp_path: P
         "or run their cells again"
     ]
     with pytest.warns(StoreWarning, match="it is cut off"):
-        assert store.load("01999") is None
+        assert store.load(made[-1].id) is None
 
 
 def test_a_pack_whose_check_sum_is_wrong_is_told_and_read(tmp_path: Path) -> None:

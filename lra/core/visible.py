@@ -1,0 +1,34 @@
+"""Strings of others, made safe to look at: whatever is invisible in them is shown as an escape.
+
+A name, a message or a setting may hold line breaks, marks that turn the direction of what follows,
+or characters of no width, by which one text passes for another. Whatever is printed, or written for
+a person, goes through here last.
+"""
+
+from __future__ import annotations
+
+import re
+
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0e\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
+"""Printable by Unicode's categories, and yet nothing is seen: fillers, joiners, selectors."""
+
+
+def visible(text: str) -> str:
+    """Return a text on one line: line breaks and whatever else is invisible as escapes."""
+    if text.isascii() and text.isprintable():
+        # Nearly all are, and a report has hundreds of thousands.
+        return text
+    shown = "".join(c if c.isprintable() else _escaped(c) for c in text)
+    return _BLANK.sub(lambda match: _escaped(match[0]), shown)
+
+
+def visible_lines(text: str) -> str:
+    """Return a text of several lines likewise, its line breaks kept."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
