@@ -18,6 +18,9 @@ from attention_impls.kernel import _products
 from attention_impls.kernel._chunks import CHUNK
 from attention_impls.kernel._fused import WIDEST, fits
 from attention_impls.kernel._products import PART, accelerated, halves, parts
+from lra.core.catalogue import find, load
+from lra.verify.laws import precision
+from lra.verify.subject import Subject
 
 WIDTH = 16
 """Draws are divided by 2, exactly: the oracle's are the same."""
@@ -102,6 +105,16 @@ def test_it_is_close_to_its_oracle(case, causal, length, layer_of, inputs, half_
     for mask in (None, half_padded(2, length)):
         found = errors(layer_of(case), inputs(2, length), Context(causal, key_mask_BM=mask))
         assert all(x < most for x, most in zip(found, LIMITS, strict=True)), found
+
+
+@pytest.mark.usefixtures("on_gpu")
+@pytest.mark.parametrize("name", ["linear", "performer"])
+def test_the_law_of_precision_holds(name) -> None:
+    """Features of ReLU break it in float32 as well: rounded queries pass over its kink."""
+    mechanism = load(find("mechanism", name))
+    subject = Subject(mechanism, mechanism.Config())
+    for case in precision.LAW.cases(subject):
+        precision.LAW.check(subject, case)
 
 
 def test_exact_attention_errs_by_about_as_much(inputs) -> None:
