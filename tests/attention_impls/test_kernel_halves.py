@@ -358,10 +358,24 @@ def test_a_cpu_computes_in_float32(build, inputs) -> None:
 def test_which_inputs_are_taken_in_half_precision(monkeypatch) -> None:
     there = {x: torch.empty(1, dtype=x) for x in (torch.bfloat16, torch.float16, torch.float32)}
     half = there[torch.bfloat16]
-    assert not halves(half) and accelerated(torch.device("cuda"))
+    assert not halves(half)
     monkeypatch.setattr(_products, "accelerated", lambda device: True)
     assert halves(half, half, half) and not halves(half, half, there[torch.float32])
     assert not halves(there[torch.float16]) and not halves(there[torch.float32])
+
+
+@pytest.mark.parametrize(("capability", "fast"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
+def test_gpus_before_ampere_compute_in_float32(capability, fast, monkeypatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert accelerated(torch.device("cuda", 0)) == fast and not accelerated(torch.device("cpu"))
+
+
+def test_a_compiler_takes_a_device_for_a_constant() -> None:
+    torch.compiler.reset()
+    compiled = torch.compile(
+        lambda x: x + accelerated(x.device), backend="aot_eager", fullgraph=True
+    )
+    assert torch.equal(compiled(torch.ones(2)), torch.ones(2))
 
 
 def test_few_heads_are_cut_into_parts_and_many_are_not() -> None:
