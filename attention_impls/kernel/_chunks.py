@@ -1,11 +1,15 @@
 """Causal kernel attention in half precision: all chunks at once, few launches at any length.
 
     B batch   H heads   N queries and keys   J chunks   L = B H J   C chunk   K head width
-    V value width   R features   U the values, a column of ones, zeros up to a multiple of 8
+    V value width   R features   U the values, two columns of ones, zeros up to a multiple of 8
 
 The same chunks, states and scales as in float32, see `_causal`. Products within chunks are one
 batch, those with the states before them another; the states are a running sum in float32. Time
 O(N R (C + U)), memory O(N (R + C + R U / C)).
+
+The gradient of a query is a small difference: what its output takes from each feature, less that
+output. So outputs are kept unrounded for it, and what is subtracted comes as two halves, its first
+digits and the rest, each with a column of ones.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from torch.autograd.function import once_differentiable
 from attention_impls._write import write
 from attention_impls.kernel._bidirectional import like_projection, lowest
 from attention_impls.kernel._features import FeatureMap
-from attention_impls.kernel._halves import quotient, quotient_gradient, with_ones
+from attention_impls.kernel._halves import quotient
 from attention_impls.kernel._products import aligned, product
 
 CHUNK = 128
@@ -44,7 +48,8 @@ def by_chunks(
         q, k, v = (F.pad(x, (0, 0, 0, missing)) for x in (q, k, v))
         given_BN = mask_BN if mask_BN is not None else q.new_ones(q.shape[0], n, dtype=torch.bool)
         mask_BN = F.pad(given_BN, (0, missing))
-    memory_BHUR = F.pad(memory_BHUR, (0, 0, 0, aligned(rows) - rows))
+    memory_BHUR = torch.cat([memory_BHUR, memory_BHUR[:, :, -1:]], 2)
+    memory_BHUR = F.pad(memory_BHUR, (0, 0, 0, aligned(rows + 1) - rows - 1))
     out_BHNV, memory_BHUR, scale_BH = _Chunks.apply(  # type: ignore[no-untyped-call]
         q, k, v, mask_BN, memory_BHUR, scale_BH, features
     )
@@ -68,18 +73,18 @@ class _Chunks(torch.autograd.Function):
         """Return (B, H, N, V) and the state."""
         q, k = features.prepare(q_BHNK), features.prepare(k_BHNK)
         keys = _Keys(k, mask_BN, scale_BH, features)
-        ones_LCU = keys.chunked(with_ones(v_BHNV, None, None))
+        ones_LCU = keys.chunked(_with_ones(v_BHNV))
         states_BHJUR = keys.states(product(keys.until(ones_LCU).mT, keys.phi_LCR), memory_BHUR)
         before_LUR = states_BHJUR[:, :, :-1].to(v_BHNV.dtype).flatten(0, 2)
         phi_LCR = keys.chunked(features.queries(q))
-        read_LCU = keys.since(torch.bmm(phi_LCR, before_LUR.mT))
-        read_LCU.baddbmm_(keys.weighted(torch.bmm(phi_LCR, keys.phi_LCR.mT)), ones_LCU)
+        read_LCU = keys.since(product(phi_LCR, before_LUR.mT))
+        read_LCU += product(keys.weighted(torch.bmm(phi_LCR, keys.phi_LCR.mT)), ones_LCU)
         out_BHNV, divisor_BHN1 = quotient(keys.joined(read_LCU), v_BHNV.shape[3])
         last_BH = keys.scales_BHJ[:, :, -1].clone()
         ctx.features = features
         ctx.mark_non_differentiable(last_BH)
         ctx.save_for_backward(q, k, v_BHNV, mask_BN, scale_BH, before_LUR, out_BHNV, divisor_BHN1)
-        return out_BHNV, states_BHJUR[:, :, -1].clone(), last_BH
+        return out_BHNV.to(v_BHNV.dtype), states_BHJUR[:, :, -1].clone(), last_BH
 
     @staticmethod
     @once_differentiable
@@ -97,8 +102,8 @@ def _gradients(ctx: Any, upstream_BHNV: Tensor, dmemory_BHUR: Tensor) -> tuple[T
     values = v.shape[3]
     keys = _Keys(k, mask_BN, scale_BH, features)
     phi_q, phi_k = keys.chunked(features.queries(q)), keys.phi_LCR
-    ones_LCU = keys.chunked(with_ones(v, None, None))
-    dread_LCU = keys.chunked(quotient_gradient(upstream_BHNV, out_BHNV, divisor_BHN1))
+    ones_LCU = keys.chunked(_with_ones(v))
+    dread_LCU = keys.chunked(_quotient_gradient(upstream_BHNV, out_BHNV, divisor_BHN1))
     # Within the chunks.
     dpairs_LCC = keys.weighted(torch.bmm(dread_LCU, ones_LCU.mT))
     dphi_q, dphi_k = torch.bmm(dpairs_LCC, phi_k), torch.bmm(dpairs_LCC.mT, phi_q)
@@ -190,6 +195,27 @@ class _Keys:
         return gaps.exp_().tril_()
 
 
+def _with_ones(v_BHNV: Tensor) -> Tensor:
+    """Return [v, 1, 1, 0], (B, H, N, U)."""
+    width = v_BHNV.shape[3]
+    ones_BHNU = F.pad(v_BHNV, (0, aligned(width + 2) - width))
+    ones_BHNU[..., width : width + 2] = 1.0
+    return ones_BHNU
+
+
+def _quotient_gradient(upstream_BHNV: Tensor, out_BHNV: Tensor, divisor_BHN1: Tensor) -> Tensor:
+    """Return the gradient (B, H, N, U) of what was divided, that of the denominator in halves."""
+    width = out_BHNV.shape[3]
+    dread = upstream_BHNV.new_empty(*upstream_BHNV.shape[:3], aligned(width + 2))
+    write(dread[..., :width], torch.div, upstream_BHNV, divisor_BHN1)
+    dread[..., width:].zero_()
+    # By the rounded numerators' gradients, so that what all values share cancels.
+    inner_BHN1 = (dread[..., :width] * out_BHNV).sum(-1, keepdim=True).neg_()
+    dread[..., width : width + 1] = inner_BHN1
+    dread[..., width + 1 : width + 2] = inner_BHN1 - dread[..., width : width + 1]
+    return dread
+
+
 def _scaled(x_LCU: Tensor, factor_LC1: Tensor) -> Tensor:
-    """Return rows times factors in float32, rounded once."""
+    """Return rows times factors in float32, rounded at most once."""
     return write(torch.empty_like(x_LCU), torch.mul, x_LCU, factor_LC1)

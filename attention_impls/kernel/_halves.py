@@ -92,14 +92,11 @@ def centre(v_BHMV: Tensor, mask_BM: Tensor | None) -> Tensor:
     return (steps_BH1V * step_BH11).to(v_BHMV.dtype)
 
 
-def with_ones(v_BHMV: Tensor, centre_BH1V: Tensor | None, mask_BM: Tensor | None) -> Tensor:
+def with_ones(v_BHMV: Tensor, centre_BH1V: Tensor, mask_BM: Tensor | None) -> Tensor:
     """Return [v - centre, 1, 0], (B, H, M, U), and zeros for masked keys."""
     width = v_BHMV.shape[3]
     ones = v_BHMV.new_empty(*v_BHMV.shape[:3], aligned(width + 1))
-    if centre_BH1V is None:
-        ones[..., :width] = v_BHMV
-    else:
-        write(ones[..., :width], torch.sub, v_BHMV, centre_BH1V)
+    write(ones[..., :width], torch.sub, v_BHMV, centre_BH1V)
     ones[..., width:].zero_()
     ones[..., width].fill_(1.0)
     return ones if mask_BM is None else ones.masked_fill_(~mask_BM[:, None, :, None], 0.0)
@@ -108,7 +105,7 @@ def with_ones(v_BHMV: Tensor, centre_BH1V: Tensor | None, mask_BM: Tensor | None
 def quotient(read_BHNU: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """Return the numerators divided by the denominator, in the layout of projections, and what
     they were divided by, in float32: infinity where there is nothing to attend to."""
-    divisor_BHN1 = read_BHNU[..., width : width + 1].float()
+    divisor_BHN1 = read_BHNU[..., width : width + 1].to(torch.float32, copy=True)
     divisor_BHN1.masked_fill_(is_lost(divisor_BHN1), torch.inf)
     off_BHNV = like_projection(read_BHNU, width)
     write(off_BHNV, torch.div, read_BHNU[..., :width], divisor_BHN1)

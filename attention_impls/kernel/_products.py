@@ -16,6 +16,8 @@ PARALLEL = 256
 """Products that run side by side on a GPU: with fewer heads, positions are cut into parts."""
 PART = 256
 """Positions in such a part, at least."""
+AMPERE = (8, 0)
+"""Compute capability of the first GPUs that multiply bfloat16; older ones imitate it."""
 
 
 def halves(*tensors: Tensor) -> bool:
@@ -28,9 +30,10 @@ def working_dtype(q: Tensor, k: Tensor, v: Tensor) -> torch.dtype:
     return torch.bfloat16 if halves(q, k, v) else torch.promote_types(v.dtype, torch.float32)
 
 
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def accelerated(device: torch.device) -> bool:
     """Whether a device multiplies bfloat16 faster, with sums in float32, and fuses attention."""
-    return device.type == "cuda"
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= AMPERE
 
 
 def product(one: Tensor, other: Tensor) -> Tensor:

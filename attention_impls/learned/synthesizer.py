@@ -127,13 +127,14 @@ class Synthesizer(Attention):
         """Have the logits made within a fused kernel, on a GPU, where they are products of factors:
         these stand for queries and keys, beside which true ones are further columns.
 
-        Not where many examples share them, of which each would make its own.
+        Not where many examples without padding share them, of which each would make its own. With
+        padding they cannot without asking how far apart they are, which a GPU is waited for.
         """
         shared = self.config.logits == "factorised" and not self.config.dot_product
         if (
             not needs_autograd(x_BND, None)
             or self.config.logits == "random"
-            or (shared and x_BND.shape[0] > FEW)
+            or (shared and x_BND.shape[0] > FEW and context.key_mask_BM is None)
         ):
             return super().mix(x_BND, context, source_BMD, state)
         batch, n, _ = x_BND.shape
@@ -193,6 +194,10 @@ class Synthesizer(Attention):
             n, m, causal=context.causal, key_mask_BM=context.key_mask_BM, device=v_BHMV.device
         )
         dropout = self.dims.dropout if self.training else 0.0
+        padded = context.key_mask_BM is not None
+        if logits.dim() == 3 and padded and needs_autograd(v_BHMV, None) and q_BHNK is None:
+            # Weights for each example, by a fused kernel that has nothing to compare.
+            q_BHNK = k_BHMK = torch.zeros_like(v_BHMV)
         if q_BHNK is not None and k_BHMK is not None:
             return fused_softmax(q_BHNK, k_BHMK, v_BHMV, permitted, logits, dropout=dropout), None
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
@@ -261,13 +266,11 @@ class Synthesizer(Attention):
 def _shared_softmax(
     logits_HNM: Tensor, v_BHMV: Tensor, context: Context, dropout: float
 ) -> Tensor | None:
-    """Return (B, H, N, V) by one product for the whole batch; None where a row's logits are too far
-    apart for that, and when compiled with padding, where no branch may depend on them.
+    """Return (B, H, N, V) by one product for the whole batch; None where, with padding, a row's
+    logits are too far apart for that: it asks, so padding is for a CPU alone.
 
     A row's maximum is over all keys, padding included, whose share is taken out of both sum and
-    normaliser. Dropout falls on the same pairs in all examples, as in the Long Range Arena. With
-    padding it waits for a GPU to say how far apart they are: weights for each example, which would
-    not have to ask, are as many times as large.
+    normaliser. Dropout falls on the same pairs in all examples, as in the Long Range Arena.
     """
     batch, heads, m, width = v_BHMV.shape
     n, precise = logits_HNM.shape[1], logits_HNM.dtype
@@ -280,8 +283,6 @@ def _shared_softmax(
         out = (weights_HNM.to(v_HMX.dtype) @ v_HMX).view(heads, n, batch, width)
         return out.permute(2, 0, 1, 3)
 
-    if torch.compiler.is_compiling():
-        return None
     top_HN1 = logits_HNM.detach().amax(-1, keepdim=True)
     finite = logits_HNM.detach().masked_fill(logits_HNM == -math.inf, math.inf)
     if bool((top_HN1 - finite.amin(-1, keepdim=True)).amax() > RANGE):

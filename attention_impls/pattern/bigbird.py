@@ -6,7 +6,6 @@ U blocks   S positions in a block   A blocks that a block reads   P padded keys 
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Annotated, Literal
 
 import msgspec
@@ -18,6 +17,7 @@ from attention_impls._draws import seeded
 from attention_impls._oracle import softmax_oracle
 from attention_impls.contract import Attention, Context, Dims, MechanismConfig
 from attention_impls.dense._fused import fused_softmax
+from attention_impls.pattern._drawn import least, random_blocks, ranked, read_anyway
 from attention_impls.pattern._folded import attend_blocks, windows_beside
 from attention_impls.pattern._layouts import Graph, Shared, divided
 from attention_impls.pattern._parts import Part, attend_part, dense_is_cheaper, folds
@@ -27,7 +27,8 @@ ARENA_REACH = 1024
 """Positions that the arena's random blocks come from."""
 
 REMEMBERED = 64
-"""Tables that a layer keeps, each for a length."""
+"""Tables that a layer keeps, each for a length. None makes room for another on a GPU, whose graphs
+go on reading it where it lies."""
 
 
 class BigbirdConfig(MechanismConfig, frozen=True):
@@ -93,6 +94,7 @@ class Bigbird(Attention):
         """Keep the seeds where reading them stops no GPU, and no table of others."""
         self._seeds = tuple(self.seeds_H.tolist())
         self._cache: dict[tuple[int, int, torch.device], tuple[Tensor, Tensor]] = {}
+        self._ranks: dict[tuple[int, torch.device], Tensor] = {}
 
     @classmethod
     def exact_at(cls, n: int) -> BigbirdConfig:
@@ -284,18 +286,28 @@ class Bigbird(Attention):
     def _drawn(self, used: int) -> Tensor:
         """Return the random blocks of all but the first and last of `used` blocks, (H, U - 2, R);
         -1 where fewer are left."""
-        size, farthest = self.config.block, used - 1
+        reach = self._reach()
+        farthest = used - 1 if reach is None else min(used - 1, reach)
+        return random_blocks(self._seeds, used, self.config.random, farthest)
+
+    def _reach(self) -> int | None:
+        """Return the last block that may be drawn, or None where all may."""
+        size = self.config.block
         if self.config.parity == "lra2021" and 2 * size < ARENA_REACH:
-            farthest = min(farthest, ARENA_REACH // size - 1)
-        return _random_blocks(self._seeds, used, self.config.random, farthest)
+            return ARENA_REACH // size - 1
+        return None
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]  # drawn and kept outside of graphs
     def _graphs(
         self, mask_BN: Tensor | None, n: int, device: torch.device
     ) -> tuple[Tensor, Tensor]:
         """Return the tables of a batch, (X, H, U, A), and how many blocks are in use, (X,): X is 1
-        where all examples have as many."""
-        lengths, count = self._blocks_in_use(mask_BN, n), -(-n // self.config.block)
+        where all examples have as many, and elsewhere than on a CPU, which would have to wait for
+        the number, where nothing is padded."""
+        count = -(-n // self.config.block)
+        if device.type != "cpu":
+            return self._graphs_unasked(mask_BN, count, device)
+        lengths = self._blocks_in_use(mask_BN, n)
         lengths = lengths if len(set(lengths)) > 1 else lengths[:1]
         known = {}
         for used in set(lengths):
@@ -303,12 +315,57 @@ class Bigbird(Attention):
             if key not in self._cache:
                 if len(self._cache) >= REMEMBERED:
                     self._cache.clear()
-                table = self._table(used, count).to(device)
-                # Kept as well: each number that goes to a GPU is waited for.
-                self._cache[key] = table, torch.tensor(used, device=device)
+                self._cache[key] = self._table(used, count), torch.tensor(used)
             known[used] = self._cache[key]
         tables, used_X = zip(*(known[used] for used in lengths), strict=True)
         return torch.stack(tables), torch.stack(used_X)
+
+    def _graphs_unasked(
+        self, mask_BN: Tensor | None, count: int, device: torch.device
+    ) -> tuple[Tensor, Tensor]:
+        """The same on the device, so that nothing is waited for, and a graph may hold it."""
+        if mask_BN is not None:
+            used_B = self._last_blocks(mask_BN)
+            return self._tables(used_B, count), used_B
+        key = (count, count, device)
+        if key in self._cache:
+            return self._cache[key]
+        with torch.inference_mode(False):
+            used_1 = torch.full((1,), count, device=device)
+            made = self._tables(used_1, count), used_1
+        if len(self._cache) < REMEMBERED:
+            self._cache[key] = made
+        return made
+
+    def _rank(self, count: int, device: torch.device) -> Tensor:
+        """Return how all blocks rank in each row's draw, (H, U, U). Kept for the next power of two:
+        all that is ever kept is a third more than the largest."""
+        room = 1 << (count - 1).bit_length()
+        if (room, device) not in self._ranks:
+            with torch.inference_mode(False):
+                blocks = torch.arange(room, device=device)
+                heads = [ranked(seed, blocks.unsqueeze(-1), blocks) for seed in self._seeds]
+                self._ranks[room, device] = torch.stack(heads)
+        return self._ranks[room, device][:, :count, :count]
+
+    def _tables(self, used_X: Tensor, count: int) -> Tensor:
+        """Return `_table` for each of several numbers of used blocks, (X, H, U, A)."""
+        used_X111 = used_X.view(-1, 1, 1, 1)
+        last = used_X111 - 1
+        columns = torch.arange(count, device=used_X.device)
+        block_U1 = columns.unsqueeze(-1)
+        near_X1U3 = block_U1 + torch.arange(-1, 2, device=used_X.device)
+        near_X1U3 = near_X1U3.masked_fill((near_X1U3 == 0) | (near_X1U3 == last), -1)
+        reach = self._reach()
+        farthest = last if reach is None else last.clamp(max=reach)
+        read_X1UU = read_anyway(block_U1, columns, used_X111, farthest)
+        ranks = self._rank(count, used_X.device)
+        drawn_XHUR = least(ranks, read_X1UU, min(self.config.random, count))
+        parts = (torch.zeros_like(last), last, near_X1U3, drawn_XHUR)
+        shape = (len(used_X), len(self._seeds), count, -1)
+        table_XHUA = torch.cat([part.expand(shape) for part in parts], dim=-1)
+        inner_X1U1 = (block_U1 > 0) & (block_U1 < last)
+        return table_XHUA.masked_fill(~inner_X1U1 | (table_XHUA < 0), count)
 
     def _between_positions(self, table_XHUA: Tensor, used_X: Tensor, n: int) -> Tensor:
         """Return the graph as a mask, (X, H, N, N)."""
@@ -350,42 +407,3 @@ def _ends(used_X: Tensor) -> Tensor:
 def _remember_again(layer: Bigbird, _: object) -> None:
     """Take over seeds that were loaded."""
     layer._remember()
-
-
-@lru_cache(maxsize=64)
-def _random_blocks(seeds: tuple[int, ...], used: int, random: int, farthest: int) -> Tensor:
-    """Return `random` blocks up to `farthest` for each seed and block 1 ... used - 2, -1 where none
-    is left.
-
-    Of the blocks that the row does not read anyway, those with the least hash of (seed, row,
-    block): a uniform choice without replacement that needs no table as long as the longest input.
-    """
-    taken = min(random, used)
-    rows = torch.arange(1, max(1, used - 1))
-    columns = torch.arange(used)
-    drawn = torch.full((len(seeds), len(rows), random), -1)
-    together = max(1, 2**20 // max(1, used))
-    for head, seed in enumerate(seeds):
-        for start in range(0, len(rows), together):
-            row_U1 = rows[start : start + together].unsqueeze(-1)
-            rank_UV = _mixed(_mixed(row_U1 * _GOLDEN + seed) + columns * _GOLDEN) >> 1
-            read = (columns - row_U1).abs() <= 1
-            # The arena leaves out a few more for the two rows before the last; where `farthest`
-            # is the last block they read those anyway.
-            spared = 4 * (row_U1 == used - 3) + 3 * (row_U1 == used - 2)
-            read = read | (columns == 0) | (columns == used - 1) | (columns > farthest - spared)
-            rank_UV = rank_UV.masked_fill(read, torch.iinfo(torch.int64).max)
-            rank, block = rank_UV.topk(taken, dim=-1, largest=False)
-            block = block.masked_fill(rank == torch.iinfo(torch.int64).max, -1)
-            drawn[head, start : start + together, :taken] = block
-    return drawn
-
-
-_GOLDEN = 0x1E3779B97F4A7C15
-
-
-def _mixed(x: Tensor) -> Tensor:
-    """Return int64 numbers scrambled as by SplitMix64; products wrap around."""
-    for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15)):
-        x = (x ^ (x >> shift & (1 << 64 - shift) - 1)) * factor
-    return x ^ (x >> 31 & (1 << 33) - 1)

@@ -9,6 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from attention_impls.contract import Context
 from attention_impls.pattern import bigbird
+from attention_impls.pattern._drawn import random_blocks
 from attention_impls.pattern.bigbird import BigbirdConfig
 
 
@@ -30,7 +31,7 @@ def test_each_block_reads_its_neighbours_the_ends_and_its_own_random_ones(build)
 
 def test_random_blocks_come_from_everywhere() -> None:
     """Not from the first thousand positions, and evenly: each block about as often as another."""
-    drawn = bigbird._random_blocks(tuple(range(50)), 102, 3, 101)
+    drawn = random_blocks(tuple(range(50)), 102, 3, 101)
     counts = torch.bincount(drawn.flatten(), minlength=102)[1:101]
     assert counts.sum() == 50 * 100 * 3 and counts.min() > 90 and counts.max() < 220
 
@@ -101,7 +102,7 @@ def test_the_arenas_random_blocks_are_among_the_first_1024_positions(build) -> N
     assert int(drawn.min()) >= 1 and int(drawn[:, :-2].max()) == 15
     assert int(drawn[:, -2].max()) <= 11 and int(drawn[:, -1].max()) <= 12
     # Row 13 reads block 15 but not 12, 13, 14 as random ones; row 18 all from 1 to 15.
-    rows = bigbird._random_blocks(tuple(range(200)), 40, 3, 15)
+    rows = random_blocks(tuple(range(200)), 40, 3, 15)
     assert set(rows[:, 12].unique().tolist()) == {*range(1, 12), 15}
     assert set(rows[:, 17].unique().tolist()) == set(range(1, 16))
     assert set(rows[:, -2].unique().tolist()) == set(range(1, 12))
@@ -121,6 +122,39 @@ def test_the_arena_drops_no_weights(n: int, build, draw) -> None:
         kept, _ = layer.attend(*qkv, Context())
         same = torch.allclose(kept, layer.eval().attend(*qkv, Context())[0])
         assert same == (parity == "lra2021")
+
+
+SEVERAL = [
+    {"block": 1, "random": 3},
+    {"block": 2, "random": 0},
+    {"block": 128, "random": 2, "parity": "lra2021"},
+    {"block": 600, "random": 2, "parity": "lra2021"},
+]
+"""The last but one draws from the first 8 blocks; the last is too coarse to be told from all."""
+
+
+@pytest.mark.parametrize("config", SEVERAL, ids=lambda config: "-".join(map(str, config.values())))
+def test_all_tables_at_once_are_those_made_one_by_one(config, build) -> None:
+    layer = build(("bigbird", config))
+    for count in (layer.config.random + 5, 21):
+        used = torch.arange(1, count + 1)
+        one_by_one = [layer._table(number, count) for number in used.tolist()]
+        assert torch.equal(layer._tables(used, count), torch.stack(one_by_one))
+
+
+def test_off_a_cpu_no_kept_table_makes_room(build, monkeypatch) -> None:
+    """Graphs of a GPU go on reading it where it lies; beyond those kept they are made anew."""
+    monkeypatch.setattr(bigbird, "REMEMBERED", 3)
+    layer, device = build(("bigbird", {"block": 2, "random": 1})), torch.device("meta")
+    first = [layer._graphs(None, 2 * count, device)[0] for count in range(6, 12)]
+    again = [layer._graphs(None, 2 * count, device)[0] for count in range(6, 12)]
+    kept = [one is other for one, other in zip(first, again, strict=True)]
+    assert kept == [True] * 3 + [False] * 3
+    assert [table.shape for table in again] == [(1, 2, count, 6) for count in range(6, 12)]
+    # Of ranks those for 8 blocks and for 16, whoever asked.
+    mask = torch.empty(4, 20, dtype=torch.bool, device=device)
+    assert layer._graphs(mask, 20, device)[0].shape == (4, 2, 10, 6)
+    assert [room for room, _ in layer._ranks] == [8, 16]
 
 
 def test_tables_are_kept_and_go_with_the_seeds(build, monkeypatch) -> None:

@@ -23,6 +23,7 @@ CASES = [
     ("reformer", {"chunk": 4, "rounds": 3}),
     ("sinkhorn", {"block": 4}),
     ("synthesizer", {"rank": 3}),
+    ("synthesizer", {"logits": "random"}),
     ("synthesizer", {"logits": "dense"}),
     ("synthesizer", {"logits": "dense", "dot_product": True}),
     ("synthesizer", {"dot_product": True}),
@@ -61,6 +62,29 @@ def test_it_equals_the_oracle(case, n, build, directions, some_padding) -> None:
         wanted = with_gradients(layer.reference(x, context), leaves)
         for one, other in zip(found, wanted, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("far", [0.0, 1000.0])
+@pytest.mark.parametrize("kind", ["factorised", "random"])
+def test_many_padded_examples_share_logits_however_far_apart(
+    kind, far, build, directions, some_padding, monkeypatch
+) -> None:
+    """Without asking how far: a padded key a thousand above the rest takes nothing from them."""
+    monkeypatch.setattr(synthesizer, "FEW", 1)
+    monkeypatch.setattr(synthesizer, "_shared_softmax", None)
+    layer = build(("synthesizer", {"logits": kind}))
+    with torch.no_grad():
+        if kind == "random":
+            layer.logits_HPP[:, :, 1] += far
+        else:
+            layer.left_HPR[:, :, 0] = 1.0
+            layer.right_HPR[:, 1, 0] += far
+    x, mask = torch.randn(3, 24, 12, dtype=torch.float64), some_padding(3, 24)
+    mask[1, 1] = False
+    for causal in directions(layer):
+        context = Context(causal, mask)
+        found, wanted = layer(x, context).y_BND, layer.reference(x, context)
+        torch.testing.assert_close(found, wanted, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)

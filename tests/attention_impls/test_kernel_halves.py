@@ -18,6 +18,9 @@ from attention_impls.kernel import _products
 from attention_impls.kernel._chunks import CHUNK
 from attention_impls.kernel._fused import WIDEST, fits
 from attention_impls.kernel._products import PART, accelerated, halves, parts
+from lra.core.catalogue import find, load
+from lra.verify.laws import precision
+from lra.verify.subject import Subject
 
 WIDTH = 16
 """Draws are divided by 2, exactly: the oracle's are the same."""
@@ -102,6 +105,16 @@ def test_it_is_close_to_its_oracle(case, causal, length, layer_of, inputs, half_
     for mask in (None, half_padded(2, length)):
         found = errors(layer_of(case), inputs(2, length), Context(causal, key_mask_BM=mask))
         assert all(x < most for x, most in zip(found, LIMITS, strict=True)), found
+
+
+@pytest.mark.usefixtures("on_gpu")
+@pytest.mark.parametrize("name", ["linear", "performer"])
+def test_the_law_of_precision_holds(name) -> None:
+    """Features of ReLU break it in float32 as well: rounded queries pass over its kink."""
+    mechanism = load(find("mechanism", name))
+    subject = Subject(mechanism, mechanism.Config())
+    for case in precision.LAW.cases(subject):
+        precision.LAW.check(subject, case)
 
 
 def test_exact_attention_errs_by_about_as_much(inputs) -> None:
@@ -345,10 +358,24 @@ def test_a_cpu_computes_in_float32(build, inputs) -> None:
 def test_which_inputs_are_taken_in_half_precision(monkeypatch) -> None:
     there = {x: torch.empty(1, dtype=x) for x in (torch.bfloat16, torch.float16, torch.float32)}
     half = there[torch.bfloat16]
-    assert not halves(half) and accelerated(torch.device("cuda"))
+    assert not halves(half)
     monkeypatch.setattr(_products, "accelerated", lambda device: True)
     assert halves(half, half, half) and not halves(half, half, there[torch.float32])
     assert not halves(there[torch.float16]) and not halves(there[torch.float32])
+
+
+@pytest.mark.parametrize(("capability", "fast"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
+def test_gpus_before_ampere_compute_in_float32(capability, fast, monkeypatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert accelerated(torch.device("cuda", 0)) == fast and not accelerated(torch.device("cpu"))
+
+
+def test_a_compiler_takes_a_device_for_a_constant() -> None:
+    torch.compiler.reset()
+    compiled = torch.compile(
+        lambda x: x + accelerated(x.device), backend="aot_eager", fullgraph=True
+    )
+    assert torch.equal(compiled(torch.ones(2)), torch.ones(2))
 
 
 def test_few_heads_are_cut_into_parts_and_many_are_not() -> None:
