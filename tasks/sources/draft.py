@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from lra.core.dataset import SPLITS, Split, SplitName
 from lra.core.errors import DataError
-from tasks.sources.facts import checksum
+from lra.core.hashing import checksum
 
 _BUFFERS = ("tokens", "lengths", "labels")
 _FILES = tuple(f"{split}.{buffer}" for split in SPLITS for buffer in _BUFFERS)

@@ -15,12 +15,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from lra.core.dataset import SPLITS, Dataset, Split, SplitName
-from lra.core.hashing import value_hash
+from lra.core.hashing import checksum, value_hash
 from lra.core.protocol import Rules
 from tasks.sources.bounds import misfit
 from tasks.sources.facts import (
     Facts,
-    checksum,
     damaged,
     read_facts,
     refuse_changed,
