@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from lra.core.errors import DataError
     from lra.core.protocol import Rules, SplitName
     from lra.core.scales import Scale
+    from tasks.contract import OnDefect
     from tasks.sources.checking import Tally
+    from tasks.sources.facts import Facts
+    from tasks.sources.preparing import Watch
 
 LISTED = 100
 """Most defects of a set that are printed."""
@@ -40,16 +44,17 @@ def command(task: str | None, source: str, scale: str, rules: Rules | None) -> i
     python -m lra data check text --from reviews/
     python -m lra data check --from lra_release
 
-    Of a prepared set the files are compared with what was written. Exit code 0 where nothing is
-    wrong, 1 where something is, 2 where a set could not be read.
+    Of a prepared set, also one that a run keeps in the cache, the files are compared with what was
+    written. Exit code 0 where nothing is wrong, 1 where something is, 2 where a set could not be
+    read.
     """
     from lra.cli.release import each_set
     from lra.core.scales import load_scale
-    from tasks.sources.facts import whole_set
+    from tasks.sources.facts import prepared_set
 
     settings = load_scale(scale)
-    if task is None and (facts := whole_set(source)) is not None:
-        task = facts.task
+    if task is None and (facts := prepared_set(source)) is not None:
+        return _check_prepared(facts, source)
     if task:
         return _check(task, settings, rules, source)
     return each_set(source, lambda name, folder: _check(name, settings, rules, str(folder)))
@@ -57,22 +62,45 @@ def command(task: str | None, source: str, scale: str, rules: Rules | None) -> i
 
 def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> int:
     """Check one set, print what is wrong with it, and return the exit code."""
-    from lra.cli.making import shown, told_by_task
+    from lra.cli.making import told_by_task
     from lra.core import catalogue
     from lra.engine.plan_data import task_of
-    from lra.report.words import visible
-    from tasks.sources.checking import check_source, check_whole
+    from tasks.sources.checking import check_source
     from tasks.sources.data_hash import refuse_unread
-    from tasks.sources.facts import refuse_unfit, whole_set
-    from tasks.sources.files import HUB, existing, expanded, resolved
+    from tasks.sources.facts import prepared_set, refuse_unfit
+    from tasks.sources.files import HUB, existing, resolved
 
     target = catalogue.find("task", name)
     task = task_of(target, scale, rules)
     source = resolved(source, target.name, task.hub)
     if not source.startswith(HUB):
         existing(source)
+    if (facts := prepared_set(source)) is not None:
+        origin = facts.origin
+        asked = task.rules if origin is None else rules or origin.rules
+        level = None if origin is None else origin.level
+        refuse_unfit(facts, source, target.name, asked, facts.length, level)
+        return _check_prepared(facts, source)
+    refuse_unread(source, target.name)
+    with told_by_task(target):
+        return _checked(target.name, lambda tell, watch: check_source(task, source, tell, watch))
+
+
+def _check_prepared(facts: Facts, source: str) -> int:
+    from tasks.sources.checking import check_whole
+    from tasks.sources.files import expanded
+
+    folder = expanded(source)
+    return _checked(facts.task, lambda tell, watch: check_whole(facts, folder, tell))
+
+
+def _checked(name: str, check: Callable[[OnDefect, Watch], dict[SplitName, Tally]]) -> int:
+    """Print each defect that a check tells of, then the counts; return the exit code."""
+    from lra.cli.making import shown
+    from lra.report.words import visible
+
     told: set[str] = set()
-    with told_by_task(target), closing(shown(target.name)) as watch:
+    with closing(shown(name)) as watch:
 
         def on_defect(defect: DataError) -> None:
             # A file that several splits are read from says the same of each.
@@ -81,16 +109,8 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> int:
                 watch.say(line)
             told.add(line)
 
-        facts = whole_set(source)
-        if facts is not None and facts.origin is not None:
-            origin = facts.origin
-            asked = rules or origin.rules
-            refuse_unfit(facts, source, target.name, asked, facts.length, origin.level)
-            found = check_whole(facts, expanded(source), on_defect)
-        else:
-            refuse_unread(source, target.name)
-            found = check_source(task, source, on_defect, watch)
-    _summary(target.name, found, len(told))
+        found = check(on_defect, watch)
+    _summary(name, found, len(told))
     return DEFECTS if told else 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import msgspec
 import torch
 from torch import Tensor, nn
 
-from lra.core.errors import LraError
+from lra.core.errors import LraError, reason
+from lra.core.hashing import checksum
 from lra.core.records import CurvePoint
 from lra.training.objective import Tally
 from lra.training.ranks import ALONE, Ranks
@@ -67,7 +69,8 @@ def save(
 ) -> None:
     """Write everything a training needs to go on; a reader sees the old file or the new one.
 
-    `run` identifies the training; `load` refuses a file of another.
+    `run` identifies the training; `load` refuses a file of another. Raises `LraError` where the
+    disk refuses.
     """
     content = {
         "run": run,
@@ -81,17 +84,34 @@ def save(
         "tally": None if standing.tally is None else vars(standing.tally),
         "generators": vars(generators),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
     # Machines of a cluster share the folder, and processes on two of them may have one number.
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        _write(path, temporary, content)
+    except (OSError, RuntimeError) as error:
+        # From a disk that is full torch makes an error of its own, about a position.
+        cause = error if isinstance(error, OSError) else error.__context__
+        if not isinstance(cause, OSError):
+            raise
+        raise LraError(
+            f"cannot write checkpoint '{path.name}': {reason(cause)}; make room or choose another "
+            "--store, then run again with --rerun failed"
+        ) from error
+
+
+def _write(path: Path, temporary: Path, content: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with temporary.open("wb") as stream:
             torch.save(content, stream)
             stream.flush()
+            stream.write(_seal(checksum(temporary)))
+            stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
     _sync_folder(path.parent)
 
 
@@ -106,17 +126,20 @@ def load(
     """Put model, optimiser and generators where the checkpoint left them; None without a file.
 
     It may be of another number of ranks: those that it does not know keep their generators, and
-    sums that were everybody's are now the first one's. Raises `LraError` for a file that cannot be
-    read or belongs to another training.
+    sums that were everybody's are now the first one's. Raises `LraError` for a file that is damaged
+    or belongs to another training. Nothing in it can run code.
     """
     if not path.is_file():
         return None
     try:
+        _refuse_changed(path)
         content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         found = content["run"]
     except Exception as error:
-        reason = str(error).partition("\n")[0]
-        raise LraError(f"cannot read checkpoint '{path.name}' ({reason}); delete it") from error
+        why = str(error).partition("\n")[0]
+        raise LraError(
+            f"cannot read checkpoint '{path.name}' ({why}); delete it to train anew"
+        ) from error
     if found != run:
         raise LraError(
             f"checkpoint '{path.name}' belongs to another training; delete it or name another file"
@@ -137,6 +160,25 @@ def load(
         best=None if content["best"] is None else Best(**content["best"]),
         tally=None if content["tally"] is None else Tally(**content["tally"]),
     )
+
+
+def _seal(crc: int) -> bytes:
+    """What stands after the archive of torch, which looks at no checksum and does not mind it."""
+    return b"lra-crc32:%08x" % crc
+
+
+def _refuse_changed(path: Path) -> None:
+    """Raise `ValueError` for a file that does not hold what was written.
+
+    One without a seal is of an earlier version, or is cut off, which torch notices.
+    """
+    end = len(_seal(0))
+    size = max(path.stat().st_size - end, 0)
+    with path.open("rb") as stream:
+        stream.seek(size)
+        seal = stream.read()
+    if seal.startswith(_seal(0)[:-8]) and seal != _seal(checksum(path, size)):
+        raise ValueError("it does not hold what was written")
 
 
 def _sync_folder(folder: Path) -> None:

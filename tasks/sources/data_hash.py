@@ -13,7 +13,7 @@ from lra.core.errors import DataError
 from lra.core.hashing import file_hash, source_hash, value_hash
 from lra.core.protocol import DataSpec, Rules
 from tasks.sources.facts import refuse_changed, refuse_unfit, whole_set
-from tasks.sources.files import HUB, readable
+from tasks.sources.files import HUB, expanded, readable
 from tasks.sources.hashed_files import hashed_files
 from tasks.sources.pathfinder_files import HARDEST, level_files, paddles_of
 
@@ -68,7 +68,7 @@ def content_hash(
     if facts is None or facts.origin is None:
         return value_hash(source_content(source, task, length, parameters))
     refuse_unfit(facts, source, task, rules, length, level(task, parameters))
-    refuse_changed(facts, source)
+    refuse_changed(facts, expanded(source))
     return value_hash(["prepared", facts.origin.hash])
 
 

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
@@ -21,6 +22,7 @@ import numpy.typing as npt
 
 from lra.core.dataset import SPLITS, Split, SplitName
 from lra.core.errors import DataError
+from lra.core.hashing import checksum
 
 _BUFFERS = ("tokens", "lengths", "labels")
 _FILES = tuple(f"{split}.{buffer}" for split in SPLITS for buffer in _BUFFERS)
@@ -37,6 +39,8 @@ class _Journal(msgspec.Struct, frozen=True, kw_only=True):
     """Type of a token, as numpy names it; empty before there is one."""
     by_token: bool = False
     sizes: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(_FILES, 0))
+    checksums: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(_FILES, 0))
+    """CRC-32 of so much of each file."""
 
 
 class Draft:
@@ -47,6 +51,7 @@ class Draft:
         self.place = place
         self.inputs = inputs
         self._journal = self._kept(key)
+        self._checksums = dict(self._journal.checksums)
         self._open = ExitStack()
         self._streams: dict[str, FileIO] = {}
         with writing(folder):
@@ -85,6 +90,7 @@ class Draft:
                 self._journal,
                 parts=self._journal.parts + 1,
                 sizes={name: self._size(name) for name in _FILES},
+                checksums=dict(self._checksums),
             )
             fresh = self.place / "journal.new"
             fresh.write_bytes(msgspec.json.encode(self._journal))
@@ -113,19 +119,27 @@ class Draft:
         self._open.close()
 
     def _kept(self, key: str) -> _Journal:
-        """The journal of a draft with this key whose files are there; else an empty one."""
+        """The journal of a draft with this key whose files hold what was written; else an empty
+        one: parts are not synced, and a power failure may leave a file longer than it is sound."""
         try:
             found = msgspec.json.decode((self.place / _JOURNAL).read_bytes(), type=_Journal)
-            whole = all((self.place / n).stat().st_size >= found.sizes[n] for n in _FILES)
+            if found.key == key and all(self._is_whole(name, found) for name in _FILES):
+                return found
         except (OSError, KeyError, UnicodeDecodeError, msgspec.DecodeError):
-            return _Journal(key=key)
-        return found if found.key == key and whole else _Journal(key=key)
+            pass
+        return _Journal(key=key)
+
+    def _is_whole(self, name: str, journal: _Journal) -> bool:
+        file, size = self.place / name, journal.sizes[name]
+        return file.stat().st_size >= size and checksum(file, size) == journal.checksums[name]
 
     def _write(self, name: str, array: npt.NDArray[np.integer]) -> None:
         left = np.ascontiguousarray(array).data.cast("B")
         while left.nbytes:
             # Without a buffer of Python's: a full disk must not be met a second time on closing.
-            left = left[self._streams[name].write(left) :]
+            written = self._streams[name].write(left)
+            self._checksums[name] = zlib.crc32(left[:written], self._checksums[name])
+            left = left[written:]
 
     def _size(self, name: str) -> int:
         return os.fstat(self._streams[name].fileno()).st_size

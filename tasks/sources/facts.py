@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import zlib
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
-from lra.core.hashing import file_hash
+from lra.core.hashing import checksum, file_hash
 from lra.core.protocol import Rules
 from tasks.sources.files import HUB, expanded, readable
 
@@ -52,18 +53,30 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     rows: dict[SplitName, int]
     bytes: dict[SplitName, int]
     """Size of each split's file."""
+    checksums: dict[SplitName, int] = {}
+    """CRC-32 of each split's file; empty in a set that an earlier version made."""
     origin: Origin | None = None
+    checksum: int | None = None
+    """CRC-32 of all else that stands here; None in a set that an earlier version made."""
 
 
 def write_facts(facts: Facts, folder: Path) -> None:
     """Write facts.json."""
-    (folder / _FILE).write_bytes(msgspec.json.format(msgspec.json.encode(facts)))
+    told = msgspec.to_builtins(facts)
+    told["checksum"] = _own_checksum(told)
+    (folder / _FILE).write_bytes(msgspec.json.format(msgspec.json.encode(told)))
+
+
+def _own_checksum(told: dict[str, Any]) -> int:
+    others = {key: value for key, value in told.items() if key != "checksum"}
+    return zlib.crc32(msgspec.json.encode(others, order="sorted"))
 
 
 def read_facts(folder: Path) -> Facts:
     """Read facts.json; `DataError` if it is missing, unreadable or of another format."""
     try:
-        facts = msgspec.json.decode((folder / _FILE).read_bytes(), type=Facts)
+        told = msgspec.json.decode((folder / _FILE).read_bytes())
+        facts = msgspec.convert(told, Facts)
     except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise DataError(
             f"'{folder}' is no whole prepared set: facts.json is missing or unreadable; "
@@ -71,7 +84,11 @@ def read_facts(folder: Path) -> Facts:
         ) from error
     if facts.format != FORMAT:
         raise damaged(folder, f"it has format {facts.format}, not {FORMAT}")
+    if facts.checksum not in (None, _own_checksum(told)):
+        raise damaged(folder, f"{_FILE} does not hold what was written")
     by_split = [set(facts.rows), set(facts.bytes)]
+    if facts.checksums:
+        by_split.append(set(facts.checksums))
     if facts.origin is not None:
         by_split.append(set(facts.origin.sha256))
     if any(found != set(SPLITS) for found in by_split):
@@ -84,6 +101,19 @@ def whole_set(source: str) -> Facts | None:
 
     Raises `DataError` for a prepared set that is damaged, or holds a run's share of a set alone.
     """
+    facts = prepared_set(source)
+    if facts is not None and facts.origin is None:
+        raise DataError(
+            f"'{source}' holds what one run used of a set; name a set that 'lra data prepare' made"
+        )
+    return facts
+
+
+def prepared_set(source: str) -> Facts | None:
+    """Return the facts of any prepared set, real or generated, None where `source` is none.
+
+    Raises `DataError` for one whose facts are missing or damaged.
+    """
     folder = expanded(source)
     with readable(folder):
         there = not source.startswith(HUB) and (folder / _FILE).is_file()
@@ -93,12 +123,7 @@ def whole_set(source: str) -> Facts | None:
         if split_files:
             raise damaged(folder, f"{_FILE} is missing")
         return None
-    facts = read_facts(folder)
-    if facts.origin is None:
-        raise DataError(
-            f"'{source}' holds what one run used of a set; name a set that 'lra data prepare' made"
-        )
-    return facts
+    return read_facts(folder)
 
 
 def refuse_unfit(
@@ -130,27 +155,34 @@ def refuse_unfit(
         )
 
 
-def refuse_changed(facts: Facts, source: str) -> None:
+def refuse_changed(facts: Facts, folder: Path) -> None:
     """Raise `DataError` where a prepared set's files are not those that were written.
 
     So that no training, and no share of a set that is kept, is of other data than its hash says.
     """
-    folder = expanded(source)
     for name in SPLITS:
         if what := changed(facts, folder, name):
             raise damaged(folder, what)
 
 
 def changed(facts: Facts, folder: Path, name: SplitName) -> str:
-    """Return in words how a split's file is not the one that was written; empty if it is."""
+    """Return in words how a split's file is not the one that was written; empty if it is.
+
+    Where no checksum is known only the size is compared.
+    """
     file, due = split_file(folder, name), facts.bytes[name]
     try:
         now = file.stat()
         if now.st_size != due:
             return f"{file.name} has {now.st_size} of {due} bytes"
-        if facts.origin is None:
-            return ""
-        if not facts.origin.sha256[name].startswith(_hash(file, now.st_mtime_ns)):
+        stamp = now.st_mtime_ns, now.st_ino
+        if facts.checksums:
+            same = _checksum(file, stamp) == facts.checksums[name]
+        elif facts.origin is not None:
+            same = facts.origin.sha256[name].startswith(_hash(file, stamp))
+        else:
+            same = True
+        if not same:
             return f"{file.name} does not hold what was written"
     except OSError:
         return f"{file.name} is missing or unreadable"
@@ -158,9 +190,15 @@ def changed(facts: Facts, folder: Path, name: SplitName) -> str:
 
 
 @cache
-def _hash(file: Path, changed_ns: int) -> str:
+def _hash(file: Path, stamp: tuple[int, int]) -> str:
     """A file's hash, computed once as long as it does not change: a plan asks for each block."""
     return file_hash(file)
+
+
+@cache
+def _checksum(file: Path, stamp: tuple[int, int]) -> int:
+    """A file's checksum, computed once in a process as long as the file does not change."""
+    return checksum(file)
 
 
 def damaged(folder: Path, what: str) -> DataError:

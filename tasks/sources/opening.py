@@ -11,7 +11,7 @@ import msgspec
 
 from lra.core import catalogue
 from lra.core.dataset import SPLITS, Dataset
-from lra.core.errors import UsageError
+from lra.core.errors import DataError, UsageError
 from lra.core.protocol import DataSpec
 from tasks.contract import Task
 from tasks.sources.data_hash import level
@@ -52,7 +52,11 @@ def open_or_prepare(
     and the other waits. Raises `DataError` where the input or the prepared set is damaged.
     """
     if folder.is_dir():
-        return open_prepared(folder)
+        try:
+            return open_prepared(folder)
+        except DataError as error:
+            # A record keeps no path, so that its reader has to be told where to look.
+            raise DataError(f"{error}; 'lra doctor' says where the cache is") from error
     facts = None if source is None else whole_set(source)
     if source is not None and facts is not None:
         asked = level(spec.task, spec.parameters)

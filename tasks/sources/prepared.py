@@ -15,9 +15,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from lra.core.dataset import SPLITS, Dataset, Split, SplitName
-from lra.core.hashing import value_hash
+from lra.core.hashing import checksum, value_hash
 from lra.core.protocol import Rules
-from tasks.sources.facts import Facts, damaged, read_facts, split_file
+from tasks.sources.bounds import misfit
+from tasks.sources.facts import (
+    Facts,
+    damaged,
+    read_facts,
+    refuse_changed,
+    split_file,
+)
 
 
 def write_set(data: Dataset, task: str, folder: Path) -> Facts:
@@ -33,20 +40,27 @@ def write_set(data: Dataset, task: str, folder: Path) -> Facts:
         by_token=data.test.by_token,
         rows={name: len(split) for name, split in data},
         bytes={name: split_file(folder, name).stat().st_size for name in SPLITS},
+        checksums={name: checksum(split_file(folder, name)) for name in SPLITS},
     )
 
 
 def open_prepared(folder: Path) -> Dataset:
-    """Map a prepared set into memory; `DataError` if a file is missing, cut short or unreadable."""
+    """Map a prepared set into memory; `DataError` if a file is missing, cut short or unreadable, is
+    not the one that was written, or holds what no model of the set can take."""
     facts = read_facts(folder)
+    refuse_changed(facts, folder)
     splits = {name: _read(folder, facts, name) for name in SPLITS}
-    return Dataset(
+    data = Dataset(
         **splits,
         classes=facts.classes,
         vocabulary=facts.vocabulary,
         length=facts.length,
         inputs=facts.inputs,
     )
+    for name, split in data:
+        if what := misfit(data, split):
+            raise damaged(folder, f"{split_file(folder, name).name} {what}")
+    return data
 
 
 def file_sha256(path: Path) -> str:
@@ -80,9 +94,6 @@ def _read(folder: Path, facts: Facts, name: SplitName) -> Split:
     """Views of one file's buffers; they keep the mapping open as long as they live."""
     path = split_file(folder, name)
     try:
-        size = path.stat().st_size
-        if size != facts.bytes[name]:
-            raise damaged(folder, f"{path.name} has {size} of {facts.bytes[name]} bytes")
         with pa.memory_map(os.fspath(path)) as source:
             batch = pa.ipc.open_file(source).get_batch(0)
         tokens, labels = batch.column("tokens"), batch.column("label")

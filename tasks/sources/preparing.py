@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from lra.core.dataset import SPLITS, Dataset, Split, SplitName
 from lra.core.errors import DataError
 from lra.core.protocol import Rows
 from tasks.contract import Example, Part, Task, refuse
+from tasks.sources.bounds import misfit
 from tasks.sources.draft import Draft, drafting, writing
 from tasks.sources.facts import Facts, write_facts
 from tasks.sources.prepared import write_set
@@ -205,11 +207,18 @@ def _write(
     folder: Path,
     finish: Callable[[Dataset, Facts, Path], Facts],
 ) -> None:
-    """Write the draft's Arrow files beside it, and rename them into place."""
+    """Write the draft's Arrow files beside it, and rename them into place.
+
+    Refuses what the task itself says that it has not: a set that lies there has been sound.
+    """
     files = draft.place / "set"
     shutil.rmtree(files, ignore_errors=True)
     with writing(folder):
         files.mkdir()
-        facts = write_set(data, named, files)
-        write_facts(finish(data, facts, files), files)
+        facts = finish(data, write_set(data, named, files), files)
+        for name, split in data:
+            if what := misfit(replace(data, length=facts.length), split):
+                draft.drop()
+                raise DataError(f"{named}: {name} {what}; mend the task")
+        write_facts(facts, files)
         files.rename(folder)

@@ -20,6 +20,7 @@ from lra.core.errors import DataError
 from lra.core.protocol import DataSpec
 from tasks.contract import Task
 from tasks.sources.opening import built
+from tasks.sources.prepared import open_prepared
 from tasks.sources.preparing import (
     QUIET,
     Stretch,
@@ -41,11 +42,12 @@ def generate(
 ) -> bool:
     """Make the generated set of `spec` in `folder`; False if it is there already.
 
-    `reference` is the task as `lra.core.catalogue.find` knows it. Raises `DataError` where the disk
-    is full or a process was killed, such as for want of memory.
+    `reference` is the task as `lra.core.catalogue.find` knows it. Raises `DataError` where what is
+    there is damaged, the disk is full or a process was killed, such as for want of memory.
     """
     task = built(reference, spec)
     if folder.is_dir():
+        open_prepared(folder)
         return False
     due = stretches(task, spec.rows)
     with _makers(reference, spec, due, processes) as made:

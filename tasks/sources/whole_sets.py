@@ -18,7 +18,6 @@ from tasks.sources.facts import (
     Facts,
     Origin,
     read_facts,
-    refuse_changed,
     split_file,
     whole_set,
 )
@@ -50,7 +49,6 @@ def prepare_whole(
     if is_folder:
         _refuse_other(folder, named, made_of, readers)
         open_prepared(folder)
-        refuse_changed(read_facts(folder), str(folder))
         return False
     if is_there:
         raise DataError(f"'{folder}' is a file; give --out a folder that is not there yet")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from lra.cli.data_check import LISTED
+
+from .conftest import HERE
 
 ROWS = [f"[MAX {i} {j} ]\t{max(i, j)}" for i in range(4) for j in range(5)]
 
@@ -124,13 +127,13 @@ def test_a_prepared_set_is_compared_with_what_was_written(lra, prepared):
     ("change", "code", "says"),
     [
         (lambda facts: facts["origin"].update(hash="0" * 64), 1, "has the hash of another set"),
-        (lambda facts: facts.update(length=3), 1, "train has longer rows or other tokens than"),
+        (lambda facts: facts.update(length=3), 1, "train.arrow has a row of 4 tokens"),
         (
             lambda facts: facts.update(vocabulary=15),
             1,
-            "train has longer rows or other tokens than",
+            "train.arrow has the token 15, outside 0 to 14",
         ),
-        (lambda facts: facts.update(classes=4), 1, "train has more labels than facts.json says"),
+        (lambda facts: facts.update(classes=4), 1, "train.arrow has the label 4, outside 0 to 3"),
         (lambda facts: facts["origin"]["sha256"].pop("train"), 2, "does not tell of all splits"),
     ],
 )
@@ -138,6 +141,7 @@ def test_facts_that_are_those_of_another_set(lra, prepared, change, code, says):
     """The set has rows of 4 tokens, of which the highest is 15, and labels 0 ... 4."""
     facts = json.loads((prepared / "facts.json").read_bytes())
     change(facts)
+    del facts["checksum"]
     (prepared / "facts.json").write_text(json.dumps(facts))
     ran = lra("data", "check", "listops", "--from", "set")
     assert ran.returncode == code
@@ -224,3 +228,32 @@ def test_it_is_said_where_the_rest_of_a_file_could_not_be_read(lra, tmp_path):
     ran = lra("data", "check", "text", "--from", "a.csv")
     assert ran.returncode == 1 and "row 2: " in ran.stdout
     assert "(what follows was not read)" in ran.stdout
+
+
+def test_a_set_that_a_run_keeps_is_looked_after(lra, tmp_path, monkeypatch):
+    """In the cache, flipped after it was made: an error of each cell that reads it, and named."""
+    monkeypatch.setenv("LRA_CACHE", str(tmp_path / "cache"))
+    scale = ("--scale", str(HERE / "tiny.toml"))
+    assert lra("data", "prepare", "listops", *scale).returncode == 0
+    (path,) = (tmp_path / "cache").glob("*/train.arrow")
+    sound = lra("data", "check", "--from", str(path.parent))
+    assert sound.returncode == 0
+    assert "400 sound rows, no defect" in sound.stdout
+
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(0, 0))
+    for asked in (("listops",), ()):
+        found = lra("data", "check", *asked, "--from", str(path.parent))
+        assert found.returncode == 1
+        assert "train.arrow does not hold what was written" in found.stdout
+    assert lra("data", "prepare", "listops", *scale).returncode == 2
+
+    Path("one.toml").write_text('title = "one"\n[[quality]]\nscale = "tiny"\ntasks = ["listops"]\n')
+    ran = lra("run", "--impl", "linear", "--suite", "one.toml", *scale, "--device", "cpu")
+    assert ran.returncode == 4
+    records = [json.loads(one.read_bytes()) for one in Path("results/runs/default").glob("*.json")]
+    ended = [r["failure"] for r in records if r["cell"]["type"] in ("quality", "baseline")]
+    assert [failure["type"] for failure in ended] == ["DataError"] * 2
+    assert all("train.arrow does not hold" in failure["message"] for failure in ended)

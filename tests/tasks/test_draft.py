@@ -28,7 +28,7 @@ class Counted(Task):
     Config = TaskConfig
 
     def __init__(self, spy=lambda part, place: None):
-        super().__init__(TaskConfig(), length=7)
+        super().__init__(TaskConfig(), length=9)
         self.spy = spy
 
     def generate(self, split, rows):

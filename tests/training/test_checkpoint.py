@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -99,13 +100,94 @@ def test_an_unreadable_file_is_refused(
     assert "\n" not in str(caught.value)
 
 
-def test_a_truncated_file_is_refused(toy: ModuleType, parts: tuple, tmp_path: Path) -> None:
+def test_any_byte_that_changed_is_damage_or_changes_nothing(
+    toy: ModuleType, parts: tuple, tmp_path: Path
+) -> None:
+    """Every byte of the weights; of the rest of the archive some, as far apart as time allows."""
     model, optimiser, standing = parts
     path = tmp_path / "a.pt"
     checkpoint.save(path, "run", standing, model, optimiser, now())
-    path.write_bytes(path.read_bytes()[:-2000])
-    with pytest.raises(LraError, match=r"a\.pt"):
+    whole = path.read_bytes()
+    saved = {name: value.clone() for name, value in model.state_dict().items()}
+    weight = saved[next(iter(saved))].numpy().tobytes()
+    found = whole.index(weight)
+    refused = 0
+    for place in (*range(found, found + len(weight), 3), *range(0, len(whole), 61)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 16]) + whole[place + 1 :])
+        try:
+            assert checkpoint.load(path, "run", model, optimiser, toy.CPU) is not None
+        except LraError as error:
+            refused += 1
+            assert "'a.pt'" in str(error)
+            assert "delete it" in str(error)
+            assert "\n" not in str(error)
+        else:
+            # Padding, times and the like.
+            assert not found <= place < found + len(weight)
+        for name, value in model.state_dict().items():
+            assert torch.equal(saved[name], value)
+    assert refused > len(weight) / 3
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.3, 0.9])
+def test_a_file_cut_anywhere_is_refused(
+    toy: ModuleType, parts: tuple, tmp_path: Path, kept: float
+) -> None:
+    model, optimiser, standing = parts
+    path = tmp_path / "a.pt"
+    checkpoint.save(path, "run", standing, model, optimiser, now())
+    path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
+    with pytest.raises(
+        LraError, match=r"cannot read checkpoint 'a\.pt' \(.*\); delete it to train"
+    ):
         checkpoint.load(path, "run", model, optimiser, toy.CPU)
+
+
+def test_a_checkpoint_of_an_earlier_version_is_read(
+    toy: ModuleType, parts: tuple, tmp_path: Path
+) -> None:
+    model, optimiser, standing = parts
+    path = tmp_path / "a.pt"
+    checkpoint.save(path, "run", standing, model, optimiser, now())
+    torch.save(torch.load(path, weights_only=True), path)
+    found = checkpoint.load(path, "run", model, optimiser, toy.CPU)
+    assert found is not None
+    assert found.step == 9
+
+
+@pytest.mark.parametrize("limit", [1000, 20_000])
+def test_a_full_disk_is_one_line(toy: ModuleType, parts: tuple, tmp_path: Path, limit: int) -> None:
+    model, optimiser, standing = parts
+    path = tmp_path / "a.pt"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Python ignores SIGXFSZ, so that a write past the limit is an error.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        with pytest.raises(
+            LraError, match=r"cannot write checkpoint 'a\.pt': file too large; make"
+        ):
+            checkpoint.save(path, "run", standing, model, optimiser, now())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Planted:
+    """Runs code where it is unpickled without a look at what it is."""
+
+    def __reduce__(self) -> tuple:
+        return (Path.touch, (Path("ran"),))
+
+
+def test_nothing_in_a_checkpoint_runs(
+    toy: ModuleType, parts: tuple, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, optimiser, _ = parts
+    monkeypatch.chdir(tmp_path)
+    torch.save({"run": "run", "model": Planted()}, tmp_path / "a.pt")
+    with pytest.raises(LraError, match=r"a\.pt.*delete it"):
+        checkpoint.load(tmp_path / "a.pt", "run", model, optimiser, toy.CPU)
+    assert not Path("ran").exists()
 
 
 def test_a_write_that_fails_leaves_the_old_file(
@@ -121,7 +203,7 @@ def test_a_write_that_fails_leaves_the_old_file(
 
     monkeypatch.setattr(torch, "save", half)
     standing.step = 100
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(LraError, match=r"cannot write checkpoint 'a\.pt': disk full; make room or"):
         checkpoint.save(path, "run", standing, model, optimiser, now())
     monkeypatch.undo()
     found = checkpoint.load(path, "run", model, optimiser, toy.CPU)
