@@ -300,8 +300,10 @@ def test_a_width_that_heads_do_not_fill_is_refused() -> None:
 
 def test_a_partial_is_no_part_of_python_itself() -> None:
     """Its class is of `functools`; `math.sin` is refused on the command line."""
-    assert (
-        adapt(partial(F.scaled_dot_product_attention, dropout_p=0.0), "mine").card.title == "mine"
-    )
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, power: float) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, power * v)
+
+    assert adapt(partial(attend, power=2.0), "mine").card.title == "mine"
     with pytest.raises(UsageError, match="of Python's own module 'math'"):
         adapt(math.sin, "sin")
