@@ -91,13 +91,14 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
     """
     if isinstance(found, nn.Module):
         raise UsageError(f"{name} is a module that is built already; name its class")
+    is_module = inspect.isclass(found) and issubclass(found, nn.Module)
     home = str(getattr(found, "__module__", "")).partition(".")[0]
-    if home in sys.stdlib_module_names and (inspect.isclass(found) or inspect.isroutine(found)):
+    if home in sys.stdlib_module_names and not is_module and _is_plain(found):
         raise UsageError(
             f"{name} is of Python's own module '{home}' and no attention; name a torch.nn.Module, "
             "or a function of q, k, v"
         )
-    if inspect.isclass(found) and not issubclass(found, nn.Module):
+    if inspect.isclass(found) and not is_module:
         raise UsageError(
             f"{name} is no torch.nn.Module, so nothing would find its parameters; derive it from "
             "torch.nn.Module, or name a function of q, k, v that uses it"
@@ -149,6 +150,12 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
         "square": issubclass(adapter.layer, AdaptedModule) and "head_width" not in sizes,
     }
     return cast(type[Layer], type(name, (adapter.layer,), members))
+
+
+def _is_plain(found: Callable[..., Any]) -> bool:
+    """Whether it is a class or a function: an object of another kind, such as a partial, has the
+    name of its class's module."""
+    return inspect.isclass(found) or inspect.isroutine(found)
 
 
 def _fitting(found: Callable[..., Any]) -> Adapter:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -294,3 +296,14 @@ def test_a_width_that_heads_do_not_fill_is_refused() -> None:
     mechanism = adapt(zoo.Keeps, "mine")
     with pytest.raises(UsageError, match=r"\b8\b.*\b4\b"):
         mechanism(Dims(width=8, qkv_width=4, heads=2, max_length=16))
+
+
+def test_a_partial_is_no_part_of_python_itself() -> None:
+    """Its class is of `functools`; `math.sin` is refused on the command line."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, power: float) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, power * v)
+
+    assert adapt(partial(attend, power=2.0), "mine").card.title == "mine"
+    with pytest.raises(UsageError, match="of Python's own module 'math'"):
+        adapt(math.sin, "sin")
