@@ -326,11 +326,16 @@ def _show(found: list[Record], store: Store, *, left: list[Job], as_json: bool) 
 
     As JSON: the records, then a cell with the status `left` for each that is left.
     """
-    from lra.cli.report import echo_findings, reference, render_store
+    from lra.cli.report import TakenError, echo_findings, reference, render_store
     from lra.report.render import findings
     from lra.report.words import count
 
-    rendered = render_store(store)
+    page = None
+    try:
+        page = render_store(store).page
+    except TakenError as error:
+        # The cells are done: there is no less to say of them.
+        echo(f"lra: warning: {error}", err=True)
     if as_json:
         rest = [{"id": job.cell.id, "cell": job.cell, "status": "left"} for job in left]
         echo_json([*found, *rest])
@@ -342,4 +347,5 @@ def _show(found: list[Record], store: Store, *, left: list[Job], as_json: bool) 
     if as_json:
         return
     echo(f"records: {store.path}")
-    echo(f"report:  {rendered.page}")
+    if page is not None:
+        echo(f"report:  {page}")

@@ -76,8 +76,12 @@ def _cards(what: str) -> list[dict[str, Any]]:
 
     kind: catalogue.Kind = {"impls": "mechanism", "tasks": "task", "positions": "position"}[what]  # type: ignore[assignment]
     describer = Describer(cache_folder())
-    rows = []
-    for name in [*catalogue.names(kind), *catalogue.installed(kind)]:
+    rows: list[dict[str, Any]] = []
+    doubled = catalogue.doubled(kind)
+    for name in dict.fromkeys([*catalogue.names(kind), *catalogue.installed(kind)]):
+        if name in doubled:
+            rows.append({"name": name, "title": f"unavailable: {doubled[name]}"})
+            continue
         target = catalogue.find(kind, name)
         found = describer.describe(target)
         card = {} if found.card is None else msgspec.to_builtins(found.card)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -13,6 +15,7 @@ import click
 
 from lra.cli import flags
 from lra.cli.echo import echo
+from lra.core.errors import UsageError
 
 if TYPE_CHECKING:
     from lra.core.records import Record
@@ -22,13 +25,21 @@ if TYPE_CHECKING:
     from lra.store import Store
 
 
+MARK = ".store"
+"""The file that says of which store the report beside it is."""
+
+
+class TakenError(UsageError):
+    """A folder has the report of another store."""
+
+
 @click.command("report", short_help="Render tables and plots from records.")
 @flags.store
 @click.option(
     "--out",
     type=flags.Folder(Path),
     metavar="FOLDER",
-    help="Default: reports/<name of the store>.",
+    help="Default: reports/<name of the store>; one that has another store's is refused.",
 )
 @click.option(
     "--grid-intensity",
@@ -78,17 +89,31 @@ def render_store(
     assumed: Assumptions | None = None,
     changes: Changes | None = None,
 ) -> Rendered:
-    """Render a store beside the reference records into `out` (default: reports/<its name>)."""
+    """Render a store beside the reference records into `out` (default: reports/<its name>).
+
+    Raises `TakenError` where the default has the report of another store of that name.
+    """
     from lra.report.render import render
 
     name = store.path.resolve().name
     folder = out or Path("reports") / name
+    mark = folder / MARK
+    other = _other(mark, store)
+    if other and out is None:
+        raise TakenError(
+            f"'{folder}' has the report of another store, {other}; give that of "
+            f"'{store.path}' a folder of its own: "
+            f"python -m lra report --store {store.path} --out FOLDER"
+        )
     with _uncollected():
         rendered = render(
             store.records(), reference(), folder, title=name, assumed=assumed, changes=changes
         )
-    if out is None:
-        _claim(folder, store)
+    if out is None or mark.is_file():
+        mark.write_text(_place(folder, store), encoding="utf-8")
+    if other:
+        words = f"'{folder}' had the report of another store, {other}, and has that of"
+        echo(f"lra: warning: {words} '{store.path}' now", err=True)
     return rendered
 
 
@@ -104,16 +129,24 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _claim(folder: Path, store: Store) -> None:
-    """Mark a report as this store's, and say so where it takes the place of another's: stores of
-    one name in several folders share it."""
-    from lra.core.hashing import value_hash
+def _place(folder: Path, store: Store) -> str:
+    """Where a store lies, seen from its report: it says nothing of what is above both."""
+    return os.path.relpath(store.path.resolve(), folder.resolve())
 
-    mark, own = folder / ".store", value_hash(str(store.path.resolve()))
-    if mark.is_file() and mark.read_text() != own:
-        words = f"{folder} held the report of another store named '{folder.name}' and was replaced"
-        echo(f"lra: warning: {words}; report --out FOLDER gives each its own", err=True)
-    mark.write_text(own)
+
+def _other(mark: Path, store: Store) -> str | None:
+    """The store whose report lies beside a mark, where that is another one."""
+    if not mark.is_file():
+        return None
+    from lra.core.hashing import DIGITS, value_hash
+
+    marked = mark.read_text(encoding="utf-8", errors="replace").strip()
+    if re.fullmatch(rf"[0-9a-f]{{{DIGITS}}}", marked):
+        # As earlier versions left it, by the hash of where it lies.
+        return None if marked == value_hash(str(store.path.resolve())) else "by an earlier version"
+    if marked == _place(mark.parent, store):
+        return None
+    return f"'{os.path.relpath((mark.parent / marked).resolve())}'"
 
 
 def echo_findings(findings: Findings) -> None:

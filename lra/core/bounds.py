@@ -21,14 +21,25 @@ def impossible(record: Record) -> str | None:
     for finding in record.findings:
         if finding.cases < 0 or finding.seconds < 0:
             return f"the law {finding.law} has a count or a time below zero"
-    for name, metric in record.metrics.items():
-        # Thousands of records are read at once: a good one costs a comparison or three.
+    for metric in record.metrics.values():
+        # Thousands of records are read at once, and of nearly all metrics this is all.
         value = metric.value
         if value is not None and (value < 0 or (value > 1 and metric.unit == "share")):
-            if metric.unit == "share":
-                return f"{name} = {value:g} is no share of 1"
-            if name not in SIGNED:
-                return f"{name} = {value:g} {metric.unit} is below zero"
+            break
+        if metric.q1 is not None and not _ordered(metric):
+            break
+    else:
+        return None
+    return _named(record)
+
+
+def _named(record: Record) -> str | None:
+    for name, metric in record.metrics.items():
+        value = metric.value
+        if metric.unit == "share" and value is not None and not 0 <= value <= 1:
+            return f"{name} = {value:g} is no share of 1"
+        if value is not None and value < 0 and name not in SIGNED:
+            return f"{name} = {value:g} {metric.unit} is below zero"
         if metric.q1 is not None and not _ordered(metric):
             return f"the quartiles of {name} are out of order"
     return None
@@ -38,7 +49,7 @@ def _ordered(metric: Metric) -> bool:
     """Whether the least, the quartiles and the median rise. Of a rate the value is one over the
     median time, which only its least sample bounds."""
     least, q1, value, q3 = metric.minimum, metric.q1, metric.value, metric.q3
-    if least and q1 and value and q3 and least <= q1 <= value <= q3:
+    if least and value and q1 and q3 and least <= q1 <= value <= q3:
         # Nearly all are.
         return True
     rising = [least, q1, q3] if metric.unit == "1/s" else [least, q1, value, q3]

@@ -14,7 +14,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -106,15 +106,40 @@ def names(kind: Kind) -> list[str]:
 
 def installed(kind: Kind) -> list[str]:
     """Return the names that other installed packages add through entry points, sorted."""
+    return sorted(_installed(kind))
+
+
+def doubled(kind: Kind) -> dict[str, str]:
+    """Return the names that two installed packages give, or one and we, each with what to say: who
+    of them would answer is left to chance."""
+    ours, found = _ours(kind), {}
+    for name, points in _installed(kind).items():
+        places = [f"{value} of {package}" for value, package in sorted(points)]
+        if name in ours:
+            places.insert(0, f"{ours[name]} of this package")
+        if len(places) > 1:
+            remedy = f"name one by its module, as {min(points)[0]}, or uninstall its package"
+            if name in ours:
+                remedy = "uninstall the other package, or rename its entry point"
+            found[name] = f"two {kind}s are called '{name}': {' and '.join(places)}; {remedy}"
+    return found
+
+
+def _installed(kind: Kind) -> dict[str, dict[tuple[str, str], EntryPoint]]:
+    """Entry points by name: those of a name by what they name and by their package."""
+    found: dict[str, dict[tuple[str, str], EntryPoint]] = {}
     group = _ENTRY_POINTS.get(kind)
-    return sorted(point.name for point in entry_points(group=group)) if group else []
+    for point in entry_points(group=group) if group else ():
+        package = "an installed package" if point.dist is None else f"'{point.dist.name}'"
+        found.setdefault(point.name, {})[point.value, package] = point
+    return found
 
 
 def find(kind: Kind, reference: str) -> Target:
     """Return the target of a name, an entry point, `package.module:Class` or `file.py:Class`.
 
     Raises `UsageError` with the nearest known name when there is none, and for somebody's own
-    that has the name of one of ours.
+    that has the name of one of ours or that of another package.
     """
     target = _find(kind, reference)
     if not target.ours and target.name in _ours(kind):
@@ -141,10 +166,12 @@ def _find(kind: Kind, reference: str) -> Target:
     ours = _ours(kind)
     if reference in ours:
         return Target(kind, reference, ours[reference], None, ours=True)
-    for point in entry_points(group=_ENTRY_POINTS.get(kind, "")):
-        if point.name == reference:
-            module, attribute = point.module, point.attr
-            return Target(kind, reference, module, attribute or None, ours=False, by_name=True)
+    if points := _installed(kind).get(reference):
+        if len(points) > 1:
+            raise UsageError(doubled(kind)[reference])
+        (point,) = points.values()
+        module, attribute = point.module, point.attr
+        return Target(kind, reference, module, attribute or None, ours=False, by_name=True)
     raise nearest(kind, reference, [*ours, *installed(kind)])
 
 
@@ -160,7 +187,10 @@ def _incomplete(module: str, attribute: str) -> str:
 
 
 def expand(kind: Kind, patterns: Iterable[str]) -> list[Target]:
-    """Return the targets of comma lists, wildcards and `all` (ours), each once, in order asked."""
+    """Return the targets of comma lists, wildcards and `all` (ours), each once, in order asked.
+
+    Raises `UsageError` as `find` does, and for one of ours whose name an installed package gives.
+    """
     targets: dict[str, Target] = {}
     for pattern in (part.strip() for entry in patterns for part in entry.split(",")):
         if not pattern:
@@ -173,6 +203,10 @@ def expand(kind: Kind, patterns: Iterable[str]) -> list[Target]:
                     f"two {kind}s are called '{target.name}': {other.reference} and "
                     f"{target.reference}; rename one of them, or run them apart"
                 )
+    twice = doubled(kind) if any(target.ours for target in targets.values()) else {}
+    for target in targets.values():
+        if target.ours and target.name in twice:
+            raise UsageError(twice[target.name])
     return list(targets.values())
 
 

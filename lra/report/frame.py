@@ -22,16 +22,24 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 def frame(entries: Sequence[Entry]) -> pd.DataFrame:
     """Return one row per entry, its fields as columns; None where a field does not apply."""
-    import pandas as pd
+    return _table(_rows(entries))
 
-    names = [field.name for field in msgspec.structs.fields(Entry)]
-    rows = [
+
+def _rows(entries: Sequence[Entry]) -> list[list[object]]:
+    return [
         [
             text(value) if isinstance(value, tuple) else value if value != "" else None
             for value in msgspec.structs.astuple(e)
         ]
         for e in entries
     ]
+
+
+def _table(rows: list[list[object]]) -> pd.DataFrame:
+    """Objects as they are: whole numbers beside missing ones stay whole."""
+    import pandas as pd
+
+    names = [field.name for field in msgspec.structs.fields(Entry)]
     return pd.DataFrame(rows, columns=names, dtype=object)
 
 
@@ -58,8 +66,8 @@ def csv_text(entries: Sequence[Entry]) -> str:
     The columns `word` and `reason` say why a value is missing; pandas reads `n/a` as NaN. A text
     that a spreadsheet would compute stands behind an apostrophe.
     """
-    table = frame(entries).map(_defused)
-    return table.to_csv(index=False, na_rep=NO_VALUE, lineterminator="\n")
+    rows = [[_defused(field) for field in row] for row in _rows(entries)]
+    return _table(rows).to_csv(index=False, na_rep=NO_VALUE, lineterminator="\n")
 
 
 def _defused(field: object) -> object:

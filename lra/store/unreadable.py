@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Callable, Iterable
+from hashlib import sha256
 
 import msgspec
 
@@ -52,11 +52,12 @@ class Written(msgspec.Struct, gc=False):
     id: str
     cell: msgspec.Raw = msgspec.Raw()
 
-    def hash(self) -> str:
-        """Return the hash of the cell, whatever fields this version gives one."""
+    def whole(self) -> bool:
+        """Whether the id is the hash of the cell, whatever fields this version gives one."""
         # Bytes of a pack are canonical; a file of its own has white space.
-        found = hashlib.sha256(self.cell).hexdigest()[:DIGITS]
-        return found if found == self.id else value_hash(msgspec.json.decode(self.cell))
+        if sha256(self.cell).hexdigest()[:DIGITS] == self.id:
+            return True
+        return value_hash(msgspec.json.decode(self.cell)) == self.id
 
 
 WRITTEN = msgspec.json.Decoder(Written)
@@ -77,7 +78,7 @@ def understand(
     if record.id != id:
         what = f"it holds the record of another cell, {record.id}"
         return Unreadable(name(), what, "rename or delete it")
-    if (written or WRITTEN.decode(data)).hash() != id:
+    if not (written or WRITTEN.decode(data)).whole():
         return Unreadable(name(), "its cell is not the one of its id: it was changed", remedy)
     if wrong := impossible(record):
         return Unreadable(name(), wrong, remedy)

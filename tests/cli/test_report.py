@@ -9,10 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 from lra.cli import report
+from lra.cli.report import MARK
 from lra.core.cells import EfficiencyCell, QualityCell
+from lra.core.hashing import value_hash
 from lra.core.protocol import Mechanism
 from lra.core.records import Metric
 from lra.store import Store
+
+from .conftest import TINY
 
 
 def test_a_store_is_rendered_again(lra, finished, tmp_path: Path) -> None:
@@ -67,16 +71,73 @@ def test_assumptions_that_make_no_sense_are_refused_in_one_line(lra, finished) -
     assert "--grid-intensity -1 makes no sense" in line
 
 
-def test_two_stores_of_one_name_say_that_one_report_replaced_the_other(
+def two_of_one_name(finished: Path, folder: Path) -> tuple[str, str]:
+    """Two stores in folders of their own, so that their last names are one."""
+    for place in ("here", "there"):
+        shutil.copytree(finished, folder / place / "mine")
+    return "here/mine", "there/mine"
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_a_report_is_not_written_over_that_of_another_store(lra, finished, tmp_path: Path) -> None:
+    here, there = two_of_one_name(finished.store, tmp_path)
+    for _ in range(2):
+        ran = lra("report", "--store", here)
+        assert (ran.returncode, ran.stderr) == (0, "")
+    before = written(tmp_path / "reports")
+    ran = lra("report", "--store", there)
+    assert ran.returncode == 2
+    (line,) = ran.stderr.splitlines()
+    assert f"'{here}'" in line and f"'{there}'" in line and "--out FOLDER" in line
+    assert written(tmp_path / "reports") == before
+    ran = lra("report", "--store", there, "--out", "own")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert not (tmp_path / "own" / MARK).exists()
+    assert written(tmp_path / "reports") == before
+
+
+def test_a_folder_that_is_asked_for_is_written_with_a_word(lra, finished, tmp_path: Path) -> None:
+    here, there = two_of_one_name(finished.store, tmp_path)
+    lra("report", "--store", here)
+    ran = lra("report", "--store", there, "--out", "reports/mine")
+    assert ran.returncode == 0
+    (line,) = ran.stderr.splitlines()
+    assert f"'{here}'" in line and f"'{there}'" in line
+    assert lra("report", "--store", there).stderr == ""
+    assert lra("report", "--store", here).returncode == 2
+
+
+def test_a_mark_says_no_more_than_the_way_to_the_store(lra, finished, tmp_path: Path) -> None:
+    here, _ = two_of_one_name(finished.store, tmp_path)
+    lra("report", "--store", str(tmp_path / here))
+    mark = tmp_path / "reports/mine" / MARK
+    assert mark.read_text() == "../../here/mine"
+    assert lra("report", "--store", here).returncode == 0
+
+
+@pytest.mark.parametrize(("place", "code"), [("here", 0), ("there", 2)])
+def test_a_mark_of_an_earlier_version_is_understood(
+    place: str, code: int, lra, finished, tmp_path: Path
+) -> None:
+    two_of_one_name(finished.store, tmp_path)
+    folder = tmp_path / "reports/mine"
+    folder.mkdir(parents=True)
+    (folder / MARK).write_text(value_hash(str((tmp_path / "here/mine").resolve())))
+    assert lra("report", "--store", f"{place}/mine").returncode == code
+
+
+def test_a_run_whose_report_has_no_place_says_so_and_ends_as_it_would(
     lra, finished, tmp_path: Path
 ) -> None:
-    for place in ("here", "there"):
-        shutil.copytree(finished.store, tmp_path / place / "mine")
-    replaced = (
-        "lra: warning: reports/mine held the report of another store named 'mine' and was "
-        "replaced; report --out FOLDER gives each its own\n"
-    )
-    for place, told in (("here", ""), ("here", ""), ("there", replaced), ("there", "")):
-        assert lra("report", "--store", f"{place}/mine").stderr == told
-    assert lra("report", "--store", "here/mine", "--out", "own").stderr == ""
-    assert not (tmp_path / "own/.store").exists()
+    _, there = two_of_one_name(finished.store, tmp_path)
+    folder = tmp_path / "reports/mine"
+    folder.mkdir(parents=True)
+    (folder / MARK).write_text("../../here/mine")
+    ran = lra("run", "--impl", "linear", *TINY, "--store", there)
+    assert ran.returncode == 0, ran.stderr
+    assert "--out FOLDER" in ran.stderr and "report:" not in ran.stdout
+    assert "records:" in ran.stdout
+    assert {file.name for file in folder.iterdir()} == {MARK}

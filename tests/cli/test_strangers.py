@@ -276,6 +276,21 @@ def test_an_installed_entry_point_is_a_name(lra, folder: Path) -> None:
     assert lra("list", "impls").returncode == 0
 
 
+def test_a_name_that_two_packages_give_is_a_row_and_no_run(lra, folder: Path) -> None:
+    for package in ("acme", "zenith"):
+        installed = folder / f"{package}-1.0.dist-info"
+        installed.mkdir()
+        (installed / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
+        (installed / "entry_points.txt").write_text("[lra.attention]\ntwice = zoo:Keeps\n")
+    ran = lra("verify", "--impl", "twice")
+    assert ran.returncode == 2
+    (line,) = ran.stderr.splitlines()
+    assert "'acme'" in line and "'zenith'" in line
+    rows = json.loads(lra("list", "impls", "--json").stdout)
+    (row,) = [row for row in rows if row["name"] == "twice"]
+    assert "'acme'" in row["title"] and "'zenith'" in row["title"]
+
+
 def test_the_file_that_the_docs_show_keeps_every_law(lra, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "verify.md").read_text()
     shown = next(

@@ -149,6 +149,51 @@ def test_an_entry_point_keeps_its_name_whatever_its_class_is_called(
     assert catalogue.find("mechanism", target.reference) == target
 
 
+def install(folder: Path, package: str, *lines: str, group: str = "lra.attention") -> None:
+    """Make a package that gives these names, by its metadata alone."""
+    place = folder / f"{package}-1.0.dist-info"
+    place.mkdir()
+    (place / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (place / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "ours"),
+    [("mechanism", "lra.attention", "linear"), ("task", "lra.task", "text")],
+)
+def test_a_name_that_two_packages_give_is_refused(
+    kind: catalogue.Kind, group: str, ours: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    install(tmp_path, "acme", "theirs = acme.one:Mine", "sole = acme.one:Sole", group=group)
+    install(tmp_path, "zenith", "theirs = zenith:Mine", f"{ours} = zenith:Ours", group=group)
+    assert {"sole", "theirs", ours} <= set(catalogue.installed(kind))
+    assert len(catalogue.installed(kind)) == len(set(catalogue.installed(kind)))
+    for ask in (catalogue.find, lambda kind, name: catalogue.expand(kind, [name])):
+        with pytest.raises(UsageError, match=r"acme\.one:Mine of 'acme' and zenith:Mine of"):
+            ask(kind, "theirs")
+    with pytest.raises(UsageError, match="of 'acme' and"):
+        catalogue.expand(kind, ["their*"])
+    for asked in (ours, "all"):
+        with pytest.raises(UsageError, match=f"called '{ours}': .* of this package and .*'zenith'"):
+            catalogue.expand(kind, [asked])
+    assert catalogue.find(kind, "sole").module == "acme.one"
+    assert [target.name for target in catalogue.expand(kind, ["sole", "acme.one:Mine"])] == [
+        "sole", "Mine",
+    ]  # fmt: skip
+    assert set(catalogue.doubled(kind)) == {"theirs", ours}
+
+
+def test_a_package_that_is_found_twice_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("a", "b"):
+        (tmp_path / place).mkdir()
+        install(tmp_path / place, "acme", "theirs = acme:Mine")
+        monkeypatch.syspath_prepend(tmp_path / place)
+    assert catalogue.find("mechanism", "theirs").reference == "theirs"
+
+
 def test_what_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "needs.py").write_text("import a_module_that_is_not_there\n")
     (tmp_path / "empty.py").write_text("")

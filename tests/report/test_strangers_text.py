@@ -72,6 +72,8 @@ def test_a_formula_is_a_text_in_the_csv_and_a_number_stays_one(tmp_path: Path) -
     assert set(NUMBERS) < names
     assert {f"'{one}" for one in FORMULAS[:4]} < names
     assert all(float(row["value"]) > 0 for row in rows if row["metric"] == "latency")
+    # Whole numbers beside missing ones stay whole.
+    assert {row["batch"] for row in rows} == {"1"} and {row["seed"] for row in rows} == {"n/a"}
 
 
 def test_figures_below_zero_stay_numbers(tmp_path: Path) -> None:
