@@ -110,20 +110,29 @@ def _of_folders(before: str, after: str) -> Changes | None:
     from lra.core import catalogue
 
     folders = [Path(name) for name in (before, after)]
+    kinds = dict(zip(folders, map(_kind, folders), strict=True))
     for folder, other in (folders, reversed(folders)):
-        if folder.is_dir() and not other.is_dir():
+        if kinds[folder] == "folder" != kinds[other]:
             what = f"'{folder}' is a folder and '{other}' is not one"
-            if not other.exists():
+            if kinds[other] is None:
                 what = f"'{folder}' is a folder, and there is no such folder '{other}'"
             raise UsageError(
                 f"{what}; give two stores, or two mechanisms with the --store that has them"
             )
-    if not folders[0].is_dir():
+    if kinds[folders[0]] != "folder":
         return None
     if {before, after} <= set(catalogue.names("mechanism")):
         words = f"'{before}' and '{after}' are folders here; for the mechanisms give their --store"
         echo(f"lra: {words}", err=True)
     return stores(*folders)
+
+
+def _kind(path: Path) -> str | None:
+    from lra.core.errors import readable
+    from lra.core.paths import kind_of
+
+    with readable(f"'{path}'"):
+        return kind_of(path)
 
 
 def _are_revisions(before: str, after: str, *, meant: bool) -> bool:
@@ -186,7 +195,7 @@ def _of_mechanisms(before: str, after: str, store: Path) -> Changes:
     from lra.report.changes.between import between_mechanisms
 
     for name in (before, after):
-        if "/" in name and not Path(name).exists():
+        if "/" in name and _kind(Path(name)) is None:
             raise UsageError(
                 f"no folder '{name}', and no such revision or mechanism; give two stores, or two "
                 f"mechanisms of '{store}'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import re
@@ -37,6 +38,11 @@ _MECHANISMS = ("attention", "mechanism", "method", "model", "models")
 
 _SURE = 0.8
 """From this likeness on a flag is taken for one written wrongly."""
+
+_REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""A disk that is full or read-only is never our mistake, wherever it is met."""
+_NO_TEMPORARY = "No usable temporary directory"
+"""What Python says of a full one, with the number of a file that is not there."""
 
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
 
@@ -179,6 +185,16 @@ def _long_flags(command: click.Command) -> set[str]:
     return {flag[2:] for one in command.params for flag in one.opts if flag.startswith("--")}
 
 
+def _refuse_undecoded(arguments: Sequence[str]) -> None:
+    """Raise `UsageError` for a word that is not of the system's encoding: a job could not be sent
+    to a worker with such a name in it."""
+    for word in arguments:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"'{word}' is not UTF-8; rename what it names") from error
+
+
 def _is_of_output(error: OSError) -> bool:
     """Whether it came up where a line is printed."""
     frames = traceback.walk_tb(error.__traceback__)
@@ -202,6 +218,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
     warnings.showwarning = _once()
     out = sys.stdout
     try:
+        _refuse_undecoded(arguments)
         code = lra_command.main(
             list(arguments),
             prog_name="python -m lra" if sys.argv[0].endswith("__main__.py") else "lra",
@@ -233,7 +250,13 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return error.exit_code
     except OSError as error:
         if not _is_of_output(error):
-            raise
+            if error.errno not in _REFUSED and _NO_TEMPORARY not in str(error):
+                raise
+            where = f" '{error.filename}'" if error.filename else ""
+            _say(
+                f"cannot write{where}: {reason(error)}; make room, then run the same command again"
+            )
+            return LraError.exit_code
         _let_go_of_output()
         _say(f"cannot write the output: {reason(error)}; make room or send it elsewhere")
         return UsageError.exit_code

@@ -22,8 +22,9 @@ from typing import Any, Literal
 import msgspec
 
 from lra.core import peers
-from lra.core.errors import LraError, UsageError, close, nearest
+from lra.core.errors import LraError, UsageError, close, nearest, readable
 from lra.core.hashing import value_hash
+from lra.core.paths import kind_of
 
 Kind = Literal["mechanism", "position", "task"]
 
@@ -94,7 +95,7 @@ class Target(msgspec.Struct, frozen=True):
             elif origin is not None:
                 files.append(Path(origin))
             for file in files:
-                if file.is_file():
+                if kind_of(file) == "file":
                     return file
         raise UsageError(f"{self.kind} '{self.name}': no module '{self.module}'; install it")
 
@@ -157,7 +158,9 @@ def _find(kind: Kind, reference: str) -> Target:
     if colon and not (module and attribute):
         raise UsageError(f"{kind} '{reference}': {_incomplete(module, attribute)}")
     if module.endswith(".py"):
-        if not Path(module).is_file():
+        with readable(f"{kind} '{reference}'"):
+            there = kind_of(module) == "file"
+        if not there:
             raise UsageError(f"{kind} '{reference}': no file '{module}'; check the path")
         name = attribute or Path(module).stem
         return Target(kind, name, str(Path(module).resolve()), attribute or None, ours=False)

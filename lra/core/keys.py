@@ -57,17 +57,21 @@ def _parts(path: str, data: Any, kind: type) -> Iterator[_Part]:
 
 
 def _inside(place: str, data: Any, kind: inspect.Type, step: str) -> Iterator[_Part]:
-    """Yield what a step leads to: a field, an entry of a list, any value of a table."""
+    """Yield what a step leads to: a field, an entry of a list, any value of a table.
+
+    A step to any key leads to values of other types too, which then have nothing inside.
+    """
     match kind:
-        case inspect.StructType():
+        case inspect.StructType() if isinstance(data, dict):
             for field in kind.fields:
                 if field.encode_name == step and step in data:
                     yield f"{place}.{step}".lstrip("."), data[step], field.type
         case inspect.UnionType():
             for one in kind.types:
                 yield from _inside(place, data, one, step)
-        case inspect.ListType() | inspect.VarTupleType():
-            yield f"{place}[{step}]", data[int(step)], kind.item_type
-        case inspect.DictType():
+        case inspect.ListType() | inspect.VarTupleType() if isinstance(data, list):
+            if step.isdecimal() and int(step) < len(data):
+                yield f"{place}[{step}]", data[int(step)], kind.item_type
+        case inspect.DictType() if isinstance(data, dict):
             for key, value in data.items():
                 yield f"{place}.{key}", value, kind.value_type

@@ -19,6 +19,7 @@ from lra.core.cells import Device, Direction, Dtype, Execution, Level, Mode
 from lra.core.errors import UsageError, nearest, readable
 from lra.core.keys import misplaced
 from lra.core.misfits import misfit, path
+from lra.core.paths import kind_of
 from lra.core.protocol import (
     Above0,
     Frozen,
@@ -32,6 +33,10 @@ from lra.core.protocol import (
 )
 
 _FOLDER = Path(__file__).resolve().parents[1]
+_DEEPEST = 20
+"""Tables within tables: more than any scale or suite has."""
+_LARGEST = 10**100
+"""Whole numbers that Python prints, so that an error can name them."""
 _Value = TypeVar("_Value", bound=msgspec.Struct)
 _Item = TypeVar("_Item")
 _Block = TypeVar("_Block", "QualityBlock", "EfficiencyBlock", "ErrorBlock")
@@ -234,7 +239,7 @@ def _beside(folder: Path, block: _Block) -> _Block:
 
 def convert(data: dict[str, Any], kind: type[_Value], where: str) -> _Value:
     """Turn parsed TOML into a value; an unknown key or a wrong type is one line with its place."""
-    _refuse_infinite(data, where)
+    _refuse_unwritable(data, where)
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
@@ -243,22 +248,27 @@ def convert(data: dict[str, Any], kind: type[_Value], where: str) -> _Value:
         raise UsageError(f"{where}: {why}") from error
 
 
-def _refuse_infinite(value: Any, where: str, *steps: str | int) -> None:
-    """TOML has nan and inf; JSON, which records are made of, has not."""
+def _refuse_unwritable(value: Any, where: str, *steps: str | int) -> None:
+    """TOML has nan, inf, whole numbers of any size and tables of any depth; JSON, which records are
+    made of, has not."""
     if isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"{where}: {path(steps)} = {value} must be finite; fix the value")
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        raise UsageError(f"{where}: {path(steps)} has over 100 digits; fix the value")
+    if len(steps) > _DEEPEST:
+        raise UsageError(f"{where}: {path(steps[:3])}... is nested too deep; fix the table")
     parts: Iterable[tuple[str | int, Any]] = ()
     if isinstance(value, dict | list):
         parts = value.items() if isinstance(value, dict) else enumerate(value)
     for step, part in parts:
-        _refuse_infinite(part, where, *steps, step)
+        _refuse_unwritable(part, where, *steps, step)
 
 
 def _load(reference: str, noun: str, kind: type[_Value]) -> _Value:
     own = reference.endswith(".toml")
     path = Path(reference) if own else _FOLDER / f"{noun}s" / f"{reference}.toml"
     with readable(f"{noun} file '{reference}'"):
-        content = path.read_bytes() if path.is_file() else None
+        content = path.read_bytes() if kind_of(path) == "file" else None
         if content is None:
             raise _missing(reference, noun)
     where = f"{noun} file '{path.name}'"
@@ -268,15 +278,15 @@ def _load(reference: str, noun: str, kind: type[_Value]) -> _Value:
 def _missing(reference: str, noun: str) -> UsageError:
     """Why there is no such scale or suite, and what to do."""
     given = Path(reference)
-    if given.is_dir():
+    if kind_of(given) == "folder":
         return UsageError(f"{noun} '{reference}' is a folder; name a TOML file in it")
     if reference.endswith(".toml"):
         return UsageError(f"no {noun} file '{reference}'; check the path")
-    if given.is_file():
+    if kind_of(given) == "file":
         return UsageError(
             f"{noun} file '{reference}' does not end in .toml; rename it to '{given.name}.toml'"
         )
-    if Path(f"{reference}.toml").is_file():
+    if kind_of(f"{reference}.toml") == "file":
         return UsageError(f"unknown {noun} '{reference}'; did you mean '{reference}.toml'?")
     return nearest(noun, reference, names(f"{noun}s"))
 
@@ -291,5 +301,6 @@ def read_toml(content: bytes, where: str) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{where} is not UTF-8 (at line {line}); save it as UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
+        # Lists in lists without end, or thousands of digits, are no error of TOML's own.
         raise UsageError(f"{where} is not valid TOML: {error}; mend it there") from error

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lra.core.errors import DataError, UsageError
+from lra.core.errors import DataError, UsageError, readable
+from lra.core.paths import kind_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +20,9 @@ def read_vectors(path: Path) -> npt.NDArray[np.float64]:
     """
     import numpy as np
 
-    if not path.is_file():
+    with readable(f"--input '{path}'"):
+        there = kind_of(path) == "file"
+    if not there:
         raise UsageError(f"--input '{path}': no such file; check the path")
     try:
         found = np.load(path, allow_pickle=False)

@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from lra.core.errors import StoreError, reason
+from lra.core.paths import kind_of
 from lra.core.protocol import Frozen
 from lra.verdict.baseline import Figures
 
@@ -55,7 +56,8 @@ class Baselines:
 
     def names(self) -> list[str]:
         """Return the mechanisms that have one, sorted."""
-        files = self.path.glob("*.json")
+        there = kind_of(self.path) == "folder"
+        files = self.path.glob("*.json") if there else ()
         return sorted(unquote(f.stem) for f in files if f.name not in (_JOURNAL, _NOISE))
 
     def figures(self, mechanism: str) -> dict[str, Figures]:

@@ -9,6 +9,7 @@ from lra.core import catalogue
 from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
 from lra.core.errors import UsageError, close, readable
+from lra.core.paths import kind_of
 from lra.core.protocol import DataSpec, Rules
 from lra.core.scales import Scale, convert, load_scale, names
 from lra.engine.describe import Describer
@@ -108,6 +109,6 @@ def check_sources(sources: dict[str, str]) -> None:
         if source == "hub" or source.startswith(HUB):
             continue
         with readable(f"--data {task}={source}"):
-            there = expanded(source).exists()
+            there = kind_of(expanded(source)) is not None
         if not there:
             raise UsageError(f"--data {task}={source}: no such file or folder; check the path")

@@ -122,7 +122,15 @@ class ForkServer:
         status_read, status_write = os.pipe()
         worker = Worker(Connection(ours.detach()), status_read, log)
         try:
-            with theirs, log.open("wb") as stream:
+            stream = log.open("wb")
+        except OSError:
+            # Not the server's fault, which lives on.
+            worker.close()
+            theirs.close()
+            os.close(status_write)
+            raise
+        try:
+            with theirs, stream:
                 fds = [theirs.fileno(), status_write, stream.fileno()]
                 socket.send_fds(self._control, [b"f"], fds)
             worker.connection.send_bytes(payload)

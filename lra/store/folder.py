@@ -15,11 +15,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import IO
 
 from lra.core.errors import StoreError, UsageError, reason
 from lra.core.hashing import DIGITS
+from lra.core.paths import kind_of
 from lra.core.records import Record, encode
 from lra.store.packs import KIND, SUFFIX, Contents, Packs
 from lra.store.unreadable import OfAnotherVersion, Unreadable, understand, warn_of
@@ -47,7 +48,7 @@ class Store:
         """
         try:
             # A file in it is asked for, too: a folder may be seen and yet closed.
-            return (self.path / ".lock").exists() or self.path.is_dir()
+            return kind_of(self.path / ".lock") is not None or kind_of(self.path) == "folder"
         except OSError as error:
             raise StoreError(
                 f"cannot read the store '{self.path}': {reason(error)}; "
@@ -156,16 +157,28 @@ class Store:
         """
         try:
             self.checkpoint("").parent.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / ".lock").open("a+")
+            # Without a buffer of Python's: a full disk must not be met a second time on closing.
+            lock = (self.path / ".lock").open("a+b", buffering=0)
         except OSError as error:
-            raise StoreError(
-                f"cannot write to the store '{self.path}': {reason(error)}; "
-                "choose another --store or mend its permissions"
-            ) from error
+            raise self._refused(error) from error
         with lock:
             self._take(lock)
-            self._sweep()
+            try:
+                lock.truncate(0)
+                lock.write(b"%d\n" % os.getpid())
+                self._sweep()
+            except OSError as error:
+                raise self._refused(error) from error
             yield self
+
+    def _refused(self, error: OSError) -> StoreError:
+        """What to say where the store cannot be held for writing."""
+        file = f" {Path(error.filename).name}" if error.filename else " .lock"
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        return StoreError(
+            f"cannot write{file} to the store '{self.path}': {reason(error)}; choose another "
+            f"--store or {'make room' if full else 'mend its permissions'}"
+        )
 
     def _sweep(self) -> None:
         """Delete what dead writers of ours left; files of other names stay."""
@@ -175,7 +188,8 @@ class Store:
                 if half.fullmatch(file.name):
                     file.unlink(missing_ok=True)
 
-    def _take(self, lock: IO[str]) -> None:
+    def _take(self, lock: FileIO) -> None:
+        """Lock the store, for as long as the file is open."""
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -185,15 +199,12 @@ class Store:
                     f"({reason(error)}); choose a --store on a local disk"
                 ) from error
             lock.seek(0)
-            holder = lock.read().strip()
+            holder = lock.read().decode(errors="replace").strip()
             raise StoreError(
                 f"the store '{self.path}' is in use by another run"
                 f"{f' (process {holder})' if holder else ''}; "
                 "wait for it to end or choose another --store"
             ) from error
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
 
     def _find(self, id: str) -> Record | Unreadable | None:
         """The record of a cell, loose or else packed, or why it cannot be used."""

@@ -140,7 +140,8 @@ def test_a_pack_that_gets_nothing_new_is_not_written_again(tmp_path: Path) -> No
     before = (tmp_path / PACK).stat()
     store.save(ceiling())
     pack(store)
-    assert (tmp_path / PACK).stat() == before
+    after = (tmp_path / PACK).stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert len(everything(tmp_path)) == 7
 
 

@@ -1,0 +1,30 @@
+"""Names that a person gave as paths: whether something lies there, whatever the name is."""
+
+from __future__ import annotations
+
+import errno
+import stat
+from pathlib import Path
+from typing import Literal
+
+_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EBADF)
+
+
+def kind_of(path: str | Path) -> Literal["file", "folder", "other"] | None:
+    """Return what lies at a path; None where nothing does, as nothing can at a name that is too
+    long or has signs that no name has.
+
+    Raises `OSError` where the system does not let us look.
+    """
+    try:
+        mode = Path(path).stat().st_mode
+    except ValueError:
+        # A zero byte, or half a pair of surrogates.
+        return None
+    except OSError as error:
+        if error.errno in _NOWHERE:
+            return None
+        raise
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "file" if stat.S_ISREG(mode) else "other"

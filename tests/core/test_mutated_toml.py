@@ -1,0 +1,109 @@
+"""Shipped scales and suites of which keys were dropped, moved or given other values: whatever they
+say then, it is read, or refused in one line."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import random
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from lra.core import scales
+from lra.core.errors import UsageError
+
+VALUES = (
+    0, -1, 10**29, 2**63, -(2**64), 1.5, float("inf"), "", "text", "a\0b", "x" * 500, True,
+    [], {}, [1], ["x"], [[]], [{}], [{"a": 1}], {"a": 1}, {"a": {"b": {"c": 1}}}, {"": 1},
+    {"a.b": 1, "...": 2}, {"[x]": {"`": 10**29}}, {"a": 0xF << 20_000},
+    datetime.date(2020, 1, 1), datetime.time(1), datetime.datetime(2020, 1, 1),
+)  # fmt: skip
+KINDS: dict[str, type[msgspec.Struct]] = {"scales": scales.Scale, "suites": scales.Suite}
+SHIPPED = [(folder, name) for folder in KINDS for name in scales.names(folder)]
+TRIED = 4000
+
+
+def shipped(folder: str, name: str) -> dict[str, Any]:
+    return tomllib.loads((scales._FOLDER / folder / f"{name}.toml").read_text())
+
+
+def places(data: Any, *at: str | int) -> Iterator[tuple[str | int, ...]]:
+    """Every key and index, however deep."""
+    steps = data.items() if isinstance(data, dict) else enumerate(data)
+    for step, part in steps:
+        yield (*at, step)
+        if isinstance(part, dict | list):
+            yield from places(part, *at, step)
+
+
+def mutate(data: dict[str, Any], draws: random.Random) -> None:
+    found = list(places(data))
+    if not found:
+        return
+    *steps, last = draws.choice(found)
+    part: Any = data
+    for step in steps:
+        part = part[step]
+    match draws.randrange(4):
+        case 0:
+            del part[last]
+        case 1 if isinstance(part, dict):
+            part["new"] = part.pop(last)
+        case _:
+            part[last] = copy.deepcopy(draws.choice(VALUES))
+
+
+def read(data: dict[str, Any], folder: str, name: str) -> None:
+    """Read as a run does; nothing but one line may come of it."""
+    try:
+        found = scales.convert({"name": name, **data}, KINDS[folder], f"'{name}'")
+        if isinstance(found, scales.Scale):
+            for task in found.tasks:
+                found.model_spec(task)
+                found.train_spec(task)
+    except UsageError as error:
+        assert "\n" not in str(error)
+
+
+def test_mutated_files_are_read_or_refused() -> None:
+    draws = random.Random(0)
+    plain = {(folder, name): shipped(folder, name) for folder, name in SHIPPED}
+    for _ in range(TRIED):
+        chosen = draws.choice(SHIPPED)
+        data = copy.deepcopy(plain[chosen])
+        for _ in range(draws.choice((1, 2, 2, 3, 4))):
+            mutate(data, draws)
+        read(data, *chosen)
+
+
+@pytest.mark.parametrize("value", [10**9, 1.5, True, "text", []])
+def test_a_missing_key_beside_a_value_that_is_no_table(value: object) -> None:
+    data = shipped("scales", "compact")
+    del data["tasks"]["listops"]["rows"]["train"]
+    data["tasks"]["recall"] = value
+    with pytest.raises(UsageError, match=r"^here: "):
+        scales.convert({"name": "compact", **data}, scales.Scale, "here")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("x = " + "[" * 5000 + "]" * 5000, "is not valid TOML"),
+        ("x = " + "9" * 5000, "is not valid TOML"),
+        ("tasks.x = 0x" + "f" * 5000, "tasks.x has over 100 digits"),
+        ("tasks.recall = 1" + "0" * 29, "must be a table"),
+        (".".join("a" * 3000) + " = 1", "a.a.a... is nested too deep"),
+        ("x = 2020-13-45", "is not valid TOML"),
+    ],
+)
+def test_what_no_record_could_hold(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        content = scales.read_toml(text.encode(), "file 'x.toml'")
+        scales.convert({"name": "x", "title": "x", **content}, scales.Scale, "file 'x.toml'")
+    assert str(caught.value).startswith("file 'x.toml'")
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
