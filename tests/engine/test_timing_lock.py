@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -96,11 +98,17 @@ input()
 """
 
 
-def asks(path: Path) -> subprocess.Popen[str]:
-    """Another process that asks for the lock once, tells whether it has it, and lives on."""
+@contextmanager
+def asks(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that asks for the lock once, tells whether it has it, and lives on; it ends
+    with the test."""
     command = [sys.executable, "-c", WAITS, str(Path(__file__).parents[2]), str(path)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def answer(process: subprocess.Popen[str]) -> str:
@@ -173,7 +181,6 @@ def test_a_suspended_waiter_is_passed(tmp_path: Path, monkeypatch: pytest.Monkey
         assert not second.acquire()
         time.sleep(0.1)
         assert second.acquire()
-        other.kill()
 
 
 @on_linux
@@ -190,7 +197,6 @@ def test_who_waits_is_told_for_whom_and_how_long(
         time.sleep(1.1)
         assert not lock.acquire()
         assert re.search(r"begun [1-9]\d* s ago, waited [1-9]\d* s so far$", lock.news)
-        other.kill()
     assert lock.acquire() and not lock.news
 
 
@@ -219,10 +225,7 @@ def test_no_file_is_one_line_at_once_and_nothing_is_made(tmp_path: Path, kind: s
         if kind == "link":
             target.touch()
     with asks(lock) as other:
-        try:
-            other.wait(20)
-        finally:
-            other.kill()
+        other.wait(20)
         told = answer(other)
     assert other.returncode == 2
     assert f"the timing lock '{lock}' is a {kind.split()[-1]}" in told
