@@ -194,6 +194,12 @@ def test_who_waits_is_told_for_whom_and_how_long(
         assert not lock.acquire()
         assert re.search(r"begun [1-9]\d* s ago, waited [1-9]\d* s so far$", lock.news)
     assert lock.acquire() and not lock.news
+    # With others about, not for each of many timings.
+    lock.release()
+    monkeypatch.setattr(timing_lock, "TOLD_EVERY", 60.0)
+    with asks(tmp_path / "lock") as other:
+        assert answer(other) == "True"
+        assert not lock.acquire() and not lock.news
 
 
 def test_nothing_is_written_and_only_a_new_file_gets_its_mode(tmp_path: Path) -> None:
