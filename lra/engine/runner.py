@@ -36,7 +36,7 @@ class Watcher:
         """A worker tells where it stands."""
 
     def waiting(self, job: Job, whom: str) -> None:
-        """A timing cell waits for another run's on its machine; told at first and each minute."""
+        """A timing cell waits for another run's on its machine; told once a minute at most."""
 
     def finished(self, job: Job, record: Record) -> None:
         """A record has been stored."""

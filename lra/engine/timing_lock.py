@@ -19,7 +19,7 @@ from lra.core.errors import LraError
 
 _NAME = "lra-timing.lock"
 TOLD_EVERY = 60.0
-"""Seconds of waiting after which it is told again."""
+"""Seconds after which it is told again that others time as well."""
 IDLE = 5.0
 """Seconds that the lock may lie free before whoever is first, and perhaps suspended, is passed."""
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -60,7 +60,7 @@ class TimingLock:
         """Whether others see the ticket."""
         self._since = self._told_at = self._idle_since = 0.0
         self.news = ""
-        """For whom the last `acquire` in vain waits, in words; empty where that was told lately."""
+        """For whom the last `acquire` in vain waits, in words; empty where it was told lately."""
 
     def acquire(self) -> bool:
         """Take the lock if it is free and nobody has waited longer, and return whether it is held
@@ -68,8 +68,9 @@ class TimingLock:
         if self._held:
             return True
         descriptor = self._queue()
-        if not self._has_its_turn(descriptor) or not _flock(descriptor):
-            self._tell(descriptor)
+        has_its_turn = self._has_its_turn(descriptor)
+        if not has_its_turn or not _flock(descriptor):
+            self._tell(descriptor, is_held=has_its_turn)
             return False
         if not self._is_current(descriptor):
             # Somebody removed the file, and who comes now sees another.
@@ -79,7 +80,7 @@ class TimingLock:
         _range_lock(descriptor, fcntl.F_RDLCK, _HELD + now)
         _range_lock(descriptor, fcntl.F_UNLCK, self._ticket)
         self._held, self._ticket, self._queues = True, 0, False
-        self.news, self._told_at = "", 0.0
+        self.news = ""
         return True
 
     def step_aside(self) -> None:
@@ -90,7 +91,7 @@ class TimingLock:
     def release(self) -> None:
         """Give back the lock, or the place among those who wait."""
         self._close()
-        self._ticket, self._told_at, self.news = 0, 0.0, ""
+        self._ticket, self.news = 0, ""
 
     @property
     def waited(self) -> float:
@@ -132,17 +133,19 @@ class TimingLock:
             return os.path.samestat(os.fstat(descriptor), os.lstat(self._path))
         return False
 
-    def _tell(self, descriptor: int) -> None:
+    def _tell(self, descriptor: int, *, is_held: bool) -> None:
         now = time.monotonic()
         self.news = ""
         if self._told_at and now - self._told_at < TOLD_EVERY:
             return
-        self._told_at = now
-        known = ["another run's timing on this machine", *_holder(descriptor)]
+        known = list(_holder(descriptor))
         waited = (time.monotonic_ns() - self._ticket) / 1e9
         if waited >= 1.0:
             known.append(f"waited {waited:.0f} s so far")
-        self.news = ", ".join(known)
+        if known or is_held:
+            # Else it passes from one to another just now, and whom to name is known in a moment.
+            self._told_at = now
+            self.news = ", ".join(["another run's timing on this machine", *known])
 
     def _close(self) -> None:
         if self._descriptor is not None:

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -42,11 +44,16 @@ input()
 """
 
 
-def owner(place: Path) -> subprocess.Popen[str]:
+@contextmanager
+def owner(place: Path) -> Iterator[subprocess.Popen[str]]:
     folders = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", OWNER, *folders]
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_what_a_kill_of_everything_leaves_goes_with_the_next_run(place: Path) -> None:

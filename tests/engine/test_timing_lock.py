@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -96,11 +98,17 @@ input()
 """
 
 
-def asks(path: Path) -> subprocess.Popen[str]:
-    """Another process that asks for the lock once, tells whether it has it, and lives on."""
+@contextmanager
+def asks(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that asks for the lock once, tells whether it has it, and lives on; it ends
+    with the test."""
     command = [sys.executable, "-c", WAITS, str(Path(__file__).parents[2]), str(path)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def answer(process: subprocess.Popen[str]) -> str:
@@ -115,16 +123,12 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps 
 def test_who_came_first_is_served_first(tmp_path: Path) -> None:
     locks = [TimingLock(tmp_path / "lock") for _ in range(3)]
     served = []
-    for lock in locks:
-        lock.acquire()
     for _ in range(6):
-        (holder,) = (lock for lock in locks if lock._held)
+        (holder,) = (lock for lock in locks if lock.acquire())
         served.append(locks.index(holder))
         holder.release()
         # It asks again at once, and before the others, as a run with many timings does.
         assert not holder.acquire()
-        for lock in reversed(locks):
-            lock.acquire()
     assert served == [0, 1, 2, 0, 1, 2]
 
 
@@ -173,7 +177,6 @@ def test_a_suspended_waiter_is_passed(tmp_path: Path, monkeypatch: pytest.Monkey
         assert not second.acquire()
         time.sleep(0.1)
         assert second.acquire()
-        other.kill()
 
 
 @on_linux
@@ -190,8 +193,13 @@ def test_who_waits_is_told_for_whom_and_how_long(
         time.sleep(1.1)
         assert not lock.acquire()
         assert re.search(r"begun [1-9]\d* s ago, waited [1-9]\d* s so far$", lock.news)
-        other.kill()
     assert lock.acquire() and not lock.news
+    # With others about, not for each of many timings.
+    lock.release()
+    monkeypatch.setattr(timing_lock, "TOLD_EVERY", 60.0)
+    with asks(tmp_path / "lock") as other:
+        assert answer(other) == "True"
+        assert not lock.acquire() and not lock.news
 
 
 def test_nothing_is_written_and_only_a_new_file_gets_its_mode(tmp_path: Path) -> None:
@@ -219,10 +227,7 @@ def test_no_file_is_one_line_at_once_and_nothing_is_made(tmp_path: Path, kind: s
         if kind == "link":
             target.touch()
     with asks(lock) as other:
-        try:
-            other.wait(20)
-        finally:
-            other.kill()
+        other.wait(20)
         told = answer(other)
     assert other.returncode == 2
     assert f"the timing lock '{lock}' is a {kind.split()[-1]}" in told
