@@ -57,14 +57,3 @@ def test_a_place_that_nobody_thought_of(lra, monkeypatch, number):
     ran = lra("data", "show", "--task", "listops")
     assert ran.returncode == 2
     assert f"cannot write 'some/file': {os.strerror(number).lower()}; make room" in ran.stderr
-
-
-def test_other_errors_of_the_system_keep_their_traceback(lra, monkeypatch):
-    from lra.core import scales
-
-    def refuse(reference: str) -> None:
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-
-    monkeypatch.setattr(scales, "load_scale", refuse)
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        lra("data", "show", "--task", "listops")

@@ -66,11 +66,11 @@ def test_a_full_disk_under_the_output_is_one_line(
 def test_what_else_the_system_refuses_keeps_its_traceback(
     lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full() -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def broken() -> None:
+        raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(host, "gpus", full)
-    with pytest.raises(OSError, match="No space"):
+    monkeypatch.setattr(host, "gpus", broken)
+    with pytest.raises(OSError, match="Input/output"):
         lra("doctor")
 
 
