@@ -32,7 +32,6 @@ Positive = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 Repeats = Annotated[int, msgspec.Meta(ge=1, le=REPEATS)]
 Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 Above0 = Annotated[float, msgspec.Meta(gt=0.0)]
-NotNegative = Annotated[float, msgspec.Meta(ge=0.0)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
 
 

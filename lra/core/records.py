@@ -10,7 +10,7 @@ from lra.core.attended import Attended
 from lra.core.cells import Cell
 from lra.core.findings import Finding
 from lra.core.pattern import Pattern
-from lra.core.protocol import Fraction, NotNegative, Rows
+from lra.core.protocol import Fraction, Rows
 from lra.core.upgrade import from_schema_1
 
 SCHEMA = 2
@@ -20,6 +20,7 @@ FAILED: frozenset[Status] = frozenset({"oom", "timeout", "crash", "diverged", "e
 """Endings that make a run exit with 4; unsupported and skipped do not."""
 
 _Natural = Annotated[int, msgspec.Meta(ge=0)]
+_NotNegative = Annotated[float, msgspec.Meta(ge=0.0)]
 
 
 class _Value(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -36,11 +37,11 @@ class Metric(_Value, frozen=True, kw_only=True):
     unit: Literal["s", "B", "J", "W", "share", "nat", "bit", "count", "1/s", "B/s", "ratio"]
     better: Literal["lower", "higher", "neither"] = "lower"
     why_null: str | None = None
-    samples: tuple[NotNegative, ...] = ()
+    samples: tuple[_NotNegative, ...] = ()
     """Every raw sample, in the order taken."""
-    q1: NotNegative | None = None
-    q3: NotNegative | None = None
-    minimum: NotNegative | None = None
+    q1: _NotNegative | None = None
+    q3: _NotNegative | None = None
+    minimum: _NotNegative | None = None
 
     @classmethod
     def share(cls, value: float) -> Metric:
@@ -52,13 +53,13 @@ class CurvePoint(_Value, frozen=True, kw_only=True):
     """One validation during training."""
 
     step: _Natural
-    seconds: NotNegative
+    seconds: _NotNegative
     """Spent on training so far, validation left out."""
     train_loss: float
     """Mean over the steps since the last point, in nat."""
     validation_loss: float
     validation_accuracy: Fraction
-    learning_rate: NotNegative
+    learning_rate: _NotNegative
 
 
 class Failure(_Value, frozen=True, kw_only=True):
@@ -96,7 +97,7 @@ class Record(_Value, frozen=True, kw_only=True, omit_defaults=False):
     status: Status
     started_at: str
     """UTC, ISO 8601, to the second."""
-    seconds: NotNegative
+    seconds: _NotNegative
     """Wall time of the cell, process start included."""
     metrics: dict[str, Metric] = {}
     curve: tuple[CurvePoint, ...] = ()

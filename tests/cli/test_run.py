@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from lra.cli.data import varied
 from lra.core.cells import EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
-from lra.core.records import Failure, Record
+from lra.core.records import Failure, Metric, Record
 from lra.engine import pool
 from lra.engine.jobs import Job
 from lra.store import Store
@@ -181,7 +181,7 @@ def test_rerun_disturbed_measures_what_a_busy_machine_slowed(finished, lra, tmp_
     store = Store(tmp_path / "store")
     shutil.copytree(finished.store, store.path)
     timed = next(r for r in store.records() if isinstance(r.cell, EfficiencyCell))
-    slow = replace(timed.metrics["control_after"], value=9.0)
+    slow = Metric(value=9.0, unit="s")
     store.save(replace(timed, metrics={**timed.metrics, "control_after": slow}))
     ran = lra(
         "run", "--impl", "linear", *TINY, "--store", "store", "--rerun", "disturbed", "--dry-run"
