@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from lra.cli.echo import echo
 from lra.core.errors import UsageError, close
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -359,7 +360,7 @@ def seconds(text: str | None, flag: str) -> float | None:
         raise UsageError(f"{flag} '{text}' is more than a year; write e.g. {_TIMES}")
     if given[-1][0] is not None:
         number = text.strip()
-        click.echo(
+        echo(
             f"lra: {flag} {number} means {number}s, in seconds; for minutes write {number}m",
             err=True,
         )
