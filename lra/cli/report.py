@@ -136,7 +136,9 @@ def _place(folder: Path, store: Store) -> str:
 
 def _other(mark: Path, store: Store) -> str | None:
     """The store whose report lies beside a mark, where that is another one."""
-    if not mark.is_file():
+    from lra.core.paths import kind_of
+
+    if kind_of(mark) != "file":
         return None
     from lra.core.hashing import DIGITS, value_hash
 

@@ -96,23 +96,25 @@ class Pool(Runner):
             self._lock.step_aside()
         checkpoint = self.store.checkpoint(job.cell.id)
         job = msgspec.structs.replace(job, checkpoint=str(checkpoint))
-        worker = self._worker_for(job)
+        worker, written = self._worker_for(job)
         told = partial(self.watcher.progress, job)
-        self._running.append(Running(job, worker, timeout=self.timeout, told=told))
+        self._running.append(Running(job, worker, timeout=self.timeout, told=told, written=written))
         self._launched(job)
 
-    def _worker_for(self, job: Job) -> Worker:
-        """The worker that has a job now: of its series the one that waits, else a new one."""
+    def _worker_for(self, job: Job) -> tuple[Worker, int]:
+        """The worker that has a job now, of its series the one that waits, else a new one; and how
+        many bytes it wrote before."""
         payload = msgspec.msgpack.encode(job)
         if self._spare is not None and self._spare[0] == job.series:
             _, worker = self._spare
+            written = worker.written()
             # One that has died meanwhile takes no message.
             with suppress(OSError):
                 worker.connection.send_bytes(payload)
                 self._spare = None
-                return worker
+                return worker, written
         self._dismiss()
-        return self.server.start(payload)
+        return self.server.start(payload), 0
 
     def _dismiss(self) -> None:
         """End the worker that waits for the next job of its series, and what it holds of a GPU."""

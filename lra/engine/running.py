@@ -27,11 +27,17 @@ class Running:
     """A job and the worker process of a fork server that runs it, from request to end.
 
     `timeout` is in seconds from the fork, or from the end of the job before in the same worker;
-    `told` hears where the worker stands.
+    `told` hears where the worker stands. `written` is how many bytes that worker wrote before.
     """
 
     def __init__(
-        self, job: Job, worker: Worker, *, timeout: float | None, told: Callable[[Progress], None]
+        self,
+        job: Job,
+        worker: Worker,
+        *,
+        timeout: float | None,
+        told: Callable[[Progress], None],
+        written: int = 0,
     ) -> None:
         self.job, self.worker = job, worker
         self.started_at = utc()
@@ -46,7 +52,7 @@ class Running:
         self._began: float | None = None if worker.pid is None else time.monotonic()
         """Where it follows another job; else the fork is the beginning."""
         self._told_at = 0.0
-        self._written_before = worker.written()
+        self._written_before = written
 
     @property
     def sources(self) -> list[int]:

@@ -174,6 +174,8 @@ class Store:
     def _refused(self, error: OSError) -> StoreError:
         """What to say where the store cannot be held for writing."""
         file = f" {Path(error.filename).name}" if error.filename else " .lock"
+        # The store itself, or what it should lie in, is no folder.
+        file = "" if error.errno == errno.ENOTDIR else file
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         return StoreError(
             f"cannot write{file} to the store '{self.path}': {reason(error)}; choose another "

@@ -9,6 +9,7 @@ import pytest
 
 from lra.cli.labels import labelled
 from lra.core import scales
+from lra.core.protocol import Machine
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite, load_suite
 from lra.engine.plan import plan
 from lra.engine.planning import RunSpec
@@ -31,8 +32,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tmp_path_factory.mktemp("cache"))
 
 
+GPU = Machine(processor="toy GPU", cores=2, driver="1")
+
+
 def labels(suite: Suite, cache: str, *mechanisms: str) -> list[str]:
-    jobs = plan(RunSpec(suite=suite, mechanisms=mechanisms, device="cpu", cache=cache))
+    asked = RunSpec(suite=suite, mechanisms=mechanisms, device="cpu", cache=cache)
+    if suite.efficiency and all(block.device == "cuda" for block in suite.efficiency):
+        asked = msgspec.structs.replace(asked, device="cuda", machines={"cuda": GPU})
+    jobs = plan(asked)
     return [job.label for job in labelled(jobs)]
 
 

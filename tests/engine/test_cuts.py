@@ -74,7 +74,7 @@ def test_the_other_watcher_hears_all(store: Store) -> None:
     told = {
         "started": (LOST,),
         "progress": (LOST, Progress(phase="train")),
-        "waiting": (LOST,),
+        "waiting": (LOST, "another run"),
         "noticed": ("a worker is gone",),
         "left": (LOST,),
         "finished": (LOST, record_of(LOST)),

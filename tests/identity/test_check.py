@@ -305,7 +305,8 @@ def test_short_inputs_take_the_course_of_long_ones_wherever_sizes_decide() -> No
     assert {name for name in found if name.partition(":")[2] in SMALL} == {
         f"attention_impls/{place}"
         for place in (
-            "dense/_streamed.py:TILE", "kernel/_causal.py:CHUNK", "kernel/_tiles.py:TILE",
+            "dense/_streamed.py:TILE", "kernel/_causal.py:CHUNK",
+            "kernel/_chunks.py:CHUNK", "kernel/_tiles.py:TILE",
             "learned/_rounds.py:TILE", "learned/reformer.py:LONG", "pattern/_blocked.py:TILE",
             "pattern/_parts.py:DENSE_ADVANTAGE", "pattern/_parts.py:TILE",
             "pattern/_parts.py:TILE_COST", "pattern/sparse_strided.py:CHUNK",
