@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 ALIGNED = 8
-"""What head widths are a multiple of for the kernel of a GPU: 16 bytes in halves."""
+"""The kernel of a GPU takes head widths that are multiples of this: 16 bytes in halves."""
 ROWS = 32
-"""What its numbers of queries and of keys are a multiple of, as it lays out log sums and a bias."""
+"""It takes numbers of queries and keys that are multiples of this: log sums are laid out by it."""
 
 
 def has_log_sums(q: Tensor, v: Tensor, keys: int) -> bool:

@@ -9,7 +9,7 @@ as keys, whose values are S_r / z_r, with log z_r added to the logits. S_r / z_r
 attention of the draw to the keys, with -|y|^2 / 2 added, and log z_r is the logarithm of its sum.
 Fused attention keeps logits and sums in float32; whatever the norms, no row is lost.
 
-What is added to logits takes three columns of queries and keys: three bfloat16 numbers, as many
+The additions to logits take three columns of queries and keys: three bfloat16 numbers, as many
 digits as float32. With few heads keys and queries are cut into parts that run side by side.
 """
 
@@ -97,7 +97,7 @@ def _draws_read(
 
 
 class _Drawn(torch.autograd.Function):
-    """What each draw reads from the keys of each part, and the logarithm of its sum."""
+    """The reading of each draw from the keys of each part, and the logarithm of its sum."""
 
     @staticmethod
     def forward(
@@ -149,7 +149,7 @@ class _Drawn(torch.autograd.Function):
         dkeys_BMHW, dvalues_BMHW = (
             x.transpose(1, 2).reshape(*k_BMHK.shape[:3], -1) for x in (dkeys_XHMW, dvalues_XHMW)
         )
-        # What stands for -|y|^2 / 2, y = K ** -1/4 k, adds its own share.
+        # The column for -|y|^2 / 2, y = K ** -1/4 k, adds its own share.
         dk_BMHK = torch.addcmul(
             dkeys_BMHW[..., :k_width],
             dkeys_BMHW[..., k_width : k_width + 1],

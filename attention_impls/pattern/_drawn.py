@@ -16,7 +16,7 @@ def random_blocks(seeds: tuple[int, ...], used: int, random: int, farthest: int)
     """Return `random` blocks up to `farthest` for each seed and block 1 ... used - 2, -1 where none
     is left.
 
-    Of the blocks that the row does not read anyway, those with the least hash of (seed, row,
+    A row draws, among blocks that it does not read anyway, those with the least hash of (seed, row,
     block): a uniform choice without replacement that needs no table as long as the longest input.
     """
     taken = min(random, used)

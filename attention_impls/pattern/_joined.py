@@ -42,7 +42,7 @@ class Grouping(NamedTuple):
     permitted_BUSW: Tensor
     """Boolean; of size 1 where all agree."""
     bias_HUSW: Tensor | None = None
-    """What positions add, which are not trained."""
+    """Added by position schemes, which are not trained."""
 
 
 def on_cpu(like: Tensor) -> bool:

@@ -183,7 +183,7 @@ class Bigbird(Attention):
         drawn = Graph(drawn_XHUR + 1, size)
 
         def read(x_BHNK: Tensor) -> Tensor:
-            """What each block reads, (B, U, H, W, K): its neighbours, the ends, and the drawn."""
+            """The keys of each block, (B, U, H, W, K): its neighbours, the ends, and the drawn."""
             x_BHPK = F.pad(x_BHNK, around)
             index = _ends(used_X)[:, None, :, None, None] + 1
             index = index.expand(len(x_BHPK), heads, -1, size, x_BHPK.shape[-1])

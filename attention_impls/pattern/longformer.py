@@ -348,7 +348,7 @@ class Longformer(Attention):
         index_B1G1 = places_BG[:, None, :, None]
 
         def read(x_BHNK: Tensor) -> Tensor:
-            """What each block reads, (B, U, H, W, K)."""
+            """The keys of each block, (B, U, H, W, K)."""
             x_BHPK = band.pad_keys(x_BHNK, x_BHNK.dtype)
             shifts = band.before + 1 + band.after
             if not most:
