@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from lra.core.cards import TaskCard
 from lra.core.dataset import Dataset, Split, SplitName
-from tasks import _shown
+from tasks import _preview
 from tasks.contract import Part, Task, TaskConfig
 from tasks.generators.counter import U64, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
@@ -53,7 +53,7 @@ class Bytes(Task):
 
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the text as a quoted string."""
-        return _shown.text(tokens.astype(np.uint16) + np.uint16(1))
+        return _preview.text(tokens.astype(np.uint16) + np.uint16(1))
 
     def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
         """Return the bits per byte of a general compressor on the test split, and of a ledger's

@@ -18,7 +18,7 @@ from lra.core.cards import TaskCard
 from lra.core.dataset import Dataset, Split, SplitName
 from lra.core.errors import DataError, UsageError
 from lra.core.protocol import Rules
-from tasks import _shown
+from tasks import _preview
 from tasks.contract import Part, Task, TaskConfig
 from tasks.generators.counter import U64, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
@@ -106,7 +106,7 @@ class Image(Task):
 
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the picture in shaded blocks."""
-        return _shown.picture(tokens)
+        return _preview.picture(tokens)
 
     def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
         """Return the test accuracy of looking at the shape's area alone, fitted on train.

@@ -19,7 +19,7 @@ from lra.core.cards import TaskCard
 from lra.core.dataset import Dataset, Split, SplitName
 from lra.core.errors import UsageError
 from lra.core.protocol import Rules
-from tasks import _shown
+from tasks import _preview
 from tasks.contract import Part, Task, TaskConfig
 from tasks.generators import pathfinder_images
 from tasks.generators.pathfinder_settings import resolve
@@ -123,7 +123,7 @@ class Pathfinder(Task):
 
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the image in shaded blocks."""
-        return _shown.picture(tokens)
+        return _preview.picture(tokens)
 
     def rules_of_thumb(self, data: Dataset) -> dict[str, float]:
         """Return the test accuracy of looking at the markers' distance alone, fitted on train."""

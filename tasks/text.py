@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from lra.core.cards import TaskCard
 from lra.core.dataset import Split, SplitName
-from tasks import _shown
+from tasks import _preview
 from tasks.contract import Part, Task, TaskConfig
 from tasks.generators.counter import U64, below, stream_key
 from tasks.generators.disjoint import Drawn, disjoint_split
@@ -71,7 +71,7 @@ class Text(Task):
 
     def shown(self, tokens: npt.NDArray[np.integer]) -> str:
         """Return the document as a quoted string."""
-        return _shown.text(tokens)
+        return _preview.text(tokens)
 
 
 _FORM = 1 << 30

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lra.engine import timing_lock
+from lra.engine.machine import timing_lock
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -15,10 +15,10 @@ from torch import nn
 from attention_impls.contract import Layer, MechanismConfig
 from lra.adapters import core, module
 from lra.adapters.core import AdaptedCore
+from lra.adapters.external import Stranger, by_pairs
 from lra.adapters.hugging_face import FromConfig, HuggingFaceConfig
 from lra.adapters.masks import MaskedConfig
 from lra.adapters.module import AdaptedModule, ModuleConfig
-from lra.adapters.stranger import Stranger, by_pairs
 from lra.adapters.xformers import AdaptedXformers, Component
 from lra.core import catalogue, peers
 from lra.core.cards import AttentionCard, Capabilities

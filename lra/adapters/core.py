@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from attention_impls.contract import Attention, Context, Dims, MechanismConfig, causal_mask
-from lra.adapters.answers import answer
 from lra.adapters.directions import Directions
+from lra.adapters.external import Stranger, by_pairs
 from lra.adapters.masks import MaskedConfig, nothing_padded, pairs, refuse_unmasked
-from lra.adapters.stranger import Stranger, by_pairs
+from lra.adapters.outputs import answer
 from lra.core.cards import Capabilities
 
 

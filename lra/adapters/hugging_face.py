@@ -12,10 +12,10 @@ from typing import Any, cast
 
 from torch import nn
 
+from lra.adapters.external import Stranger
 from lra.adapters.masks import MaskForm
 from lra.adapters.module import ModuleConfig
-from lra.adapters.roles import SIZES, is_open, parameters_of, roles
-from lra.adapters.stranger import Stranger
+from lra.adapters.parameter_roles import SIZES, is_open, parameters_of, roles
 from lra.core.errors import UsageError
 
 OPTIONS = "options"

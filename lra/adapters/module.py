@@ -21,10 +21,10 @@ from attention_impls.contract import (
     causal_mask,
     zero_padding,
 )
-from lra.adapters.answers import answer
 from lra.adapters.directions import Directions
+from lra.adapters.external import Stranger, by_pairs
 from lra.adapters.masks import MaskedConfig, nothing_padded, refuse_unmasked
-from lra.adapters.stranger import Stranger, by_pairs
+from lra.adapters.outputs import answer
 from lra.core.cards import Capabilities
 from lra.core.errors import UsageError
 from lra.core.protocol import Positive

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 
 from lra.adapters.core import AdaptedCore
+from lra.adapters.external import Stranger
 from lra.adapters.masks import MaskForm
-from lra.adapters.stranger import Stranger
 from lra.core.errors import UnsupportedError, UsageError
 
 _Component = TypeVar("_Component", bound=type)

@@ -14,7 +14,7 @@ from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
 
 if TYPE_CHECKING:
     from lra.core.cells import Device
-    from lra.engine.baselines import Baselines, Noise
+    from lra.engine.gate.baselines import Baselines, Noise
     from lra.verdict.baseline import Figures
 
 CALIBRATED = ("sdpa", "linear", "bigbird")
@@ -99,11 +99,11 @@ def update(
     from lra.core.catalogue import expand
     from lra.core.errors import UsageError
     from lra.core.records import FAILED
-    from lra.engine.baselines import Reason
-    from lra.engine.figures import figures
-    from lra.engine.host import default_device
-    from lra.engine.provenance import checkout
-    from lra.engine.revision import HOME
+    from lra.engine.gate.baselines import Reason
+    from lra.engine.gate.figures import figures
+    from lra.engine.gate.revision import HOME
+    from lra.engine.machine.host import default_device
+    from lra.engine.machine.provenance import checkout
     from lra.report.words import count
 
     if not reason.strip():
@@ -150,8 +150,8 @@ def _looked(baselines: Path) -> str:
 
 
 def _of_this_machine(folder: Path, device: Device | None) -> Baselines:
-    from lra.engine.baselines import Baselines
-    from lra.engine.host import default_device, machine
+    from lra.engine.gate.baselines import Baselines
+    from lra.engine.machine.host import default_device, machine
 
     return Baselines(folder, machine(device or default_device()).name)
 
@@ -160,9 +160,9 @@ def _calibrated(device: Device, *, quiet: bool) -> dict[str, Noise]:
     """Time one build against itself, in pairs, and return by cell how its times repeat."""
     from lra.cli.echo import on_stderr
     from lra.cli.times import Times
-    from lra.engine.baselines import Noise
-    from lra.engine.revision import HERE
-    from lra.verdict.gate import calibrated, spread_of
+    from lra.engine.gate.baselines import Noise
+    from lra.engine.gate.revision import HERE
+    from lra.verdict.slowdown import calibrated, spread_of
 
     changes = Times((HERE, HERE), device, None, {}, on_stderr(quiet=quiet)).changes(CALIBRATED)
     return {

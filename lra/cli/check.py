@@ -14,11 +14,11 @@ from lra.cli.checking import Check
 from lra.cli.echo import echo, echo_json
 from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
 from lra.core.errors import UsageError, reason
-from lra.core.visible import visible_lines
+from lra.core.escape import visible_lines
 
 if TYPE_CHECKING:
+    from lra.changes.check_report import Checked
     from lra.core.cells import Device
-    from lra.report.checked import Checked
     from lra.verdict.baseline import Judged
 
 _OF_A_RUN = ("impls", "since", "deterministic", "quick", "device", "store", "baselines")
@@ -78,9 +78,9 @@ def command(
     python -m lra check --since main
     python -m lra check --quick --impl linear
     """
-    from lra.engine.baselines import Baselines
-    from lra.engine.host import default_device, machine
-    from lra.report.checked import Checked
+    from lra.changes.check_report import Checked
+    from lra.engine.gate.baselines import Baselines
+    from lra.engine.machine.host import default_device, machine
 
     if history is not None:
         if meant := _meant(ctx, _OF_A_RUN):
@@ -113,8 +113,8 @@ def _summarised(
 ) -> Iterator[None]:
     """Write a summary of what was found so far where the context is left by an error, a signal
     included; that is when somebody looks."""
-    from lra.engine.signals import terminable
-    from lra.report.checked import Checked
+    from lra.changes.check_report import Checked
+    from lra.engine.process.signals import terminable
 
     # If the process is killed, this placeholder is the summary; it also proves --out is writable.
     _write(Checked((), stopped="it did not come to its end"), out)
@@ -134,7 +134,7 @@ def _meant(ctx: click.Context, names: Sequence[str]) -> list[str]:
 
 
 def _over_nights(folder: Path, out: Path, *, as_json: bool) -> int:
-    from lra.report.history.told import checked, read, section
+    from lra.changes.history_report import checked, read, section
     from lra.report.table import markdown
 
     with _summarised(out):
@@ -150,7 +150,7 @@ def _words(error: BaseException) -> str:
 
 def _write(checked: Checked, out: Path, tables: str = "") -> None:
     """Write the summary, with more tables below it, and the JUnit file."""
-    from lra.report.checked import junit, summary
+    from lra.changes.check_report import junit, summary
 
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -165,7 +165,7 @@ def _write(checked: Checked, out: Path, tables: str = "") -> None:
 
 def _print_and_exit_code(checked: Checked, out: Path, *, as_json: bool) -> int:
     """Print what was found and return the exit code."""
-    from lra.report.checked import SHOWN, line, sentences
+    from lra.changes.check_report import SHOWN, line, sentences
 
     if as_json:
         echo_json({"sentences": sentences(checked), "figures": checked.judged}, indented=True)

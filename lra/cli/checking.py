@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lra.core.catalogue import Target
     from lra.core.cells import Device
     from lra.core.records import Record
-    from lra.engine.baselines import Baselines
+    from lra.engine.gate.baselines import Baselines
     from lra.engine.jobs import Job
     from lra.store import Store
     from lra.verdict.baseline import Judged
@@ -41,7 +41,7 @@ class Check:
     def run(self, impls: Sequence[str], since: str | None, *, timed: bool, quality: bool) -> None:
         """Look at what was asked for, in the order of what is surest."""
         from lra.core.catalogue import expand
-        from lra.engine.revision import last_commit
+        from lra.engine.gate.revision import last_commit
 
         targets = expand("mechanism", impls or ("all",))
         self._told_what_is_gone(targets)
@@ -73,8 +73,8 @@ class Check:
             )
 
     def _reached(self, targets: list[Target], since: str) -> list[Target]:
-        from lra.engine.reach import reached, sources
-        from lra.engine.revision import HOME, branched_from, work_tree
+        from lra.engine.gate.affected import reached, sources
+        from lra.engine.gate.revision import HOME, branched_from, work_tree
         from lra.report.words import listing
 
         with work_tree(branched_from(since)) as tree:
@@ -97,7 +97,7 @@ class Check:
         return few
 
     def _against_baseline(self, targets: list[Target], *, quality: bool, whole: bool) -> None:
-        from lra.engine.figures import figures
+        from lra.engine.gate.figures import figures
         from lra.report.words import count
         from lra.verdict.baseline import judge
 
@@ -117,9 +117,9 @@ class Check:
     def _against_revision(self, names: list[str], revision: str) -> None:
         from lra.cli.echo import on_stderr
         from lra.cli.times import Times
-        from lra.engine.reach import changed, sources
-        from lra.engine.revision import HERE, HOME, branched_from, build, work_tree
-        from lra.engine.turns import unlike
+        from lra.engine.gate.affected import changed, sources
+        from lra.engine.gate.interleave import unlike
+        from lra.engine.gate.revision import HERE, HOME, branched_from, build, work_tree
         from lra.report.words import listing
 
         told = on_stderr(quiet=self.quiet)
@@ -186,13 +186,13 @@ def measure(
     Trainings for accuracy take minutes and are seeded: those that the store has of this code are
     not repeated.
     """
-    from lra.cli.labels import labelled
+    from lra.cli.cell_labels import labelled
     from lra.cli.progress import watcher
     from lra.cli.run_all import run_all
-    from lra.engine.host import cache_folder
-    from lra.engine.plan_check import plan_check
-    from lra.engine.revision import HOME
-    from lra.engine.server import ForkServer
+    from lra.engine.gate.revision import HOME
+    from lra.engine.machine.host import cache_folder
+    from lra.engine.plan.check import plan_check
+    from lra.engine.process.launch import ForkServer
     from lra.identity.edits import unchecked
     from lra.store import Store
 
@@ -214,7 +214,7 @@ def measure(
 
 def _has(store: Store, job: Job) -> bool:
     from lra.core.cells import QualityCell
-    from lra.engine.figures import CURVES
+    from lra.engine.gate.figures import CURVES
 
     if not isinstance(job.cell, QualityCell) or job.cell.scale == CURVES:
         return False

@@ -14,7 +14,7 @@ from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
 from lra.core.errors import LraError, UsageError
 
 if TYPE_CHECKING:
-    from lra.report.changes.between import Changes
+    from lra.changes.compare import Changes
     from lra.report.select import Selection
 
 _SHOWN = 20
@@ -68,7 +68,7 @@ def command(
     python -m lra compare performer linear
     python -m lra compare v1.2 main --impl performer
     """
-    from lra.report.changes.told import changed_table, sentences
+    from lra.changes.comparison_report import changed_table, sentences
     from lra.report.table import plain_text
 
     named = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
@@ -95,7 +95,7 @@ def command(
 
 def stores(before: Path, after: Path) -> Changes:
     """Compare two stores; refuses what is none."""
-    from lra.report.changes.between import between_stores
+    from lra.changes.compare import between_stores
     from lra.report.words import visible
 
     first, second = _selection(before), _selection(after)
@@ -141,7 +141,7 @@ def _are_revisions(before: str, after: str, *, meant: bool) -> bool:
     Where git knows one or they are `meant` to be revisions, raises `UsageError` for the other.
     """
     from lra.core import catalogue
-    from lra.engine.revision import commit_of
+    from lra.engine.gate.revision import commit_of
 
     if {before, after} & set(catalogue.names("mechanism")):
         return False
@@ -162,11 +162,11 @@ def _of_revisions(
     """Build two revisions, time them in turns, and keep both stores."""
     from lra.cli.times import Times
     from lra.core.catalogue import expand
-    from lra.engine.host import default_device
-    from lra.engine.reach import changed, sources
-    from lra.engine.revision import build, work_tree
-    from lra.engine.signals import terminable
-    from lra.engine.turns import unlike
+    from lra.engine.gate.affected import changed, sources
+    from lra.engine.gate.interleave import unlike
+    from lra.engine.gate.revision import build, work_tree
+    from lra.engine.machine.host import default_device
+    from lra.engine.process.signals import terminable
 
     told = on_stderr(quiet=quiet)
     with terminable(), work_tree(before) as one, work_tree(after) as other:
@@ -192,7 +192,7 @@ def _of_revisions(
 
 
 def _of_mechanisms(before: str, after: str, store: Path) -> Changes:
-    from lra.report.changes.between import between_mechanisms
+    from lra.changes.compare import between_mechanisms
 
     for name in (before, after):
         if "/" in name and _kind(Path(name)) is None:
@@ -236,7 +236,7 @@ def _known(name: str, found: Selection, store: Path) -> str:
 def _print_json(changes: Changes) -> None:
     import msgspec
 
-    from lra.report.changes.told import sentences
+    from lra.changes.comparison_report import sentences
 
     lines = [
         {

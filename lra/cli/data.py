@@ -51,10 +51,10 @@ command.add_command(data_check.command)
 )
 def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples: int) -> None:
     """Prepare data as a run would, and print what is in it."""
-    from lra.cli.making import told_by_task
+    from lra.cli.data_progress import told_by_task
     from lra.core.scales import load_scale
-    from lra.engine.host import cache_folder
-    from lra.engine.plan_data import by_task, check_sources, refuse_slips
+    from lra.engine.machine.host import cache_folder
+    from lra.engine.plan.data import by_task, check_sources, refuse_slips
     from tasks.sources.checking import tallies
     from tasks.sources.data_hash import prepared_name
 
@@ -109,9 +109,9 @@ def _targets(references: tuple[str, ...]) -> list[Target]:
 def _prepare(
     target: Target, scale: Scale, real: dict[str, str], cache: Path
 ) -> tuple[DataSpec, Task, Dataset]:
-    from lra.cli.making import shown
-    from lra.engine.describe import Describer
-    from lra.engine.plan_data import data_spec
+    from lra.cli.data_progress import shown
+    from lra.engine.plan.data import data_spec
+    from lra.engine.plan.describe import Describer
     from tasks.sources.data_hash import prepared_name
     from tasks.sources.opening import built, open_or_prepare
 

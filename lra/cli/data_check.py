@@ -62,9 +62,9 @@ def command(task: str | None, source: str, scale: str, rules: Rules | None) -> i
 
 def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> int:
     """Check one set, print what is wrong with it, and return the exit code."""
-    from lra.cli.making import told_by_task
+    from lra.cli.data_progress import told_by_task
     from lra.core import catalogue
-    from lra.engine.plan_data import task_of
+    from lra.engine.plan.data import task_of
     from tasks.sources.checking import check_source
     from tasks.sources.data_hash import refuse_unread
     from tasks.sources.facts import prepared_set, refuse_unfit
@@ -96,7 +96,7 @@ def _check_prepared(facts: Facts, source: str) -> int:
 
 def _checked(name: str, check: Callable[[OnDefect, Watch], dict[SplitName, Tally]]) -> int:
     """Print each defect that a check tells of, then the counts; return the exit code."""
-    from lra.cli.making import shown
+    from lra.cli.data_progress import shown
     from lra.report.words import visible
 
     told: set[str] = set()

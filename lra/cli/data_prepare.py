@@ -67,7 +67,7 @@ def command(
     from lra.core import catalogue
     from lra.core.errors import UsageError
     from lra.core.scales import load_scale
-    from lra.engine.host import cache_folder
+    from lra.engine.machine.host import cache_folder
 
     settings = load_scale(scale)
     if task is None and source is None:
@@ -100,10 +100,10 @@ def command(
 
 
 def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | None) -> None:
-    from lra.cli.making import shown
-    from lra.engine.describe import Describer
-    from lra.engine.host import cache_folder, cores_allowed
-    from lra.engine.plan_data import data_spec
+    from lra.cli.data_progress import shown
+    from lra.engine.machine.host import cache_folder, cores_allowed
+    from lra.engine.plan.data import data_spec
+    from lra.engine.plan.describe import Describer
     from tasks.sources.data_hash import prepared_name
     from tasks.sources.side_by_side import generate
 
@@ -120,8 +120,8 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
 
 
 def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, folder: Path) -> None:
-    from lra.cli.making import shown, told_by_task
-    from lra.engine.plan_data import task_of
+    from lra.cli.data_progress import shown, told_by_task
+    from lra.engine.plan.data import task_of
     from tasks.sources.files import expanded, resolved
     from tasks.sources.whole_sets import prepare_whole
 

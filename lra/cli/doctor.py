@@ -70,7 +70,7 @@ def command(
     With --timing the exit code is 3 where a difference of 10 % is not resolved.
     """
     from lra.core.errors import UsageError
-    from lra.engine import host
+    from lra.engine.machine import host
 
     for flag, given in (("--replicates", replicates), ("--device", device), ("--json", as_json)):
         if given and not timing:
@@ -87,8 +87,8 @@ def command(
 def _check(store: Path) -> int:
     """Print the installation and its problems; return the exit code."""
     from lra.core.errors import UsageError
-    from lra.engine import host
-    from lra.engine.provenance import library
+    from lra.engine.machine import host
+    from lra.engine.machine.provenance import library
     from lra.report.words import count
 
     machine = host.machine(host.default_device())
@@ -111,7 +111,7 @@ def _check(store: Path) -> int:
 
 def _problems(store: Path, cache: Path) -> Iterator[str]:
     """What keeps cells from being run or their records from being kept, each with its remedy."""
-    from lra.engine import host
+    from lra.engine.machine import host
 
     home = Path(__file__).resolve().parents[2]
     for package in ("tasks", "attention_impls"):
@@ -141,7 +141,7 @@ def _problems(store: Path, cache: Path) -> Iterator[str]:
 
 def _notes() -> Iterator[str]:
     """What is slower or not measured on this machine, and is no fault."""
-    from lra.engine import host
+    from lra.engine.machine import host
 
     if host.gpus() and host.default_device() != "cuda":
         yield "torch is a CPU-only build, so the GPU cannot be measured"
@@ -167,7 +167,7 @@ def _shared_cores() -> Iterator[str]:
 
 def _why_no_product() -> str | None:
     """Compute on the GPU in a process of its own; return why that fails, None where it does not."""
-    from lra.engine.server import environment
+    from lra.engine.process.launch import environment
 
     try:
         tried = subprocess.run(

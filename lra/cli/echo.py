@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import click
 
-from lra.core.visible import visible, visible_lines
+from lra.core.escape import visible, visible_lines
 
 _UNCOMMON = re.compile(r"[^\n\x20-\x7e]")
 

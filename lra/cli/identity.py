@@ -45,7 +45,7 @@ def check(since: str | None) -> int:
     function; the lock is updated. unseen: a changed function is entered by no case. changed: a case
     moved, and its feature wants a bump.
     """
-    from lra.engine.revision import branched_from
+    from lra.engine.gate.revision import branched_from
     from lra.identity.check import Check
 
     one = Check(tell=_progress, commit="" if since is None else branched_from(since))

@@ -71,8 +71,8 @@ def _cards(what: str) -> list[dict[str, Any]]:
     import msgspec
 
     from lra.core import catalogue
-    from lra.engine.describe import Describer
-    from lra.engine.host import cache_folder
+    from lra.engine.machine.host import cache_folder
+    from lra.engine.plan.describe import Describer
 
     kind: catalogue.Kind = {"impls": "mechanism", "tasks": "task", "positions": "position"}[what]  # type: ignore[assignment]
     describer = Describer(cache_folder())

@@ -17,8 +17,8 @@ import click
 from lra.cli.echo import echo
 from lra.cli.exit_codes import CLOSED_PIPE, INTERRUPTED
 from lra.core.errors import LraError, UsageError, close, cut, nearest, reason
+from lra.core.escape import visible
 from lra.core.version import __version__
-from lra.core.visible import visible
 
 VERBS = (
     "run", "sweep", "verify", "report", "compare", "pack", "check", "baseline", "list", "show",

@@ -15,10 +15,10 @@ from typing import Any
 from tqdm import tqdm
 
 from lra.cli.echo import echo
+from lra.core.escape import visible
 from lra.core.records import FAILED, Record
-from lra.core.visible import visible
 from lra.engine.jobs import Job, Progress
-from lra.engine.runner import Watcher
+from lra.engine.process.runner import Watcher
 from lra.report.costs.disturbed import disturbed
 from lra.report.words import count, duration
 

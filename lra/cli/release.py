@@ -12,7 +12,7 @@ def each_set(source: str, do: Callable[[str, Path], int]) -> int:
     """Do something with the task and the folder of each set of a release; return the worst of the
     exit codes. A set that fails is told in a line and does not stop the others."""
     from lra.core.errors import LraError
-    from lra.core.visible import visible
+    from lra.core.escape import visible
     from tasks.sources.release import release_sets
 
     code = 0

@@ -18,8 +18,8 @@ from lra.cli.echo import echo
 from lra.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from lra.changes.compare import Changes
     from lra.core.records import Record
-    from lra.report.changes.between import Changes
     from lra.report.costs.estimate import Assumptions
     from lra.report.render import Findings, Rendered
     from lra.store import Store
@@ -68,8 +68,8 @@ def command(
     before: Path | None,
 ) -> None:
     """Write index.html, report.md, report.csv, report.tex and the plots of a store's records."""
+    from lra.changes.comparison_report import sentences
     from lra.cli.compare import stores
-    from lra.report.changes.told import sentences
     from lra.report.costs.estimate import Assumptions
     from lra.store import Store
 

@@ -87,12 +87,12 @@ def command(
     python -m lra run --impl performer,linear --task text --data text=imdb/
     python -m lra run --impl performer --task listops --profile
     """
-    from lra.cli.carry_out import carry_out
+    from lra.cli.execute import carry_out
     from lra.core.scales import load_suite
-    from lra.engine.host import cache_folder, default_device
-    from lra.engine.offline import go_offline
-    from lra.engine.plan_data import check_sources
-    from lra.engine.planning import RunSpec
+    from lra.engine.machine.host import cache_folder, default_device
+    from lra.engine.machine.offline import go_offline
+    from lra.engine.plan.data import check_sources
+    from lra.engine.plan.planner import RunSpec
 
     flags.require_impl(impls, "run", "performer")
     data = flags.pairs(sources, "--data")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lra.cli.progress import Shown
     from lra.core.records import Record
     from lra.engine.jobs import Job
-    from lra.engine.server import ForkServer
+    from lra.engine.process.launch import ForkServer
     from lra.store import Store
 
 
@@ -34,7 +34,7 @@ def run_all(
     the cores allow; `timeout` and `prune` are `Runner`'s own. Raises `StoreError` for records of a
     newer version, and what `Runner.run` raises.
     """
-    from lra.engine.pool import Pool, slots_for
+    from lra.engine.process.pool import Pool, slots_for
 
     with store.writing():
         store.refuse_newer(job.cell.id for job in jobs)

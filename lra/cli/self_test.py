@@ -18,7 +18,7 @@ import msgspec
 
 from lra.cli.echo import echo, echo_json
 from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
-from lra.verdict.repeat import (
+from lra.verdict.repeatability import (
     POWER,
     TARGET,
     Process,
@@ -82,11 +82,11 @@ def measure(device: Device, rounds: int) -> list[Record]:
     from lra.cli.progress import watcher
     from lra.cli.run_all import run_all
     from lra.core.scales import load_suite
-    from lra.engine.host import cache_folder
-    from lra.engine.plan import plan
-    from lra.engine.planning import RunSpec
-    from lra.engine.runner import RunStopped
-    from lra.engine.server import ForkServer
+    from lra.engine.machine.host import cache_folder
+    from lra.engine.plan.planner import RunSpec
+    from lra.engine.plan.suite import plan
+    from lra.engine.process.launch import ForkServer
+    from lra.engine.process.runner import RunStopped
     from lra.store import Store
 
     suite = load_suite(SUITE)

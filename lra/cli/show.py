@@ -92,11 +92,11 @@ def command(
     python -m lra show --impl longformer,bigbird
     python -m lra show --impl performer --length 128 --direction causal --out performer.png
     """
-    from lra.cli.recorded import recorded
+    from lra.cli.cached import recorded
     from lra.core.cells import ShowCell
     from lra.core.records import FAILED
-    from lra.engine.host import cache_folder
-    from lra.engine.plan_show import ShowSpec, plan_show
+    from lra.engine.machine.host import cache_folder
+    from lra.engine.plan.show import ShowSpec, plan_show
     from lra.report.mechanisms.picture import Picture
     from lra.store import Store
 

@@ -65,11 +65,11 @@ def command(
     """
     import msgspec
 
-    from lra.cli.carry_out import carry_out
+    from lra.cli.execute import carry_out
     from lra.core.errors import UsageError
     from lra.core.scales import load_suite
-    from lra.engine.host import cache_folder, default_device
-    from lra.engine.planning import RunSpec
+    from lra.engine.machine.host import cache_folder, default_device
+    from lra.engine.plan.planner import RunSpec
 
     flags.require_impl(impls, "sweep", "performer")
     asked: dict[str, Any] = dict(axes.overrides(given))

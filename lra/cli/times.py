@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 from lra.report.words import STATUS, count
 from lra.verdict.baseline import Judged, Outcome
 from lra.verdict.change import TIME_MARGIN
-from lra.verdict.gate import PAIRS, faster, margin, needed, slower, smallest, spread_of
+from lra.verdict.slowdown import PAIRS, faster, margin, needed, slower, smallest, spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lra.changes.compare import Changes, Line
     from lra.core.cells import Device
-    from lra.engine.baselines import Noise
-    from lra.engine.turns import Sides
-    from lra.report.changes.between import Changes, Line
+    from lra.engine.gate.baselines import Noise
+    from lra.engine.gate.interleave import Sides
     from lra.report.select import Selection
 
 SUITE = Path(__file__).resolve().parents[1] / "suites" / "check_time.toml"
@@ -79,7 +79,7 @@ class Times:
             return self._read(folder) if more else found
 
     def _take(self, mechanisms: Sequence[str], turns: range, folder: Path) -> None:
-        from lra.engine.turns import in_turns
+        from lra.engine.gate.interleave import in_turns
 
         in_turns(
             self.sides,
@@ -92,7 +92,7 @@ class Times:
         )
 
     def _read(self, folder: Path) -> Changes:
-        from lra.report.changes.between import between_stores
+        from lra.changes.compare import between_stores
 
         one, other = _both(folder)
         names = (self.sides[0].name, self.sides[1].name)
@@ -164,7 +164,7 @@ class Times:
 
 def _both(folder: Path) -> list[Selection]:
     """What the two builds gave."""
-    from lra.engine.turns import of_both
+    from lra.engine.gate.interleave import of_both
     from lra.report.select import join
 
     return [join(store.records(), []) for store in of_both(folder)]
@@ -172,7 +172,7 @@ def _both(folder: Path) -> list[Selection]:
 
 def _asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
     """Mechanism and place of every cell that either build was asked for, and its words."""
-    from lra.report.changes.between import cell_words, place
+    from lra.changes.compare import cell_words, place
 
     entries = (e for side in _both(folder) for e in side.entries if e.mechanism)
     return {(e.label, place(e)): cell_words(e) for e in entries}

@@ -61,11 +61,11 @@ def command(
     python -m lra verify --impl performer
     python -m lra verify --impl mine.py:Mine --check causality
     """
-    from lra.cli.recorded import recorded
+    from lra.cli.cached import recorded
     from lra.core.errors import UsageError
     from lra.core.records import FAILED
-    from lra.engine.host import cache_folder, default_device
-    from lra.engine.plan_verify import VerifySpec, names_of, plan_verify
+    from lra.engine.machine.host import cache_folder, default_device
+    from lra.engine.plan.verify import VerifySpec, names_of, plan_verify
     from lra.store import Store
 
     flags.require_impl(impls, "verify", "performer")
@@ -214,7 +214,7 @@ def _can_deny(job: Job) -> bool:
 
 def _reproduce(job: Job, finding: Finding, settings: dict[str, str], *, full: bool) -> str:
     """The command that shows one failure again."""
-    from lra.engine.host import default_device
+    from lra.engine.machine.host import default_device
 
     words = ["python", "-m", "lra", "verify", "--impl", job.mechanism, "--check", finding.law]
     words += [] if finding.case is None else ["--case", str(finding.case)]

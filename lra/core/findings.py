@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from lra.core.errors import UsageError
-from lra.core.misfits import misfit
 from lra.core.protocol import Frozen
+from lra.core.validation import misfit
 
 Verdict = Literal["held", "failed", "unclaimed", "not claimed", "reported", "skipped"]
 """held: claimed, and true of every case tried. failed: claimed, and not true.

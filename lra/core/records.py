@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from lra.core.attended import Attended
 from lra.core.cells import Cell
 from lra.core.findings import Finding
+from lra.core.migrate import from_schema_1
 from lra.core.pattern import Pattern
 from lra.core.protocol import Fraction, Rows
-from lra.core.upgrade import from_schema_1
+from lra.core.trained_attention import Attended
 
 SCHEMA = 2
 

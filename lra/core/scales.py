@@ -17,8 +17,6 @@ import msgspec
 from lra.core.catalogue import EXACT, NO_MIXING
 from lra.core.cells import Device, Direction, Dtype, Execution, Level, Mode
 from lra.core.errors import UsageError, nearest, readable
-from lra.core.keys import misplaced
-from lra.core.misfits import misfit, path
 from lra.core.paths import kind_of
 from lra.core.protocol import (
     Above0,
@@ -31,6 +29,8 @@ from lra.core.protocol import (
     Rules,
     TrainSpec,
 )
+from lra.core.unknown_keys import misplaced
+from lra.core.validation import misfit, path
 
 _FOLDER = Path(__file__).resolve().parents[1]
 _DEEPEST = 20

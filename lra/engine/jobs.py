@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from lra.core.attended import Attended
 from lra.core.cells import (
     CeilingCell,
     Cell,
@@ -22,6 +21,7 @@ from lra.core.findings import Finding
 from lra.core.pattern import Pattern
 from lra.core.protocol import Frozen, Rows
 from lra.core.records import CurvePoint, Failure, Metric, Status
+from lra.core.trained_attention import Attended
 
 LOST = 3
 """Exit code of one of several processes of a training that lost another: what that one died of is

@@ -12,11 +12,11 @@ from lra.core.errors import LraError
 from lra.core.protocol import Frozen
 from lra.core.records import Record
 from lra.core.versions import declared
-from lra.engine.host import cache_folder, default_device, facts, machine
 from lra.engine.jobs import Job
-from lra.engine.pool import Pool
-from lra.engine.provenance import provenance
-from lra.engine.server import ForkServer
+from lra.engine.machine.host import cache_folder, default_device, facts, machine
+from lra.engine.machine.provenance import provenance
+from lra.engine.process.launch import ForkServer
+from lra.engine.process.pool import Pool
 from lra.store import Store
 
 LONGEST = 600.0

@@ -22,9 +22,9 @@ from lra.core import versions
 from lra.core.errors import LraError
 from lra.core.hashing import file_hash
 from lra.core.protocol import Frozen
-from lra.engine.provenance import output
-from lra.engine.revision import HOME, work_tree
-from lra.engine.server import environment
+from lra.engine.gate.revision import HOME, work_tree
+from lra.engine.machine.provenance import output
+from lra.engine.process.launch import environment
 from lra.identity import lock as locks
 from lra.identity.answers import Answer
 from lra.identity.lock import Accepted, Lock, code_of

@@ -11,8 +11,8 @@ import msgspec
 from lra.core.errors import LraError, reason
 from lra.core.hashing import value_hash
 from lra.core.protocol import Frozen
-from lra.engine.host import machine
-from lra.engine.provenance import library, output
+from lra.engine.machine.host import machine
+from lra.engine.machine.provenance import library, output
 from lra.identity.sources import Units
 
 FILE = Path("results/identity/lock.json")

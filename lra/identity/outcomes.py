@@ -14,15 +14,15 @@ import msgspec
 import torch
 
 from lra.core.cells import Cell, EfficiencyCell
-from lra.core.profiled import OPERATOR
+from lra.core.profile_metrics import OPERATOR
 from lra.engine.jobs import Job, Progress, Report
-from lra.engine.worker import run_cell
+from lra.engine.process.worker import run_cell
 from lra.identity.calls import Trace
 from lra.training import outcome as training
 
 UNSTEADY = ("peak_resident_bytes", "operators_seconds", OPERATOR)
 """How metrics begin that are of the machine: the clock and the memory of the system."""
-TASKS = "lra.identity.ragged"
+TASKS = "lra.identity.ragged_tasks"
 
 
 def outcome(cell: Cell) -> Iterator[object]:

@@ -16,19 +16,22 @@ from lra.core.hashing import plain_tree, value_hash
 DIGITS = 12
 WATCHED = (
     "attention_impls", "tasks", "lra/models", "lra/training", "lra/measure", "lra/engine/work",
-    *(f"lra/engine/{name}.py" for name in ("gang", "rank", "worker")),
+    *(f"lra/engine/process/{name}.py" for name in ("rank", "torchrun", "worker")),
     *(
         f"lra/core/{name}.py"
-        for name in ("attended", "cards", "dataset", "hashing", "profiled", "protocol", "records")
+        for name in (
+            "cards", "dataset", "hashing", "profile_metrics", "protocol", "records",
+            "trained_attention",
+        )
     ),
     *(
         f"lra/identity/{name}.py"
-        for name in ("calls", "cases", "data", "outcomes", "probe", "ragged")
+        for name in ("calls", "cases", "data", "outcomes", "probe", "ragged_tasks")
     ),
 )  # fmt: skip
 """Places of the code that trainings, timings and profiles run, and of the cases."""
 UNWATCHED = (
-    "tasks/solvers", "tasks/_shown.py", "lra/measure/error.py", "lra/measure/pattern.py",
+    "tasks/solvers", "tasks/_preview.py", "lra/measure/error.py", "lra/measure/pattern.py",
     "lra/measure/baselines.py", "lra/measure/baselines_by_token.py", "lra/measure/ceilings.py",
     *(f"lra/engine/work/{kind}.py" for kind in ("baseline", "ceiling", "error", "show", "verify")),
 )  # fmt: skip

@@ -25,9 +25,9 @@ from lra.measure.control import SIZE, measure_control
 from lra.measure.decode import prepare_decode
 from lra.measure.energy import measure_energy
 from lra.measure.latency import HostStopwatch, Stopwatch, cuda_stopwatch, measure_latency
+from lra.measure.live_tensors import tensor_peak
 from lra.measure.nvml import Board, board
 from lra.measure.operations import count_operations, declared_operations
-from lra.measure.tensors import tensor_peak
 
 PREFILL_SHARE = 0.5
 """Of the time budget, for taking in the prompt."""

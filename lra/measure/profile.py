@@ -24,7 +24,7 @@ from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.profiler import ProfilerActivity
 
 from lra.core.dataset import Split
-from lra.core.profiled import OPERATOR, PARTS, part_metric
+from lra.core.profile_metrics import OPERATOR, PARTS, part_metric
 from lra.core.records import Metric
 from lra.measure.compiled import eagerly
 from lra.measure.latency import quartiles

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lra.core.visible import visible_lines
+from lra.core.escape import visible_lines
 from lra.report.table import Cell, Report, Row, Table
 
 _SPECIAL = {

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lra.core.errors import LraError
+from lra.core.escape import visible, visible_lines
 from lra.core.records import Record
-from lra.core.visible import visible, visible_lines
 
 if TYPE_CHECKING:
-    from lra.report.changes.between import Changes
+    from lra.changes.compare import Changes
     from lra.report.costs.estimate import Assumptions
     from lra.report.table import Table
 
@@ -66,8 +66,8 @@ def render(
     `LraError` where `out` cannot be written.
     """
     # pandas, seaborn and matplotlib are imported only now.
+    from lra.changes.comparison_report import compared_markdown, compared_section, sentences
     from lra.report.assemble import assemble
-    from lra.report.changes.told import compared_markdown, compared_section, sentences
     from lra.report.frame import csv_text
     from lra.report.latex import latex_text
     from lra.report.page import html_text, markdown_text

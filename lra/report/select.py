@@ -20,9 +20,9 @@ from lra.core.cells import (
     VerifyCell,
 )
 from lra.core.hashing import value_hash
+from lra.core.migrate import EARLIER
 from lra.core.protocol import Machine, Rows
 from lra.core.records import Record
-from lra.core.upgrade import EARLIER
 from lra.report.costs.disturbed import disturbed
 from lra.report.entries import (
     Busy,

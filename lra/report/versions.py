@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from lra.core.cells import BaselineCell, Cell, ProfileCell, QualityCell
 from lra.core.hashing import value_hash
-from lra.core.upgrade import EARLIER
+from lra.core.migrate import EARLIER
 from lra.core.versions import EDITS
 from lra.report.words import listing
 

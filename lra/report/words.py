@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from lra.core.errors import OURS
+from lra.core.escape import visible as visible
 from lra.core.protocol import Machine
 from lra.core.records import FAILED, Failure, Status
-from lra.core.visible import visible as visible
 
 STATUS: dict[Status, str] = {
     "ok": "ok",

@@ -22,9 +22,9 @@ from lra.core.errors import StoreError, UsageError, reason
 from lra.core.hashing import DIGITS
 from lra.core.paths import kind_of
 from lra.core.records import Record, encode
+from lra.store.atomic import write_whole
 from lra.store.packs import KIND, SUFFIX, Contents, Packs
 from lra.store.unreadable import OfAnotherVersion, Unreadable, understand, warn_of
-from lra.store.whole import write_whole
 
 _ID = f"[0-9a-f]{{{DIGITS}}}"
 _HALF_RECORD = re.compile(rf"({_ID}\.json|{KIND}{re.escape(SUFFIX)})\.\d+\.tmp")

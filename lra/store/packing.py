@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 
 from lra.core.errors import StoreError, reason
+from lra.store.atomic import write_whole
 from lra.store.folder import Store
 from lra.store.packs import KIND, SUFFIX, compressed
 from lra.store.unreadable import NOT_OURS
-from lra.store.whole import write_whole
 
 
 class Packing(msgspec.Struct, frozen=True):

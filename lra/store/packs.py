@@ -25,8 +25,8 @@ from pathlib import Path
 import msgspec
 
 from lra.core.errors import StoreError, reason
+from lra.core.escape import visible
 from lra.core.records import Record
-from lra.core.visible import visible
 from lra.store.unreadable import (
     NOT_OURS,
     WRITTEN,

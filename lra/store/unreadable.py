@@ -9,9 +9,9 @@ from hashlib import sha256
 import msgspec
 
 from lra.core.bounds import impossible
+from lra.core.escape import visible
 from lra.core.hashing import DIGITS, value_hash
 from lra.core.records import SCHEMA, Record, decode
-from lra.core.visible import visible
 
 NOT_OURS = (msgspec.MsgspecError, UnicodeDecodeError)
 """Errors of decoding bytes that are no record, or nothing at all."""

@@ -16,8 +16,8 @@ import torch
 
 from lra.core.errors import LraError, UnsupportedError, UsageError
 from lra.core.findings import Case, Finding, Verdict
-from lra.core.places import place
-from lra.verify.fitting import misfit
+from lra.core.traceback_place import place
+from lra.verify.case_check import misfit
 from lra.verify.isolation import isolated
 from lra.verify.law import Broken, Law, Reported, Untried
 from lra.verify.laws import LAWS

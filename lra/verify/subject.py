@@ -30,7 +30,7 @@ from lra.core import catalogue
 from lra.core.cards import AttentionCard
 from lra.core.errors import LraError
 from lra.core.findings import Case
-from lra.verify.numbers import normal, real
+from lra.verify.inputs import normal, real
 
 WIDTH, HEAD_WIDTH = 12, 8
 """Of the model and of one head: unequal, so that nothing can stand in for the other."""

@@ -125,7 +125,7 @@ def generator_hash(task_file: Path) -> str:
     """Return the hash of the source code by which a task generates data."""
     return source_hash(
         task_file,
-        leave_out=["tasks._shown", "tasks.sources"],
+        leave_out=["tasks._preview", "tasks.sources"],
         methods=["shown", *_LOADING, *_ANSWERING],
     )
 
@@ -134,7 +134,7 @@ def readers_hash(task_file: Path) -> str:
     """Return the hash of the source code by which a task reads real data."""
     return source_hash(
         task_file,
-        leave_out=["tasks._shown", "tasks.generators"],
+        leave_out=["tasks._preview", "tasks.generators"],
         methods=["shown", *_MAKING, *_ANSWERING],
     )
 
@@ -143,7 +143,7 @@ def answers_hash(task_file: Path) -> str:
     """Return the hash of the source code by which a task answers without a model: its own rule and
     its rules of thumb, whose scores records of simple baselines repeat."""
     return source_hash(
-        task_file, leave_out=["tasks._shown"], methods=["shown", *_MAKING, *_LOADING]
+        task_file, leave_out=["tasks._preview"], methods=["shown", *_MAKING, *_LOADING]
     )
 
 

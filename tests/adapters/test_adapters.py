@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from attention_impls.contract import Context, Dims
 from lra.adapters.adapt import adapt, assumed, configured, load
-from lra.adapters.roles import CALL, IGNORED, roles
+from lra.adapters.parameter_roles import CALL, IGNORED, roles
 from lra.core.catalogue import find
 from lra.core.errors import UnsupportedError
 

@@ -27,9 +27,9 @@ from lra.core.catalogue import find, load
 from lra.core.dataset import Dataset
 from lra.core.protocol import Rows
 from lra.core.scales import load_scale
-from lra.engine.describe import Describer
-from lra.engine.host import cache_folder
-from lra.engine.plan_data import data_spec
+from lra.engine.machine.host import cache_folder
+from lra.engine.plan.data import data_spec
+from lra.engine.plan.describe import Describer
 from lra.models.build import build_model
 from lra.training.loop import Run
 from lra.training.setup import Training

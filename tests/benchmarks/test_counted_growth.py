@@ -16,17 +16,17 @@ from matplotlib.figure import Figure
 from msgspec.structs import replace
 
 import lra.core.cells
-import lra.engine.describe
-import lra.engine.sources
+import lra.engine.plan.describe
+import lra.engine.plan.versions
 import lra.store.folder
 import lra.store.unreadable
-from lra.cli.labels import labelled
+from lra.cli.cell_labels import labelled
 from lra.core.records import Record
-from lra.engine.due import Due
-from lra.engine.estimate import Estimate
 from lra.engine.jobs import Job
-from lra.engine.plan import plan
-from lra.engine.planning import RunSpec
+from lra.engine.order.due import Due
+from lra.engine.order.estimate import Estimate
+from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.suite import plan
 from lra.report.pictures import style
 from lra.report.render import render
 from lra.store import Store
@@ -73,8 +73,8 @@ def test_planning_hashes_each_cell_once_and_sources_however_many_cells_there_are
 ) -> None:
     _plan(1, tmp_path)
     cells = _counted(monkeypatch, lra.core.cells, "value_hash")
-    sources = _counted(monkeypatch, lra.engine.sources, "source_hash")
-    declared = _counted(monkeypatch, lra.engine.describe, "source_hash")
+    sources = _counted(monkeypatch, lra.engine.plan.versions, "source_hash")
+    declared = _counted(monkeypatch, lra.engine.plan.describe, "source_hash")
     counts = []
     for times in (1, 2):
         for calls in (cells, sources, declared):

@@ -14,13 +14,13 @@ import pytest
 from grown import records, suite
 
 from lra.cli import report
-from lra.cli.labels import labelled
+from lra.cli.cell_labels import labelled
 from lra.core.records import Record
-from lra.engine.due import Due
-from lra.engine.estimate import Estimate
 from lra.engine.jobs import Job
-from lra.engine.plan import plan
-from lra.engine.planning import RunSpec
+from lra.engine.order.due import Due
+from lra.engine.order.estimate import Estimate
+from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.suite import plan
 from lra.store import Store
 
 SIZES = (1_000, 3_000, 10_000)

@@ -12,8 +12,8 @@ import pytest
 import lra as package
 from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
 from lra.core.records import SCHEMA, Failure, Record
-from lra.engine import pool
 from lra.engine.jobs import Job
+from lra.engine.process import pool
 from lra.store import Store, StoreWarning
 
 from .gate import FLAGS, PLACES, Taken, here

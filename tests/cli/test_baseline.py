@@ -13,13 +13,13 @@ import pytest
 from lra.cli.baseline import CALIBRATED
 from lra.core.findings import Finding
 from lra.core.records import Failure
-from lra.engine import turns
-from lra.engine.baselines import Baselines, Noise
-from lra.engine.host import machine
-from lra.engine.revision import HERE, Build
-from lra.engine.turns import of_both
+from lra.engine.gate import interleave
+from lra.engine.gate.baselines import Baselines, Noise
+from lra.engine.gate.interleave import of_both
+from lra.engine.gate.revision import HERE, Build
+from lra.engine.machine.host import machine
 from lra.verdict.change import TIME_MARGIN
-from lra.verdict.gate import PAIRS
+from lra.verdict.slowdown import PAIRS
 
 from .conftest import Run
 from .gate import FLAGS, PLACES, Taken, here
@@ -160,7 +160,7 @@ def test_an_update_keeps_how_the_times_of_this_build_repeat(
                     second.save(record)
 
     measured([])
-    monkeypatch.setattr(turns, "in_turns", in_turns)
+    monkeypatch.setattr(interleave, "in_turns", in_turns)
     place.write_noise({"full train 512 heads 4 x 64": Noise(0.5, 0.9, 12)})
     everything = [flag for flag in UPDATE if flag != "--deterministic"]
     assert lra(*everything, "--reason", "calibrated", "--quiet").returncode == 0

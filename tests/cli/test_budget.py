@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lra.cli import carry_out
-from lra.cli.budgets import reach, too_short
+from lra.cli import execute
+from lra.cli.budget_lines import reach, too_short
 from lra.core.cells import BaselineCell, QualityCell
-from lra.engine import pool
 from lra.engine.jobs import Job
+from lra.engine.process import pool
 from lra.store import Store
 
 from .conftest import TINY
@@ -35,7 +35,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
             for job in missing
         }
 
-    monkeypatch.setattr(carry_out, "_expected", expected)
+    monkeypatch.setattr(execute, "_expected", expected)
 
 
 def labels(printed: str) -> list[str]:

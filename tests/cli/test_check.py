@@ -17,8 +17,9 @@ import pytest
 
 from lra.cli import checking
 from lra.core.errors import LraError
-from lra.engine import host, revision
-from lra.engine.baselines import Baselines
+from lra.engine.gate import revision
+from lra.engine.gate.baselines import Baselines
+from lra.engine.machine import host
 from lra.store import Store
 from lra.verdict.baseline import Figures
 
@@ -351,6 +352,6 @@ def test_other_peoples_mechanisms_are_found_by_what_they_were_asked_as(
         asked.extend(references)
         raise LraError("enough")
 
-    monkeypatch.setattr("lra.engine.plan_check.plan_check", plan)
+    monkeypatch.setattr("lra.engine.plan.check.plan_check", plan)
     lra(*CHECK[:1], "--impl", "mine.py:Mine,identity", *CHECK[3:])
     assert asked == [f"{tmp_path / 'mine.py'}:Mine", "identity"]

@@ -14,14 +14,14 @@ from lra.core.catalogue import Target
 from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Metric, Record
-from lra.engine import reach, revision, turns
-from lra.engine.baselines import Baselines, Noise, Reason
-from lra.engine.host import machine
-from lra.engine.reach import Sources
-from lra.engine.revision import HOME, Build
-from lra.engine.turns import of_both
+from lra.engine.gate import affected, interleave, revision
+from lra.engine.gate.affected import Sources
+from lra.engine.gate.baselines import Baselines, Noise, Reason
+from lra.engine.gate.interleave import of_both
+from lra.engine.gate.revision import HOME, Build
+from lra.engine.machine.host import machine
 from lra.report.words import TIMES
-from lra.verdict.gate import MOST, PAIRS
+from lra.verdict.slowdown import MOST, PAIRS
 
 from .conftest import Run
 
@@ -94,10 +94,10 @@ def machines(
 
     monkeypatch.setattr(revision, "work_tree", work_tree)
     monkeypatch.setattr(revision, "branched_from", lambda name: name)
-    monkeypatch.setattr(turns, "torch_of", lambda one: found.torch.get(one.name, "2.13.0"))
+    monkeypatch.setattr(interleave, "torch_of", lambda one: found.torch.get(one.name, "2.13.0"))
     monkeypatch.setattr(revision, "build", lambda name, tree, _: Build(name, tree, tree, "abc"))
-    monkeypatch.setattr(reach, "sources", sources)
-    monkeypatch.setattr(turns, "in_turns", found.in_turns)
+    monkeypatch.setattr(affected, "sources", sources)
+    monkeypatch.setattr(interleave, "in_turns", found.in_turns)
     measured([])
     place(tmp_path).write({}, Reason("2026-11-20", "abc", (), "a test"))
     return found
@@ -382,7 +382,7 @@ def test_what_was_looked_at_is_told_when_it_is_interrupted(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(turns, "in_turns", interrupted)
+    monkeypatch.setattr(interleave, "in_turns", interrupted)
     assert lra(*CHECK, "--out", "out").returncode == INTERRUPTED
     assert "\n\nChanges since main reach linear.\n" in (tmp_path / "out/summary.md").read_text()
 

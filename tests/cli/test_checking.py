@@ -37,8 +37,8 @@ def ended(cell: Cell, **own: object) -> Record:
 @pytest.fixture
 def store(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setenv("LRA_CACHE", environment["LRA_CACHE"])
-    monkeypatch.setattr("lra.engine.pool.Pool", Pool)
-    monkeypatch.setattr("lra.engine.server.ForkServer", nullcontext)
+    monkeypatch.setattr("lra.engine.process.pool.Pool", Pool)
+    monkeypatch.setattr("lra.engine.process.launch.ForkServer", nullcontext)
     return Store(tmp_path / "store")
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from lra.core.errors import LraError
 from lra.core.records import Record
+from lra.engine.cluster import connect
 from lra.store import Store
 
 from .conftest import TINY
@@ -82,7 +83,7 @@ def test_without_the_extra_a_line_says_what_to_install(
     lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The package itself stays: other tests reach its modules as its attributes.
-    monkeypatch.delitem(sys.modules, "lra.engine.cluster.opening", raising=False)
+    monkeypatch.delitem(sys.modules, "lra.engine.cluster.connect", raising=False)
     for package in ("dask", "distributed"):
         monkeypatch.setitem(sys.modules, package, None)
     ran = lra("run", "--impl", "linear", *TINY, "--cluster", "local:1")
@@ -109,9 +110,8 @@ def test_what_is_wrong_here_is_said_before_any_worker_is_waited_for(
     lra, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
     pytest.importorskip("distributed", reason="needs the extra cluster")
-    from lra.engine.cluster import opening
 
-    monkeypatch.setattr(opening, "open_cluster", lambda *_, **__: pytest.fail("it is opened"))
+    monkeypatch.setattr(connect, "open_cluster", lambda *_, **__: pytest.fail("it is opened"))
     flags = ["--impl", "linear", *TINY, "--cluster", "tcp://127.0.0.1:9", "--store", "here"]
     with ExitStack() as stack:
         if wrong == "store":
@@ -132,12 +132,11 @@ def test_what_workers_of_either_kind_could_run_is_not_refused(
 ) -> None:
     """A suite for one kind of device, and a setting of a model that is there alone."""
     pytest.importorskip("distributed", reason="needs the extra cluster")
-    from lra.engine.cluster import opening
 
     def reached(*_: object, **__: object) -> None:
         raise LraError("the cluster is asked")
 
-    monkeypatch.setattr(opening, "open_cluster", reached)
+    monkeypatch.setattr(connect, "open_cluster", reached)
     (tmp_path / "one.toml").write_text(
         'title = "One"\n[[efficiency]]\nlevels = ["model"]\ntask = "text"\nscale = "mini"\n'
         'lengths = [64]\nmodes = ["train"]\nheads = [4]\nhead_widths = [16]\n'

@@ -13,10 +13,10 @@ import pytest
 from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Metric, Record
-from lra.engine import reach, revision, turns
-from lra.engine.reach import Sources
-from lra.engine.revision import Build
-from lra.engine.turns import of_both
+from lra.engine.gate import affected, interleave, revision
+from lra.engine.gate.affected import Sources
+from lra.engine.gate.interleave import of_both
+from lra.engine.gate.revision import Build
 from lra.store import Store
 
 INCONCLUSIVE, REGRESSION, USAGE = 3, 1, 2
@@ -244,8 +244,8 @@ def revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
     monkeypatch.setattr(revision, "commit_of", lambda name: f"commit of {name}")
     monkeypatch.setattr(revision, "work_tree", work_tree)
     monkeypatch.setattr(revision, "build", lambda name, tree, _: Build(name, tree, tree, "abc"))
-    monkeypatch.setattr(reach, "sources", lambda tree: Sources(("t",), ("c",), own[tree.name]))
-    monkeypatch.setattr(turns, "in_turns", in_turns)
+    monkeypatch.setattr(affected, "sources", lambda tree: Sources(("t",), ("c",), own[tree.name]))
+    monkeypatch.setattr(interleave, "in_turns", in_turns)
     return asked
 
 
@@ -278,7 +278,7 @@ def test_own_mechanisms_that_are_noisy_are_timed_on_by_where_they_lie(
                     store.save(_record("Mine", 1.0 + 0.1 * sign * (-1) ** turn, turn))
 
     asked: list[tuple[list[str], int]] = []
-    monkeypatch.setattr(turns, "in_turns", in_turns)
+    monkeypatch.setattr(interleave, "in_turns", in_turns)
     mine = tmp_path / "mine.py"
     mine.write_text("class Mine: ...\n")
     ran = lra("compare", "fast", "slow", "--impl", f"{mine}:Mine")

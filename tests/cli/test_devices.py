@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lra.core.cells import QualityCell
-from lra.engine import host, plan_devices
+from lra.engine.machine import host
+from lra.engine.plan import devices
 from lra.store import Store
 
 from .conftest import HERE
@@ -77,7 +78,7 @@ def test_more_gpus_than_there_are_are_refused(
     asked: list[str], lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     card = {"name": "Example GPU", "memory_bytes": 1, "driver": "580.1"}
-    for module in (host, plan_devices):
+    for module in (host, devices):
         monkeypatch.setattr(module, "gpus", lambda: [card, card])
     asked[-1] = "cuda"
     assert lra(*asked, "--devices", "2", "--dry-run").returncode == 0

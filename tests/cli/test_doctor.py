@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lra.cli import doctor
-from lra.engine import host
+from lra.engine.machine import host
 
 
 def test_a_whole_installation(lra) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lra.cli import carry_out
-from lra.engine import pool
+from lra.cli import execute
+from lra.engine.process import pool
 from lra.store import Store
 
 from .conftest import TINY
@@ -20,7 +20,7 @@ def test_the_estimate_is_of_as_many_cells_side_by_side(
     """Two cells that run beside others, and three timings that do not, of ten minutes each."""
     monkeypatch.setattr(pool, "slots_for", lambda jobs: 4)
     monkeypatch.setattr(
-        carry_out, "_expected", lambda missing, *_: {job.cell.id: 600.0 for job in missing}
+        execute, "_expected", lambda missing, *_: {job.cell.id: 600.0 for job in missing}
     )
     ran = lra("run", "--impl", "linear", *TINY, "--dry-run", *flags)
     assert f"5 cells due, about {told} by earlier records" in ran.stderr
@@ -38,7 +38,7 @@ def test_the_estimate_is_of_as_many_cells_as_a_cluster_has_workers(
     (tmp_path / "four.toml").write_text(jobs.format(2, 2))
     monkeypatch.setattr(pool, "slots_for", lambda jobs: 2)
     monkeypatch.setattr(
-        carry_out, "_expected", lambda missing, *_: {job.cell.id: 600.0 for job in missing}
+        execute, "_expected", lambda missing, *_: {job.cell.id: 600.0 for job in missing}
     )
     asked = ("run", "--impl", "linear", *TINY, "--device", "cpu", "--cluster", cluster)
     ran = lra(*asked, "--dry-run")
@@ -47,7 +47,7 @@ def test_the_estimate_is_of_as_many_cells_as_a_cluster_has_workers(
 
 def test_an_estimate_of_less_than_a_second_says_so(lra, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        carry_out, "_expected", lambda missing, *_: {job.cell.id: 0.05 for job in missing}
+        execute, "_expected", lambda missing, *_: {job.cell.id: 0.05 for job in missing}
     )
     ran = lra("run", "--impl", "linear", *TINY, "--dry-run", "--jobs", "1")
     assert "5 cells due, under a second by earlier records" in ran.stderr
@@ -79,7 +79,7 @@ def test_an_estimate_of_some_cells_is_not_read_as_one_of_all(
     known: int, told: str, lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        carry_out,
+        execute,
         "_expected",
         lambda missing, *_: {job.cell.id: 600.0 for job in missing[:known]},
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lra.engine.baselines import Baselines
+from lra.engine.gate.baselines import Baselines
 
 LONG = "x" * 300
 NAMES = {"long": LONG, "long folders": f"a/{LONG}/b", "many folders": "a/" * 2500 + "b"}

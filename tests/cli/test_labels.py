@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lra.cli.labels import labelled
+from lra.cli.cell_labels import labelled
 from lra.core import scales
 from lra.core.protocol import Machine
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite, load_suite
-from lra.engine.plan import plan
-from lra.engine.planning import RunSpec
+from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.suite import plan
 
 SUITES = sorted((Path(scales.__file__).parents[1] / "suites").glob("*.toml"))
 ONE = EfficiencyBlock(

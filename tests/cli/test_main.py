@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lra.engine import host
+from lra.engine.machine import host
 
 INTERRUPTED = 130
 

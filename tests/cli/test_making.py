@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lra.cli.making import shown
+from lra.cli.data_progress import shown
 
 
 def told(parts: int, done: int, capsys: pytest.CaptureFixture[str]) -> list[str]:

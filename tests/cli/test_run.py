@@ -20,8 +20,8 @@ from lra.cli.data import varied
 from lra.core.cells import EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.records import Failure, Metric, Record
-from lra.engine import pool
 from lra.engine.jobs import Job
+from lra.engine.process import pool
 from lra.store import Store
 
 from .conftest import HERE, TINY

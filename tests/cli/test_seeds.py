@@ -8,8 +8,8 @@ import pytest
 
 from lra.core.cells import QualityCell
 from lra.core.errors import UsageError
-from lra.engine import pool
 from lra.engine.jobs import Job
+from lra.engine.process import pool
 
 from .conftest import HERE, TINY
 

@@ -11,7 +11,7 @@ from lra.cli import axes
 from lra.core.cells import EfficiencyCell, ErrorCell
 from lra.core.errors import UsageError
 from lra.core.records import Failure
-from lra.engine import pool
+from lra.engine.process import pool
 from lra.store import Store
 
 SMALL = ("--heads", "2", "--head-width", "8", "--store", "store")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lra.cli import recorded
+from lra.cli import cached
 from lra.core.findings import Case, Finding
 from lra.core.records import Record
 from lra.engine.jobs import Job
@@ -280,7 +280,7 @@ def test_the_full_form_is_planned_and_tried_again(
         assert [job.cell.form for job in jobs] == [form]
         return [(job, Record(id=job.cell.id, cell=job.cell, **done)) for job in jobs]
 
-    monkeypatch.setattr(recorded, "recorded", found)
+    monkeypatch.setattr(cached, "recorded", found)
     ran = lra("verify", "--impl", "identity", *flags)
     assert ran.returncode == 1
     (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  reproduce: "))

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from lra.cli.flags import known_names
 from lra.cli.main import VERBS, lra_command
 from lra.core.errors import LONGEST, LraError
-from lra.engine import revision, server
+from lra.engine.gate import revision
+from lra.engine.process import launch
 from lra.report.words import count
 
 from .conftest import TINY, Finished, Run
@@ -143,7 +144,7 @@ def fuzzed(lra: Run, finished: Finished, tmp_path: Path, monkeypatch: pytest.Mon
     def refuse(*_: object, **__: object) -> None:
         raise LraError("nothing is measured here; leave it")
 
-    monkeypatch.setattr(server, "ForkServer", refuse)
+    monkeypatch.setattr(launch, "ForkServer", refuse)
     for name in ("build", "work_tree"):
         monkeypatch.setattr(revision, name, refuse)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

@@ -16,8 +16,9 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from lra.engine import describe, introspect, server, worker
-from lra.engine.server import ForkServer, Worker
+from lra.engine.plan.suite import describe, introspect
+from lra.engine.process import launch, worker
+from lra.engine.process.launch import ForkServer, Worker
 
 
 class _Where(msgspec.Struct):
@@ -58,7 +59,7 @@ class Warm(ForkServer):
 
     def put(self, patch: pytest.MonkeyPatch) -> None:
         """Take the place of the processes that commands start."""
-        patch.setattr(server, "ForkServer", lambda: self)
+        patch.setattr(launch, "ForkServer", lambda: self)
         popen = SimpleNamespace(**{**vars(subprocess), "Popen": self.describing})
         patch.setattr(describe, "subprocess", popen)
 

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lra.core.attended import Attended, Rollout, pack_rollout
+from lra.core.trained_attention import Attended, Rollout, pack_rollout
 
 PIXELS = np.arange(9, dtype=np.uint8).reshape(3, 3)
 SHARES = PIXELS / 40.0

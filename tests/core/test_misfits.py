@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
-from lra.core.misfits import misfit
+from lra.core.validation import misfit
 
 
 class Inner(msgspec.Struct):

@@ -8,7 +8,7 @@ import pytest
 
 from lra.core import catalogue, peers
 from lra.core.errors import LraError
-from lra.engine.describe import Describer
+from lra.engine.plan.describe import Describer
 
 
 @pytest.fixture(scope="module")

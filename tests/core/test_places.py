@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lra.core import errors
-from lra.core.places import place
+from lra.core.traceback_place import place
 
 
 def raised(file: Path) -> BaseException:

@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from lra.core.visible import visible, visible_lines
+from lra.core.escape import visible, visible_lines
 
 MARKS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 

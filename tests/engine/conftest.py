@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lra.engine.server import ForkServer
+from lra.engine.process.launch import ForkServer
 from lra.store import Store
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lra.core.records import Record
 from lra.engine.jobs import Job, Progress
-from lra.engine.runner import Watcher
+from lra.engine.process.runner import Watcher
 
 
 class Diary(Watcher):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lra.core.errors import StoreError
-from lra.engine.baselines import Baselines, Noise, Reason
+from lra.engine.gate.baselines import Baselines, Noise, Reason
 from lra.verdict.baseline import Figures
 
 CLASS = "example-cpu-2c"

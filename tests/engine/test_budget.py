@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lra.core.errors import UsageError
-from lra.engine.budget import Budget
+from lra.engine.order.budget import Budget
 
 
 def test_a_budget_ends_early_enough_for_checkpoints() -> None:

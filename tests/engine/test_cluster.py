@@ -23,14 +23,14 @@ from distributed import LocalCluster
 
 from lra.core.errors import LraError, UsageError
 from lra.core.records import Record
-from lra.engine.budget import Budget
 from lra.engine.cluster.cluster import Cluster, ClusterLost
+from lra.engine.cluster.connect import is_open, open_cluster
 from lra.engine.cluster.grid import Grid
 from lra.engine.cluster.local import local
-from lra.engine.cluster.opening import is_open, open_cluster
-from lra.engine.cluster.shared import shared
+from lra.engine.cluster.shared_folder import shared
 from lra.engine.jobs import Job, Progress
-from lra.engine.runner import RunStopped
+from lra.engine.order.budget import Budget
+from lra.engine.process.runner import RunStopped
 from lra.store import Store
 
 pytestmark = pytest.mark.skipif(
@@ -254,7 +254,7 @@ def test_a_scheduler_that_is_gone_ends_the_run_with_a_line_and_its_cells_are_lef
 def test_a_cluster_that_does_not_answer_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lra.engine.cluster.opening._ANSWERS", 0.5)
+    monkeypatch.setattr("lra.engine.cluster.connect._ANSWERS", 0.5)
     with (
         pytest.raises(LraError, match=r"'tcp://127\.0\.0\.1:9' does not answer: "),
         open_cluster("tcp://127.0.0.1:9", tmp_path / "store", device="cpu"),
@@ -298,7 +298,7 @@ def test_where_encryption_is_asked_for_a_cluster_without_is_one_line(
 def test_who_uses_an_open_scheduler_is_warned_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lra.engine.cluster.opening._PATIENCE", 0.0)
+    monkeypatch.setattr("lra.engine.cluster.connect._PATIENCE", 0.0)
     told: list[str] = []
     with LocalCluster(
         n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=False
@@ -321,7 +321,7 @@ sys.path[:0] = sys.argv[2:]
 from pathlib import Path
 from engine_jobs import timing
 from lra.engine.cluster.grid import Grid
-from lra.engine.cluster.opening import open_cluster
+from lra.engine.cluster.connect import open_cluster
 from lra.store import Store
 
 place = Path(sys.argv[1])

@@ -22,9 +22,9 @@ from distributed.comm import get_address_host_port
 from lra.cli.exit_codes import INTERRUPTED
 from lra.core.errors import UsageError
 from lra.engine.cluster.batch import batch_jobs, make, read_batch
+from lra.engine.cluster.connect import is_open, open_cluster
 from lra.engine.cluster.grid import Grid
-from lra.engine.cluster.opening import is_open, open_cluster
-from lra.engine.cluster.shared import shared
+from lra.engine.cluster.shared_folder import shared
 from lra.store import Store
 
 PATIENCE = 60.0
@@ -135,7 +135,7 @@ def test_ctrl_c_is_still_pythons_own() -> None:
             "import signal\n"
             # A shell starts what runs in the background with the signal ignored.
             "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-            "import lra.engine.cluster.opening as _\n"
+            "import lra.engine.cluster.connect as _\n"
             "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)",
         ],
         capture_output=True,

@@ -17,7 +17,7 @@ from lra.core.errors import LraError
 from lra.engine.cluster import cluster as module
 from lra.engine.cluster.cluster import Cluster
 from lra.engine.cluster.local import MOST_FALLS, LocalWorkers
-from lra.engine.cluster.shared import Shared
+from lra.engine.cluster.shared_folder import Shared
 
 
 class Clock:

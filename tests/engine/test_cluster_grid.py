@@ -20,11 +20,11 @@ from lra.core.records import Failure
 from lra.engine.cluster import grid as module
 from lra.engine.cluster.grid import Grid
 from lra.engine.cluster.messages import Ended, Word
-from lra.engine.cluster.roster import Member
-from lra.engine.cluster.shared import Shared
-from lra.engine.host import facts
+from lra.engine.cluster.shared_folder import Shared
+from lra.engine.cluster.workers import Member
 from lra.engine.jobs import Job, Outcome
-from lra.engine.provenance import provenance
+from lra.engine.machine.host import facts
+from lra.engine.machine.provenance import provenance
 from lra.store import Store
 
 

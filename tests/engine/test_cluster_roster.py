@@ -16,14 +16,14 @@ pytest.importorskip("distributed", reason="needs the extra cluster")
 
 from lra.core.protocol import Machine
 from lra.core.records import Failure
-from lra.engine.cluster import station
-from lra.engine.cluster.greeting import Build, Greeting, build, greet, unfit
+from lra.engine.cluster import worker
+from lra.engine.cluster.handshake import Build, Greeting, build, greet, unfit
 from lra.engine.cluster.messages import Ended, Order, pack
-from lra.engine.cluster.roster import Member, Roster
-from lra.engine.cluster.shared import Shared, shared
-from lra.engine.cluster.station import Station
-from lra.engine.endings import Ending
+from lra.engine.cluster.shared_folder import Shared, shared
+from lra.engine.cluster.worker import Station
+from lra.engine.cluster.workers import Member, Roster
 from lra.engine.jobs import Job, Outcome
+from lra.engine.process.exit_status import Ending
 
 OURS = Build(version="1", code="abc", torch="2.13.0", python="3.11", distributed="2026.8.0")
 
@@ -53,8 +53,8 @@ class Asked:
 
 @pytest.fixture
 def roster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Roster:
-    monkeypatch.setattr("lra.engine.cluster.roster.build", lambda: OURS)
-    monkeypatch.setattr("lra.engine.cluster.roster.fire_and_forget", lambda future: None)
+    monkeypatch.setattr("lra.engine.cluster.workers.build", lambda: OURS)
+    monkeypatch.setattr("lra.engine.cluster.workers.fire_and_forget", lambda future: None)
     return Roster(Asked(), Shared(str(tmp_path), "token"), "run", pins=True)  # type: ignore[arg-type]
 
 
@@ -135,7 +135,7 @@ def test_a_fork_server_is_made_in_the_environment_of_its_run(
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(station, "ForkServer", Server)
+    monkeypatch.setattr(worker, "ForkServer", Server)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     place, told = Station(), {"CUDA_VISIBLE_DEVICES": "GPU-b", "HF_HUB_OFFLINE": "1"}
@@ -158,8 +158,8 @@ def test_each_run_has_the_log_of_its_own_orders(
         monkeypatch.setattr(logging.getLogger(name), "handlers", [])
     files = [tmp_path / "first.log", tmp_path / "second.log"]
     for file in (files[0], files[0], files[1]):
-        station._follow(file)
-        station.logger.info("to %s", file.stem)
+        worker._follow(file)
+        worker.logger.info("to %s", file.stem)
     told = [[line.split()[-1] for line in file.read_text().splitlines()] for file in files]
     assert told == [["first", "first"], ["second"]]
     for name in ("lra", "distributed"):
@@ -196,9 +196,9 @@ def test_what_fails_with_the_folder_is_no_row_of_the_cell(
 
     worker = SimpleNamespace(pid=1, exit_code=0, close=lambda: None)
     server = SimpleNamespace(start=lambda payload: worker, close=lambda: None)
-    monkeypatch.setattr(station, "ForkServer", lambda: server)
-    monkeypatch.setattr(station, "Running", Ran)
-    monkeypatch.setattr(station, "listen", list)
+    monkeypatch.setattr(worker, "ForkServer", lambda: server)
+    monkeypatch.setattr(worker, "Running", Ran)
+    monkeypatch.setattr(worker, "listen", list)
     with shared(tmp_path / "store") as folder:
         order = Order(job=training("Toy", cache), run="r", shared=folder, grace=1.0)
         ended = Station().carry(order, lambda said: None, lambda: False)
@@ -209,7 +209,7 @@ def test_what_fails_with_the_folder_is_no_row_of_the_cell(
                 file.unlink()
             return running
 
-        monkeypatch.setattr(station, "listen", unmounted)
+        monkeypatch.setattr(worker, "listen", unmounted)
         ended = Station().carry(order, lambda said: None, lambda: False)
     assert ended.outcome is None and ended.unfit.startswith("does not see the store")
 

@@ -11,9 +11,9 @@ from diary import Diary
 from engine_jobs import baselines, training
 
 from lra.core.records import Record
-from lra.engine.cuts import Cuts, wanted
 from lra.engine.jobs import Job, Progress
-from lra.engine.runner import Watcher
+from lra.engine.order.lost_time import Cuts, wanted
+from lra.engine.process.runner import Watcher
 from lra.store import Store
 
 LOST, KEPT = baselines(Path("cache")), training("Toy", Path("cache"))

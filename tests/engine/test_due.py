@@ -11,8 +11,8 @@ import pytest
 from engine_jobs import baselines, timing, training
 
 from lra.core.records import Failure, Record
-from lra.engine.due import Due
 from lra.engine.jobs import Job
+from lra.engine.order.due import Due
 from lra.store import Store
 
 CACHE = Path("cache")

@@ -17,10 +17,10 @@ PLANNED = """
 import json, sys
 from lra.core import catalogue
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite
-from lra.engine.plan import plan
-from lra.engine.plan_show import ShowSpec, plan_show
-from lra.engine.plan_verify import VerifySpec, plan_verify
-from lra.engine.planning import RunSpec
+from lra.engine.plan.suite import plan
+from lra.engine.plan.show import ShowSpec, plan_show
+from lra.engine.plan.verify import VerifySpec, plan_verify
+from lra.engine.plan.planner import RunSpec
 from tasks.sources.data_hash import prepared_name
 
 cache, tasks, mechanisms = sys.argv[1], tuple(sys.argv[2].split(",")), tuple(sys.argv[3:])
@@ -98,7 +98,7 @@ def test_an_edit_makes_due_what_is_hashed_and_nothing_that_has_a_version(house: 
     steps: list[tuple[tuple[str, ...], set[str]]] = [
         (("lra/cli/run.py", "lra/report/costs/tables.py", "lra/store/folder.py",
           "lra/training/loop.py", "lra/measure/latency.py", "lra/measure/profile.py",
-          "lra/measure/attended.py"), set()),
+          "lra/measure/trained_attention.py"), set()),
         (("lra/verify/laws/causality.py",), checked),
         (("lra/measure/error.py",), errors),
         (("lra/measure/pattern.py",), pictures),

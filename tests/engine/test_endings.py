@@ -14,10 +14,10 @@ from lra.core.cells import ErrorCell
 from lra.core.findings import Finding
 from lra.core.protocol import Mechanism
 from lra.core.records import Failure, Metric, Record
-from lra.engine import endings
-from lra.engine.endings import Ending, judge, not_installed, pruned
 from lra.engine.jobs import Job, Outcome
-from lra.engine.plan_show import ShowSpec, plan_show
+from lra.engine.plan.show import ShowSpec, plan_show
+from lra.engine.process import exit_status
+from lra.engine.process.exit_status import Ending, judge, not_installed, pruned
 
 
 def ending(**known: Any) -> Ending:
@@ -197,7 +197,7 @@ def test_a_peer_whose_package_is_missing_is_skipped_and_a_broken_one_is_not(
             raise PackageNotFoundError(name)
         return package
 
-    monkeypatch.setattr(endings, "version", version)
+    monkeypatch.setattr(exit_status, "version", version)
     job = msgspec.structs.replace(JOB, mechanism=mechanism, unavailable=unavailable)
     found = not_installed(job)
     if not told:

@@ -10,7 +10,7 @@ import pytest
 from lra.core.cells import BaselineCell, CeilingCell, EfficiencyCell, ProfileCell, QualityCell
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import Metric, Record
-from lra.engine.estimate import Estimate
+from lra.engine.order.estimate import Estimate
 
 CELL = EfficiencyCell(
     machine=Machine(processor="none", cores=1),

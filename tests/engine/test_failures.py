@@ -11,8 +11,8 @@ from engine_jobs import TOYS, timing
 from attention_impls.contract import Context, Dims
 from attention_impls.recurrent.s4d import S4d
 from lra.core.errors import LraError, UnsupportedError
-from lra.engine.failures import _TOO_OFTEN, failed
 from lra.engine.jobs import Job, Outcome
+from lra.engine.process.failures import _TOO_OFTEN, failed
 
 
 def ended(error: BaseException, job: Job) -> Outcome:

@@ -12,7 +12,7 @@ from lra.core.cells import Cell, EfficiencyCell, ErrorCell, QualityCell, VerifyC
 from lra.core.findings import Finding
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import CurvePoint, Metric, Record
-from lra.engine.figures import figures
+from lra.engine.gate.figures import figures
 from lra.verdict.baseline import Figures, judge
 
 COMMON: dict[str, Any] = {

@@ -21,11 +21,11 @@ from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 import lra
 from lra.core.errors import LraError
-from lra.engine import gang
 from lra.engine.jobs import LOST, Job, Progress
-from lra.engine.pool import Pool
-from lra.engine.runner import RunStopped
-from lra.engine.server import ForkServer
+from lra.engine.process import torchrun
+from lra.engine.process.launch import ForkServer
+from lra.engine.process.pool import Pool
+from lra.engine.process.runner import RunStopped
 from lra.store import Store
 from lra.training.ranks import Joined
 
@@ -38,7 +38,7 @@ def ranks_of(server: ForkServer) -> list[int]:
             command = (place / "cmdline").read_bytes().decode(errors="replace")
         except OSError:
             continue
-        if "lra.engine.rank" in command and str(server._folder) in command:
+        if "lra.engine.process.rank" in command and str(server._folder) in command:
             found.append(int(place.name))
     return found
 
@@ -154,12 +154,12 @@ def saving(job: Job, folder: Path) -> Job:
 def test_a_training_that_loses_a_process_each_time_is_given_up_and_keeps_its_checkpoint(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gang, "TRIES", 2)
-    monkeypatch.setattr(gang, "memory_kills", lambda: 5)
+    monkeypatch.setattr(torchrun, "TRIES", 2)
+    monkeypatch.setattr(torchrun, "memory_kills", lambda: 5)
     job = shared("KilledAgain", cache, note=tmp_path, steps=60, evaluate_every=10)
     told: list[Progress] = []
     with pytest.raises(LraError) as caught:
-        gang.run(saving(job, tmp_path), told.append)
+        torchrun.run(saving(job, tmp_path), told.append)
     assert str(caught.value) == (
         "process 1 of 2 ended with SIGKILL, 2 times of 2; what was reached stands in the "
         "checkpoint: run again with --rerun failed, or with fewer --devices"
@@ -181,21 +181,21 @@ def test_a_training_that_loses_processes_for_memory_is_out_of_it(
         return "process 1 of 2 ended with SIGKILL"
 
     kills = iter([5, 7])
-    monkeypatch.setattr(gang, "memory_kills", lambda: next(kills))
-    monkeypatch.setattr(gang, "_launch", launch)
+    monkeypatch.setattr(torchrun, "memory_kills", lambda: next(kills))
+    monkeypatch.setattr(torchrun, "_launch", launch)
     with pytest.raises(MemoryError, match=r"^process 1 of 2 ended with SIGKILL: the kernel killed"):
-        gang.run(shared("Toy", cache), lambda progress: None)
-    assert started == [2] * gang.TRIES
+        torchrun.run(shared("Toy", cache), lambda progress: None)
+    assert started == [2] * torchrun.TRIES
 
 
 @pytest.mark.usefixtures("as_in_a_worker")
 def test_a_process_that_falls_silent_is_not_waited_for_for_ever(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gang, "TRIES", 1)
+    monkeypatch.setattr(torchrun, "TRIES", 1)
     job = shared("FallsSilent", cache, note=tmp_path, patience=8.0, evaluate_every=10)
     with pytest.raises(LraError, match=r"^one of 2 processes fell silent, .*; what was reached"):
-        gang.run(saving(job, tmp_path), lambda progress: None)
+        torchrun.run(saving(job, tmp_path), lambda progress: None)
     pids = [int((tmp_path / f"rank-{rank}").read_text()) for rank in range(2)]
     assert gone(pids)
     assert torch.load(tmp_path / "saved.pt")["step"] == 10
@@ -223,7 +223,7 @@ def test_the_process_is_named_that_the_others_followed(
     failures: dict[int, tuple[int, int]], words: str
 ) -> None:
     found = {rank: failure(*ended) for rank, ended in failures.items()}
-    assert gang._told(found, 3) == words
+    assert torchrun._told(found, 3) == words
 
 
 @pytest.mark.parametrize(("folder", "place"), [("/short", "/short"), ("/" + "x" * 88, "/tmp")])
@@ -231,4 +231,4 @@ def test_the_address_of_a_socket_is_never_too_long(
     monkeypatch: pytest.MonkeyPatch, folder: str, place: str
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", folder)
-    assert gang._socket_folder() == place
+    assert torchrun._socket_folder() == place

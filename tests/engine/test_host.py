@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from lra.engine import host
-from lra.engine.server import environment
+from lra.engine.machine import host
+from lra.engine.process.launch import environment
 
 
 def test_this_machine_has_a_class_and_facts_without_names() -> None:

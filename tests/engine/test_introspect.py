@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lra.core import catalogue
-from lra.engine.introspect import Request, answer
+from lra.engine.plan.introspect import Request, answer
 
 
 @pytest.fixture

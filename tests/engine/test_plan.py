@@ -16,11 +16,11 @@ from lra.core.cells import BaselineCell, Direction, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.protocol import Machine
 from lra.core.scales import load_suite
-from lra.engine import host
-from lra.engine.plan import plan
-from lra.engine.plan_axes import timed
-from lra.engine.plan_data import check_sources
-from lra.engine.planning import RunSpec
+from lra.engine.machine import host
+from lra.engine.plan.axes import timed
+from lra.engine.plan.data import check_sources
+from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.suite import plan
 
 SCALE = """
 title = "small"
@@ -108,8 +108,8 @@ def test_a_training_holds_the_versions_of_what_it_uses(spec: RunSpec) -> None:
 
 def test_a_plan_is_deterministic_across_processes(spec: RunSpec) -> None:
     code = (
-        "import sys, msgspec\nfrom lra.engine.plan import plan\n"
-        "from lra.engine.planning import RunSpec\n"
+        "import sys, msgspec\nfrom lra.engine.plan.suite import plan\n"
+        "from lra.engine.plan.planner import RunSpec\n"
         "spec = msgspec.json.decode(sys.argv[1], type=RunSpec)\n"
         "print(*(job.cell.id for job in plan(spec)))\n"
         "assert 'torch' not in sys.modules\n"
@@ -303,7 +303,7 @@ def test_table_2_is_a_training_step_of_the_papers_text_model(
     spec: RunSpec, device: str, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = Machine(processor="Example GPU", cores=2, driver="580")
-    monkeypatch.setattr("lra.engine.planning.machine", lambda device: here)
+    monkeypatch.setattr("lra.engine.plan.planner.machine", lambda device: here)
     asked = changed(spec, suite=load_suite("table2"), mechanisms=("linear",), device=device)
     cells = [job.cell for job in plan(asked)]
     assert len(cells) == 3 * 4 * 3, "three mechanisms, four lengths, three rounds"

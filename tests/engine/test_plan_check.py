@@ -9,8 +9,8 @@ import pytest
 
 from lra.core.cells import Cell, EfficiencyCell, QualityCell, VerifyCell
 from lra.core.protocol import Machine
-from lra.engine import plan_verify, planning
-from lra.engine.plan_check import plan_check
+from lra.engine.plan import planner, verify
+from lra.engine.plan.check import plan_check
 
 NAMES = ("linear", "performer")
 SHORT = ("check", "image", 0)
@@ -21,8 +21,8 @@ LONG = [("mini", "image", seed) for seed in range(3)]
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with a GPU."""
     found = Machine(processor="Example GPU", cores=2, driver="580")
-    for planner in (planning, plan_verify):
-        monkeypatch.setattr(planner, "machine", lambda device: found)
+    for module in (planner, verify):
+        monkeypatch.setattr(module, "machine", lambda device: found)
 
 
 def planned(cache: Path, *, quality: bool, device: str = "cpu") -> list[Cell]:

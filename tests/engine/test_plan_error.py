@@ -13,8 +13,8 @@ import lra
 from lra.core.cells import EfficiencyCell, ErrorCell
 from lra.core.errors import UsageError
 from lra.core.scales import EfficiencyBlock, ErrorBlock, Suite
-from lra.engine.plan import plan
-from lra.engine.planning import RunSpec
+from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.suite import plan
 
 BLOCK = ErrorBlock(
     scale="mini",

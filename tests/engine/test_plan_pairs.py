@@ -13,11 +13,11 @@ from lra.core import catalogue, peers
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UsageError
 from lra.core.scales import EfficiencyBlock, Pair, Suite, load_suite
-from lra.engine.describe import Describer
 from lra.engine.jobs import Job
-from lra.engine.plan import plan
-from lra.engine.plan_pairs import paired
-from lra.engine.planning import RunSpec
+from lra.engine.plan.describe import Describer
+from lra.engine.plan.peers import paired
+from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.suite import plan
 
 BLOCK = EfficiencyBlock(
     scale="mini",

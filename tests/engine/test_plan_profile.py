@@ -11,12 +11,12 @@ from engine_jobs import training
 
 from lra.core.cells import CeilingCell, ProfileCell, QualityCell
 from lra.core.errors import UnsupportedError, UsageError
-from lra.core.profiled import PARTS, part_metric
+from lra.core.profile_metrics import PARTS, part_metric
 from lra.core.protocol import Mechanism
 from lra.core.scales import load_suite
 from lra.engine.jobs import Job
-from lra.engine.plan import plan
-from lra.engine.planning import RunSpec
+from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.suite import plan
 from lra.engine.work import profile
 from lra.measure.profile import Profile
 from lra.training.setup import Training

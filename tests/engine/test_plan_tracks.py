@@ -10,8 +10,8 @@ import pytest
 from lra.core.cells import BaselineCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.scales import load_scale, load_suite
-from lra.engine.plan import plan
-from lra.engine.planning import RunSpec
+from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.suite import plan
 
 SCALE = """
 title = "tiny"

@@ -9,11 +9,11 @@ import pytest
 
 from lra.core import catalogue, peers
 from lra.core.cells import VerifyCell
-from lra.engine import plan_verify as planner
-from lra.engine import sources
-from lra.engine.describe import Describer, Description
+from lra.engine.plan.describe import Describer, Description
+from lra.engine.plan.suite import verify as planner
+from lra.engine.plan.suite import versions
 
-VERIFY = Path(planner.__file__).resolve().parents[1] / "verify"
+VERIFY = Path(planner.__file__).resolve().parents[2] / "verify"
 
 
 def test_position_schemes_that_laws_name_are_in_the_hash(
@@ -46,7 +46,7 @@ def test_the_full_form_is_another_cell(tmp_path: Path) -> None:
 def test_what_a_peers_file_lets_the_kit_try_is_in_the_hash_of_proofs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "distribution_hash", lambda package: "0")
+    monkeypatch.setattr(versions, "distribution_hash", lambda package: "0")
     target = catalogue.find("mechanism", "peer:hf_bigbird")
     described = Description(target, None, {}, None, _describer=Describer(tmp_path))
     peer = peers.read(target.name)
@@ -54,8 +54,8 @@ def test_what_a_peers_file_lets_the_kit_try_is_in_the_hash_of_proofs(
     for changes in ({}, {"trials": ()}, {"claims": {"causal": "no"}}):
         changed = msgspec.structs.replace(peer, **changes)
         monkeypatch.setattr(peers, "read", lambda name, peer=changed: peer)
-        proved.append(sources.mechanism_hash(target, described, "verify"))
-        measured.append(sources.mechanism_hash(target, described, "call"))
+        proved.append(versions.mechanism_hash(target, described, "verify"))
+        measured.append(versions.mechanism_hash(target, described, "call"))
     assert len(set(proved)) == 3
     # Claims decide how a training pads, and which timings are refused; trials are for the kit.
     assert measured[0] == measured[1] != measured[2]

@@ -10,8 +10,8 @@ import pytest
 from lra.core.cells import EfficiencyCell, ProfileCell, QualityCell
 from lra.core.protocol import Machine
 from lra.core.scales import EfficiencyBlock, QualityBlock, Suite
-from lra.engine.plan import plan
-from lra.engine.planning import RunSpec
+from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.suite import plan
 
 MACHINE = Machine(processor="A", cores=2)
 SUITE = Suite(

@@ -20,10 +20,10 @@ from processes import gone
 from lra.core.protocol import Machine
 from lra.core.records import Failure, Metric, Record
 from lra.engine.jobs import Job
-from lra.engine.pool import Pool, slots_for
-from lra.engine.runner import Watcher
-from lra.engine.server import ForkServer
-from lra.engine.timing_lock import TimingLock
+from lra.engine.machine.timing_lock import TimingLock
+from lra.engine.process.launch import ForkServer
+from lra.engine.process.pool import Pool, slots_for
+from lra.engine.process.runner import Watcher
 from lra.store import Store
 
 

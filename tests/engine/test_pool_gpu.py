@@ -12,10 +12,10 @@ from engine_jobs import timing
 
 from lra.core.cells import CeilingCell
 from lra.core.protocol import Mechanism
-from lra.engine.host import machine
 from lra.engine.jobs import Job
-from lra.engine.pool import Pool
-from lra.engine.server import ForkServer
+from lra.engine.machine.host import machine
+from lra.engine.process.launch import ForkServer
+from lra.engine.process.pool import Pool
 from lra.store import Store
 
 pytestmark = pytest.mark.gpu

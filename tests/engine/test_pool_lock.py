@@ -14,13 +14,13 @@ from engine_jobs import timing, training
 from msgspec.structs import replace
 
 from lra.core.records import Record
-from lra.engine import pool as pool_module
-from lra.engine.budget import Budget
 from lra.engine.jobs import Job
-from lra.engine.pool import Pool
-from lra.engine.runner import RunStopped
-from lra.engine.server import ForkServer
-from lra.engine.timing_lock import TimingLock
+from lra.engine.machine.timing_lock import TimingLock
+from lra.engine.order.budget import Budget
+from lra.engine.process import pool as pool_module
+from lra.engine.process.launch import ForkServer
+from lra.engine.process.pool import Pool
+from lra.engine.process.runner import RunStopped
 from lra.store import Store
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps the order")

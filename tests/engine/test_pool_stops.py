@@ -21,15 +21,15 @@ from processes import alive, gone, wait_until
 
 from lra.core.errors import StoreError
 from lra.core.records import Record
-from lra.engine import cuts
-from lra.engine.budget import Budget
-from lra.engine.cuts import Cuts, wanted
 from lra.engine.jobs import Job, Progress
-from lra.engine.pool import Pool
-from lra.engine.runner import RunStopped, Watcher
-from lra.engine.server import ForkServer, Worker
-from lra.engine.stretch import Stretch
-from lra.engine.timing_lock import TimingLock
+from lra.engine.machine.timing_lock import TimingLock
+from lra.engine.order import lost_time
+from lra.engine.order.admission import Stretch
+from lra.engine.order.budget import Budget
+from lra.engine.order.lost_time import Cuts, wanted
+from lra.engine.process.launch import ForkServer, Worker
+from lra.engine.process.pool import Pool
+from lra.engine.process.runner import RunStopped, Watcher
 from lra.store import Store
 
 
@@ -105,7 +105,7 @@ def test_what_was_lost_is_not_tried_again_in_as_short_a_time(
     server: ForkServer, store: Store, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(cuts, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(lost_time, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     class Passes(Diary):
         """Time passes as soon as a cell runs."""
@@ -225,10 +225,10 @@ import sys
 sys.path[:0] = sys.argv[2:]
 from pathlib import Path
 from engine_jobs import baselines, timing, training
-from lra.engine import timing_lock
-from lra.engine.pool import Pool
-from lra.engine.runner import RunStopped
-from lra.engine.server import ForkServer
+from lra.engine.machine import timing_lock
+from lra.engine.process.pool import Pool
+from lra.engine.process.runner import RunStopped
+from lra.engine.process.launch import ForkServer
 from lra.store import Store
 
 place = Path(sys.argv[1])

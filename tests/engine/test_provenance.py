@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lra
-from lra.engine.provenance import (
+from lra.engine.machine.provenance import (
     checkout,
     distribution_hash,
     distribution_of,

@@ -11,7 +11,7 @@ import pytest
 
 from lra.core import catalogue
 from lra.core.errors import LraError
-from lra.engine.reach import Sources, changed, reached, sources
+from lra.engine.gate.affected import Sources, changed, reached, sources
 
 ROOT = Path(__file__).resolve().parents[2]
 EDIT = "\nEDITED = 1\n"
@@ -87,7 +87,7 @@ def test_a_helper_reaches_exactly_those_that_import_it(before: Sources, edited: 
     [
         "lra/training/loop.py",
         "lra/verify/kit.py",
-        "lra/engine/figures.py",
+        "lra/engine/gate/figures.py",
         "tasks/image.py",
         "attention_impls/positions/rope.py",
     ],
@@ -132,7 +132,7 @@ def test_what_a_mechanism_is_compared_with_is_reached_and_not_timed(
 
 
 def test_what_tells_of_it_reaches_none(before: Sources, edited: Edited) -> None:
-    assert edited("lra/report/checked.py", EDIT) == before
+    assert edited("lra/changes/check_report.py", EDIT) == before
 
 
 @pytest.mark.parametrize("room", ["kernel/", ""])

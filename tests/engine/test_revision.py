@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lra.core.errors import UsageError
-from lra.engine import revision
-from lra.engine.revision import branched_from, build, commit_of, last_commit, work_tree
+from lra.engine.gate import revision
+from lra.engine.gate.revision import branched_from, build, commit_of, last_commit, work_tree
 
 PROJECT = '[project]\nname = "lra"\ndependencies = ["b", "a"]\n'
 PYTHON = """#!/bin/sh

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from processes import gone
 
-from lra.engine.scratch import Scratch, sweep
-from lra.engine.server import ForkServer
+from lra.engine.process.launch import ForkServer
+from lra.engine.process.temporary import Scratch, sweep
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 OWNER = """
 import sys
 sys.path[:0] = sys.argv[1:]
-from lra.engine.scratch import Scratch
-from lra.engine.server import ForkServer
+from lra.engine.process.temporary import Scratch
+from lra.engine.process.launch import ForkServer
 other = Scratch("lra-cluster-")
 server = ForkServer("light_entry")
 worker = server.start(b"temporary")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from lra.engine.secrets import MASK, masked
+from lra.engine.process.secrets import MASK, masked
 
 BODY = "aB3dE5fG7hJ9kL1mN3pQ5rS7"
 JWT = ".".join(("ey" + "JhbGciOiJIUzI1NiJ9", "eyJzdWIiOiIxMjM0NTY3ODkwIn0", "dozjgNryP4J3jVmN"))

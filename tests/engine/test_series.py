@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from processes import gone, wait_until
 
 from lra.core.records import Record
-from lra.engine.budget import Budget
 from lra.engine.jobs import Job, Progress
-from lra.engine.pool import Pool
-from lra.engine.runner import Watcher
-from lra.engine.server import ForkServer
+from lra.engine.order.budget import Budget
+from lra.engine.process.launch import ForkServer
+from lra.engine.process.pool import Pool
+from lra.engine.process.runner import Watcher
 from lra.store import Store
 
 

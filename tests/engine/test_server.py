@@ -15,7 +15,7 @@ import pytest
 from processes import alive, gone, wait_until
 
 from lra.core.errors import LraError
-from lra.engine.server import ForkServer, Worker
+from lra.engine.process.launch import ForkServer, Worker
 
 ENTRY = "light_entry"
 
@@ -145,7 +145,7 @@ def test_workers_end_with_a_server_that_is_killed() -> None:
 MAKER = """
 import sys
 sys.path[:0] = sys.argv[1:]
-from lra.engine.server import ForkServer
+from lra.engine.process.launch import ForkServer
 server = ForkServer("light_entry")
 worker = server.start(b"child")
 child = worker.connection.recv_bytes().decode()
@@ -225,7 +225,8 @@ def test_the_real_server_has_one_thread_so_that_forking_it_is_safe(server: ForkS
 def test_the_parents_side_never_imports_torch() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "import lra.store, lra.engine.pool, lra.engine.describe, lra.engine.host\n"
+        "import lra.store, lra.engine.process.pool\n"
+        "import lra.engine.plan.describe, lra.engine.machine.host\n"
         "print(sorted({'torch', 'numpy', 'pandas', 'datasets'} & set(sys.modules)))"
     )
     root = str(Path(__file__).parents[2])

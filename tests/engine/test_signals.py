@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lra.engine.signals import StopSignals, Terminated, signal_name, terminable
+from lra.engine.process.signals import StopSignals, Terminated, signal_name, terminable
 
 
 def test_signals_are_noted_and_handlers_restored() -> None:
@@ -58,7 +58,7 @@ SAVES = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from lra.engine.signals import StopSignals, Terminated, terminable
+from lra.engine.process.signals import StopSignals, Terminated, terminable
 saved = Path(sys.argv[3])
 try:
     if sys.argv[2] == "terminable":

@@ -8,8 +8,8 @@ import pytest
 
 from lra.core import catalogue
 from lra.core.versions import Versions
-from lra.engine import sources
-from lra.engine.describe import Describer, Description
+from lra.engine.plan.describe import Describer, Description
+from lra.engine.plan.suite import versions
 
 BASE = """
 class Base:
@@ -57,7 +57,7 @@ def _hashes(file: Path, tmp_path: Path) -> dict[str, str]:
     """The hash of the mechanism in a file, by use."""
     target = catalogue.find("mechanism", f"{file}:Own")
     described = Description(target, None, {}, None, _describer=Describer(tmp_path))
-    return {use: sources.mechanism_hash(target, described, use) for use in USES}
+    return {use: versions.mechanism_hash(target, described, use) for use in USES}
 
 
 def _unlike(one: dict[str, str], other: dict[str, str]) -> set[str]:
@@ -96,7 +96,7 @@ def test_ours_have_declared_versions_and_other_peoples_the_hash_of_their_sources
     def versions(reference: str, *parts: str) -> Versions:
         target = catalogue.find("mechanism", reference)
         described = Description(target, None, {}, None, _describer=Describer(tmp_path))
-        return sources.of_mechanism(target, described, *parts)
+        return versions.of_mechanism(target, described, *parts)
 
     ours = {"mechanism/linear": 1, "mechanism/linear/cost": 1, "mechanism/linear/decode": 1}
     assert versions("linear", "cost", "decode") == ours
@@ -109,7 +109,7 @@ def test_ours_have_declared_versions_and_other_peoples_the_hash_of_their_sources
 def test_what_is_unavailable_has_the_version_of_its_reason(tmp_path: Path) -> None:
     target = catalogue.find("mechanism", "linear")
     found = [
-        sources.of_mechanism(
+        versions.of_mechanism(
             target, Description(target, None, {}, why, _describer=Describer(tmp_path))
         )
         for why in (None, "needs numba", "needs numpy")
@@ -125,13 +125,13 @@ def test_other_peoples_schemes_and_tasks_stand_by_their_sources(tmp_path: Path) 
         task = catalogue.find("task", f"{file}:Own")
         found.append(
             (
-                sources.of_position(str(file)),
-                *(sources.of_data(task, real=r) for r in (True, False)),
+                versions.of_position(str(file)),
+                *(versions.of_data(task, real=r) for r in (True, False)),
             )
         )
     first, second, third = found
     assert second == third and all(a != b for a, b in zip(first, second, strict=True))
-    assert sources.of_position("rope") == {"position/rope": 1}
+    assert versions.of_position("rope") == {"position/rope": 1}
     text = catalogue.find("task", "text")
-    assert sources.of_data(text, real=True) == {"data/text/read": 1}
-    assert sources.of_data(text, real=False) == {"data/text": 1}
+    assert versions.of_data(text, real=True) == {"data/text/read": 1}
+    assert versions.of_data(text, real=False) == {"data/text": 1}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine_jobs import baselines, timing, training
 
-from lra.engine.stretch import Stretch, ended_within, too_long
+from lra.engine.order.admission import Stretch, ended_within, too_long
 
 CACHE = Path("cache")
 BASELINES, TRAINING, TIMING = baselines(CACHE), training("Toy", CACHE), timing("Toy", CACHE)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lra.core.errors import UsageError
-from lra.engine.tails import cleaned, named, one_line, strip_paths
+from lra.engine.process.error_text import cleaned, named, one_line, strip_paths
 
 
 @pytest.mark.parametrize(

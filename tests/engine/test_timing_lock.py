@@ -19,8 +19,8 @@ from uuid import uuid4
 import pytest
 
 from lra.core.errors import LraError
-from lra.engine import timing_lock
-from lra.engine.timing_lock import TimingLock
+from lra.engine.machine import timing_lock
+from lra.engine.machine.timing_lock import TimingLock
 
 
 def test_one_holder_at_a_time_and_the_first_refusal_is_news(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_dead_holder_holds_nothing(tmp_path: Path) -> None:
     code = (
         "import os, sys; sys.path.insert(0, sys.argv[1])\n"
         "from pathlib import Path\n"
-        "from lra.engine.timing_lock import TimingLock\n"
+        "from lra.engine.machine.timing_lock import TimingLock\n"
         "assert TimingLock(Path(sys.argv[2])).acquire(); os.kill(os.getpid(), 9)"
     )
     root = str(Path(__file__).parents[2])
@@ -87,7 +87,7 @@ WAITS = """
 import sys; sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from lra.core.errors import LraError
-from lra.engine.timing_lock import TimingLock
+from lra.engine.machine.timing_lock import TimingLock
 lock = TimingLock(Path(sys.argv[2]))
 try:
     print(lock.acquire(), flush=True)

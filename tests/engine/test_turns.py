@@ -10,9 +10,9 @@ from lra.core.cells import EfficiencyCell
 from lra.core.errors import LraError
 from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Metric, Record, encode
-from lra.engine import turns
-from lra.engine.revision import Build
-from lra.engine.turns import AT_ONCE, in_turns, of_both, unlike
+from lra.engine.gate import interleave
+from lra.engine.gate.interleave import AT_ONCE, in_turns, of_both, unlike
+from lra.engine.gate.revision import Build
 from lra.store import Store
 
 SWEEP = """#!/bin/sh
@@ -167,7 +167,7 @@ def test_builds_with_another_torch_are_told_apart(
     old = Build("v1", tmp_path, environment / "bin/python", "c0ffee")
     new = Build("the working tree", tmp_path, tmp_path / "python")
     installed = {"v1": "2.13.0", "the working tree": "2.13.0"}
-    monkeypatch.setattr(turns, "torch_of", lambda one: installed[one.name])
+    monkeypatch.setattr(interleave, "torch_of", lambda one: installed[one.name])
     assert unlike((old, new)) == ""
     installed["the working tree"] = "2.13.0+cpu"
     told = unlike((old, new))

@@ -11,7 +11,7 @@ from engine_jobs import baselines, timing, training
 from lra.core.cells import CeilingCell, ErrorCell
 from lra.core.protocol import Machine, Mechanism
 from lra.engine.jobs import Job
-from lra.engine.value import by_value
+from lra.engine.order.priority import by_value
 
 CACHE = Path("cache")
 BASELINES = baselines(CACHE)

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from lra.engine import worker
 from lra.engine.jobs import Progress
+from lra.engine.process import worker
 
 
 def test_news_is_sent_at_once_and_the_rest_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

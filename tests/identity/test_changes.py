@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from lra.core.versions import declared
-from lra.engine.revision import HOME
-from lra.engine.server import environment
+from lra.engine.gate.revision import HOME
+from lra.engine.process.launch import environment
 from lra.identity.answers import Answer
 from lra.identity.check import answers_of, decide, digest, hashes
 from lra.identity.lock import Lock
@@ -79,7 +79,7 @@ def own(house: Path) -> Units:
 
 FINDING = {
     "lra/adapters/adapt.py", "lra/core/catalogue.py", "lra/core/paths.py",
-    "lra/core/versions.py", "lra/engine/tails.py", "tasks/_shown.py",
+    "lra/core/versions.py", "lra/engine/process/error_text.py", "tasks/_preview.py",
 }  # fmt: skip
 """Files that cases enter and no figure comes of: names, versions, words and other people's code."""
 

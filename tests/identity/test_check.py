@@ -12,7 +12,7 @@ import pytest
 
 from lra.core import versions
 from lra.core.errors import LraError
-from lra.engine.revision import HOME
+from lra.engine.gate.revision import HOME
 from lra.identity import lock
 from lra.identity.audit import draw
 from lra.identity.calls import SMALL

@@ -12,7 +12,7 @@ import pytest
 from lra.cli.identity import command
 from lra.core import versions
 from lra.core.errors import LraError
-from lra.engine import revision
+from lra.engine.gate import revision
 from lra.identity import check, lock
 from lra.identity.check import Check
 from lra.identity.lock import Lock

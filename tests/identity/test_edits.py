@@ -12,9 +12,9 @@ from lra.core.catalogue import expand
 from lra.core.cells import BaselineCell, EfficiencyCell, ProfileCell, QualityCell
 from lra.core.errors import LraError
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite
-from lra.engine.plan import plan
-from lra.engine.planning import RunSpec
-from lra.engine.revision import HOME
+from lra.engine.gate.revision import HOME
+from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.suite import plan
 from lra.identity import lock
 from lra.identity.check import Check
 from lra.identity.edits import unchecked

@@ -26,7 +26,7 @@ from lra.core.cells import ErrorCell
 from lra.core.errors import UnsupportedError
 from lra.measure import error
 from lra.measure.error import measure_error, predicted, predicted_error, relative_error
-from lra.measure.tensors import tensor_peak
+from lra.measure.live_tensors import tensor_peak
 
 NAMES = ("output_error", "gradient_error_q", "gradient_error_k", "gradient_error_v")
 

@@ -9,7 +9,7 @@ import torch
 from lra.core.catalogue import find, load
 from lra.core.dataset import Dataset, Split
 from lra.core.protocol import ModelSpec
-from lra.measure.attended import DRAWN, attention_rollout, measure_attended
+from lra.measure.trained_attention import DRAWN, attention_rollout, measure_attended
 from lra.models.build import build_model
 
 CPU = torch.device("cpu")
@@ -75,7 +75,7 @@ def test_what_stands_before_is_as_far_as_what_stands_after(left, right):
 
 def test_when_time_is_up_no_further_sequence_is_begun(monkeypatch):
     whole = looked(model(pooling="cls", length=SIDE**2))
-    monkeypatch.setattr("lra.measure.attended.SECONDS", 0.0)
+    monkeypatch.setattr("lra.measure.trained_attention.SECONDS", 0.0)
     short = looked(model(pooling="cls", length=SIDE**2))
     assert (whole.examples, len(whole.rollouts)) == (20, DRAWN)
     assert (short.examples, len(short.rollouts)) == (1, 1)
@@ -159,9 +159,9 @@ def test_what_has_no_weights_is_not_looked_at(mechanism):
 def test_an_input_that_is_too_long_is_not_looked_at(monkeypatch):
     # Of both heads, and with room for a class token.
     weights = 2 * (SIDE**2 + 1) ** 2
-    monkeypatch.setattr("lra.measure.attended.MOST_WEIGHTS", weights)
+    monkeypatch.setattr("lra.measure.trained_attention.MOST_WEIGHTS", weights)
     assert looked(model()) is not None
-    monkeypatch.setattr("lra.measure.attended.MOST_WEIGHTS", weights - 1)
+    monkeypatch.setattr("lra.measure.trained_attention.MOST_WEIGHTS", weights - 1)
     assert looked(model()) is None
 
 
@@ -170,7 +170,7 @@ def test_of_long_inputs_so_few_are_looked_at_that_their_weights_fit(monkeypatch,
     """Four at least, and no more than the twenty that there are."""
     layers, heads = 2, 2
     most = int(room * layers * heads * (SIDE**2 + 1) ** 2)
-    monkeypatch.setattr("lra.measure.attended.ALL_WEIGHTS", most)
+    monkeypatch.setattr("lra.measure.trained_attention.ALL_WEIGHTS", most)
     assert looked(model()).examples == examples
 
 

@@ -16,7 +16,7 @@ from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from attention_impls.dense.full import Full
 from attention_impls.positions.sinusoidal import Sinusoidal
 from lra.core.dataset import Dataset, Split
-from lra.core.profiled import OPERATOR, PARTS, part_metric, training_seconds
+from lra.core.profile_metrics import OPERATOR, PARTS, part_metric, training_seconds
 from lra.core.protocol import ModelSpec, Rows, TrainSpec
 from lra.measure import profile
 from lra.measure.profile import (

@@ -16,7 +16,7 @@ from torch.profiler import ProfilerActivity
 from attention_impls.dense.full import Full
 from attention_impls.positions.sinusoidal import Sinusoidal
 from lra.core.dataset import Dataset, Split
-from lra.core.profiled import OPERATOR
+from lra.core.profile_metrics import OPERATOR
 from lra.core.protocol import ModelSpec, TrainSpec
 from lra.measure import profile
 from lra.measure.profile import measure_profile

@@ -7,7 +7,7 @@ import gc
 import pytest
 import torch
 
-from lra.measure.tensors import highest, tensor_peak
+from lra.measure.live_tensors import highest, tensor_peak
 
 MIB = 2**20
 

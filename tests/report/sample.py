@@ -17,7 +17,7 @@ from lra.core.cells import (
     ShowCell,
 )
 from lra.core.pattern import pack
-from lra.core.profiled import PARTS, part_metric
+from lra.core.profile_metrics import PARTS, part_metric
 from lra.core.protocol import DataSpec, Machine, Mechanism, ModelSpec, Rows, TrainSpec
 from lra.core.records import CurvePoint, Failure, Metric, Provenance, Record, Status
 from lra.core.versions import Versions

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from lra.report.checked import Checked, junit, line, sentences, summary
+from lra.changes.check_report import Checked, junit, line, sentences, summary
 from lra.verdict.baseline import Judged, Outcome
 
 WORSE = Judged("linear", "train 1024", "peak_tensor_bytes", "regression", "100 before, 105 now")

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from lra.core.attended import Attended
 from lra.core.cells import QualityCell
 from lra.core.records import Metric, Record
+from lra.core.trained_attention import Attended
 from lra.report.assemble import assemble, spoken
 from lra.report.headings import distinct
 from lra.report.page import markdown_text

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import lra
+from lra.changes.compare import between_stores
 from lra.core.records import Record, decode
-from lra.report.changes.between import between_stores
 from lra.report.render import render
 from lra.report.select import join
 

@@ -22,8 +22,8 @@ from lra.core.cells import EfficiencyCell
 from lra.report.costs.disturbed import disturbed
 from lra.store import Store
 from lra.verdict.change import Change, of_times
-from lra.verdict.gate import MOST, PAIRS, calibrated, needed, slower, spread_of
-from lra.verdict.repeat import Process
+from lra.verdict.repeatability import Process
+from lra.verdict.slowdown import MOST, PAIRS, calibrated, needed, slower, spread_of
 
 from .simulated import CELLS, NOISY, QUIET, SHARED, Machine, sweeps
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lra.verdict.repeat import Process, Repeat, repeat
+from lra.verdict.repeatability import Process, Repeat, repeat
 
 CELLS = 12
 """As many as the self-test has."""

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from lra.verdict.beside import Costs, above, is_far, memory_verdict, time_verdict
+from lra.verdict.peer_ratio import Costs, above, is_far, memory_verdict, time_verdict
 
 
 def rounds(*values: float) -> Costs:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from lra.core.catalogue import find, names
-from lra.verdict.declared import Declared, declared, greatest
+from lra.verdict.declared_cost import Declared, declared, greatest
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from lra.verdict.change import TIME_MARGIN, Change, of_times
-from lra.verdict.gate import (
+from lra.verdict.repeatability import Process
+from lra.verdict.slowdown import (
     MOST,
     PAIRS,
     TARGET,
@@ -22,7 +23,6 @@ from lra.verdict.gate import (
     smallest,
     spread_of,
 )
-from lra.verdict.repeat import Process
 
 from .simulated import CELLS, NOISY, SHARED, Machine, sweeps
 

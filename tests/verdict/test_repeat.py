@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lra.verdict.ratio import Ratio
-from lra.verdict.repeat import (
+from lra.verdict.repeatability import (
     TARGET,
     Process,
     Repeat,

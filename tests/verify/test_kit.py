@@ -17,7 +17,7 @@ from lra.core.cards import Capabilities
 from lra.core.errors import UsageError
 from lra.core.findings import Case, Finding, parse
 from lra.verify import kit
-from lra.verify.fitting import misfit
+from lra.verify.case_check import misfit
 from lra.verify.laws import LAWS
 from lra.verify.subject import Subject
 from verify.faults.claims import ComesNoNearer

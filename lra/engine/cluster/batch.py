@@ -17,9 +17,9 @@ from lra.core.scales import convert, read_toml
 from lra.engine.cluster.jobqueue import dask_jobqueue
 from lra.engine.cluster.local import quiet
 from lra.engine.cluster.local_worker import CONFIG
-from lra.engine.cluster.shared import Shared
-from lra.engine.server import environment
-from lra.engine.tails import one_line
+from lra.engine.cluster.shared_folder import Shared
+from lra.engine.process.error_text import one_line
+from lra.engine.process.launch import environment
 
 System = Literal["slurm", "pbs", "sge", "lsf", "oar", "moab", "htcondor"]
 _CLASSES: dict[System, str] = {

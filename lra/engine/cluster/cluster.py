@@ -17,11 +17,11 @@ from lra.core.cells import Device
 from lra.core.errors import LraError
 from lra.core.protocol import Machine
 from lra.engine.cluster.messages import Word
-from lra.engine.cluster.roster import Roster
-from lra.engine.cluster.shared import Shared
-from lra.engine.cluster.station import dismiss
+from lra.engine.cluster.shared_folder import Shared
+from lra.engine.cluster.worker import dismiss
+from lra.engine.cluster.workers import Roster
 from lra.engine.jobs import Job
-from lra.engine.provenance import library
+from lra.engine.machine.provenance import library
 
 _OTHERS = 60.0
 """Seconds that further workers have to come once there is one."""

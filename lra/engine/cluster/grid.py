@@ -19,12 +19,12 @@ from msgspec.structs import replace
 from lra.core.records import Failure, Record
 from lra.engine.cluster.cluster import Cluster, ClusterLost
 from lra.engine.cluster.messages import Ended, Order, Waits, Word, pack
-from lra.engine.cluster.roster import Member
-from lra.engine.cluster.station import carry
+from lra.engine.cluster.worker import carry
+from lra.engine.cluster.workers import Member
 from lra.engine.jobs import Job, Outcome, Progress
-from lra.engine.runner import Runner, Terms
-from lra.engine.running import TICK, utc
-from lra.engine.tails import named
+from lra.engine.process.error_text import named
+from lra.engine.process.runner import Runner, Terms
+from lra.engine.process.supervisor import TICK, utc
 from lra.store import Store
 
 DEATHS = 2

@@ -12,10 +12,10 @@ from distributed import LocalCluster
 
 from lra.core.cells import Device
 from lra.core.errors import LraError, UsageError
-from lra.engine import host
-from lra.engine.cluster.shared import Shared
-from lra.engine.scratch import Scratch, sweep
-from lra.engine.server import environment
+from lra.engine.cluster.shared_folder import Shared
+from lra.engine.machine import host
+from lra.engine.process.launch import environment
+from lra.engine.process.temporary import Scratch, sweep
 
 PREFIX = "local:"
 MOST_FALLS = 3

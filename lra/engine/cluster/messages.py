@@ -6,7 +6,7 @@ import msgspec
 
 from lra.core.protocol import Frozen
 from lra.core.records import Provenance
-from lra.engine.cluster.shared import Shared
+from lra.engine.cluster.shared_folder import Shared
 from lra.engine.jobs import Job, Outcome, Progress
 
 

@@ -22,12 +22,12 @@ from lra.core import catalogue
 from lra.core.cards import TaskMetric
 from lra.core.cells import QualityCell
 from lra.core.records import CurvePoint, Failure, Metric
-from lra.engine import gang
 from lra.engine.jobs import Job, Outcome, Progress, Report
-from lra.engine.tails import one_line
+from lra.engine.process import torchrun
+from lra.engine.process.error_text import one_line
 from lra.engine.work.data import load
 from lra.engine.work.mechanism import device, load_mechanism
-from lra.measure.attended import measure_attended
+from lra.measure.trained_attention import measure_attended
 from lra.models.build import parameter_count
 from lra.training import outcome as training
 from lra.training.decoding import decode_agreement
@@ -39,7 +39,7 @@ from lra.training.setup import Training, model_for
 def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
     """Return the score on the test set, and the curve that led there."""
     if job.devices > 1:
-        return gang.run(job, report)
+        return torchrun.run(job, report)
     return _trained(cell, job, report, device(cell.device), ALONE)
 
 

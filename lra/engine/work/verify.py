@@ -12,7 +12,7 @@ from lra.core.cells import VerifyCell
 from lra.core.errors import LraError
 from lra.core.findings import Finding
 from lra.engine.jobs import Job, Outcome, Progress, Report
-from lra.engine.provenance import distribution_of
+from lra.engine.machine.provenance import distribution_of
 from lra.engine.work.mechanism import device, load_mechanism
 from lra.verify import kit
 from lra.verify.isolation import isolated

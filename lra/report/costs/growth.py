@@ -21,7 +21,7 @@ from lra.report.rows import (
 )
 from lra.report.table import Cell, Row, Table
 from lra.report.words import NO_VALUE, count, listing, raised, span
-from lra.verdict.declared import Declared, declared, greatest
+from lra.verdict.declared_cost import Declared, declared, greatest
 from lra.verdict.growth import LEAST, SLACK, Growth, growth
 
 _WIDER = (

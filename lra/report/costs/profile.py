@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lra.core.cells import ProfileCell
-from lra.core.profiled import OPERATOR, part_metric, training_seconds
+from lra.core.profile_metrics import OPERATOR, part_metric, training_seconds
 from lra.core.records import Metric, Record
 from lra.report.costs.limit import Ceilings
 from lra.report.mechanisms.configs import labelled

@@ -14,7 +14,7 @@ from lra.report.rows import RowKey, reference_notes, row, shown
 from lra.report.table import Cell, Table
 from lra.report.words import between, count, figures, percent, span
 from lra.verdict.ratio import Ratio
-from lra.verdict.repeat import LONG, Process, Processes, median_width, to_control
+from lra.verdict.repeatability import LONG, Process, Processes, median_width, to_control
 
 _TIMES = ("latency", "control_before", "control_after")
 

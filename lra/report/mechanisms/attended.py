@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from lra.core.attended import Attended
 from lra.core.cells import QualityCell
 from lra.core.published import Spans, spans
+from lra.core.trained_attention import Attended
 from lra.report.entries import Entry, Kept, Origin
 from lra.report.pictures.rollout import rollout_figure
 from lra.report.quality.columns import Column, columns_of

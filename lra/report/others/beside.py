@@ -14,7 +14,7 @@ from lra.report.others.pairs import Pair, Rounds, pairs_of, rounds_of, why_not
 from lra.report.rows import EXACT, NO_MIXING, SPLIT_ROUNDS
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
 from lra.report.words import NO_VALUE, TIMES, apart, between, count, figures, numbered, scale_of
-from lra.verdict.beside import (
+from lra.verdict.peer_ratio import (
     BAR,
     CLOSE,
     ROOM,

@@ -16,7 +16,7 @@ from lra.report.entries import Busy, Entry
 from lra.report.rows import EXACT, NO_MIXING, by_length, torn
 from lra.report.table import sorted_groups
 from lra.report.words import flat, plain
-from lra.verdict.beside import Costs
+from lra.verdict.peer_ratio import Costs
 
 _PADDING = 1.05
 """So many times as long as its blocks need may be what theirs is given."""

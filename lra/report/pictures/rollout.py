@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lra.core.attended import Attended, Rollout
 from lra.core.cells import QualityCell
+from lra.core.trained_attention import Attended, Rollout
 from lra.report.pictures.style import MUTED, draw
 from lra.report.table import Figure
 

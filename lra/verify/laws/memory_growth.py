@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 from lra.core.errors import UsageError
 from lra.core.findings import Case
-from lra.verdict.declared import Declared, declared, greatest
+from lra.verdict.declared_cost import Declared, declared, greatest
 from lra.verify.law import Broken, Law, Reported, always, something
 from lra.verify.requests import directions, masks, schemes
 from lra.verify.subject import Subject

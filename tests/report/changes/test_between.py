@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from lra.changes.compare import Changes, between_mechanisms
+from lra.changes.comparison_report import full_tables, sentences
 from lra.core.protocol import Machine
 from lra.core.records import Record, decode, encode
-from lra.report.changes.between import Changes, between_mechanisms
-from lra.report.changes.told import full_tables, sentences
 from lra.report.select import join
 from report.changes.sides import compared, only, timed, trained
 from report.sample import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lra.report.changes.told import changed_table, compared_markdown, full_tables, sentences
+from lra.changes.comparison_report import changed_table, compared_markdown, full_tables, sentences
 from report.changes.sides import compared, timed
 from report.sample import mechanism
 

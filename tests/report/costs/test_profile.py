@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lra.core.profiled import PARTS
+from lra.core.profile_metrics import PARTS
 from lra.core.protocol import Rows
 from lra.core.records import Record
 from lra.report.assemble import assemble, spoken

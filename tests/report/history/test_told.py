@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from lra.changes.history import History
+from lra.changes.history_report import read, section, sentences
 from lra.core.errors import UsageError
 from lra.core.protocol import Machine
 from lra.core.records import Record, encode
-from lra.report.history.chronicle import History
-from lra.report.history.told import read, section, sentences
 from lra.report.table import markdown
 from report.sample import edited, efficiency, quality, with_metrics
 

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lra.core.attended import Attended, pack_rollout
+from lra.core.trained_attention import Attended, pack_rollout
 from lra.report.assemble import assemble
 from lra.report.mechanisms.attended import attended_section
 from lra.report.select import join

@@ -1,0 +1,1 @@
+"""Stores held against each other: compare, history and the words of a check. Never torch."""

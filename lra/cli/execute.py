@@ -1,0 +1,351 @@
+"""Carrying out a plan: run what is missing, render, and say what was found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from lra.cli.echo import echo, echo_json
+from lra.cli.exit_codes import FAILED_CELLS
+
+if TYPE_CHECKING:
+    from lra.cli.executors import Site
+    from lra.core.cells import Device
+    from lra.core.records import Record
+    from lra.engine.jobs import Job
+    from lra.engine.order.budget import Budget
+    from lra.engine.order.due import Due, Rerun
+    from lra.engine.order.estimate import Estimate
+    from lra.engine.plan.planner import RunSpec
+    from lra.store import Store
+
+
+class _Prepared(msgspec.Struct, frozen=True):
+    """A plan as a site carries it out."""
+
+    spec: RunSpec
+    jobs: list[Job]
+    due: Due
+    slots: int
+    """Cells that run side by side."""
+    room: float
+    """Seconds that a budget leaves to cells."""
+
+
+def carry_out(
+    spec: RunSpec,
+    *,
+    store: Path,
+    rerun: Rerun,
+    budget: float | None,
+    timeout: float | None,
+    jobs_asked: int | None,
+    dry_run: bool,
+    quiet: bool,
+    as_json: bool,
+    prune: bool = True,
+    cluster: str | None = None,
+    device: Device | None = None,
+) -> int:
+    """Run the cells of a plan that are due and return the exit code.
+
+    With a `budget`, in seconds, they run in the order of `lra.engine.order.priority`. `prune` skips
+    what is longer than a cell that ran out of memory or time. `cluster` is where they run, None for
+    this machine; `jobs_asked` side by side, None for as many as suit it. On a cluster `device` is
+    what was asked for, None for what its workers have.
+    """
+    from lra.cli.executors import opened
+    from lra.engine.gate.revision import HOME
+    from lra.engine.order.budget import Budget
+    from lra.engine.process.signals import terminable
+    from lra.identity.edits import unchecked
+    from lra.store import Store
+
+    spec = msgspec.structs.replace(spec, edits=unchecked(HOME))
+    if not quiet:
+        _say_edited(spec.edits)
+    clock = Budget(math.inf if budget is None else budget)
+    with (
+        terminable(),
+        opened(
+            spec,
+            cluster,
+            store,
+            device=device,
+            jobs_asked=jobs_asked,
+            dry_run=dry_run,
+            left=lambda: clock.left,
+        ) as site,
+    ):
+        records = Store(store)
+        plan = _prepared(
+            site, site.spec(spec), records, clock, rerun=rerun, timeout=timeout, prune=prune
+        )
+        if dry_run:
+            _dry(plan, budget, as_json=as_json)
+            return 0
+        left = _run(site, plan, clock, budget, quiet=quiet)
+    found = [record for job in plan.jobs if (record := records.load(job.cell.id)) is not None]
+    _show(found, records, left=left, as_json=as_json)
+    if budget is not None:
+        expected = _expected(left, records, _estimate(records))
+        _say_too_short(budget, plan.room, left, expected)
+    return _exit_code(found, left, plan.jobs, as_json=as_json)
+
+
+def _prepared(
+    site: Site,
+    spec: RunSpec,
+    store: Store,
+    clock: Budget,
+    *,
+    rerun: Rerun,
+    timeout: float | None,
+    prune: bool,
+) -> _Prepared:
+    """Plan the jobs; raises `LraError` for a store that cannot be looked into, or is newer."""
+    from lra.cli.cell_labels import labelled
+    from lra.cli.report import reference
+    from lra.engine.order.due import Due
+    from lra.engine.plan.suite import plan
+    from lra.report.costs.disturbed import disturbed
+
+    jobs = labelled(plan(spec))
+    # Once, in one line, and not for each cell.
+    store.present()
+    store.refuse_newer(job.cell.id for job in jobs)
+    busy = disturbed(store.records(), reference()) if rerun == "disturbed" else set()
+    due = Due(
+        store, rerun=rerun, busy=busy, timeout=timeout, prune=prune, together=spec.suite.together
+    )
+    return _Prepared(spec=spec, jobs=jobs, due=due, slots=site.slots(jobs), room=clock.left)
+
+
+def _dry(plan: _Prepared, budget: float | None, *, as_json: bool) -> None:
+    """Print the cells in their order, and how far a budget reaches."""
+    from lra.cli.budget_lines import reach
+
+    due, slots, room = plan.due, plan.slots, plan.room
+    missing, listed = due.in_turn(due.among(plan.jobs)), plan.jobs
+    estimate = _estimate(due.store)
+    expected = _expected(missing, due.store, estimate)
+    if budget is not None:
+        missing = _of_most_value(due, plan.jobs, missing, expected, room)
+        listed = list({job.cell.id: job for job in (*missing, *plan.jobs)}.values())
+    profiled = sum(estimate.is_by_profile(job.cell) for job in missing)
+    _foretell(listed, missing, expected, profiled=profiled, slots=slots, as_json=as_json)
+    if budget is not None and missing:
+        how = reach(budget, room, missing, expected, slots=slots, together=due.together)
+        echo(how, err=True)
+        _say_too_short(budget, room, missing, expected)
+
+
+def _run(
+    site: Site, plan: _Prepared, clock: Budget, budget: float | None, *, quiet: bool
+) -> list[Job]:
+    """Run the jobs that are due, in the order of their value where there is a budget; return those
+    that are left."""
+    from lra.cli.progress import watcher
+    from lra.engine.order.admission import Stretch
+    from lra.engine.order.lost_time import Cuts
+
+    spec, due, store = plan.spec, plan.due, plan.due.store
+    with store.writing():
+        missing = due.in_turn(due.among(plan.jobs))
+        known = not quiet or budget is not None
+        expected = _expected(missing, store, _estimate(store)) if known else {}
+        if budget is not None:
+            missing = _of_most_value(due, plan.jobs, missing, expected, plan.room)
+        stretch = Stretch(lambda: clock.left, missing, expected, together=due.together)
+        if not quiet:
+            echo(_headline(spec, plan.jobs, missing), err=True)
+        watching = watcher(missing, quiet=quiet, expected=expected, slots=plan.slots)
+        with closing(watching) as watch:
+            runner = site.runner(
+                store,
+                plan.slots,
+                timeout=due.timeout,
+                budget=clock,
+                admits=stretch.admits,
+                watcher=Cuts(store, watch),
+                prune=due.prune,
+            )
+            for _ in runner.run(missing):
+                pass
+    return runner.left
+
+
+def _exit_code(found: list[Record], left: list[Job], jobs: list[Job], *, as_json: bool) -> int:
+    """Return how the command ends, and say why where cells failed or their records are gone."""
+    from lra.cli.run_all import say_unread
+    from lra.core.records import FAILED
+    from lra.report.words import count
+
+    ids = {job.cell.id for job in jobs} - {job.cell.id for job in left}
+    unread = len(ids - {record.id for record in found})
+    say_unread(unread)
+    failed = [record for record in found if record.status in FAILED]
+    if failed and not as_json:
+        echo(f"{count(len(failed), 'cell')} failed; --rerun failed runs them again", err=True)
+    return FAILED_CELLS if failed or unread else 0
+
+
+def _of_most_value(
+    due: Due, jobs: list[Job], turn: list[Job], expected: Mapping[str, float], room: float
+) -> list[Job]:
+    """The jobs that are due, in the order in which a stretch of so many seconds runs them."""
+    from lra.engine.order.admission import too_long
+    from lra.engine.order.priority import by_value
+
+    unrecorded = {job.cell.id for job in turn if due.store.load(job.cell.id) is None}
+    return by_value(
+        turn,
+        missing=unrecorded - too_long(turn, expected, room).keys(),
+        begun=due.begun(jobs, turn),
+        expected=expected,
+    )
+
+
+def _say_edited(edits: Mapping[str, str]) -> None:
+    """Say that what edits may touch is measured apart from the records of committed code."""
+    if edits:
+        more = f" and {len(edits) - 1} more files" if len(edits) > 1 else ""
+        echo(
+            f"{next(iter(edits))}{more} edited and not checked: cells that may depend on it are "
+            "measured apart from other records; to have these stand where nothing moved: "
+            "python -m lra identity check",
+            err=True,
+        )
+
+
+def _say_too_short(
+    budget: float, room: float, jobs: list[Job], expected: Mapping[str, float]
+) -> None:
+    from lra.cli.budget_lines import too_short
+
+    words = too_short(budget, room, jobs, expected)
+    if words is not None:
+        echo(words, err=True)
+
+
+def _foretell(
+    jobs: list[Job],
+    missing: list[Job],
+    expected: Mapping[str, float],
+    *,
+    profiled: int,
+    slots: int,
+    as_json: bool,
+) -> None:
+    """Print the cells, which of them are due, and how long these may take; `profiled` are the
+    trainings that only the profile of a step tells of."""
+    from lra.report.words import about, count
+
+    due = {job.cell.id for job in missing}
+    cells = [
+        {
+            "id": job.cell.id,
+            "state": "due" if job.cell.id in due else "done",
+            "label": job.label,
+            "seconds": expected.get(job.cell.id),
+        }
+        for job in jobs
+    ]
+    if as_json:
+        echo_json(cells)
+    else:
+        for cell in cells:
+            echo(f"{cell['id']}  {cell['state']:<4}  {cell['label']}")
+    alone = {job.cell.id for job in missing if job.alone}
+    words = f"{count(len(missing), 'cell')} due"
+    unknown = len(missing) - len(expected)
+    told = about(sum(s if id in alone else s / slots for id, s in expected.items()))
+    told += " by earlier records"
+    told += f" ({count(profiled, 'training')} by measured steps per second)" * bool(profiled)
+    # What few of them take must not be read as what all of them take.
+    telling = len(expected) > unknown
+    if telling:
+        words += f", {told}"
+    if unknown:
+        of_these = _take(unknown, "of these ") if expected else _they(unknown)
+        words += f"; no earlier record tells how long {of_these}"
+        if telling:
+            words += " (not counted)"
+        elif expected:
+            words += f"; the other {_take(len(expected))} {told}"
+    echo(words, err=True)
+
+
+def _they(cells: int) -> str:
+    return "it takes" if cells == 1 else "they take"
+
+
+def _take(cells: int, of: str = "") -> str:
+    return f"{cells} {of}{'takes' if cells == 1 else 'take'}"
+
+
+def _estimate(store: Store) -> Estimate:
+    from lra.cli.report import reference
+    from lra.engine.order.estimate import Estimate
+
+    return Estimate((*store.records(), *reference()))
+
+
+def _expected(missing: list[Job], store: Store, estimate: Estimate) -> dict[str, float]:
+    """About how many seconds cells take, where there are records like them; no fewer than one that
+    was stopped is to have."""
+    from lra.engine.order.lost_time import wanted
+
+    told = {job.cell.id: (estimate.seconds(job.cell), wanted(store, job)) for job in missing}
+    known = {id: [one for one in both if one is not None] for id, both in told.items()}
+    return {id: max(seconds) for id, seconds in known.items() if seconds}
+
+
+def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:
+    from lra.core.scales import load_scale
+    from lra.report.words import count
+
+    # A block's own scale stands in the suite; one that was asked for stands nowhere else.
+    scale = f", trainings at scale {load_scale(spec.scale).name}" if spec.scale else ""
+    kind = spec.machine(spec.device)
+    done = len(jobs) - len(missing)
+    return (
+        f"device {spec.device}: {kind.processor}, {kind.cores} cores; "
+        f"suite {spec.suite.name}{scale}; "
+        f"{count(len(missing), 'cell')} to run" + (f", {done} already in the store" if done else "")
+    )
+
+
+def _show(found: list[Record], store: Store, *, left: list[Job], as_json: bool) -> None:
+    """Render the report of the whole store, and print what a person wants to read of this run.
+
+    As JSON: the records, then a cell with the status `left` for each that is left.
+    """
+    from lra.cli.report import TakenError, echo_findings, reference, render_store
+    from lra.report.render import findings
+    from lra.report.words import count
+
+    page = None
+    try:
+        page = render_store(store).page
+    except TakenError as error:
+        # The cells are done: there is no less to say of them.
+        echo(f"lra: warning: {error}", err=True)
+    if as_json:
+        rest = [{"id": job.cell.id, "cell": job.cell, "status": "left"} for job in left]
+        echo_json([*found, *rest])
+    elif found or not left:
+        echo_findings(findings(found, reference(), store.records()))
+    if left:
+        words = f"{count(len(left), 'cell')} left; run the same command again to continue"
+        echo(words, err=as_json)
+    if as_json:
+        return
+    echo(f"records: {store.path}")
+    if page is not None:
+        echo(f"report:  {page}")

@@ -1,0 +1,167 @@
+"""Where the cells of a run are carried out: on this machine, or on the workers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, Unpack
+
+if TYPE_CHECKING:
+    from lra.core.cells import Device
+    from lra.engine.cluster.cluster import Cluster
+    from lra.engine.jobs import Job
+    from lra.engine.plan.planner import RunSpec
+    from lra.engine.process.launch import ForkServer
+    from lra.engine.process.runner import Runner, Terms
+    from lra.store import Store
+
+
+class Site(Protocol):
+    """Where cells run."""
+
+    def spec(self, spec: RunSpec) -> RunSpec:
+        """Return what a person asked for, with the machines of this site."""
+
+    def slots(self, jobs: list[Job]) -> int:
+        """Return how many cells of a plan run side by side."""
+
+    def runner(self, store: Store, slots: int, **more: Unpack[Terms]) -> Runner:
+        """Return what carries out jobs here; `more` is `Runner`'s own."""
+
+
+class Here:
+    """This machine: worker processes of one fork server."""
+
+    def __init__(self, server: ForkServer, jobs_asked: int | None) -> None:
+        self._server, self._jobs_asked = server, jobs_asked
+
+    def spec(self, spec: RunSpec) -> RunSpec:
+        """Return it as it is."""
+        return spec
+
+    def slots(self, jobs: list[Job]) -> int:
+        """Return `--jobs`, or as many as the cores allow."""
+        from lra.engine.process.pool import slots_for
+
+        return self._jobs_asked or slots_for(jobs)
+
+    def runner(self, store: Store, slots: int, **more: Unpack[Terms]) -> Runner:
+        """Return a pool."""
+        from lra.engine.process.pool import Pool
+
+        return Pool(store, self._server, slots=slots, **more)
+
+
+class There:
+    """The workers of a cluster; `device` is what was asked for."""
+
+    def __init__(self, cluster: Cluster, device: Device | None) -> None:
+        self._cluster, self._device = cluster, device
+
+    def spec(self, spec: RunSpec) -> RunSpec:
+        """Put the workers' class of machine, and their device unless one was asked for."""
+        from msgspec.structs import replace
+
+        from lra.core.errors import UsageError
+
+        device = self._device or self._cluster.device
+        if device not in self._cluster.machines:
+            raise UsageError(
+                f"--device {device}: no worker of {self._cluster.name} sees a GPU; leave it out"
+            )
+        return replace(spec, device=device, machines=self._cluster.machines)
+
+    def slots(self, jobs: list[Job]) -> int:
+        """Return the number of workers that are there now."""
+        return self._cluster.size
+
+    def runner(self, store: Store, slots: int, **more: Unpack[Terms]) -> Runner:
+        """Return a grid."""
+        from lra.engine.cluster.grid import Grid
+
+        return Grid(store, self._cluster, **more)
+
+
+def _foresee(spec: RunSpec, store: Path, device: Device | None) -> None:
+    """Refuse what the workers of a cluster would be waited for in vain: what cannot be planned, a
+    store that another run holds.
+
+    Raises `LraError`. What they compute on is not known yet, unless a `device` was asked for; where
+    it was not, what can be planned for a CPU or for GPUs passes.
+    """
+    from msgspec.structs import replace
+
+    from lra.core.errors import UsageError
+    from lra.engine.machine import host
+    from lra.engine.plan.suite import plan
+    from lra.store import Store
+
+    either: tuple[Device, ...] = ("cpu", "cuda")
+    refused: list[UsageError] = []
+    for on in either if device is None else (device,):
+        machines = dict.fromkeys(either, host.machine("cpu"))
+        try:
+            plan(replace(spec, device=on, machines=machines))
+            break
+        except UsageError as error:
+            refused.append(error)
+    else:
+        raise refused[0]
+    with Store(store).writing():
+        pass
+
+
+@contextmanager
+def opened(
+    spec: RunSpec,
+    cluster: str | None,
+    store: Path,
+    *,
+    device: Device | None,
+    jobs_asked: int | None,
+    dry_run: bool,
+    left: Callable[[], float],
+) -> Iterator[Site]:
+    """Open the site that `--cluster` names, this machine where it names none.
+
+    A dry run connects to nothing, but refuses what names no cluster: its cells are of this
+    machine's class. `left` says how many seconds there are for what comes. Raises `LraError` where
+    a cluster cannot be had, or what is asked of it cannot be carried out.
+    """
+    from lra.cli.echo import on_stderr
+    from lra.core.errors import UsageError
+    from lra.engine.process.launch import ForkServer
+
+    if cluster is None:
+        with ForkServer() as server:
+            yield Here(server, jobs_asked)
+        return
+    if jobs_asked is not None:
+        raise UsageError(
+            "--jobs is for this machine; a cluster has as many slots as workers: leave --jobs out"
+        )
+    try:
+        from lra.engine.cluster.connect import open_cluster, workers_asked
+        from lra.engine.cluster.local import PREFIX
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"--cluster needs the package '{error.name}'; "
+            'pip install -c constraints.txt ".[cluster]"'
+        ) from error
+    workers = workers_asked(cluster, device)
+    told = on_stderr(quiet=False)
+    if dry_run:
+        if not cluster.startswith(PREFIX):
+            told("cell names assume this machine's class; the workers' may differ")
+        if workers is None:
+            told(
+                "the number of workers is unknown in a dry run; times assume as many as this "
+                "machine runs at once"
+            )
+        with ForkServer() as server:
+            yield Here(server, workers)
+        return
+    _foresee(spec, store, device)
+    with open_cluster(cluster, store, device=device, told=told, left=left) as found:
+        yield There(found, device)

@@ -1,0 +1,1 @@
+"""The gate: a check against a baseline or another revision. Never torch."""

@@ -1,0 +1,93 @@
+"""Which mechanisms the changes between two trees of sources reach, found through imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+from lra.core.errors import LraError
+from lra.core.protocol import Frozen
+from lra.engine.machine.provenance import last_words
+from lra.engine.plan.versions import PLAIN, UNASKED
+
+_TIMING = (
+    "lra/measure", "lra/models", "lra/engine/process/worker.py", "lra/engine/process/launch.py",
+    "lra/engine/work/efficiency.py", "lra/engine/work/mechanism.py",
+)  # fmt: skip
+"""What times mechanisms: with another of these, times are other figures."""
+_CHECKING = (
+    *_TIMING, "lra/engine/work", "lra/training", "lra/verify", "lra/scales", "tasks",
+    "attention_impls/positions", "lra/engine/plan/check.py", "lra/engine/gate/figures.py",
+    "lra/suites/check.toml", "lra/suites/check_quality.toml", "constraints.txt",
+)  # fmt: skip
+"""What trains them and tries their laws, too; what is asked of them and kept; and with which
+packages."""
+
+# It runs in a tree, as that tree has it: what it imports there has been there all along.
+_ASK = """
+import json, sys
+from pathlib import Path
+from lra.core.hashing import file_hash, source_hash
+
+def hashed(places, leave_out=()):
+    files = [file for place in map(Path, places) for file in (place, *sorted(place.rglob("*")))]
+    code = [file for file in files if file.suffix == ".py" and file.is_file()]
+    plain = [file for file in files if file.suffix in (".toml", ".txt") and file.is_file()]
+    return [source_hash(*code, leave_out=leave_out), *map(file_hash, plain)]
+
+house = Path("attention_impls")
+own = [file for file in (*house.glob("*.py"), *house.glob("*/*.py"))
+       if file.parent.name not in ("contract", "positions")
+       and file.stem != "contract" and not file.stem.startswith("_")]
+print(json.dumps({
+    "timing": hashed(sys.argv[1].split(), sys.argv[3].split()),
+    "checking": hashed(sys.argv[2].split()),
+    "mechanisms": {file.stem: source_hash(
+        file, leave_out=["attention_impls._oracle"], methods=sys.argv[4].split()) for file in own},
+    "claims": {file.stem: source_hash(file) for file in own},
+}))
+"""
+
+
+class Sources(Frozen, frozen=True):
+    """Hashes of a tree's sources, each with what it imports."""
+
+    timing: tuple[str, ...]
+    checking: tuple[str, ...]
+    mechanisms: dict[str, str]
+    """By name, what a timing or a training asks of them."""
+    claims: dict[str, str] = {}
+    """By name, all of them: also what they say of themselves."""
+
+
+def sources(root: Path) -> Sources:
+    """Hash the sources of a tree, as the tree itself does."""
+    asked = (_TIMING, _CHECKING, PLAIN, (*UNASKED["call"], "oracle"))
+    command = [sys.executable, "-c", _ASK, *map(" ".join, asked)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    if done.returncode:
+        raise LraError(
+            f"the sources of an earlier revision cannot be read: {last_words(done)}; "
+            "name a later revision"
+        )
+    return msgspec.json.decode(done.stdout, type=Sources)
+
+
+def changed(before: Sources, after: Sources) -> list[str]:
+    """Return the mechanisms that are new or may take another time, sorted."""
+    return _differing(before.mechanisms, after.mechanisms)
+
+
+def reached(before: Sources, after: Sources) -> list[str]:
+    """Return the mechanisms of which a check may come out otherwise: all, where what checks them
+    changed."""
+    if before.checking != after.checking:
+        return sorted(after.mechanisms)
+    return sorted({*changed(before, after), *_differing(before.claims, after.claims)})
+
+
+def _differing(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    return sorted(name for name, own in after.items() if before.get(name) != own)

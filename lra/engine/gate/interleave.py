@@ -1,0 +1,113 @@
+"""Two builds timed in turns: A, B, B, A, A, B, ..., each time by processes of their own.
+
+A pair is a turn of A and its neighbour of B, so that a slow spell of the machine falls on both, and
+each of the two comes first as often as the other. A build is asked by its own command line, with
+its own interpreter, so that nothing of one reaches the other; what it stores is read as any store.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from lra.core.cells import EfficiencyCell
+from lra.core.errors import LraError
+from lra.core.records import Record
+from lra.engine.gate.revision import Build, torch_of
+from lra.engine.machine.provenance import last_words
+from lra.store import Store
+
+AT_ONCE = 4
+"""Mechanisms timed by one command: with more, the two sides of a pair lie further apart."""
+_ENDED = (0, 4)
+"""Exit codes of a sweep that stored what it was asked for; failed cells are findings."""
+
+Told = Callable[[str], None]
+Sides = tuple[Build, Build]
+
+
+def in_turns(
+    sides: Sides,
+    mechanisms: Sequence[str],
+    *,
+    suite: Path,
+    device: str,
+    turns: range,
+    folder: Path,
+    told: Told,
+) -> None:
+    """Time mechanisms in both builds, a turn a replicate; `of_both` has the stores in `folder`.
+
+    Raises `LraError` with a build's own words where it cannot be timed.
+    """
+    gathered = of_both(folder)
+    for first in range(0, len(mechanisms), AT_ONCE):
+        some = mechanisms[first : first + AT_ONCE]
+        for turn in turns:
+            order = (0, 1) if turn % 2 == 0 else (1, 0)
+            for side in order:
+                told(f"pair {turn - turns.start + 1} of {len(turns)}: {sides[side].name}, "
+                     f"{', '.join(some)}")  # fmt: skip
+                with tempfile.TemporaryDirectory() as scratch:
+                    # It leaves a report where it runs.
+                    found = Store(Path(scratch) / "store")
+                    _sweep(sides[side], some, suite, device, found.path)
+                    _gather(found, gathered[side], turn)
+
+
+def unlike(sides: Sides) -> str:
+    """Return why what two builds take cannot be compared; empty where it can."""
+    one, other = map(torch_of, sides)
+    if one == other:
+        return ""
+    made = [str(side.python.parents[1]) for side in sides if side.commit]
+    return (
+        f"{sides[0].name} has torch {one} and {sides[1].name} torch {other}: figures of another "
+        "kind; where both ask for the same, tell pip of the same index, as by PIP_EXTRA_INDEX_URL, "
+        f"and delete {' and '.join(made)}"
+    )
+
+
+def of_both(folder: Path) -> tuple[Store, Store]:
+    """Return the stores of the two builds: `A` and `B` in the folder."""
+    return Store(folder / "A"), Store(folder / "B")
+
+
+def _sweep(build: Build, mechanisms: Sequence[str], suite: Path, device: str, store: Path) -> None:
+    command = [
+        str(build.python), "-m", "lra", "sweep", "--impl", ",".join(mechanisms),
+        "--suite", str(suite.resolve()), "--device", device, "--store", str(store.resolve()),
+        "--quiet",
+    ]  # fmt: skip
+    done = subprocess.run(
+        command, cwd=store.parent, env=_environment(build), capture_output=True, text=True
+    )
+    if done.returncode not in _ENDED:
+        why = last_words(done).removeprefix("lra: ")
+        raise LraError(f"{build.name} cannot be timed: {why}")
+
+
+def _environment(build: Build) -> dict[str, str]:
+    """With the build's sources first, and of a build from a commit with no others."""
+    told = os.environ.get("PYTHONPATH", "") if not build.commit else ""
+    path = os.pathsep.join([str(build.root), *([told] if told else [])])
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def _gather(turn_store: Store, into: Store, turn: int) -> None:
+    """Put a turn's records into the store of its side, as replicates of that number."""
+    with into.writing():
+        for record in turn_store.records():
+            into.save(_as_replicate(record, turn))
+
+
+def _as_replicate(record: Record, turn: int) -> Record:
+    cell = record.cell
+    assert isinstance(cell, EfficiencyCell), "a sweep of timings has no others"
+    cell = msgspec.structs.replace(cell, replicate=turn)
+    return msgspec.structs.replace(record, cell=cell, id=cell.id)

@@ -1,0 +1,89 @@
+"""What there is room for in a stretch of time.
+
+A training goes on from its checkpoint and may start at any time. Any other cell is lost when time
+is up, and starts only where it fits in by earlier records. A round that is to be measured together
+starts only where all of it fits; one for which no such stretch is long enough goes cell by cell.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from lra.core.cells import EfficiencyCell, QualityCell
+from lra.engine.jobs import Job
+from lra.engine.order.due import round_of
+
+
+class Stretch:
+    """Seconds in which jobs are run; `left` says how many there still are.
+
+    `expected` has about how many cells take, where that is known; with `together` rounds are not
+    split up.
+    """
+
+    def __init__(
+        self,
+        left: Callable[[], float],
+        jobs: Iterable[Job],
+        expected: Mapping[str, float],
+        *,
+        together: bool = False,
+    ) -> None:
+        self._left, self._expected = left, expected
+        self._first: dict[str, str] = {}
+        """The cell that a round begins with; any other of it goes on with what has begun."""
+        totals: dict[str, float] = defaultdict(float)
+        for job in jobs if together else ():
+            totals[round_of(job)] += least_seconds(job, expected)
+        room = left()
+        self._rounds = {name: total for name, total in totals.items() if total < room}
+        """How long those take that are measured together and fit into the whole stretch."""
+
+    def admits(self, job: Job) -> bool:
+        """Return whether a cell may start now. It may be asked again until it does."""
+        cell, name, own = job.cell.id, round_of(job), least_seconds(job, self._expected)
+        opens = self._first.setdefault(name, cell) == cell
+        if self._left() > (self._rounds.get(name, own) if opens else own):
+            return True
+        if opens:
+            del self._first[name]
+        return False
+
+
+def least_seconds(job: Job, expected: Mapping[str, float]) -> float:
+    """Return without how many seconds a cell is not worth starting."""
+    cell = job.cell
+    if isinstance(cell, QualityCell):
+        return 0.0
+    # Time and memory are separate passes.
+    passes = 2 * cell.seconds if isinstance(cell, EfficiencyCell) else 0.0
+    return max(passes, expected.get(cell.id, 0.0))
+
+
+def too_long(jobs: Iterable[Job], expected: Mapping[str, float], room: float) -> dict[str, float]:
+    """Return the cells that no stretch of so many seconds has room for, and how many they need."""
+    least = {job.cell.id: least_seconds(job, expected) for job in jobs}
+    return {id: seconds for id, seconds in least.items() if seconds >= room}
+
+
+def ended_within(
+    jobs: Sequence[Job],
+    expected: Mapping[str, float],
+    room: float,
+    *,
+    slots: int,
+    together: bool = False,
+) -> int:
+    """Return how many jobs, in their order, end within so many seconds as far as is known.
+
+    Those of which nothing is known take no time and are not counted.
+    """
+    spent, ended = 0.0, 0
+    stretch = Stretch(lambda: room - spent, jobs, expected, together=together)
+    for job in jobs:
+        if job.cell.id in expected and stretch.admits(job):
+            seconds = expected[job.cell.id]
+            spent += seconds if job.alone else seconds / slots
+            ended += spent <= room
+    return ended

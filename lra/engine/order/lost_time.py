@@ -1,0 +1,78 @@
+"""How long cells had that were stopped and lost, so that nothing is tried in vain for ever.
+
+A cell of which no record tells how long it takes may be longer than any stretch of time it is
+given. With each note it is started only where there is more time than it had.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from lra.core.cells import QualityCell
+from lra.core.records import Record
+from lra.engine.jobs import Job, Progress
+from lra.engine.process.runner import Watcher
+from lra.store import Store
+
+MORE = 1.25
+"""By what factor a cell is to have longer than it had in vain."""
+
+
+class Cuts(Watcher):
+    """Tells another watcher what happens, and notes in the store what was stopped in vain."""
+
+    def __init__(self, store: Store, watcher: Watcher) -> None:
+        self._store, self._watcher = store, watcher
+        self._began: dict[str, float] = {}
+
+    def started(self, job: Job) -> None:
+        """From now on it has time."""
+        self._began[job.cell.id] = time.monotonic()
+        self._watcher.started(job)
+
+    def progress(self, job: Job, progress: Progress) -> None:
+        """Pass on where it stands."""
+        self._watcher.progress(job, progress)
+
+    def waiting(self, job: Job, whom: str) -> None:
+        """Pass on for whom it waits."""
+        self._watcher.waiting(job, whom)
+
+    def noticed(self, words: str) -> None:
+        """Pass on what became of a machine."""
+        self._watcher.noticed(words)
+
+    def finished(self, job: Job, record: Record) -> None:
+        """Its record tells more than a note."""
+        _note(self._store, job).unlink(missing_ok=True)
+        self._watcher.finished(job, record)
+
+    def left(self, job: Job) -> None:
+        """Note how long it had, where all of that is lost and it never had longer."""
+        if not isinstance(job.cell, QualityCell):
+            had = time.monotonic() - self._began[job.cell.id]
+            had = max(had, _had(self._store, job) or 0.0)
+            # A run that ends for want of disk space is to say so itself.
+            with suppress(OSError):
+                _note(self._store, job).write_text(f"{had:.1f}\n", encoding="ascii")
+        self._watcher.left(job)
+
+
+def wanted(store: Store, job: Job) -> float | None:
+    """Return how many seconds a cell is to have after it was stopped; None where it was not."""
+    had = _had(store, job)
+    return None if had is None else MORE * had
+
+
+def _had(store: Store, job: Job) -> float | None:
+    try:
+        return float(_note(store, job).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        # Not there, or cut off by a full disk.
+        return None
+
+
+def _note(store: Store, job: Job) -> Path:
+    return store.checkpoint(job.cell.id).with_suffix(".cut")

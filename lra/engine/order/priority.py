@@ -1,0 +1,91 @@
+"""In which order a stretch of time runs cells: those of most value first.
+
+What was paid for is not to be lost, and all is to be known once before anything is known better:
+
+1. what was begun: trainings with a checkpoint and, in suites that measure rounds together, the
+   rest of a round of which some was measured just now;
+2. first seeds and replicates before second ones;
+3. what other figures are read against: baselines of a task and ceilings of the machine, then
+   trainings of `sdpa`, the one to beat, and of `identity`, the floor;
+4. the shortest by earlier records, so that most results come out of the time; what is unlike any
+   record comes after those, in the order of the plan.
+
+A second seed of a reference is not one of these: it sharpens a comparison, which must be there
+first. Timings are read by rounds: all mechanisms at one place on the axes, minutes apart, the floor
+and the one to beat among them. A round is one unit, counts as its mean cell, and keeps the order of
+its cells. Where a process measures all cells of a mechanism, these are the unit.
+Rounds and errors keep the plan's order but for rules 1 and 2: short inputs come first there, and
+one that runs out of memory or time spares the longer ones. What has a record and is only to be
+repeated, or is too long for any such stretch, comes last, in the order given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence, Set
+from heapq import merge
+from statistics import fmean
+
+from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.cells import BaselineCell, CeilingCell, QualityCell
+from lra.engine.jobs import Job
+from lra.engine.order.due import round_of
+from lra.engine.process.exit_status import ByLength
+
+Unit = list[Job]
+"""What is not split up: the timings of a round, or any other cell by itself."""
+
+
+def by_value(
+    turn: Sequence[Job],
+    *,
+    missing: Set[str],
+    begun: Set[str],
+    expected: Mapping[str, float],
+) -> list[Job]:
+    """Return the jobs, those of most value first.
+
+    `turn` is the order without a rule; `missing` are the ids of cells that have no record and can
+    get one, `begun` of those that go on with what was paid for; `expected` has about how many
+    seconds cells take, where that is known.
+    """
+
+    def urgency(unit: Unit) -> tuple[bool, int]:
+        return begun.isdisjoint(_ids(unit)), _repetition(unit[0])
+
+    def value(unit: Unit) -> tuple[bool, int, int, float]:
+        known = [expected[id] for id in _ids(unit) if id in expected]
+        return *urgency(unit), _rank(unit[0]), fmean(known) if known else math.inf
+
+    units: dict[str, Unit] = {}
+    for job in turn:
+        units.setdefault(job.series or round_of(job), []).append(job)
+    new = [unit for unit in units.values() if not missing.isdisjoint(_ids(unit))]
+    again = [unit for unit in units.values() if missing.isdisjoint(_ids(unit))]
+    by_length = sorted((unit for unit in new if _is_by_length(unit)), key=urgency)
+    others = sorted((unit for unit in new if not _is_by_length(unit)), key=value)
+    # Each of the two keeps its order; the more valuable of their heads is next.
+    return [job for unit in (*merge(others, by_length, key=value), *again) for job in unit]
+
+
+def _ids(unit: Unit) -> Iterable[str]:
+    return (job.cell.id for job in unit)
+
+
+def _is_by_length(unit: Unit) -> bool:
+    return isinstance(unit[0].cell, ByLength)
+
+
+def _repetition(job: Job) -> int:
+    """How often the same was asked for before, with other draws or in another process."""
+    number: int = getattr(job.cell, "seed", getattr(job.cell, "replicate", 0))
+    return number
+
+
+def _rank(job: Job) -> int:
+    """0 and 1 of what others are read against, 2 of the others."""
+    if isinstance(job.cell, BaselineCell | CeilingCell):
+        return 0
+    if isinstance(job.cell, QualityCell) and job.cell.mechanism.name in (EXACT, NO_MIXING):
+        return 1
+    return 2

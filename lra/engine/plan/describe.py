@@ -1,0 +1,201 @@
+"""What mechanisms, positions and tasks declare, and what their configurations mean; no torch here.
+
+Answers come from one child process that imports just the modules asked for, and are kept under the
+cache folder by the hash of the module's source.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from lra.core.cards import AttentionCard, PositionCard, TaskCard
+from lra.core.catalogue import Target
+from lra.core.errors import LraError, UsageError, nearest
+from lra.core.hashing import source_hash, value_hash
+from lra.engine.plan.introspect import CARDS, Answer, Request
+from lra.engine.process.launch import environment
+from lra.engine.process.signals import signal_name
+
+Card = AttentionCard | PositionCard | TaskCard
+
+
+@dataclass(frozen=True)
+class Description:
+    """What one module declares."""
+
+    target: Target
+    card: Card | None
+    """None where the module is unavailable."""
+    defaults: dict[str, Any]
+    """Its configuration when nothing is chosen, in plain values."""
+    unavailable: str | None
+    """Why it cannot be imported; None where it can."""
+    _describer: Describer = field(repr=False, compare=False)
+
+    def configure(self, changes: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """Return the full configuration with these fields changed, checked, in plain values.
+
+        Raises `UsageError`, beginning with `where`, for an unknown field or a value that does not
+        fit, and for a module that is unavailable.
+        """
+        if self.unavailable is not None:
+            raise self._unavailable(self.unavailable)
+        if not changes:
+            return dict(self.defaults)
+        found = self._describer.ask(Request(self.target, dict(changes)))
+        if found.unknown is not None:
+            if not self.defaults:
+                raise UsageError(f"{where}: there is nothing to configure; leave it out")
+            raise UsageError(f"{where}: {nearest('field', found.unknown, self.defaults)}")
+        if found.unavailable is not None:
+            raise self._unavailable(found.unavailable)
+        if found.config is None:
+            raise UsageError(f"{where}: {found.problem}; fix the value")
+        return found.config
+
+    def _unavailable(self, why: str) -> UsageError:
+        return UsageError(f"{self.target.kind} '{self.target.name}' is unavailable: {why}")
+
+
+PATIENCE = 120.0
+"""Seconds that importing a module and reading its card may take."""
+
+
+PARTING = 2.0
+"""Seconds that it may take to end."""
+
+
+class Describer:
+    """Describes modules; starts its child process with the first question the cache cannot answer.
+
+    The child ends with this object, or with this process.
+    """
+
+    def __init__(self, cache: Path, *, patience: float = PATIENCE) -> None:
+        self._folder = cache / "descriptions"
+        self._patience = patience
+        self._child: subprocess.Popen[bytes] | None = None
+        self._hung: dict[Target, Answer] = {}
+        """What gave no answer in time; nobody waits for it again."""
+
+    def describe(self, target: Target) -> Description:
+        """Return what a module declares; one that cannot be imported says why.
+
+        Raises `UsageError` for a name that somebody gave and the module has not.
+        """
+        found = self.ask(Request(target))
+        if found.misnamed and not target.by_name:
+            raise UsageError(f"{target.kind} '{target.name}': {found.unavailable}")
+        card = None
+        if found.card is not None:
+            card = cast(Card, msgspec.convert(found.card, CARDS[target.kind]))
+        return Description(target, card, found.defaults, found.unavailable, _describer=self)
+
+    def ask(self, request: Request) -> Answer:
+        """Return the answer to a request, from the cache if it lies there."""
+        key = _key(request)
+        file = None if key is None else self._folder / f"{key}.json"
+        if file is not None:
+            with suppress(OSError, msgspec.MsgspecError):
+                return msgspec.json.decode(file.read_bytes(), type=Answer)
+        answer = self._ask_child(request)
+        # What is missing today may be installed tomorrow.
+        if file is not None and answer.unavailable is None:
+            _keep(file, msgspec.json.encode(answer))
+        return answer
+
+    def _ask_child(self, request: Request) -> Answer:
+        if request.target in self._hung:
+            return self._hung[request.target]
+        child = self._running()
+        assert child.stdin is not None and child.stdout is not None
+        line = b""
+        with suppress(BrokenPipeError):
+            child.stdin.write(msgspec.json.encode(request) + b"\n")
+            child.stdin.flush()
+            # An answer is written at once, so that its first byte announces a whole line.
+            ready, _, _ = select.select([child.stdout], [], [], self._patience)
+            if not ready:
+                self._child = None
+                child.kill()
+                late = Answer(unavailable=f"importing it takes more than {self._patience:g} s")
+                return self._hung.setdefault(request.target, late)
+            line = child.stdout.readline()
+        if line.endswith(b"\n"):
+            return msgspec.json.decode(line, type=Answer)
+        self._child = None
+        code = child.wait()
+        how = f"by {signal_name(-code)}" if code < 0 else f"with exit code {code}"
+        return Answer(unavailable=f"importing it ends Python {how}")
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._child is None:
+            try:
+                self._child = subprocess.Popen(
+                    [sys.executable, "-m", "lra.engine.plan.introspect"],
+                    env=environment(),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
+            except OSError as error:
+                raise LraError(f"cannot start Python to read modules: {error.strerror}") from error
+            weakref.finalize(self, _end, self._child)
+        return self._child
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Let the child see the end of its questions; kill it where it hangs in an import."""
+    for stream in (child.stdin, child.stdout):
+        if stream is not None:
+            with suppress(BrokenPipeError):
+                stream.close()
+    try:
+        child.wait(timeout=PARTING)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _key(request: Request) -> str | None:
+    """Hash of all that an answer depends on; None where the source cannot be read here.
+
+    The source of somebody's installed package is not looked for: that would import the package.
+    """
+    target = request.target
+    if not target.ours and not target.module.endswith(".py"):
+        return None
+    try:
+        return value_hash([request, source_hash(target.file), _own_hash()])
+    except (OSError, ValueError):
+        return None
+
+
+@cache
+def _own_hash() -> str:
+    introspect = Path(__file__).with_name("introspect.py")
+    ours = introspect.parents[2]
+    # An answer is kept in the form that a card has.
+    parts = (ours / "adapters" / "adapt.py", ours / "core" / "cards.py")
+    return source_hash(introspect, *parts, leave_out=("lra.core",))
+
+
+def _keep(file: Path, data: bytes) -> None:
+    """Write a cache file whole; a cache that cannot be written only costs time."""
+    temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(data)
+        temporary.replace(file)

@@ -1,0 +1,143 @@
+"""Answers about modules, in a process that may import them: what one declares, what a config means.
+
+`python -m lra.engine.plan.introspect` reads requests as lines of JSON and writes answers the same
+way, importing just the modules asked for, each once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any, TypeVar
+
+import msgspec
+
+from lra.core import catalogue
+from lra.core.cards import AttentionCard, PositionCard, TaskCard
+from lra.core.catalogue import Kind, MisnamedError, Target
+from lra.core.errors import LraError
+from lra.core.traceback_place import place
+from lra.core.validation import misfit
+from lra.engine.process.error_text import cleaned, named
+
+_Value = TypeVar("_Value")
+
+CARDS: dict[Kind, type[msgspec.Struct]] = {
+    "mechanism": AttentionCard,
+    "position": PositionCard,
+    "task": TaskCard,
+}
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A question about one module."""
+
+    target: Target
+    changes: dict[str, Any] | None = None
+    """Fields to put into its configuration; None asks what it declares."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the module declares, or the configuration with all defaults filled in, or why not."""
+
+    card: dict[str, Any] | None = None
+    defaults: dict[str, Any] = {}
+    config: dict[str, Any] | None = None
+    unknown: str | None = None
+    """The field that the configuration does not have."""
+    problem: str | None = None
+    """Why a value does not fit."""
+    unavailable: str | None = None
+    """Why the module cannot be imported."""
+    misnamed: bool = False
+    """Whether it can, and has not the name asked for."""
+
+
+def answer(request: Request) -> Answer:
+    """Import the module of a request and answer it; whatever goes wrong there is an answer too."""
+    try:
+        return _answer(request)
+    except LraError as error:
+        return Answer(unavailable=cleaned(named(error)), misnamed=isinstance(error, MisnamedError))
+    except (Exception, SystemExit) as error:
+        words = cleaned(named(error))
+        # A syntax error's own words end with its place.
+        inside = "" if isinstance(error, SyntaxError) else place(error, request.target.module)
+        return Answer(unavailable=words + inside)
+
+
+def _answer(request: Request) -> Answer:
+    found = _load(request.target)
+    config = getattr(found, "Config", None)
+    if request.changes is not None:
+        return _configure(config, request.changes)
+    if not hasattr(found, "card"):
+        kind = request.target.kind
+        raise LraError(f"it is no {kind}, as it declares no card; CONTRIBUTING.md says how")
+    card = _checked("card", msgspec.to_builtins(found.card), CARDS[request.target.kind])
+    return Answer(card=msgspec.to_builtins(card), defaults=_defaults(config))
+
+
+def _defaults(config: Any) -> dict[str, Any]:
+    """Return the defaults of a configuration; every field has to have one, and to fit it."""
+    if config is None:
+        return {}
+    if not (isinstance(config, type) and issubclass(config, msgspec.Struct)):
+        raise LraError("its Config is no msgspec.Struct; derive it from that of the contract")
+    missing = [field.name for field in msgspec.structs.fields(config) if field.required]
+    if missing:
+        raise LraError(f"its Config has no default for {', '.join(missing)}; give every field one")
+    plain = _canonical(config())
+    _checked("Config", plain, config)
+    return plain
+
+
+def _checked(what: str, data: Any, kind: type[_Value]) -> _Value:
+    """Python lets a field hold anything; what does not fit its type is told with its place."""
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        words = " ".join(misfit(error, data, kind).split())
+        raise LraError(f"in its {what}, {words}; mend it there") from error
+
+
+def _load(target: Target) -> Any:
+    """Other people's mechanisms need an adapter, which needs torch: reached by name."""
+    if target.kind == "mechanism" and not target.ours:
+        return importlib.import_module("lra.adapters.adapt").load(target)
+    return catalogue.load(target)
+
+
+def _configure(config: Any, changes: dict[str, Any]) -> Answer:
+    known = () if config is None else config.__struct_encode_fields__
+    for field in changes:
+        if field not in known:
+            return Answer(unknown=field)
+    if config is None:
+        return Answer(config={})
+    try:
+        return Answer(config=_canonical(msgspec.convert(changes, config)))
+    except msgspec.ValidationError as error:
+        return Answer(problem=" ".join(misfit(error, changes, config).split()))
+    except LraError as error:
+        return Answer(problem=named(error))
+
+
+def _canonical(config: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(config, order="sorted")
+    return plain
+
+
+def main() -> None:
+    """Answer requests from standard input until it closes."""
+    # What an imported module prints must not come between the answers.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    for line in sys.stdin.buffer:
+        request = msgspec.json.decode(line, type=Request)
+        answers.write(msgspec.json.encode(answer(request)) + b"\n")
+
+
+if __name__ == "__main__":
+    main()

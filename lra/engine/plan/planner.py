@@ -1,0 +1,200 @@
+"""What the blocks of one run share when their cells are planned. Never imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lra.core import catalogue
+from lra.core.cards import TaskCard
+from lra.core.catalogue import Target
+from lra.core.cells import (
+    BaselineCell,
+    CeilingCell,
+    Cell,
+    Device,
+    Dtype,
+    EfficiencyCell,
+    ProfileCell,
+    QualityCell,
+)
+from lra.core.errors import UsageError
+from lra.core.hashing import value_hash
+from lra.core.protocol import Frozen, Machine, Mechanism, ModelSpec, Rules, Track
+from lra.core.scales import QualityBlock, Scale, Suite
+from lra.core.versions import EDITS, Versions
+from lra.engine.jobs import Job
+from lra.engine.machine.host import machine
+from lra.engine.machine.provenance import library
+from lra.engine.plan.data import by_task
+from lra.engine.plan.describe import Describer
+from lra.engine.plan.settings import Settings
+from lra.engine.plan.versions import measure_hash, mechanism_hash, of_data, of_mechanism
+
+_HOME = Path(__file__).resolve().parents[3]
+
+
+class RunSpec(Frozen, frozen=True, kw_only=True):
+    """What a person asked for."""
+
+    suite: Suite
+    mechanisms: tuple[str, ...]
+    """References that `lra.core.catalogue.expand` understands."""
+    tasks: tuple[str, ...] = ()
+    """In place of the suite's; () keeps them."""
+    scale: str | None = None
+    """In place of the suite's, for quality."""
+    rules: Rules | None = None
+    track: Track = "matched"
+    seeds: int | None = None
+    settings: dict[str, str] = {}
+    """`--set`: see `lra.engine.plan.settings`."""
+    sources: dict[str, str] = {}
+    """Real data by task: a path or `hub:NAME`."""
+    device: Device
+    profile: bool = False
+    """Plan a profile of each training in place of all else."""
+    devices: int = 1
+    """How many GPUs, or processes on a CPU, share each training."""
+    baselines: bool = False
+    """Plan exact attention and no mixing too, on every task."""
+    machines: dict[str, Machine] = {}
+    """Class of machine by device, where cells run elsewhere; {} is here."""
+    edits: dict[str, str] = {}
+    """Hash of each file that was edited and not checked: what it may touch is measured apart."""
+    cache: str
+
+    def machine(self, device: Device) -> Machine:
+        """Return the class of the machine that runs cells on a device."""
+        return self.machines[device] if self.machines else machine(device)
+
+
+class Planning:
+    """What the blocks of one run have in common."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.spec = spec
+        self.torch = library("torch")
+        self.machine = spec.machine(spec.device)
+        self.describer = Describer(Path(spec.cache))
+        # Sources are read once for a run, however many cells it has.
+        self.described = described = cache(self.describer.describe)
+        self.hash_of = cache(lambda target, use: mechanism_hash(target, described(target), use))
+        self.versions_of = cache(
+            lambda target, *parts: of_mechanism(target, described(target), *parts)
+        )
+        self._configured: dict[tuple[Target, bytes], Mechanism] = {}
+        self._owners = _owners() if spec.edits else {}
+        self.settings = Settings(spec.settings)
+        self.mechanisms = catalogue.expand("mechanism", spec.mechanisms)
+        self.unavailable = unavailable(self.mechanisms, self.describer)
+        self.tasks = catalogue.expand("task", spec.tasks)
+
+        quality = [task for block in spec.suite.quality for task in self.tasks_of(block)]
+        self.sources = by_task(spec.sources, quality)
+
+    def tasks_of(self, block: QualityBlock) -> list[Target]:
+        """Return the tasks of a block: those asked for, else its own."""
+        return self.tasks or catalogue.expand("task", block.tasks)
+
+    def model_of(self, task: Target, scale: Scale) -> ModelSpec:
+        """The network for a task: causal, and answering at each token, where the task asks so."""
+        model = self.settings.override("model", scale.model_spec(task.name))
+        card = self.card_of(task)
+        return model.by_token() if card is not None and card.asks == "token" else model
+
+    def card_of(self, task: Target) -> TaskCard | None:
+        """Return what a task declares; None of one whose card cannot be read."""
+        card = self.described(task).card
+        return card if isinstance(card, TaskCard) else None
+
+    def beside(self, wanted: bool, beside: Iterable[str]) -> list[Target]:
+        """Return the asked-for mechanisms, preceded by those measured beside them."""
+        extra = [catalogue.find("mechanism", name) for name in beside] if wanted else []
+        return list({target.name: target for target in (*extra, *self.mechanisms)}.values())
+
+    def data_version(self, task: Target) -> Versions:
+        """Return the version of a task's data, as the run has it."""
+        return of_data(task, real=task.name in self.sources)
+
+    def configured(self, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
+        """Return a mechanism with what the run's files choose; what a person sets comes before
+        that."""
+        asked = (target, msgspec.json.encode(chosen, order="sorted"))
+        if asked not in self._configured:
+            config = self.settings.configure(
+                target,
+                self.described(target),
+                asked_for=target in self.mechanisms,
+                scale=chosen,
+            )
+            self._configured[asked] = Mechanism(name=target.name, config=config)
+        return self._configured[asked]
+
+    def ceiling(self, dtype: Dtype, threads: int | None = None) -> Job:
+        """Return the job that measures the machine's limits in a type, on all cores or so many."""
+        cell = CeilingCell(
+            machine=self.machine,
+            torch=self.torch,
+            threads=threads or self.machine.cores,
+            versions={"ceiling": measure_hash("ceiling", "measure/ceilings.py")},
+            dtype=dtype,
+            device=self.spec.device,
+        )
+        return self.job(cell)
+
+    def job(
+        self,
+        cell: Cell,
+        *,
+        mechanism: Target | None = None,
+        task: Target | None = None,
+    ) -> Job:
+        """Return the job of a cell: where its worker finds what the cell names."""
+        edits = self._edits_of(mechanism)
+        if edits and isinstance(cell, QualityCell | EfficiencyCell | ProfileCell | BaselineCell):
+            cell = msgspec.structs.replace(
+                cell, versions={**cell.versions, EDITS: value_hash(edits)}
+            )
+        return Job(
+            cell=cell,
+            mechanism="" if mechanism is None else mechanism.reference,
+            unavailable=self.unavailable.get(mechanism.name, "") if mechanism else "",
+            task="" if task is None else task.reference,
+            source=None if task is None else self.sources.get(task.name),
+            cache=self.spec.cache,
+        )
+
+    def _edits_of(self, mechanism: Target | None) -> dict[str, str]:
+        """The unchecked edits that a cell may depend on: not those of another mechanism's file."""
+        edits = self.spec.edits.items()
+        return {file: one for file, one in edits if self._owners.get(file) in (None, mechanism)}
+
+
+def portable(device: Device, execution: str) -> list[str]:
+    """Return the part of a mechanism's versions that is of compilers and GPUs."""
+    return ["portable"] if device == "cuda" or execution == "compiled" else []
+
+
+def unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str, str]:
+    """Return why mechanisms cannot be imported, by name; each is a row that says so.
+
+    Raises `UsageError` where that would be all there is.
+    """
+    found = {target.name: describer.describe(target).unavailable for target in mechanisms}
+    missing = {name: words for name, words in found.items() if words is not None}
+    if missing and len(missing) == len(found):
+        name, words = next(iter(missing.items()))
+        named = words.startswith((f"mechanism '{name}'", f"{name} "))
+        raise UsageError(words if named else f"mechanism '{name}' is unavailable: {words}")
+    return missing
+
+
+def _owners() -> dict[str, Target]:
+    """Our mechanisms by file, as a clone calls it. None imports another."""
+    ours = catalogue.expand("mechanism", ["all"])
+    return {target.file.relative_to(_HOME).as_posix(): target for target in ours}

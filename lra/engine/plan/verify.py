@@ -1,0 +1,97 @@
+"""The planner of `lra verify`: one cell per mechanism. Never imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lra.core import catalogue
+from lra.core.catalogue import Target
+from lra.core.cells import Device, VerifyCell
+from lra.core.errors import UsageError, nearest
+from lra.core.findings import Case
+from lra.core.protocol import Frozen, Mechanism
+from lra.engine.jobs import Job
+from lra.engine.machine.host import machine
+from lra.engine.machine.provenance import library
+from lra.engine.plan.describe import Describer
+from lra.engine.plan.planner import unavailable
+from lra.engine.plan.settings import Settings
+from lra.engine.plan.versions import measure_hash, mechanism_hash
+
+POSITIONS = ("alibi", "rope")
+"""Position schemes that laws ask for by name, which no import of theirs shows."""
+
+
+class VerifySpec(Frozen, frozen=True, kw_only=True):
+    """What a person asked for."""
+
+    mechanisms: tuple[str, ...]
+    """References that `lra.core.catalogue.expand` understands."""
+    laws: tuple[str, ...] = ()
+    case: Case | None = None
+    full: bool = False
+    settings: dict[str, str] = {}
+    device: Device
+    cache: str
+
+
+def plan_verify(spec: VerifySpec) -> list[Job]:
+    """Return one job per mechanism.
+
+    One that cannot be imported gets a job too, which will say why. Raises `UsageError` for any
+    name, key or value that does not exist, and where nothing can be imported.
+    """
+    settings, describer = Settings(spec.settings), Describer(Path(spec.cache))
+    targets = catalogue.expand("mechanism", spec.mechanisms)
+    unavailable(targets, describer)
+    jobs = [_job(spec, target, settings, describer) for target in targets]
+    settings.refuse_unused()
+    return jobs
+
+
+def law_names() -> list[str]:
+    """Return the names of all laws: those of their files."""
+    folder = Path(__file__).resolve().parents[2] / "verify" / "laws"
+    return sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
+
+
+def _job(spec: VerifySpec, target: Target, settings: Settings, describer: Describer) -> Job:
+    description = describer.describe(target)
+    config = settings.configure(target, description, asked_for=True)
+    positions = tuple(catalogue.find("position", name).file for name in POSITIONS)
+    cell = VerifyCell(
+        machine=machine(spec.device),
+        torch=library("torch"),
+        threads=1,
+        versions={
+            "verify": measure_hash("verify", "verify/kit.py", outside=positions),
+            f"mechanism/{target.name}": mechanism_hash(target, description, "verify"),
+        },
+        mechanism=Mechanism(name=target.name, config=config),
+        form="full" if spec.full else "short",
+        laws=spec.laws,
+        case=spec.case,
+        device=spec.device,
+    )
+    return Job(
+        cell=cell,
+        mechanism=target.reference,
+        unavailable=description.unavailable or "",
+        cache=spec.cache,
+    )
+
+
+def names_of(laws: Sequence[str]) -> tuple[str, ...]:
+    """Return the law names in comma lists, checked.
+
+    Raises `UsageError` with the nearest name for one that does not exist.
+    """
+    known = law_names()
+    found = [name.strip() for entry in laws for name in entry.split(",") if name.strip()]
+    if laws and not found:
+        raise UsageError(f"--check {','.join(laws)}: names no law; e.g. --check causality")
+    for name in found:
+        if name not in known:
+            raise nearest("law", name, known)
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,139 @@
+"""Versions of what cells use: declared ones of ours, hashes of sources of all else.
+
+Cells that cost seconds hold hashes of our sources too: to measure them again is cheaper than to
+prove that an edit changes nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from lra.core import catalogue, peers
+from lra.core.cards import AttentionCard
+from lra.core.catalogue import Target
+from lra.core.errors import UsageError
+from lra.core.hashing import source_hash, value_hash
+from lra.core.versions import Versions, declared
+from lra.engine.machine.provenance import distribution_hash, distribution_of
+from lra.engine.plan.describe import Description
+from tasks.sources.data_hash import generator_hash, readers_hash
+
+_LRA = Path(__file__).resolve().parents[2]
+ORACLE = _LRA.parent / "attention_impls" / "_oracle.py"
+"""Softmax attention in float64, which errors are measured against."""
+PLAIN = tuple(
+    f"lra.core.{name}"
+    for name in ("cards", "catalogue", "cells", "errors", "peers", "protocol", "records", "scales")
+)
+"""Left out of what a measurement hashes: values that a cell holds anyway, names and errors."""
+
+_DECLARED = ("operations", "projection_operations", "pair_operations", "pairs_in_parts")
+"""What of a mechanism says how much it computes: a timing's record repeats it."""
+_LAWS = ("convergence", "predicted_error", "exact_at", "comes_near")
+"""What says where and how it comes near softmax attention: an error's record repeats it."""
+_DENSE = ("reference", "support")
+"""Dense forms that it is compared with, beside the oracle, which trainings ask for weights."""
+
+UNASKED: dict[str, tuple[str, ...]] = {
+    "call": (*_DECLARED, *_LAWS, *_DENSE),
+    "cost": (*_LAWS, "oracle", *_DENSE),
+    "error": (*_DECLARED, "oracle", *_DENSE),
+    "verify": _DECLARED,
+    "show": (*_DECLARED, *_LAWS),
+}
+"""Methods that a use asks no mechanism for: an edit of them makes none of its cells due.
+call: training and timing; cost: what the record of a timing or a profile repeats."""
+
+
+def of_mechanism(target: Target, description: Description, *parts: str) -> Versions:
+    """Return the versions of a mechanism and of `parts` of it, such as `decode`.
+
+    Other people's has its sources' hash; of one that is unavailable that is the reason's.
+    """
+    feature = f"mechanism/{target.name}"
+    if target.ours and description.unavailable is None:
+        return declared([feature, *(f"{feature}/{part}" for part in parts)])
+    found: Versions = {feature: mechanism_hash(target, description, "call")}
+    if "cost" in parts:
+        found[f"{feature}/cost"] = mechanism_hash(target, description, "cost")
+    return found
+
+
+def of_position(reference: str) -> Versions:
+    """Return the version of a scheme of positions, as `ModelSpec` names it."""
+    target, feature = catalogue.find("position", reference), f"position/{reference}"
+    return declared([feature]) if target.ours else {feature: source_hash(target.file)}
+
+
+def of_data(task: Target, *, real: bool) -> Versions:
+    """Return the version of a task's generator, or of how it reads real data."""
+    feature = f"data/{task.name}/read" if real else f"data/{task.name}"
+    if task.ours:
+        return declared([feature])
+    return {feature: readers_hash(task.file) if real else generator_hash(task.file)}
+
+
+@cache
+def measure_hash(kind: str, *files: str, outside: tuple[Path, ...] = ()) -> str:
+    """Hash of the sources that measure cells of a kind, as seen from `lra/`, and of others
+    `outside` of it.
+
+    The worker, which calls them, and the server, which sets its threads, count by themselves.
+    """
+    own = source_hash(*(_LRA / file for file in files), leave_out=PLAIN)
+    called = ("worker.py", "server.py", f"work/{kind}.py", "work/data.py", "work/mechanism.py")
+    around = source_hash(*(_LRA / "engine" / name for name in called), leave_out=("lra",))
+    others = source_hash(*outside, methods=UNASKED.get(kind, ())) if outside else ""
+    return value_hash([own, around, others])
+
+
+def mechanism_hash(target: Target, description: Description, use: str) -> str:
+    """Hash of the sources that answer a use, an adapter's among them where there is one.
+
+    Of one that is unavailable, of the reason: what is missing today may be installed tomorrow.
+    """
+    if description.unavailable is not None:
+        return value_hash(description.unavailable)
+    unasked = UNASKED[use]
+    left_out: dict[str, tuple[str, ...]] = {
+        "methods": unasked,
+        "leave_out": ("attention_impls._oracle",) if "oracle" in unasked else (),
+    }
+    package = _package(target)
+    if package:
+        # A whole package may be as large as torch: its installer has hashed it.
+        left_out["leave_out"] += (target.module.partition(".")[0],)
+    own = _file_hash(target, left_out)
+    if package:
+        own = value_hash([own, distribution_hash(package)])
+    if target.is_peer:
+        peer = peers.read(target.name)
+        # What it claims decides what is asked of it, and how it is padded.
+        own = value_hash([own, peer.claims, peer.trials if use == "verify" else ()])
+    card = description.card
+    if not isinstance(card, AttentionCard) or not card.assumed:
+        return own
+    adapters = source_hash(_LRA / "adapters" / "adapt.py", leave_out=PLAIN)
+    return value_hash([own, adapters])
+
+
+def _file_hash(target: Target, left_out: dict[str, tuple[str, ...]]) -> str:
+    """Hash of the file and what it imports; of the name alone where it is compiled into Python."""
+    try:
+        return source_hash(target.file, **left_out)
+    except UsageError:
+        return value_hash(target.reference)
+
+
+def _package(target: Target) -> str:
+    """The distribution that a mechanism was installed by; empty for sources that lie open."""
+    if target.is_peer:
+        return peers.read(target.name).package
+    if target.ours:
+        return ""
+    with suppress(UsageError):
+        if not {"site-packages", "dist-packages"}.intersection(target.file.parts):
+            return ""
+    return distribution_of(target.module)

@@ -1,0 +1,66 @@
+"""Error text as it may be published: the words without the places."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from lra.core.errors import LraError
+from lra.engine.process.secrets import masked
+
+_QUOTED = re.compile(
+    r"""(?P<quote>["'`])(?:/|[A-Za-z]:\\)[^"'`\n]*[/\\](?P<name>[^"'`/\\\n]*)(?P=quote)"""
+)
+"""A path in quotes may hold spaces."""
+_BARE = re.compile(r"""(?<![\w.:/\\-])(?:/|[A-Za-z]:\\)(?:[^\s"'`:;,()<>|/\\]+[/\\])+""")
+"""The folders of an absolute path outside quotes."""
+_HOME = re.compile(
+    r"(?:(?<=file://)|(?<![\w.:/\\-]))(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^\s\"'`:;,()<>|/\\]+"
+)
+"""The home of anybody, whose name is in it."""
+
+
+def strip_paths(text: str, known: Iterable[str] = ()) -> str:
+    """Return text with each absolute path cut down to its last part.
+
+    `known` paths (the data's, the cache's) are cut wherever they stand, relative or absolute,
+    spaces and all, and so are paths beside them; so are the home, the current and the temporary
+    folder. A path's own name stays, but for a home's, which is somebody's.
+    """
+    given = {Path(place) for place in known}
+    beside = {path.parent for path in given if path.parent.name}
+    places = {*given, *beside, Path.home(), Path.cwd(), Path(tempfile.gettempdir())}
+    for place in sorted(places, key=lambda path: len(str(path)), reverse=True):
+        if place == Path("/"):
+            continue
+        # A relative place starts where no other path goes on.
+        start = "" if place.is_absolute() else r"(?<![\w./\\-])(?:\./)*"
+        folder = start + re.escape(str(place))
+        # What lies below becomes an absolute path without spaces, for the patterns to cut.
+        text = re.sub(f"{folder}/", "/~/", text)
+        if len(place.parts) > 1:
+            name = "~" if place == Path.home() else place.name
+            text = re.sub(rf"{folder}(?![\w-])", name.replace("\\", r"\\"), text)
+    text = _HOME.sub("/~", text)
+    text = _QUOTED.sub(r"\g<quote>\g<name>\g<quote>", text)
+    return _BARE.sub("", text)
+
+
+def cleaned(text: str, known: Iterable[str] = ()) -> str:
+    """Return text without credentials and places, as a record holds it."""
+    # Credentials first: one may hold what looks like a path.
+    return strip_paths(masked(text), known)
+
+
+def one_line(error: BaseException) -> str:
+    """Return an exception's text on one line, its class where it has none."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def named(error: BaseException) -> str:
+    """Return an exception's text on one line, after its class where that is none of ours: their
+    words alone may say little (`KeyError: 'q'`)."""
+    words, name = one_line(error), type(error).__name__
+    return words if isinstance(error, LraError) or words == name else f"{name}: {words}"

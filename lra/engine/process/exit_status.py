@@ -1,0 +1,162 @@
+"""From how a worker ended to a typed status; and which cells are not worth one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import msgspec
+
+from lra.core import peers
+from lra.core.cells import Cell, EfficiencyCell, ErrorCell, ShowCell
+from lra.core.records import Failure, Record
+from lra.engine.jobs import Job, Outcome
+from lra.engine.process.error_text import cleaned
+from lra.engine.process.secrets import masked
+from lra.engine.process.signals import signal_name
+
+ByLength = EfficiencyCell | ErrorCell
+"""Cells of which a plan has several lengths."""
+
+NOTED = "_failed"
+"""How notes of a method end that say what went wrong after a training."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """All that is known of a worker that has ended."""
+
+    outcome: Outcome | None
+    """What it sent last; None where it could not."""
+    exit_code: int | None
+    """Negative: killed by that signal. None: the fork server died with it."""
+    phase: str
+    timeout: float | None
+    """Seconds after which the pool killed it; None where it did not."""
+    out_of_memory: bool
+    """Whether the kernel has killed for memory while it ran."""
+    tail: str
+    """End of its standard output and error, as written."""
+
+
+def judge(ending: Ending, job: Job) -> Outcome:
+    """Return the outcome of a job whose worker has ended."""
+    outcome = ending.outcome or _without_words(ending, job.cell)
+    checkpoints = str(Path(job.checkpoint).parent)
+    modules = [reference.partition(":")[0] for reference in (job.mechanism, job.task)]
+    known = [place for place in (job.source, job.cache, checkpoints, *modules) if place]
+    findings = tuple(
+        msgspec.structs.replace(finding, detail=cleaned(finding.detail, known))
+        for finding in outcome.findings
+    )
+    failure = outcome.failure and msgspec.structs.replace(
+        outcome.failure,
+        message=cleaned(outcome.failure.message, known),
+        tail="" if outcome.status == "unsupported" else cleaned(ending.tail, known),
+    )
+    metrics = {
+        name: metric
+        if metric.why_null is None
+        else msgspec.structs.replace(metric, why_null=cleaned(metric.why_null, known))
+        for name, metric in outcome.metrics.items()
+    }
+    # Only notes of what went wrong have places; other texts may be formulas.
+    method = {
+        name: value
+        if not isinstance(value, str)
+        else cleaned(value, known)
+        if name.endswith(NOTED)
+        else masked(value)
+        for name, value in outcome.method.items()
+    }
+    return msgspec.structs.replace(
+        outcome, failure=failure, findings=findings, metrics=metrics, method=method
+    )
+
+
+def not_installed(job: Job) -> Outcome | None:
+    """Return `skipped` for a cell of a peer whose package is not installed; else None."""
+    if not job.unavailable or not job.mechanism.startswith(peers.PREFIX):
+        return None
+    package = peers.read(job.mechanism).package
+    try:
+        version(package)
+    except PackageNotFoundError:
+        message = f"needs the package '{package}'; pip install -c constraints.txt \".[peers]\""
+        return Outcome(status="skipped", failure=Failure(type="NotInstalled", message=message))
+    return None
+
+
+def at_their_limit(records: Iterable[Record], timeout: float | None) -> list[Record]:
+    """Return the records of what ran out of memory, or of as much time as cells have now."""
+    return [
+        record
+        for record in records
+        if isinstance(record.cell, ByLength)
+        and (
+            record.status == "oom"
+            or (record.status == "timeout" and timeout is not None and record.seconds >= timeout)
+        )
+    ]
+
+
+def pruned(cell: Cell, failed: Iterable[Record]) -> Outcome | None:
+    """Return `skipped` for a cell whose shorter twin ran out of memory or time; else None."""
+    if not isinstance(cell, ByLength):
+        return None
+    for record in failed:
+        twin = record.cell
+        if (
+            record.status in ("oom", "timeout")
+            and isinstance(twin, ByLength)
+            and twin.length < cell.length
+            and _at(cell, twin) == twin
+        ):
+            message = f"not tried: {record.status} already at length {twin.length}"
+            return Outcome(status="skipped", failure=Failure(type="Pruned", message=message))
+    return None
+
+
+def repeats(cell: Cell, other: Cell) -> bool:
+    """Return whether two cells are the same but for the number of the repetition."""
+    if not isinstance(cell, ByLength) or not isinstance(other, ByLength):
+        return False
+    return cell.length == other.length and _at(cell, other) == other
+
+
+def _at(cell: ByLength, twin: ByLength) -> ByLength:
+    """The cell at the length, and of the repetition, of another."""
+    if isinstance(cell, EfficiencyCell) and isinstance(twin, EfficiencyCell):
+        return msgspec.structs.replace(cell, length=twin.length, replicate=twin.replicate)
+    if isinstance(cell, ErrorCell) and isinstance(twin, ErrorCell):
+        return msgspec.structs.replace(cell, length=twin.length, seed=twin.seed)
+    return cell
+
+
+def _without_words(ending: Ending, cell: Cell) -> Outcome:
+    """The outcome of a worker that said nothing about its end."""
+    code, phase = ending.exit_code, ending.phase
+    if ending.timeout is not None:
+        # `lra show` has neither flag: its patience is its own.
+        shown = isinstance(cell, ShowCell)
+        remedy = "give fewer positions" if shown else "give --timeout more, and --rerun failed"
+        message = f"no result after {ending.timeout:g} s; {remedy}"
+        return Outcome(
+            status="timeout", failure=Failure(type="Timeout", message=message, phase=phase)
+        )
+    assert code is not None, "the pool keeps what fell with the server"
+    if code >= 0:
+        message = f"the worker ended with exit code {code} before it had a result"
+        return Outcome(
+            status="error", failure=Failure(type="NoResult", message=message, phase=phase)
+        )
+    name = signal_name(-code)
+    if name == "SIGKILL" and ending.out_of_memory:
+        message = "the kernel killed the worker because memory ran out"
+        return Outcome(status="oom", failure=Failure(type=name, message=message, phase=phase))
+    return Outcome(
+        status="crash",
+        failure=Failure(type=name, message=f"the worker ended by {name}", phase=phase),
+    )

@@ -1,0 +1,76 @@
+"""What a worker says of a cell that raised: the status, the reason in one line, the traceback.
+
+Beside the worker and not in it, for a measurement's hash covers the worker: words are no
+measurement.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from contextlib import suppress
+
+import msgspec
+import torch
+
+from lra.core import catalogue
+from lra.core.catalogue import Kind
+from lra.core.errors import LraError, UnsupportedError, UsageError
+from lra.core.records import Failure
+from lra.core.traceback_place import place
+from lra.engine.jobs import Job, Outcome
+from lra.engine.process.error_text import named
+
+_OUT_OF_MEMORY = (
+    "DefaultCPUAllocator",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "CUSOLVER_STATUS_ALLOC_FAILED",
+    "CUFFT_ALLOC_FAILED",
+)
+"""What torch says where it has no class for it: on a CPU, and on a GPU outside of its allocator."""
+
+_TOO_OFTEN = "FailOnRecompileLimitHit"
+"""What torch's compiler raises; by name, for loading it takes seconds."""
+_GAVE_UP = (
+    "torch.compile gave up: the model had to be compiled anew too often, as for inputs of many "
+    "lengths; leave execution=compiled out"
+)
+
+
+def failed(error: BaseException, phase: str, job: Job) -> Outcome:
+    """Return how a cell ended that raised; print the traceback, unless it is only unsupported."""
+    short = Failure(type=type(error).__name__, message=named(error), phase=phase)
+    if isinstance(error, UnsupportedError):
+        return Outcome(status="unsupported", failure=short)
+    # The tail of the record: all that this process wrote to its standard error.
+    traceback.print_exception(error, file=sys.stderr)
+    words = _GAVE_UP if short.type == _TOO_OFTEN else short.message
+    words += "" if isinstance(error, LraError) else _place(error, job)
+    failure = msgspec.structs.replace(short, message=words)
+    if _is_out_of_memory(error):
+        return Outcome(status="oom", failure=failure)
+    if isinstance(error, SystemExit):
+        message = f"the worker called sys.exit({error.code!r}) before it had a result"
+        return Outcome(status="error", failure=msgspec.structs.replace(failure, message=message))
+    return Outcome(status="error", failure=failure)
+
+
+def _place(error: BaseException, job: Job) -> str:
+    """Where an exception came up: in the mechanism's or the task's code, if it passed there, else
+    where it was raised."""
+    references: dict[Kind, str] = {"mechanism": job.mechanism, "task": job.task}
+    for kind, reference in references.items():
+        # A file that is gone by now must not hide what went wrong.
+        with suppress(UsageError):
+            target = catalogue.find(kind, reference) if reference else None
+            if target and (inside := place(error, target.module)):
+                return inside
+    return place(error)
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _OUT_OF_MEMORY)

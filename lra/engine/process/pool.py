@@ -1,0 +1,204 @@
+"""The local pool: runs jobs side by side, each in a fresh process, and stores what comes of it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from multiprocessing.connection import wait
+from typing import Unpack
+
+import msgspec
+
+from lra.core.records import Record
+from lra.engine.jobs import Job
+from lra.engine.machine import host
+from lra.engine.machine.provenance import provenance
+from lra.engine.machine.timing_lock import TimingLock
+from lra.engine.order.budget import GRACE_MOST
+from lra.engine.process.exit_status import judge
+from lra.engine.process.launch import ForkServer, Worker
+from lra.engine.process.runner import Runner, Terms
+from lra.engine.process.supervisor import TICK, Running, listen
+from lra.store import Store
+
+PATIENCE = 10.0
+"""Seconds that a timing waits for another run's, with nothing running here, before cells behind it
+start: its turn comes with the end of that run's cell, and goes by while these run."""
+
+
+class Pool(Runner):
+    """Runs jobs on worker slots of this machine; see `Runner`.
+
+    Jobs start in the order given; a timing cell waits until nothing of ours runs beside it. Where
+    it waits for another run's timing, cells behind it that are no timings go on meanwhile; it
+    keeps its place among the runs. A job of a series takes the worker of the one before, where that
+    did not fail.
+    """
+
+    def __init__(
+        self, store: Store, server: ForkServer, *, slots: int, **terms: Unpack[Terms]
+    ) -> None:
+        super().__init__(store, provenance(host.facts()), **terms)
+        self.server, self.slots = server, slots
+        self._running: list[Running] = []
+        self._lock = TimingLock()
+        self._spare: tuple[str, Worker] | None = None
+        """A series, and the worker that waits for its next job."""
+
+    def _is_busy(self) -> bool:
+        return bool(self._running)
+
+    def _start(self) -> Iterator[Record]:
+        """Fill free slots in the order of the jobs."""
+        passed = False
+        for job in list(self._waiting):
+            if len(self._running) == self.slots or self._times:
+                return
+            if (passed and job.alone) or (yield from self._settle(job)):
+                continue
+            if job.alone and not self._may_time(job):
+                passed = self._may_pass()
+                if not passed:
+                    return
+                continue
+            self._waiting.remove(job)
+            self._launch(job)
+        if not self._times and not any(job.alone for job in self._waiting):
+            # The timing that waited is not worth it any more.
+            self._lock.release()
+
+    @property
+    def _times(self) -> bool:
+        return bool(self._running) and self._running[0].job.alone
+
+    def _may_time(self, job: Job) -> bool:
+        """Whether a timing may start: nothing runs here, and the lock is ours."""
+        if self._running:
+            return False
+        if self._lock.acquire():
+            return True
+        self._dismiss()
+        if self._lock.news:
+            self.watcher.waiting(job, self._lock.news)
+        return False
+
+    def _may_pass(self) -> bool:
+        """Whether other cells may start before a timing: while another run times they lose no
+        time to it; the last cell of that run, which may be about to end, is waited for."""
+        return self._lock.wanted if self._running else self._lock.waited > PATIENCE
+
+    def _launch(self, job: Job) -> None:
+        if not job.alone:
+            # Its turn would be lost on a run that cannot time now.
+            self._lock.step_aside()
+        checkpoint = self.store.checkpoint(job.cell.id)
+        job = msgspec.structs.replace(job, checkpoint=str(checkpoint))
+        worker, written = self._worker_for(job)
+        told = partial(self.watcher.progress, job)
+        self._running.append(Running(job, worker, timeout=self.timeout, told=told, written=written))
+        self._launched(job)
+
+    def _worker_for(self, job: Job) -> tuple[Worker, int]:
+        """The worker that has a job now, of its series the one that waits, else a new one; and how
+        many bytes it wrote before."""
+        payload = msgspec.msgpack.encode(job)
+        if self._spare is not None and self._spare[0] == job.series:
+            _, worker = self._spare
+            written = worker.written()
+            # One that has died meanwhile takes no message.
+            with suppress(OSError):
+                worker.connection.send_bytes(payload)
+                self._spare = None
+                return worker, written
+        self._dismiss()
+        return self.server.start(payload), 0
+
+    def _dismiss(self) -> None:
+        """End the worker that waits for the next job of its series, and what it holds of a GPU."""
+        if self._spare is None:
+            return
+        (_, worker), self._spare = self._spare, None
+        worker.connection.close()
+        deadline = time.monotonic() + GRACE_MOST
+        while not worker.ended:
+            if wait([worker.fileno()], timeout=max(0.0, deadline - time.monotonic())):
+                worker.poll()
+            else:
+                worker.kill()
+        worker.close()
+
+    def _collect(self) -> list[Record]:
+        ended = listen(self._running)
+        return [record for running in ended if (record := self._finish(running)) is not None]
+
+    def _finish(self, running: Running) -> Record | None:
+        """Store what came of a worker that has ended."""
+        worker, job = running.worker, running.job
+        running.drain()
+        self._forget(running)
+        if worker.pid is None:
+            worker.close()
+            self._leave(job)
+            raise self.server.lost()
+        ending = running.ending()
+        if running.stays and not worker.ended:
+            self._spare = job.series, worker
+        else:
+            worker.close()
+        if running.outcome is None and (running.stopped or self._is_told_to_stop(running)):
+            self._leave(job)
+            return None
+        if running.outcome is None and worker.exit_code is None:
+            # It fell with the process that starts workers, through no fault of its own.
+            self._leave(job)
+            raise self.server.lost()
+        outcome = judge(ending, job)
+        return self._save(job, outcome, started_at=running.started_at, seconds=running.seconds)
+
+    def _forget(self, running: Running) -> None:
+        self._running.remove(running)
+        if running.job.alone:
+            self._lock.release()
+
+    def _is_told_to_stop(self, running: Running) -> bool:
+        """Whether a worker ended because the run does, by its order or whoever ends all of us."""
+        if running.worker.exit_code == -signal.SIGTERM and not self._signals.received:
+            # A signal to a whole cgroup may reach the worker first.
+            time.sleep(TICK)
+        return running.asked_to_stop or bool(self._signals.received)
+
+    def _stop_all(self, grace: float) -> list[Record]:
+        self._dismiss()
+        late: list[Record] = []
+        deadline = time.monotonic() + grace
+        for running in self._running:
+            running.asked_to_stop = True
+        while self._running:
+            impatient = self._signals.count > 1 or time.monotonic() > deadline
+            for running in list(self._running):
+                if not impatient:
+                    running.worker.stop()
+                elif running.worker.pid is not None:
+                    running.worker.kill()
+                else:
+                    # Never forked: the fork server is still importing, and ends it when closed.
+                    self._forget(running)
+                    running.worker.close()
+                    self._leave(running.job)
+            late += self._collect()
+        self._dismiss()
+        self._lock.release()
+        return late
+
+
+def slots_for(jobs: Iterable[Job]) -> int:
+    """Return how many cells of a plan may run at once: as many as the cores allow with the threads
+    of the one that computes with most; one where they share a GPU, its memory and its time."""
+    beside = [job for job in jobs if not job.alone]
+    if any(getattr(job.cell, "device", "cpu") == "cuda" for job in beside):
+        return 1
+    rooms = (job.cell.machine.cores // (job.cell.threads * job.devices) for job in beside)
+    return max(1, min(rooms, default=1))

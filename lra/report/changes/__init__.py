@@ -1,1 +1,0 @@
-"""What changed between two stores, or differs between two mechanisms of one."""

@@ -1,1 +1,0 @@
-"""Figures over many nights: series, steps, and what of them is to be told."""
