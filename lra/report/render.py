@@ -1,23 +1,17 @@
-"""Write a report: one page, its tables as Markdown, LaTeX and CSV, its plots as files."""
+"""Write a report: a page with a card for each mechanism, its tables and its plots as files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from lra.core.errors import LraError
 from lra.core.escape import visible, visible_lines
 from lra.core.records import Record
-
-if TYPE_CHECKING:
-    from lra.changes.compare import Changes
-    from lra.report.costs.estimate import Assumptions
-    from lra.report.table import Table
-
-_COMPARED = "compare.md"
+from lra.report.analysis import Assumptions
+from lra.report.model import Section
 
 
 class Findings(msgspec.Struct, frozen=True):
@@ -33,7 +27,7 @@ class Rendered(msgspec.Struct, frozen=True):
     """Where a report lies, and what to print of it."""
 
     page: Path
-    """The HTML page; report.md, report.csv, report.tex and plots/ lie beside it."""
+    """The HTML page; cards, report.md, report.csv, report.tex and plots/ lie beside it."""
     findings: Findings
 
 
@@ -41,11 +35,11 @@ def findings(
     records: Sequence[Record], reference: Sequence[Record], store: Sequence[Record]
 ) -> Findings:
     """Return what a report of these records, out of a store, says, without drawing it."""
-    from lra.report.assemble import spoken
-    from lra.report.select import join
+    from lra.report.assemble import analyse
+    from lra.report.load.select import join
+    from lra.report.sections.headline import spoken
 
-    sentences, table = spoken(join(records, reference, store=store))
-    return _printed(sentences, table)
+    return _printed(*spoken(analyse(join(records, reference, store=store))))
 
 
 def render(
@@ -55,64 +49,67 @@ def render(
     *,
     title: str,
     assumed: Assumptions | None = None,
-    changes: Changes | None = None,
+    first: Section | None = None,
+    files: dict[str, str] | None = None,
 ) -> Rendered:
-    """Write `out`/index.html, report.md, .csv and .tex, and plots/*.svg from records alone.
+    """Write `out`/index.html, mechanisms/*.html, report.md, .csv and .tex, and plots/*.svg from
+    records alone.
 
     `reference` are committed records to put beside the run's; those that share no protocol with it
-    are left out. Estimates rest on what is `assumed`. `changes` since another store begin the
-    page, are its first section, and stand in compare.md for a pull request; they are no part of
-    what to print. The same records give the same bytes, in whatever order they come. Raises
-    `LraError` where `out` cannot be written.
+    are left out. Estimates rest on what is `assumed`. `first` is a section to begin with, and
+    `files` are more texts to write, by name. The same records give the same bytes, in whatever
+    order they come. Raises `LraError` where `out` cannot be written.
     """
-    # pandas, seaborn and matplotlib are imported only now.
-    from lra.changes.comparison_report import compared_markdown, compared_section, sentences
-    from lra.report.assemble import assemble
-    from lra.report.frame import csv_text
-    from lra.report.latex import latex_text
-    from lra.report.page import html_text, markdown_text
-    from lra.report.select import join
+    # pandas and matplotlib are imported only now.
+    from lra.report.assemble import analyse, assemble
+    from lra.report.cards import cards
+    from lra.report.load.select import join
+    from lra.report.sections.headline import spoken
+    from lra.report.write.csv import csv_text
+    from lra.report.write.html import CARDS, card_html, report_html
+    from lra.report.write.latex import report_latex
+    from lra.report.write.markdown import report_markdown
 
-    selection = join(records, reference)
-    report, table = assemble(selection, visible(title), assumed)
-    told = (*report.answer, *report.caveats)
-    if changes is not None:
-        report = msgspec.structs.replace(
-            report,
-            answer=(*sentences(changes), *report.answer),
-            sections=(compared_section(changes), *report.sections),
-        )
-    files = {
-        **({_COMPARED: compared_markdown(changes)} if changes is not None else {}),
-        "index.html": html_text(report),
-        "report.md": markdown_text(report),
-        "report.csv": csv_text(selection.entries),
-        "report.tex": latex_text(report),
+    analysis = analyse(join(records, reference), assumed or Assumptions())
+    report = assemble(analysis, visible(title))
+    if first is not None:
+        report = msgspec.structs.replace(report, sections=(first, *report.sections))
+    own = {card.mechanism: card for card in cards(analysis)}
+    names = frozenset(own)
+    written = {
+        "index.html": report_html(report, analysis.looks, names),
+        **{
+            f"{CARDS}/{name}.html": card_html(card, analysis.looks, names)
+            for name, card in own.items()
+        },
+        "report.md": report_markdown(report),
+        "report.csv": csv_text(analysis.evidence.figures),
+        "report.tex": report_latex(report),
         **{f"plots/{figure.id}.svg": figure.svg for figure in report.figures},
+        **(files or {}),
     }
     try:
-        _write(out, files)
+        _write(out, written)
     except OSError as error:
         raise LraError(
             f"cannot write the report to '{out}': {error.strerror}; choose another folder"
         ) from error
-    return Rendered(out / "index.html", _printed(told, table))
+    return Rendered(out / "index.html", _printed(*spoken(analysis)))
 
 
-def _printed(sentences: Iterable[str], table: Table | None) -> Findings:
-    from lra.report.table import plain_text
+def _printed(sentences: Iterable[str], table: str) -> Findings:
+    return Findings(tuple(map(visible, sentences)), visible_lines(table))
 
-    text = plain_text(table) if table else ""
-    return Findings(tuple(map(visible, sentences)), visible_lines(text))
+
+_STALE = ("plots/*.svg", "mechanisms/*.html", "compare.md")
+"""Files of an earlier report that this one may not have."""
 
 
 def _write(out: Path, files: dict[str, str]) -> None:
-    """Write every file, and remove plots and comparison of an earlier report that this one has
-    not."""
-    plots = out / "plots"
-    plots.mkdir(parents=True, exist_ok=True)
-    for stale in (*plots.glob("*.svg"), out / _COMPARED):
+    """Write every file, and remove those of an earlier report that this one has not."""
+    for stale in (file for pattern in _STALE for file in out.glob(pattern)):
         if stale.relative_to(out).as_posix() not in files:
             stale.unlink(missing_ok=True)
     for name, text in files.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_text(visible_lines(text), encoding="utf-8", newline="\n")

@@ -35,6 +35,8 @@ NOT_RUN = "not run"
 NO_VALUE = "n/a"
 TIMES = "\N{MULTIPLICATION SIGN}"
 
+_SEEMS_OTHER = re.compile(r"none|yes|no|[-+]?[0-9.]+(e[-+]?[0-9]+)?|\\(.*\\)|", re.IGNORECASE)
+"""Texts that read like a value of another type, and are set in quotes."""
 _Value = TypeVar("_Value", int, str)
 
 Unit = Literal["s", "B", "J"]
@@ -226,6 +228,8 @@ def plain(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
         return f"({', '.join(plain(part) for part in value)})"
+    if isinstance(value, str) and _SEEMS_OTHER.fullmatch(value):
+        return f"'{value}'"
     return visible(str(value))
 
 

@@ -1,0 +1,246 @@
+"""Accuracies and bits per byte pooled over seeds: a row a mechanism and column.
+
+A column is one protocol of one task. The interval of 95 % is Student's over seeds; with one seed
+there is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, stdev
+from typing import Any
+
+import msgspec
+import pandas as pd
+
+from lra.core.catalogue import NO_MIXING
+from lra.core.cells import QualityCell
+from lra.core.protocol import Rows
+from lra.report.load.kept import protocol_hash
+from lra.report.load.select import Evidence
+from lra.report.load.settings import QualitySetting
+from lra.report.load.versions import data_hash
+from lra.report.words import differing, flat
+from lra.verdict.accuracy import interval
+
+AVERAGED = ("listops", "text", "retrieval", "image", "pathfinder")
+"""The tasks that a mean accuracy is over; a setting that has fewer of them says which."""
+ACCURACY, BITS = "test_accuracy", "bits_per_byte"
+ROW = ["origin", "variant"]
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One protocol of one task."""
+
+    protocol: str
+    title: str
+    """The task, with whatever tells its protocols in one setting apart."""
+    task: str
+    cell: QualityCell
+    """Any cell of the column: they share scale, track, data, model and training."""
+    rows: Rows
+    """Examples of each split: as many as there were, where the record says so."""
+    data: str
+    """Hash of the data alone, by which simple baselines are joined."""
+
+
+class Accuracies(msgspec.Struct, frozen=True):
+    """Scores of one setting: accuracies, or bits per byte."""
+
+    setting: QualitySetting
+    metric: str
+    columns: tuple[Column, ...]
+    averaged: tuple[Column, ...]
+    """Those that the mean is over; empty where there is none."""
+    pooled: pd.DataFrame
+    """A row a mechanism and column: origin, variant, mechanism, label, protocol, task, mean, sd, n,
+    low, high, seeds (accuracy by seed), endings (status, failure, reason of seeds without)."""
+    means: pd.DataFrame
+    """A row a mechanism: mean and sd over the averaged columns, n (columns it has), seeds."""
+
+    @property
+    def lower(self) -> bool:
+        """Whether the less is the better."""
+        return self.metric == BITS
+
+
+def accuracies(evidence: Evidence) -> list[Accuracies]:
+    """Return the scores of each setting and metric: accuracies first; of each, settings with the
+    most mechanisms of the run first."""
+    figures = evidence.figures
+    scored = figures[
+        (figures["kind"] == "quality")
+        & figures["metric"].isin([ACCURACY, BITS])
+        & (figures["order"] == "given")
+    ]
+    found = [
+        _scores(evidence, str(metric), str(setting), own)
+        for (metric, setting), own in scored.groupby(["metric", "setting"], sort=True)
+    ]
+
+    def place(one: Accuracies) -> tuple[Any, ...]:
+        known = one.pooled[one.pooled["mean"].notna()]
+        own = known[known["origin"] == "run"]["variant"].nunique()
+        return (one.metric != ACCURACY, -own, -known["variant"].nunique(), one.setting.parts)
+
+    return sorted(found, key=place)
+
+
+def _scores(evidence: Evidence, metric: str, setting: str, own: pd.DataFrame) -> Accuracies:
+    under = evidence.settings[setting]
+    assert isinstance(under, QualitySetting), "only trainings are scored"
+    columns = _columns(evidence, own)
+    rows = {column.protocol: column.rows.test for column in columns}
+    pooled = pd.DataFrame(
+        [
+            {
+                "origin": key[0],
+                "variant": key[1],
+                "protocol": key[2],
+                **_pooled(group, rows[str(key[2])], metric),
+            }
+            for key, group in own.groupby([*ROW, "protocol"], sort=True)
+        ]
+    )
+    averaged = _averaged(columns, pooled) if metric == ACCURACY else ()
+    return Accuracies(under, metric, columns, averaged, pooled, _means(pooled, averaged))
+
+
+def _pooled(group: pd.DataFrame, rows: int, metric: str) -> dict[str, Any]:
+    """One mechanism on one column."""
+    known = group[group["value"].notna()]
+    lost = group[group["value"].isna()]
+    values = [float(value) for value in known["value"]]
+    bounds = None
+    if len(values) > 1:
+        bounds = interval(values, most=math.inf) if metric == BITS else interval(values, 1 / rows)
+    first = group.iloc[0]
+    return {
+        "mechanism": first["mechanism"],
+        "label": first["label"],
+        "task": first["task"],
+        "mean": fmean(values) if values else math.nan,
+        "sd": stdev(values) if len(values) > 1 else math.nan,
+        "n": len(values),
+        "low": bounds[0] if bounds else math.nan,
+        "high": bounds[1] if bounds else math.nan,
+        "seeds": {
+            int(seed): float(v) for seed, v in zip(known["seed"], known["value"], strict=True)
+        },
+        "parameters": first["parameters"],
+        "endings": tuple(sorted(zip(lost["status"], lost["failure"], lost["reason"], strict=True))),
+    }
+
+
+def _columns(evidence: Evidence, own: pd.DataFrame) -> tuple[Column, ...]:
+    """One column per protocol, the five named tasks first."""
+    cells: dict[str, QualityCell] = {}
+    rows: dict[str, Rows] = {}
+    for origin, id in sorted(set(zip(own["origin"], own["record"], strict=True)), reverse=True):
+        record = evidence.records[origin, id]
+        assert isinstance(record.cell, QualityCell), "only trainings are scored"
+        protocol = protocol_hash(record.cell)
+        cells[protocol] = record.cell
+        if record.rows is not None:
+            rows[protocol] = record.rows
+    by_task: dict[str, list[QualityCell]] = {}
+    for _, cell in sorted(cells.items()):
+        by_task.setdefault(cell.data.task, []).append(cell)
+    found = []
+    for task in sorted(by_task, key=_place):
+        alike = by_task[task]
+        titled = [
+            Column(
+                protocol=(protocol := protocol_hash(cell)),
+                title=f"{task} ({difference})" if difference else task,
+                task=task,
+                cell=cell,
+                rows=rows.get(protocol, cell.data.rows),
+                data=data_hash(cell),
+            )
+            for cell, difference in zip(alike, _differences(alike), strict=True)
+        ]
+        found += sorted(titled, key=lambda column: column.title)
+    return tuple(found)
+
+
+def _differences(cells: Sequence[QualityCell]) -> list[str]:
+    """What tells the protocols of one task apart, in words; of one alone an empty text."""
+    settings = [
+        flat({"data": cell.data, "model": cell.model, "training": cell.training}) for cell in cells
+    ]
+    for one, cell in zip(settings, cells, strict=True):
+        del one["data.hash"]
+        if cell.track == "tuned":
+            # Each row has a rate of its own; that of the cell at hand is any of them.
+            del one["training.learning_rate"]
+    differences = differing(settings)
+    if len(set(differences)) < len(cells):
+        pairs = zip((f"data {data_hash(cell)[:8]}" for cell in cells), differences, strict=True)
+        differences = [", ".join(part for part in pair if part) for pair in pairs]
+    return differences
+
+
+def _place(task: str) -> tuple[int, str]:
+    return (AVERAGED.index(task) if task in AVERAGED else len(AVERAGED), task)
+
+
+def _averaged(columns: Iterable[Column], pooled: pd.DataFrame) -> tuple[Column, ...]:
+    """The columns that a mean is over: of each named task the one with most rows.
+
+    Empty if two protocols of a task have as many, or if there is but one task.
+    """
+    number: Mapping[str, int] = pooled[pooled["n"] > 0]["protocol"].value_counts().to_dict()
+    by_task: dict[str, list[Column]] = {}
+    for column in columns:
+        if column.task in AVERAGED:
+            by_task.setdefault(column.task, []).append(column)
+    chosen = []
+    for found in by_task.values():
+        most = max(number.get(column.protocol, 0) for column in found)
+        leading = [column for column in found if number.get(column.protocol, 0) == most]
+        if len(leading) > 1:
+            return ()
+        chosen += leading
+    return tuple(chosen) if len(chosen) > 1 else ()
+
+
+def _means(pooled: pd.DataFrame, averaged: Sequence[Column]) -> pd.DataFrame:
+    """The mean over tasks of each row that has them all; its spread over seeds that all share."""
+    wanted = {column.protocol for column in averaged}
+    found = []
+    for key, group in pooled.groupby(ROW, sort=True):
+        own = group[group["protocol"].isin(wanted) & group["mean"].notna()]
+        complete = len(own) == len(wanted) > 0
+        seeds = [set(one) for one in own["seeds"]]
+        shared = sorted(set.intersection(*seeds)) if seeds and complete else []
+        same = complete and all(one == seeds[0] for one in seeds)
+        by_seed = {n: fmean(one[n] for one in own["seeds"]) for n in shared} if same else {}
+        found.append(
+            {
+                "origin": key[0],
+                "variant": key[1],
+                "mechanism": group.iloc[0]["mechanism"],
+                "label": group.iloc[0]["label"],
+                "mean": fmean(own["mean"]) if complete else math.nan,
+                "sd": stdev(by_seed.values()) if len(by_seed) > 1 else math.nan,
+                "n": len(own),
+                "seeds": by_seed,
+            }
+        )
+    names = ["origin", "variant", "mechanism", "label", "mean", "sd", "n", "seeds"]
+    return pd.DataFrame(found, columns=names)
+
+
+def winner(scores: Accuracies, protocol: str) -> tuple[str, str] | None:
+    """Return origin and variant of the best mechanism, no mixing apart, where its interval over
+    seeds lies clear of the next one's; None where it does not, or some row has one seed."""
+    own = scores.pooled
+    own = own[(own["protocol"] == protocol) & own["mean"].notna() & (own["mechanism"] != NO_MIXING)]
+    if len(own) < 2 or own["low"].isna().any():
+        return None
+    ranked = own.sort_values(["mean", "variant"], ascending=[scores.lower, True])
+    first, second = ranked.iloc[0], ranked.iloc[1]
+    clear = first.high < second.low if scores.lower else first.low > second.high
+    return (str(first.origin), str(first.variant)) if clear else None

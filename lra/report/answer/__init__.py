@@ -1,1 +1,0 @@
-"""The sentences to read first."""

@@ -1,0 +1,203 @@
+"""Costs of calls pooled over processes: a row a mechanism, mode, metric and length.
+
+All that is told of time, memory, energy and state is made of this frame. A time is the median over
+processes, with their range; of one process its quartiles. Ratios are to exact attention of the same
+origin, setting, mode and length.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from lra.core.catalogue import EXACT, NO_MIXING
+from lra.report.load.select import Evidence
+from lra.report.load.settings import CostSetting
+
+CLOSE = 0.1
+"""Within this share of the least a figure is not told apart from it where either is of one process:
+its quartiles say nothing of the next."""
+LOOSE = 0.1
+"""Quartiles of one process further apart than this share of the median are not trusted."""
+KEYS = ["setting", "mode", "metric", "length", "origin", "variant"]
+_PLACE = ["setting", "mode", "metric", "length", "origin"]
+_OF_A_CALL = {
+    "latency",
+    "latency_wall",
+    "energy",
+    "energy_seconds",
+    "operations",
+    "declared_operations",
+    "minimum_bytes",
+    "peak_allocated_bytes",
+    "peak_reserved_bytes",
+    "peak_device_bytes",
+    "peak_resident_bytes",
+    "peak_tensor_bytes",
+}
+"""Metrics that are as many times as large as there are examples in a call."""
+
+
+class Costs(msgspec.Struct, frozen=True):
+    """All costs of a report."""
+
+    pooled: pd.DataFrame
+    """A row a place: `KEYS`, mechanism, label, value, low, high, processes, asked, endings,
+    disturbed, exact, ratio, ratio_low, ratio_high, ratio_disturbed."""
+    figures: pd.DataFrame
+    """What was pooled: a row a process."""
+    settings: tuple[CostSetting, ...]
+    """The run's own first, and of these the one with the most figures."""
+    own: frozenset[str]
+    """Ids of the settings in which the run has figures."""
+
+
+def costs(evidence: Evidence) -> Costs:
+    """Return the costs of all calls that were timed."""
+    figures, settings = _per_example(evidence)
+    numbers = figures.groupby("setting", sort=False)["origin"].agg(
+        run=lambda own: int((own == "run").sum()), all="size"
+    )
+    order = sorted(
+        numbers.index, key=lambda id: (-numbers.run[id], -numbers["all"][id], settings[id].parts)
+    )
+    return Costs(
+        pooled=_with_exact(_pooled(figures)),
+        figures=figures,
+        settings=tuple(settings[id] for id in order),
+        own=frozenset(id for id in order if numbers.run[id]),
+    )
+
+
+def _per_example(evidence: Evidence) -> tuple[pd.DataFrame, dict[str, CostSetting]]:
+    """Figures of timed calls, those of as many positions at every length as figures of one example.
+
+    So short inputs fill a GPU as well, and lengths are compared at its full rate. Lengths belong
+    together where each has a batch of its own and the products are equal, for two batches of
+    several examples at least. A call of one example as long as that counts there, and stays among
+    others of one example as well.
+    """
+    figures = evidence.figures[evidence.figures["kind"] == "efficiency"]
+    settings = {id: one for id, one in evidence.settings.items() if isinstance(one, CostSetting)}
+    lengths = figures.groupby("setting")["length"].agg(lambda own: sorted(set(own)))
+    alike: dict[str, list[str]] = defaultdict(list)
+    for id in lengths.index:
+        alike[msgspec.structs.replace(settings[id], batch=0).id].append(id)
+    parts, found = [], dict(settings)
+    for ids in alike.values():
+        batches = {id: settings[id].batch or 1 for id in ids}
+        products = [
+            batches[id] * lengths[id][0] for id in ids if batches[id] > 1 and len(lengths[id]) == 1
+        ]
+        together = {tokens for tokens in products if products.count(tokens) > 1}
+        for id in ids:
+            own, batch = figures[figures["setting"] == id], batches[id]
+            tokens = own["length"] * batch
+            joined = tokens.isin(together)
+            if joined.any():
+                (number,) = set(tokens[joined])
+                whole = msgspec.structs.replace(settings[id], batch=None, tokens=number)
+                found[whole.id] = whole
+                parts.append(_of_one(own[joined], batch, whole.id))
+            single = batch == 1 and not joined.all()
+            parts.append(own if single else own[~joined])
+    own = pd.concat(parts) if parts else figures
+    return own, {id: found[id] for id in set(own["setting"])}
+
+
+def _of_one(own: pd.DataFrame, batch: int, setting: str) -> pd.DataFrame:
+    scaled = own.assign(setting=setting)
+    call = scaled["metric"].isin(_OF_A_CALL)
+    for name in ("value", "q1", "q3", "minimum"):
+        scaled[name] = scaled[name].where(~call, scaled[name] / batch)
+    return scaled
+
+
+def _pooled(figures: pd.DataFrame) -> pd.DataFrame:
+    """Replicates of one place as one row."""
+    known = figures[figures["value"].notna()]
+    values = known.groupby(KEYS, sort=False)["value"].agg(["median", "min", "max", "size"])
+    quartiles = known.groupby(KEYS, sort=False)[["q1", "q3"]].first()
+    shared = figures.groupby(KEYS, sort=False).agg(
+        mechanism=("mechanism", "first"),
+        label=("label", "first"),
+        declared=("declared", "first"),
+        asked=("record", "size"),
+        started_at=("started_at", "min"),
+    )
+    disturbed = known.groupby(KEYS, sort=False)["disturbed"].any()
+    lost = figures[figures["value"].isna()]
+    endings = lost.groupby(KEYS, sort=False).apply(
+        lambda own: tuple(
+            sorted(set(zip(own["status"], own["failure"], own["reason"], strict=True)))
+        ),
+        include_groups=False,
+    )
+    pooled = shared.join(values).join(quartiles)
+    one = pooled["size"] == 1
+    pooled["value"] = pooled["median"]
+    pooled["low"] = pooled["min"].where(~one, pooled["q1"].fillna(pooled["value"]))
+    pooled["high"] = pooled["max"].where(~one, pooled["q3"].fillna(pooled["value"]))
+    pooled["processes"] = pooled["size"].fillna(0).astype("int64")
+    pooled["disturbed"] = disturbed.reindex(pooled.index, fill_value=False).astype(bool)
+    pooled["endings"] = endings.reindex(pooled.index) if len(endings) else None
+    pooled["endings"] = [own if isinstance(own, tuple) else () for own in pooled["endings"]]
+    return pooled.drop(columns=["median", "min", "max", "size", "q1", "q3"]).reset_index()
+
+
+def _with_exact(pooled: pd.DataFrame) -> pd.DataFrame:
+    """The same with exact attention's cost beside each place, and the ratio to it."""
+    exact = pooled[pooled["mechanism"] == EXACT].sort_values("label")
+    exact = exact.groupby(_PLACE, sort=False)[["value", "low", "high", "disturbed", "processes"]]
+    joined = pooled.join(exact.first().add_prefix("exact_"), on=_PLACE)
+    joined["ratio"] = joined["value"] / joined["exact_value"]
+    joined["ratio_spread"] = joined["ratio"] * (
+        (joined["high"] - joined["low"]) / joined["value"]
+        + (joined["exact_high"] - joined["exact_low"]) / joined["exact_value"]
+    )
+    other = joined["exact_disturbed"].fillna(False).astype(bool)
+    joined["ratio_disturbed"] = joined["disturbed"] | (other & joined["ratio"].notna())
+    return joined
+
+
+def is_loose(place: pd.Series) -> bool:
+    """Whether the quartiles of a figure of one process are too wide to trust its second digit."""
+    return place.processes == 1 and place.high - place.low > LOOSE * place.value
+
+
+def is_below(one: pd.Series, other: pd.Series) -> bool:
+    """Whether a cost is less than another by more than the spread of processes."""
+    if 1 in (one.processes, other.processes) and (1 + CLOSE) * one.value >= other.value:
+        return False
+    high = one.high if one.processes > 1 else one.value
+    return bool(high < (other.low if other.processes > 1 else other.value))
+
+
+def least(places: pd.DataFrame) -> pd.DataFrame:
+    """Return the place that costs least and those not told apart from it, the least first.
+
+    One that was disturbed, or is of some processes only, never stands alone.
+    """
+    known = places[places["value"].notna()].sort_values(["value", "variant"])
+    if known.empty:
+        return known
+    first = known.iloc[0]
+    close = [n == 0 or not is_below(first, known.iloc[n]) for n in range(len(known))]
+    if sum(close) == 1 and (first.disturbed or first.endings) and len(known) > 1:
+        close[1] = True
+    return known[np.array(close)]
+
+
+def fastest(places: pd.DataFrame) -> str | None:
+    """Return the variant of the run's cheapest mechanism but the floor, where replicates tell it
+    apart; of the reference's where the run has none."""
+    main = "run" if (places["origin"] == "run").any() else "reference"
+    asked = places[(places["origin"] == main) & (places["mechanism"] != NO_MIXING)]
+    known = asked[asked["value"].notna()]
+    if len(known) < 2 or known["disturbed"].any() or (known["processes"] < 2).any():
+        return None
+    found = least(known)
+    return str(found.iloc[0]["variant"]) if len(found) == 1 else None

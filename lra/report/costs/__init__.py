@@ -1,1 +1,0 @@
-"""What a call costs: time, memory, energy and operations, and what is derived of them."""

@@ -1,1 +1,0 @@
-"""How far approximations are from softmax attention."""

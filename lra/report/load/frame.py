@@ -1,0 +1,253 @@
+"""One tidy frame of all that was measured: a row a figure, with what was asked as columns.
+
+Sections group and pivot it by ids: `origin` with `record`, `variant` (a mechanism with a
+configuration), `setting` (what figures of one table share) and `protocol` (a column of accuracies).
+Labels are for people and decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pandas as pd
+
+from lra.core.cells import BaselineCell, EfficiencyCell, ErrorCell, QualityCell
+from lra.core.records import Metric, Record
+from lra.report.load.kept import Kept, protocol_hash
+from lra.report.load.settings import settings_of
+from lra.report.load.versions import data_hash, measuring, mechanism, text
+
+ERRORS = ("output_error", "gradient_error_q", "gradient_error_k", "gradient_error_v")
+PEAK_MEMORY = {"cpu": "peak_resident_bytes", "cuda": "peak_allocated_bytes"}
+"""The metric of a call's memory, by device."""
+TIMES_OF_CALLS = ("latency", "prefill")
+"""Metrics of which nothing truly takes no time."""
+
+_KINDS: dict[type[Any], str] = {
+    QualityCell: "quality",
+    BaselineCell: "baseline",
+    EfficiencyCell: "efficiency",
+    ErrorCell: "error",
+}
+CELL_COLUMNS: dict[str, str] = {
+    "origin": "str",
+    "record": "str",
+    "kind": "str",
+    "mechanism": "str",
+    "variant": "str",
+    "label": "str",
+    "config": "str",
+    "setting": "str",
+    "scale": "str",
+    "rules": "str",
+    "track": "str",
+    "task": "str",
+    "source": "str",
+    "order": "str",
+    "data": "str",
+    "protocol": "str",
+    "length": "int",
+    "test_rows": "float",
+    "mode": "str",
+    "level": "str",
+    "direction": "str",
+    "batch": "float",
+    "heads": "float",
+    "head_width": "float",
+    "dtype": "str",
+    "execution": "str",
+    "model": "str",
+    "input_scale": "float",
+    "device": "str",
+    "devices": "float",
+    "seed": "float",
+    "learning_rate": "float",
+    "rates_tried": "str",
+    "replicate": "float",
+    "machine": "str",
+    "threads": "int",
+    "torch": "str",
+    "mechanism_version": "str",
+    "versions": "str",
+    "started_at": "str",
+    "disturbed": "bool",
+    "parameters": "float",
+    "best_step": "float",
+    "status": "str",
+    "failure": "str",
+}
+"""Columns that all figures of a cell share, and their types; "" or NaN where one does not apply."""
+FIGURE_COLUMNS: dict[str, str] = {
+    "metric": "str",
+    "value": "float",
+    "unit": "str",
+    "better": "str",
+    "samples": "int",
+    "q1": "float",
+    "q3": "float",
+    "minimum": "float",
+    "reason": "str",
+    "declared": "str",
+}
+"""Columns of a figure's own. `reason` says why there is no value, where the status does not."""
+_TYPES = {"str": "object", "int": "int64", "float": "float64", "bool": "bool"}
+
+
+def frame(kept: Sequence[Kept]) -> pd.DataFrame:
+    """Return a row for each figure, and for each that a cell of its kind should have but has not.
+
+    A cell that is not ok has no headline figure, whatever its record holds.
+    """
+    cells: list[list[Any]] = []
+    own: list[list[Any]] = []
+    for place, (one, setting) in enumerate(zip(kept, settings_of(kept), strict=True)):
+        shared = _cell(one, setting.id)
+        cells.append([shared[name] for name in CELL_COLUMNS])
+        own += [[place, *row] for row in _figures(one)]
+    figures = _typed(pd.DataFrame(own, columns=["cell", *FIGURE_COLUMNS]), FIGURE_COLUMNS)
+    whole = _typed(pd.DataFrame(cells, columns=list(CELL_COLUMNS)), CELL_COLUMNS)
+    joined = whole.loc[figures["cell"]].reset_index(drop=True)
+    return pd.concat([joined, figures.drop(columns="cell")], axis=1)
+
+
+def _typed(table: pd.DataFrame, types: Mapping[str, str]) -> pd.DataFrame:
+    return table.astype({name: _TYPES[kind] for name, kind in types.items()})
+
+
+def _figures(kept: Kept) -> Iterable[list[Any]]:
+    """The metrics of a record by name, in the order of `FIGURE_COLUMNS`."""
+    record = kept.record
+    # Which baselines a task has is known once there are some.
+    known = isinstance(kept.cell, BaselineCell) and record.status == "ok"
+    expected = {} if known else _expected(kept)
+    for name in sorted({*expected, *record.metrics}):
+        metric = record.metrics.get(name)
+        if metric is None or (record.status != "ok" and name in expected):
+            metric = msgspec.structs.replace(expected[name], why_null=_reason(record))
+        value, reason = metric.value, metric.why_null or ""
+        if value is None:
+            reason = reason or "no reason given"
+        elif name in TIMES_OF_CALLS and value <= 0:
+            value, reason = None, f"{value:g} s by a clock that is too coarse"
+        yield [
+            name, value, metric.unit, metric.better, len(metric.samples), metric.q1, metric.q3,
+            metric.minimum, reason if value is None else "", _declared(record, name),
+        ]  # fmt: skip
+
+
+def _reason(record: Record) -> str:
+    if record.status == "ok":
+        return "not in the record"
+    return record.failure.message if record.failure else record.status
+
+
+def _expected(kept: Kept) -> dict[str, Metric]:
+    """The headline metrics of a kind of cell, as they stand where nothing was measured."""
+    cell = kept.cell
+    if isinstance(cell, QualityCell):
+        if cell.metric == "bits_per_byte":
+            return {"bits_per_byte": Metric(value=None, unit="bit")}
+        return {"test_accuracy": Metric(value=None, unit="share", better="higher")}
+    if isinstance(cell, BaselineCell):
+        share = Metric(value=None, unit="share", better="higher")
+        return {"majority": share, "bag_of_tokens": share}
+    if isinstance(cell, ErrorCell):
+        return dict.fromkeys(ERRORS, Metric(value=None, unit="ratio"))
+    seconds, size = Metric(value=None, unit="s"), Metric(value=None, unit="B")
+    of_decoding = {"prefill": seconds, "state_bytes": size} if cell.mode == "decode" else {}
+    return {"latency": seconds, PEAK_MEMORY[cell.device]: size, **of_decoding}
+
+
+def _declared(record: Record, metric: str) -> str:
+    """How a time or a size grows with length by the mechanism's card, as the record has it."""
+    if not isinstance(record.cell, EfficiencyCell) or record.cell.mode == "decode":
+        # A card speaks of a whole call, not of one position more.
+        return ""
+    names = {"latency": "declared_time", PEAK_MEMORY[record.cell.device]: "declared_memory"}
+    found = record.method.get(names.get(metric, ""), "")
+    return found if isinstance(found, str) else ""
+
+
+def _cell(kept: Kept, setting: str) -> dict[str, Any]:
+    """What all figures of a record share, by column."""
+    record, cell = kept.record, kept.cell
+    row: dict[str, Any] = {
+        name: {"str": "", "bool": False}.get(kind) for name, kind in CELL_COLUMNS.items()
+    }
+    row |= {
+        "origin": kept.origin,
+        "record": record.id,
+        "kind": _KINDS[type(cell)],
+        "variant": kept.variant,
+        "label": kept.label,
+        "setting": setting,
+        "scale": cell.scale,
+        "machine": cell.machine.name,
+        "threads": cell.threads,
+        "torch": cell.torch,
+        "versions": text(measuring(cell)),
+        "started_at": record.started_at,
+        "disturbed": kept.disturbed,
+        "parameters": record.parameters,
+        "best_step": record.best_step,
+        "status": record.status,
+        "failure": record.failure.type if record.failure else "",
+    }
+    if not isinstance(cell, BaselineCell):
+        row |= {
+            "mechanism": cell.mechanism.name,
+            "config": msgspec.json.encode(cell.mechanism.config, order="sorted").decode(),
+            "mechanism_version": mechanism(cell),
+            "device": cell.device,
+        }
+    if isinstance(cell, QualityCell | BaselineCell):
+        row |= {
+            "length": cell.data.length,
+            "task": cell.data.task,
+            "source": cell.data.source,
+            "order": cell.data.order,
+            "data": data_hash(cell),
+            "protocol": data_hash(cell),
+            "rules": cell.data.rules,
+            "test_rows": (record.rows or cell.data.rows).test,
+        }
+    else:
+        row |= {
+            "length": cell.length,
+            "direction": cell.direction,
+            "batch": cell.batch,
+            "heads": cell.heads,
+            "head_width": cell.head_width,
+            "dtype": cell.dtype,
+        }
+    if isinstance(cell, QualityCell):
+        devices = record.method.get("devices")
+        row |= {
+            "track": cell.track,
+            "batch": cell.training.batch,
+            "heads": cell.model.heads,
+            "head_width": cell.model.qkv_width // cell.model.heads,
+            "dtype": cell.training.precision,
+            "direction": "causal" if cell.model.causal else "bidirectional",
+            "devices": devices if isinstance(devices, int) else None,
+            "seed": cell.seed,
+            "learning_rate": cell.training.learning_rate,
+            "rates_tried": ", ".join(f"{rate:g}" for rate in kept.rates_tried),
+            "protocol": protocol_hash(cell),
+        }
+    if isinstance(cell, ErrorCell):
+        row |= {"input_scale": cell.input_scale, "seed": cell.seed}
+    if isinstance(cell, EfficiencyCell):
+        row |= {
+            "task": cell.task,
+            "mode": cell.mode,
+            "level": cell.level,
+            "execution": cell.execution,
+            "model": ""
+            if cell.model is None
+            else msgspec.json.encode(cell.model, order="sorted").decode(),
+            "replicate": cell.replicate,
+        }
+    return row

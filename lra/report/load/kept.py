@@ -1,0 +1,67 @@
+"""A record that takes part in a report, and the ids by which sections join what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from lra.core.cells import BaselineCell, MeasuredCell, QualityCell
+from lra.core.hashing import value_hash
+from lra.core.records import Record
+from lra.report.load.variants import in_force
+from lra.report.load.versions import data_hash
+
+Origin = Literal["run", "reference"]
+"""run: the store being reported. reference: the committed rows put beside it."""
+_DIGITS = 12
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A record that takes part in the report."""
+
+    origin: Origin
+    variant: str
+    """Id of a mechanism with a configuration; "" for simple baselines."""
+    label: str
+    """For people: the mechanism, with the settings that set it apart from others of that name."""
+    record: Record
+    rates_tried: tuple[float, ...] = ()
+    """Learning rates that a tuned training's own was chosen among."""
+    disturbed: bool = False
+    """Whether the machine was busy at a timing."""
+
+    @property
+    def cell(self) -> MeasuredCell:
+        """What was measured."""
+        return measured(self.record)
+
+
+def measured(record: Record) -> MeasuredCell:
+    """Return the cell of a record that measured something."""
+    assert isinstance(record.cell, MeasuredCell), "checks and pictures have sections of their own"
+    return record.cell
+
+
+def variant_of(cell: MeasuredCell) -> str:
+    """Return the id of a cell's mechanism with the configuration in force; "" where it has none."""
+    return (
+        ""
+        if isinstance(cell, BaselineCell)
+        else variant_id(cell.mechanism.name, cell.mechanism.config)
+    )
+
+
+def variant_id(name: str, config: Mapping[str, Any]) -> str:
+    """Return the id of a mechanism with a configuration: values of two types are two of them."""
+    return f"{name}:{value_hash([name, in_force(config)])[:_DIGITS]}"
+
+
+def protocol_hash(cell: QualityCell) -> str:
+    """Return the hash of what cells must share for their accuracies to be compared: of tuned ones
+    all but the learning rate."""
+    training: object = cell.training
+    if cell.track == "tuned":
+        training = {**msgspec.to_builtins(cell.training), "learning_rate": "tuned"}
+    return value_hash([cell.scale, cell.track, data_hash(cell), cell.model, training])

@@ -1,0 +1,203 @@
+"""Settings: what the figures of one table share, as typed values; words are made of them last."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from lra.core.cells import BaselineCell, ErrorCell, MeasuredCell, QualityCell
+from lra.core.hashing import value_hash
+from lra.core.protocol import Machine, ModelSpec
+from lra.report.load.kept import Kept, measured
+from lra.report.load.versions import Pairs, among, apart, measuring, words
+from lra.report.words import count, machine_words
+
+_DIGITS = 12
+_SOURCES = {"generated": "generated data", "file": "data from files", "hub": "data from a hub"}
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """What the figures of one table share."""
+
+    @property
+    def id(self) -> str:
+        """Hash of all of it."""
+        return value_hash([type(self).__name__, self])[:_DIGITS]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What sets it apart from others of its kind, in words."""
+        raise NotImplementedError
+
+
+class QualitySetting(Setting, frozen=True, kw_only=True):
+    """What trainings share that stand in one table."""
+
+    scale: str
+    rules: str
+    track: str
+    source: str
+    precision: str
+    by_token: bool
+    """Whether models answer at each token, strictly causal."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The scale, and whatever is not the usual of it."""
+        parts = (
+            self.scale,
+            self.data if self.source != "generated" else "",
+            f"{self.rules} rules" if self.rules != "fixed" else "",
+            f"{self.track} track" if self.track != "matched" else "",
+            self.precision if self.precision != "float32" else "",
+            "token by token" if self.by_token else "",
+        )
+        return tuple(part for part in parts if part)
+
+    @property
+    def data(self) -> str:
+        """Where the data is from."""
+        return _SOURCES[self.source]
+
+
+class BaselineSetting(Setting, frozen=True, kw_only=True):
+    """What simple baselines share."""
+
+    scale: str
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The scale."""
+        return (self.scale,)
+
+
+class CostSetting(Setting, frozen=True, kw_only=True):
+    """What timed calls share: the machine, what is called, and its sizes but for the length."""
+
+    scale: str
+    level: str
+    task: str
+    direction: str
+    batch: int | None
+    """None where calls of all lengths have as many `tokens`: figures are of one example then."""
+    tokens: int | None = None
+    heads: int
+    head_width: int
+    dtype: str
+    compiled: bool
+    device: str
+    machine: Machine
+    threads: int
+    torch: str
+    model: ModelSpec | None
+    version: Pairs = ()
+    """Versions of the measuring code, of features in which settings alike but for it differ."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The call, its sizes and the machine."""
+        return (*self.called, *self.where)
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """The call and its sizes."""
+        return (
+            {
+                "attention": "the attention alone",
+                "model": f"a model of {self.task}, scale {self.scale}",
+            }.get(self.level, f"one {self.level}"),
+            self.direction,
+            f"batch {self.batch}"
+            if self.tokens is None
+            else f"per example in calls of {self.tokens:,} positions",
+            f"{count(self.heads, 'head')} of width {self.head_width}",
+            self.dtype,
+            *(["by torch.compile"] if self.compiled else []),
+            *([f"measured by {words(self.version)}"] if self.version else []),
+        )
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """Machine, threads and torch."""
+        return machine_words(self.machine), count(self.threads, "thread"), f"torch {self.torch}"
+
+
+class ErrorSetting(Setting, frozen=True, kw_only=True):
+    """What errors of approximations share."""
+
+    scale: str
+    direction: str
+    batch: int
+    heads: int
+    head_width: int
+    dtype: str
+    device: str
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The sizes of a call and its type."""
+        return (
+            self.direction,
+            f"batch {self.batch}",
+            f"{count(self.heads, 'head')} of width {self.head_width}",
+            f"{self.dtype} on {self.device}",
+        )
+
+
+def setting_of(cell: MeasuredCell) -> Setting:
+    """Return the setting that a cell's figures belong to."""
+    if isinstance(cell, QualityCell):
+        return QualitySetting(
+            scale=cell.scale,
+            rules=cell.data.rules,
+            track=cell.track,
+            source=cell.data.source,
+            precision=cell.training.precision,
+            by_token=cell.model.causal,
+        )
+    if isinstance(cell, BaselineCell):
+        return BaselineSetting(scale=cell.scale)
+    if isinstance(cell, ErrorCell):
+        return ErrorSetting(
+            scale=cell.scale,
+            direction=cell.direction,
+            batch=cell.batch,
+            heads=cell.heads,
+            head_width=cell.head_width,
+            dtype=cell.dtype,
+            device=cell.device,
+        )
+    return CostSetting(
+        scale=cell.scale if cell.level == "model" else "",
+        level=cell.level,
+        task=cell.task,
+        direction=cell.direction,
+        batch=cell.batch,
+        heads=cell.heads,
+        head_width=cell.head_width,
+        dtype=cell.dtype,
+        compiled=cell.execution != "eager",
+        device=cell.device,
+        machine=cell.machine,
+        threads=cell.threads,
+        torch=cell.torch,
+        model=cell.model,
+    )
+
+
+def settings_of(kept: Sequence[Kept]) -> list[Setting]:
+    """Return the setting of each record, timings of different measuring code in different ones."""
+    found = [setting_of(one.cell) for one in kept]
+    sides: dict[str, set[Pairs]] = defaultdict(set)
+    for one, setting in zip(kept, found, strict=True):
+        if isinstance(setting, CostSetting):
+            sides[setting.id].add(measuring(one.cell))
+    differing = {id: apart(own) for id, own in sides.items()}
+    return [
+        msgspec.structs.replace(setting, version=among(measuring(measured(one.record)), features))
+        if isinstance(setting, CostSetting) and (features := differing[setting.id])
+        else setting
+        for one, setting in zip(kept, found, strict=True)
+    ]

@@ -1,0 +1,79 @@
+"""Why the reference's accuracies do not stand beside the run's, said in a sentence."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from lra.core.cells import QualityCell
+from lra.report.load.kept import protocol_hash
+from lra.report.load.versions import data_pairs, text
+from lra.report.words import flat, listing, visible
+
+
+class Unlike(msgspec.Struct, frozen=True):
+    """Protocols of the run whose tasks the reference has too, trained otherwise."""
+
+    protocols: frozenset[str]
+    settings: tuple[str, ...]
+    """Names of the settings that differ: `training.steps`."""
+    anchored: bool
+    """Whether the run has trained exact attention and no mixing itself."""
+
+    def sentence(self, titles: Sequence[str]) -> str:
+        """Return what to tell under a table in which columns of these titles have the protocols."""
+        told = (
+            f"Reference rows are not shown on {listing([visible(title) for title in titles])}: "
+            f"they were trained with other settings ({', '.join(self.settings)})"
+        )
+        add = "; add --baselines to train exact attention and no mixing with this run's settings"
+        return f"{told}{'' if self.anchored else add}."
+
+
+def unlike(
+    run: Iterable[QualityCell], reference: Iterable[QualityCell], anchors: Iterable[str]
+) -> tuple[Unlike, ...]:
+    """Return where the reference has a run's scale, track and task, and nothing of its protocol.
+
+    `anchors` are the names of exact attention and of no mixing. Of several reference protocols the
+    one that differs least is told.
+    """
+    there: dict[tuple[str, ...], dict[str, QualityCell]] = defaultdict(dict)
+    for cell in reference:
+        there[_place(cell)][protocol_hash(cell)] = cell
+    names: dict[str, set[str]] = defaultdict(set)
+    cells: dict[str, QualityCell] = {}
+    for cell in run:
+        protocol = protocol_hash(cell)
+        cells[protocol] = cell
+        names[protocol].add(cell.mechanism.name)
+    wanted = frozenset(anchors)
+    found: dict[tuple[tuple[str, ...], bool], set[str]] = defaultdict(set)
+    for protocol, cell in cells.items():
+        others = there.get(_place(cell), {})
+        if others and protocol not in others:
+            differences = [_differing(cell, other) for other in others.values()]
+            closest = min(differences, key=lambda keys: (len(keys), keys))
+            found[closest, wanted <= names[protocol]].add(protocol)
+    return tuple(
+        Unlike(frozenset(protocols), settings, anchored)
+        for (settings, anchored), protocols in sorted(found.items(), key=lambda item: item[0])
+    )
+
+
+def _place(cell: QualityCell) -> tuple[str, ...]:
+    return (cell.scale, cell.track, cell.data.task, cell.data.source, cell.data.rules)
+
+
+def _differing(cell: QualityCell, other: QualityCell) -> tuple[str, ...]:
+    """Names of the settings in which two protocols of a task differ."""
+    here, there = _settings(cell), _settings(other)
+    keys = sorted(key for key in {*here, *there} if here.get(key) != there.get(key))
+    return tuple(key for key in keys if key not in ("data.hash", "data.version")) or tuple(keys)
+
+
+def _settings(cell: QualityCell) -> dict[str, str]:
+    found = flat({"data": cell.data, "model": cell.model, "training": cell.training})
+    return {**found, "data.version": text(data_pairs(cell))}

@@ -1,1 +1,0 @@
-"""What mechanisms are: their settings and versions, what they claim, what they attend to."""

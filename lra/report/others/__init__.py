@@ -1,1 +1,0 @@
-"""What other people published or wrote, beside what was measured here."""

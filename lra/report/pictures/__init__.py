@@ -1,1 +1,0 @@
-"""Plots as SVG, which share looks, lines and the places of names."""

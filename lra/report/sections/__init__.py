@@ -1,0 +1,14 @@
+"""Sections of a report, one topic a file: `analyse` gives values, `present` makes sections of them.
+
+Each file has `sections(analysis) -> list[Section]`; the page has them in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lra.report.analysis import Analysis
+from lra.report.model import Section
+from lra.report.sections import provenance
+
+SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (provenance.sections,)

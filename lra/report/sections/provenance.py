@@ -1,0 +1,179 @@
+"""Which machines, versions and commits the records come from, and how they were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+
+import msgspec
+
+from lra.core.cells import BaselineCell, EfficiencyCell, ErrorCell, MeasuredCell
+from lra.core.records import Record
+from lra.report.analysis import Analysis
+from lra.report.load.kept import Kept, Origin
+from lra.report.load.select import Evidence
+from lra.report.model import Row, Section, Table, Value
+from lra.report.words import NO_VALUE, count, flat, listing, machine_words
+
+_METHODS = {
+    "timed_region": "Timed",
+    "timer": "Clock",
+    "inputs": "Inputs",
+    "upstream": "Gradient of the output",
+    "exact": "Compared with",
+    "error": "Error",
+    "memory": "Memory",
+    "control": "Control",
+    "garbage_collection": "Garbage collection",
+    "bag of tokens": "Bag of tokens",
+    "exact solver": "Exact solver",
+    "compile": "Execution",
+    "device": "Device",
+    "threads": "Threads",
+}
+"""Methods in records that a reader can use, and the words for them."""
+_KINDS: dict[type[MeasuredCell], str] = {
+    EfficiencyCell: "Timings",
+    ErrorCell: "Errors",
+    BaselineCell: "Simple baselines",
+}
+
+
+class Source(msgspec.Struct, frozen=True, order=True):
+    """One machine class, build and commit that records come from."""
+
+    is_reference: bool
+    machine: str
+    torch: str
+    threads: int
+    versions: str
+    commit: str
+
+
+def analyse(kept: Iterable[Kept]) -> list[tuple[Source, list[Kept]]]:
+    """Return the records by their source, the run's first."""
+    keyed = sorted(((_source(one), one) for one in kept), key=itemgetter(0))
+    return [(s, [one for _, one in own]) for s, own in groupby(keyed, itemgetter(0))]
+
+
+def sections(analysis: Analysis) -> list[Section]:
+    """Return the section on where the records come from."""
+    evidence = analysis.evidence
+    return [present(analyse(evidence.kept), evidence)] if evidence.kept else []
+
+
+def present(sources: Sequence[tuple[Source, Sequence[Kept]]], evidence: Evidence) -> Section:
+    """Return the sources as a table, with how the run's cells were measured."""
+    columns = ["machine class", "torch", "threads", "versions", "commit", "cells", "measured"]
+    same = len({source.versions for source, _ in sources}) == 1 and len(sources) > 1
+    notes = [f"Versions, the same everywhere: {sources[0][0].versions}."] if same else []
+    rows = []
+    for source, own in sources:
+        texts = [source.machine, source.torch, str(source.threads), source.versions, source.commit]
+        texts += [str(len(own)), dates(own)]
+        if same:
+            # A list of ten libraries in each row hides what differs.
+            del texts[3]
+        origin: Origin = "reference" if source.is_reference else "run"
+        label = "reference" if source.is_reference else "this run"
+        rows.append(Row(label, tuple(map(Value, texts)), origin=origin))
+    for whose, number in (
+        ("of this run", evidence.superseded),
+        ("of the reference", evidence.superseded_reference),
+    ):
+        if number:
+            older, verb = count(number, "older record"), "is" if number == 1 else "are"
+            notes.append(f"{older} {whose} {verb} left out: a newer one answers the same question.")
+    if evidence.unrelated:
+        other = count(evidence.unrelated, "reference record is", "reference records are")
+        notes.append(f"{other} left out: no cell of the run shares the protocol.")
+    table = Table(
+        id="provenance",
+        title="Where the records come from",
+        caption="Dates are when a cell started, UTC.",
+        corner="records",
+        columns=tuple(name for name in columns if name != "versions" or not same),
+        rows=tuple(rows),
+        notes=tuple(notes),
+        numeric=False,
+    )
+    return Section(
+        topic="Provenance", level="appendix", text=methods(evidence.own), tables=(table,)
+    )
+
+
+def methods(own: Iterable[Kept]) -> tuple[str, ...]:
+    """Return how cells were measured, a paragraph for each kind of them."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for kept in own:
+        kind = _KINDS.get(type(kept.cell), "Trainings")
+        found.setdefault(kind, []).append(flat(kept.record.method))
+    paragraphs = []
+    for kind, methods in sorted(found.items()):
+        said = {
+            word: sorted({m[key] for m in methods if key in m}) for key, word in _METHODS.items()
+        }
+        parts = [f"{word}: {'; or '.join(texts)}." for word, texts in said.items() if texts]
+        paragraphs += [" ".join([f"{kind}.", *parts])] if parts else []
+    return tuple(paragraphs)
+
+
+def subtitle(evidence: Evidence) -> str:
+    """Return machine, torch and dates of the run, for the top of the page."""
+    own = evidence.own
+    return f"{_machines(own)}; torch {_torch(own)}; {dates(own)}" if own else ""
+
+
+def footer(evidence: Evidence) -> str:
+    """Return machine, torch, commit, number of cells and dates in one line."""
+    own = evidence.own
+    if not own:
+        return ""
+    reference = len(evidence.kept) - len(own)
+    cells = count(len(own), "cell") + (f" and {reference} reference cells" if reference else "")
+    commits = sorted({_commit(kept.record) for kept in own})
+    return (
+        f"{cells}, measured {dates(own)} on {_machines(own)} with torch {_torch(own)}; "
+        f"commit{'s' * (len(commits) > 1)} {listing(commits)}."
+    )
+
+
+def dates(kept: Iterable[Kept]) -> str:
+    """Return the first and last day on which cells started."""
+    days = sorted({one.record.started_at[:10] for one in kept})
+    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def _machines(own: Iterable[Kept]) -> str:
+    return listing(sorted({machine_words(kept.cell.machine) for kept in own}))
+
+
+def _torch(own: Iterable[Kept]) -> str:
+    return listing(sorted({kept.cell.torch for kept in own}))
+
+
+def _source(kept: Kept) -> Source:
+    cell = kept.cell
+    return Source(
+        is_reference=kept.origin != "run",
+        machine=machine_words(cell.machine),
+        torch=cell.torch,
+        threads=cell.threads,
+        versions=_versions(kept.record),
+        commit=_commit(kept.record),
+    )
+
+
+def _versions(record: Record) -> str:
+    origin = record.provenance
+    libraries = {k: v for k, v in sorted(origin.libraries.items()) if k != "torch"}
+    ours = {"lra": origin.version} if origin.version else {}
+    return ", ".join(f"{k} {v}" for k, v in {**ours, **libraries}.items()) or NO_VALUE
+
+
+def _commit(record: Record) -> str:
+    commit = record.provenance.git_commit
+    if commit is None:
+        return "not in a git checkout"
+    return commit[:12] + (" with changes" if record.provenance.git_dirty else "")

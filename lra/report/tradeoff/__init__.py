@@ -1,1 +1,0 @@
-"""Accuracy against cost: what both tables say of one mechanism."""

@@ -1,0 +1,1 @@
+"""A report as files: HTML, Markdown, LaTeX and CSV."""

@@ -1,0 +1,58 @@
+"""A report, or the card of a mechanism, as one self-contained HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lra.report.model import Figure, Report, Row
+from lra.report.plots.style import MARKS, Looks, inline
+
+if TYPE_CHECKING:
+    from lra.report.cards import Card
+
+_TEMPLATES = Path(__file__).with_name("templates")
+CARDS = "mechanisms"
+"""Folder of the cards beside the page."""
+
+
+def report_html(report: Report, looks: Looks, cards: frozenset[str] = frozenset()) -> str:
+    """Return the page: nothing fetched, everything a record says escaped.
+
+    Rows of the mechanisms in `cards` link to their pages. The script sorts and filters tables;
+    without it the page reads the same.
+    """
+    return _render("report.html", looks, report=report, cards=cards, home="", folder=f"{CARDS}/")
+
+
+def card_html(card: Card, looks: Looks, cards: frozenset[str] = frozenset()) -> str:
+    """Return the page of one mechanism, which lies in the folder of cards."""
+    return _render("card.html", looks, card=card, cards=cards, home="../index.html", folder="")
+
+
+def _render(name: str, looks: Looks, **values: Any) -> str:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    markers = list(MARKS)
+
+    def drawing(figure: Figure) -> Markup:
+        return Markup(inline(figure.svg, f"plot-{figure.id}", figure.alt))
+
+    def colour(row: Row) -> str:
+        return looks.of(row.mechanism, row.variant).colour
+
+    def mark(row: Row) -> int:
+        return 1 + markers.index(looks.of(row.mechanism, row.variant).marker)
+
+    return environment.get_template(name).render(
+        drawing=drawing, marks=MARKS, colour=colour, mark=mark, **values
+    )
