@@ -7,7 +7,8 @@ there is none.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
@@ -191,15 +192,15 @@ def _averaged(columns: Iterable[Column], pooled: pd.DataFrame) -> tuple[Column, 
 
     Empty if two protocols of a task have as many, or if there is but one task.
     """
-    number: Mapping[str, int] = pooled[pooled["n"] > 0]["protocol"].value_counts().to_dict()
+    number = Counter(pooled[pooled["n"] > 0]["protocol"])
     by_task: dict[str, list[Column]] = {}
     for column in columns:
         if column.task in AVERAGED:
             by_task.setdefault(column.task, []).append(column)
     chosen = []
     for found in by_task.values():
-        most = max(number.get(column.protocol, 0) for column in found)
-        leading = [column for column in found if number.get(column.protocol, 0) == most]
+        most = max(number[column.protocol] for column in found)
+        leading = [column for column in found if number[column.protocol] == most]
         if len(leading) > 1:
             return ()
         chosen += leading

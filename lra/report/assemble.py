@@ -13,7 +13,7 @@ from lra.report.sections.headline import headline
 from lra.report.sections.provenance import footer, subtitle
 
 
-def analyse(evidence: Evidence, assumed: Assumptions = Assumptions()) -> Analysis:
+def analyse(evidence: Evidence, assumed: Assumptions | None = None) -> Analysis:
     """Return what the sections share: pooled accuracies and costs, and the looks of mechanisms."""
     figures = evidence.figures
     named = figures[figures["mechanism"] != ""][["mechanism", "variant"]].drop_duplicates()
@@ -22,7 +22,7 @@ def analyse(evidence: Evidence, assumed: Assumptions = Assumptions()) -> Analysi
         accuracies=tuple(accuracies(evidence)),
         costs=costs(evidence),
         looks=Looks(named.itertuples(index=False, name=None)),
-        assumed=assumed,
+        assumed=assumed or Assumptions(),
     )
 
 

@@ -130,12 +130,10 @@ def _pooled(figures: pd.DataFrame) -> pd.DataFrame:
     )
     disturbed = known.groupby(KEYS, sort=False)["disturbed"].any()
     lost = figures[figures["value"].isna()]
-    endings = lost.groupby(KEYS, sort=False).apply(
-        lambda own: tuple(
-            sorted(set(zip(own["status"], own["failure"], own["reason"], strict=True)))
-        ),
-        include_groups=False,
-    )
+    endings: dict[object, set[tuple[str, str, str]]] = defaultdict(set)
+    columns = [*KEYS, "status", "failure", "reason"]
+    for *key, status, failure, reason in lost[columns].itertuples(index=False, name=None):
+        endings[tuple(key)].add((status, failure, reason))
     pooled = shared.join(values).join(quartiles)
     one = pooled["size"] == 1
     pooled["value"] = pooled["median"]
@@ -143,16 +141,17 @@ def _pooled(figures: pd.DataFrame) -> pd.DataFrame:
     pooled["high"] = pooled["max"].where(~one, pooled["q3"].fillna(pooled["value"]))
     pooled["processes"] = pooled["size"].fillna(0).astype("int64")
     pooled["disturbed"] = disturbed.reindex(pooled.index, fill_value=False).astype(bool)
-    pooled["endings"] = endings.reindex(pooled.index) if len(endings) else None
-    pooled["endings"] = [own if isinstance(own, tuple) else () for own in pooled["endings"]]
+    lists = [tuple(sorted(endings[key])) for key in pooled.index]
+    pooled["endings"] = pd.Series(lists, index=pooled.index, dtype=object)
     return pooled.drop(columns=["median", "min", "max", "size", "q1", "q3"]).reset_index()
 
 
 def _with_exact(pooled: pd.DataFrame) -> pd.DataFrame:
     """The same with exact attention's cost beside each place, and the ratio to it."""
-    exact = pooled[pooled["mechanism"] == EXACT].sort_values("label")
-    exact = exact.groupby(_PLACE, sort=False)[["value", "low", "high", "disturbed", "processes"]]
-    joined = pooled.join(exact.first().add_prefix("exact_"), on=_PLACE)
+    anchors = pooled[pooled["mechanism"] == EXACT].sort_values("label")
+    shared = ["value", "low", "high", "disturbed", "processes"]
+    exact = anchors.groupby(_PLACE, sort=False)[shared].first().add_prefix("exact_")
+    joined = pooled.join(exact, on=_PLACE)
     joined["ratio"] = joined["value"] / joined["exact_value"]
     joined["ratio_spread"] = joined["ratio"] * (
         (joined["high"] - joined["low"]) / joined["value"]
@@ -165,7 +164,7 @@ def _with_exact(pooled: pd.DataFrame) -> pd.DataFrame:
 
 def is_loose(place: pd.Series) -> bool:
     """Whether the quartiles of a figure of one process are too wide to trust its second digit."""
-    return place.processes == 1 and place.high - place.low > LOOSE * place.value
+    return bool(place.processes == 1 and place.high - place.low > LOOSE * place.value)
 
 
 def is_below(one: pd.Series, other: pd.Series) -> bool:

@@ -9,10 +9,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lra.report.pictures.labels import spread
-from lra.report.pictures.style import Look
-from lra.report.table import Row, Table
-
+from lra.report.load.kept import Origin
+from lra.report.plots.labels import spread
+from lra.report.plots.style import Look
 from lra.report.words import Unit, scale_of
 
 if TYPE_CHECKING:
@@ -56,15 +55,9 @@ def height_of(rows: int) -> float:
     return max(3.6, 1.2 + LINE * rows)
 
 
-def points(table: Table, row: Row) -> list[tuple[int, float]]:
-    """Return the lengths at which a row has a figure, and the figures."""
-    pairs = zip(table.columns, row.cells, strict=True)
-    return [(int(length), cell.value) for length, cell in pairs if cell.value]
-
-
-def line_style(row: Row, look: Look) -> dict[str, Any]:
-    """Return how the line of a row is drawn; a reference is hollow."""
-    reference = row.origin == "reference"
+def line_style(origin: Origin, look: Look) -> dict[str, Any]:
+    """Return how the line of a mechanism is drawn; a reference is hollow."""
+    reference = origin == "reference"
     return {
         "color": look.colour,
         "linestyle": look.dash,
