@@ -46,6 +46,23 @@ class Column(msgspec.Struct, frozen=True):
     """Hash of the data alone, by which simple baselines are joined."""
 
 
+class Score(msgspec.Struct, frozen=True):
+    """One mechanism on one column, or its mean over columns: a row of a pooled frame."""
+
+    origin: str
+    variant: str
+    mechanism: str
+    label: str
+    mean: float
+    """NaN where there is none."""
+    sd: float
+    """Standard deviation over seeds, NaN of one."""
+    n: int
+    """Seeds with a figure; of a mean the columns that have one."""
+    endings: tuple[tuple[str, str, str], ...]
+    """Status, failure and reason of seeds without a figure."""
+
+
 class Accuracies(msgspec.Struct, frozen=True):
     """Scores of one setting: accuracies, or bits per byte."""
 
@@ -228,9 +245,10 @@ def _means(pooled: pd.DataFrame, averaged: Sequence[Column]) -> pd.DataFrame:
                 "sd": stdev(by_seed.values()) if len(by_seed) > 1 else math.nan,
                 "n": len(own),
                 "seeds": by_seed,
+                "endings": (),
             }
         )
-    names = ["origin", "variant", "mechanism", "label", "mean", "sd", "n", "seeds"]
+    names = ["origin", "variant", "mechanism", "label", "mean", "sd", "n", "seeds", "endings"]
     return pd.DataFrame(found, columns=names)
 
 

@@ -8,7 +8,7 @@ Labels are for people and decide nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pandas as pd
@@ -25,6 +25,7 @@ PEAK_MEMORY = {"cpu": "peak_resident_bytes", "cuda": "peak_allocated_bytes"}
 TIMES_OF_CALLS = ("latency", "prefill")
 """Metrics of which nothing truly takes no time."""
 
+_Row = TypeVar("_Row", bound=msgspec.Struct)
 _KINDS: dict[type[Any], str] = {
     QualityCell: "quality",
     BaselineCell: "baseline",
@@ -93,6 +94,12 @@ FIGURE_COLUMNS: dict[str, str] = {
 }
 """Columns of a figure's own. `reason` says why there is no value, where the status does not."""
 _TYPES = {"str": "object", "int": "int64", "float": "float64", "bool": "bool"}
+
+
+def typed(table: pd.DataFrame, kind: type[_Row]) -> list[_Row]:
+    """Return the rows of a frame as structs of a kind, whose fields are columns of it."""
+    columns = [table[name].tolist() for name in kind.__struct_fields__]
+    return [kind(*row) for row in zip(*columns, strict=True)]
 
 
 def frame(kept: Sequence[Kept]) -> pd.DataFrame:

@@ -1,0 +1,241 @@
+"""Accuracy by task, and bits per byte: mechanisms beside no mixing and the simple baselines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import pandas as pd
+
+from lra.core.catalogue import NO_MIXING
+from lra.report.accuracy import Accuracies, Column, Score, winner
+from lra.report.analysis import Analysis
+from lra.report.baselines import BAG, ENTROPY, MAJORITY, Simple, simple
+from lra.report.load.frame import typed
+from lra.report.model import Row, Section, Table, Value, drawn
+from lra.report.plots.accuracy import accuracy_figure
+from lra.report.rows import Key, missing, of, reference_notes, shown
+from lra.report.words import NO_VALUE, NOT_RUN, figures, percent
+
+BASELINES = "Baselines"
+_COARSE = 0.005
+"""Above this standard error of sampling an accuracy of one seed is told in whole percent."""
+
+
+class Scores(msgspec.Struct, frozen=True):
+    """A table of accuracies, or of bits per byte, as values."""
+
+    of: Accuracies
+    keys: tuple[Key, ...]
+    places: dict[tuple[Key, str], Score]
+    """By row and protocol."""
+    rates: dict[tuple[Key, str], float]
+    """The chosen learning rates of the tuned track."""
+    means: dict[Key, Score]
+    best: dict[str, tuple[str, str] | None]
+    """The winner of each column, where one is told apart."""
+    baselines: dict[str, dict[str, Simple]]
+    """By column, then by metric."""
+    figures: pd.DataFrame
+
+
+def sections(analysis: Analysis) -> list[Section]:
+    """Return a section for each table of accuracies and of bits per byte."""
+    return [present(analyse(analysis, one), analysis) for one in analysis.accuracies]
+
+
+def analyse(analysis: Analysis, scores: Accuracies) -> Scores:
+    """Return the rows of a table with their values."""
+    wanted = {column.protocol: column for column in scores.columns}
+    frame = analysis.evidence.figures
+    own = frame[(frame["metric"] == scores.metric) & frame["protocol"].isin(list(wanted))]
+    keys = tuple(shown(own))
+    places, means = {}, {}
+    rates: dict[tuple[Key, str], float] = {}
+    for key in keys:
+        for (protocol,), group in of(scores.pooled, key).groupby(["protocol"]):
+            (places[key, str(protocol)],) = typed(group, Score)
+        if scores.setting.track == "tuned":
+            alone = of(own, key).drop_duplicates("protocol")
+            chosen = zip(alone["protocol"], alone["learning_rate"], strict=True)
+            rates |= {(key, protocol): rate for protocol, rate in chosen}
+        (means[key],) = typed(of(scores.means, key), Score)
+    return Scores(
+        of=scores,
+        keys=keys,
+        places=places,
+        rates=rates,
+        means=means,
+        best={protocol: winner(scores, protocol) for protocol in wanted},
+        baselines={
+            protocol: simple(analysis.evidence, scores, column)
+            for protocol, column in wanted.items()
+        },
+        figures=own,
+    )
+
+
+def present(scores: Scores, analysis: Analysis) -> Section:
+    """Return the table with its plot."""
+    of = scores.of
+    several = any(place.n > 1 for place in scores.places.values())
+    rows = [
+        key.row(
+            _values(scores, key, several), BASELINES if key.mechanism == NO_MIXING else "Mechanisms"
+        )
+        for key in sorted(scores.keys, key=lambda key: key.mechanism == NO_MIXING)
+    ]
+    bits = of.lower
+    table = Table(
+        id=f"accuracy-{of.setting.id}" if not bits else f"bits-{of.setting.id}",
+        title="Bits per byte" if bits else "Test accuracy, %",
+        caption=_caption(of),
+        corner="mechanism",
+        columns=(
+            *(column.title for column in of.columns),
+            *([f"mean of {len(of.averaged)}"] if of.averaged else []),
+        ),
+        rows=(*rows, *_simple_rows(scores)),
+        notes=(
+            *_notes(of, several, any(scores.best.values())),
+            *reference_notes(scores.figures, scores.keys),
+        ),
+    )
+    return Section(
+        topic="Bits per byte" if bits else "Accuracy",
+        setting=", ".join(of.setting.parts),
+        tables=(table,),
+        figures=drawn([None if bits else accuracy_figure(table, of, analysis.looks)]),
+    )
+
+
+def _values(scores: Scores, key: Key, several: bool) -> list[Value]:
+    values = [
+        _value(
+            scores.places.get((key, column.protocol)),
+            column.rows.test,
+            scores.of.lower,
+            several,
+            rate=scores.rates.get((key, column.protocol)),
+            best=scores.best[column.protocol] == (key.origin, key.variant),
+        )
+        for column in scores.of.columns
+    ]
+    if scores.of.averaged:
+        mean = scores.means[key]
+        rows = sum(column.rows.test for column in scores.of.averaged)
+        lacking = Value(NO_VALUE, f"{mean.n} of {len(scores.of.averaged)}")
+        complete = not math.isnan(mean.mean)
+        values.append(_value(mean, rows, False, False) if complete else lacking)
+    return values
+
+
+def _value(
+    place: Score | None,
+    rows: int,
+    bits: bool,
+    several: bool,
+    *,
+    rate: float | None = None,
+    best: bool = False,
+) -> Value:
+    """Mean over the seeds that ended well, the others counted beside it in words."""
+    if place is None:
+        return Value(NOT_RUN)
+    if math.isnan(place.mean):
+        return missing(place.endings)
+    notes = []
+    if place.n > 1 and not math.isnan(place.sd):
+        spread = figures(place.sd, most=2) if bits else percent(place.sd)
+        notes.append(f"± {spread}")
+    notes += [f"n {place.n}"] if several else []
+    notes += [missing(place.endings).text] if place.endings else []
+    notes += [f"rate {rate:g}"] if rate is not None else []
+    return Value(score_text(place, rows, bits), ", ".join(notes), place.mean, best)
+
+
+def score_text(place: Score, rows: int, bits: bool = False) -> str:
+    """Return a score with the digits that its seeds and so many test rows support."""
+    if bits:
+        return figures(place.mean, None if math.isnan(place.sd) else place.sd)
+    if not math.isnan(place.sd):
+        return percent(place.mean, place.sd)
+    share = min(max(place.mean, 0.0), 1.0)
+    coarse = math.sqrt(share * (1.0 - share) / rows) > _COARSE
+    return f"{100 * place.mean:.0f}" if coarse else percent(place.mean)
+
+
+def _simple_rows(scores: Scores) -> list[Row]:
+    """Majority, bag of tokens and, where a task has any, its best rule of thumb; of bits per byte
+    each by its name, the dearest first."""
+    columns = [scores.baselines[column.protocol] for column in scores.of.columns]
+    if scores.of.lower:
+        names = {one.metric: one.name for own in columns for one in own.values()}
+        names |= {ENTROPY: "the grammar's entropy"} if ENTROPY in names else {}
+        found = [
+            _simple_row(name, [own.get(m) for own in columns], scores) for m, name in names.items()
+        ]
+        return sorted(found, key=lambda row: -max(value.number or 0.0 for value in row.values))
+    rules = [_rule(own) for own in columns]
+    rows = [
+        _simple_row(BAG.replace("_", " "), [own.get(BAG) for own in columns], scores),
+        _simple_row(MAJORITY, [own.get(MAJORITY) for own in columns], scores),
+        *([_simple_row("rule of thumb", rules, scores)] if any(rules) else []),
+    ]
+    return [row for row in rows if any(value.number is not None for value in row.values)]
+
+
+def _rule(own: dict[str, Simple]) -> Simple | None:
+    rules = [one for one in own.values() if one.metric not in (BAG, MAJORITY)]
+    return max(rules, key=lambda one: (one.value, one.name), default=None)
+
+
+def _simple_row(name: str, found: Sequence[Simple | None], scores: Scores) -> Row:
+    bits, values = scores.of.lower, []
+    for one in found:
+        if one is None:
+            values.append(Value(NO_VALUE))
+        else:
+            text = figures(one.value) if bits else percent(one.value)
+            own = one.name if one.metric not in (BAG, MAJORITY) and not bits else ""
+            values.append(Value(text, own, one.value))
+    if scores.of.averaged:
+        means = [
+            one.value
+            for one, column in zip(found, scores.of.columns, strict=True)
+            if one is not None and column in scores.of.averaged
+        ]
+        complete = len(means) == len(scores.of.averaged)
+        mean = sum(means) / len(means) if complete else 0.0
+        values.append(Value(percent(mean), "", mean) if complete else Value(NO_VALUE))
+    origins = {one.origin for one in found if one is not None}
+    return Row(
+        name, tuple(values), origin="reference" if origins == {"reference"} else "run",
+        group=BASELINES,
+    )  # fmt: skip
+
+
+def _caption(of: Accuracies) -> str:
+    lengths = lengths_text(of.columns)
+    rows = min(column.rows.test for column in of.columns)
+    per = "tokens asked for" if of.setting.by_token else "test rows"
+    what = "The mean cost of a byte after those before it." if of.lower else f"Percent of {per}."
+    return f"{what} {of.setting.data.capitalize()}, {lengths}, at least {rows:,} test rows."
+
+
+def lengths_text(columns: Sequence[Column]) -> str:
+    """Return how long the inputs of columns are: `24 to 128 tokens`."""
+    lengths = {column.cell.data.length for column in columns}
+    low, high = min(lengths), max(lengths)
+    return f"{low:,} to {high:,} tokens" if low < high else f"{low:,} tokens"
+
+
+def _notes(of: Accuracies, several: bool, bold: bool) -> list[str]:
+    notes = ["± is one standard deviation over n seeds." if several else "One seed each."]
+    tied = [c.title for c in of.columns if c.cell.model.query_key_start == "tied"]
+    if tied:
+        notes.append(f"Keys start equal to queries on {', '.join(tied)}, which favours softmax.")
+    if bold:
+        notes.append("Bold: best, with a 95 % interval over seeds clear of the next one's.")
+    return notes
