@@ -124,7 +124,8 @@ def _values(scores: Scores, key: Key, several: bool) -> list[Value]:
     ]
     if scores.of.averaged:
         mean = scores.means[key]
-        rows = sum(column.rows.test for column in scores.of.averaged)
+        # Chance of the draw of a seed does not average out over tasks as that of rows does.
+        rows = min(column.rows.test for column in scores.of.averaged)
         lacking = Value(NO_VALUE, f"{mean.n} of {len(scores.of.averaged)}")
         complete = not math.isnan(mean.mean)
         values.append(_value(mean, rows, False, False) if complete else lacking)

@@ -2,18 +2,247 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from lra.core.catalogue import EXACT, NO_MIXING
 from lra.report.analysis import Analysis
-from lra.report.model import Headline
+from lra.report.leaderboard import Leaderboard, Ratio, Standing, leaderboard
+from lra.report.model import Headline, Row, Table, Value
+from lra.report.plots.tradeoff import tradeoff_figure
+from lra.report.sections.accuracy import score_text
+from lra.report.sections.caveats import caveats
+from lra.report.words import (
+    NO_VALUE,
+    TIMES,
+    figures,
+    listing,
+    listing_of,
+)
+from lra.report.write.markdown import plain_text
 
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
+_NAMED = 3
+"""So many mechanisms a sentence names."""
 
 
 def headline(analysis: Analysis) -> Headline:
     """Return the first screen of a report."""
-    return Headline(sentences=(EMPTY,))
+    board = leaderboard(analysis)
+    return Headline(
+        sentences=tuple(sentences(board))[:5] or (EMPTY,),
+        figure=tradeoff_figure(board, analysis.looks),
+        leaderboard=present(board) if board.standings else None,
+        caveats=caveats(analysis),
+    )
 
 
 def spoken(analysis: Analysis) -> tuple[tuple[str, ...], str]:
-    """Return the sentences and the small table to print."""
-    first = headline(analysis)
-    return (*first.sentences, *first.caveats), ""
+    """Return the sentences and the small table to print: the run beside exact attention and no
+    mixing."""
+    board = leaderboard(analysis)
+    told = tuple(sentences(board))[:5] or (EMPTY,)
+    if not board.standings:
+        return (*told, *caveats(analysis)), ""
+    table = present(board)
+    wanted = [
+        row
+        for row in table.rows
+        if row.origin == "run" or row.mechanism in (EXACT, NO_MIXING) or not row.mechanism
+    ]
+    small = Table(table.id, table.title, table.caption, table.corner, table.columns, tuple(wanted))
+    return (*told, *caveats(analysis)), plain_text(small)
+
+
+def present(board: Leaderboard) -> Table:
+    """Return the leaderboard: a row a mechanism, the most accurate first."""
+    known = Counter((one.key.origin, one.key.mechanism) for one in board.standings)
+    columns = [
+        ("accuracy, %", lambda one: _accuracy(one, board)),
+        ("training time", lambda one: _ratio(one.train, one.key in board.front)),
+        ("memory", lambda one: _ratio(one.memory)),
+        ("decoding time", lambda one: _ratio(one.decode)),
+        ("state", lambda one: _ratio(one.state)),
+        ("pays from", lambda one: Value(NO_VALUE)),
+        ("laws held", _laws),
+    ]
+    cells = {one.key: [value(one) for _, value in columns] for one in board.standings}
+    kept = [
+        place
+        for place in range(len(columns))
+        if any(own[place].text != NO_VALUE for own in cells.values())
+    ]
+    rows = []
+    for one in sorted(board.standings, key=_order):
+        values = tuple(cells[one.key][place] for place in kept)
+        alone = known[one.key.origin, one.key.mechanism] == 1
+        label = one.key.mechanism if alone else one.key.label
+        rows.append(Row(label, values, one.key.mechanism, one.key.variant, one.key.origin))
+    return Table(
+        id="leaderboard",
+        title="Leaderboard",
+        caption=_caption(board),
+        corner="mechanism",
+        columns=tuple(columns[place][0] for place in kept),
+        rows=tuple(rows),
+        notes=tuple(_notes(board)),
+    )
+
+
+def _order(one: Standing) -> tuple[object, ...]:
+    """The run's before the reference's, the most accurate first, then the fastest."""
+    mean = one.score.mean if one.score and not math.isnan(one.score.mean) else -1.0
+    time = one.train.value if one.train else math.inf
+    return (one.key.origin != "run", -mean, time, one.key.label)
+
+
+def _accuracy(one: Standing, board: Leaderboard) -> Value:
+    if board.scores is None or one.score is None:
+        return Value(NO_VALUE)
+    if math.isnan(one.score.mean):
+        return Value(NO_VALUE)
+    rows = min(column.rows.test for column in board.scores.columns)
+    text = score_text(one.score, rows)
+    fails = one.beats_shortcut is False and one.key.mechanism != NO_MIXING
+    return Value(f"{text} †" if fails else text, "", one.score.mean, one.key in board.front)
+
+
+def _ratio(one: Ratio | None, best: bool = False) -> Value:
+    if one is None:
+        return Value(NO_VALUE)
+    text = f"{figures(one.value, one.spread)} {TIMES}"
+    return Value(text, "", one.value, best, one.disturbed)
+
+
+def _laws(one: Standing) -> Value:
+    if one.check is None:
+        return Value(NO_VALUE)
+    broken = len(one.check.broken)
+    number = one.check.held / ((one.check.held + broken) or 1)
+    text = f"{one.check.held}" if not broken else f"{one.check.held} of {one.check.held + broken}"
+    return Value(text, "", number)
+
+
+def _caption(board: Leaderboard) -> str:
+    parts = []
+    if board.scores is not None:
+        tasks = [c.task for c in board.scores.averaged or board.scores.columns]
+        over = f"mean over {listing(tasks)}" if len(tasks) > 1 else f"on {listing(tasks)}"
+        parts.append(f"Accuracy: {over}, {', '.join(board.scores.setting.parts)}.")
+    if board.setting is not None:
+        own = board.setting
+        parts.append(
+            f"Costs: {TIMES} those of {EXACT} at length {board.length:,}, {', '.join(own.called)}."
+        )
+    if board.decoding is not None:
+        parts.append(f"Decoding: one position after {board.decoded:,}.")
+    return " ".join(parts)
+
+
+def _notes(board: Leaderboard) -> list[str]:
+    notes = ["Bold: on the front of accuracy and training time, where differences are told apart."]
+    if any(one.beats_shortcut is False for one in board.standings):
+        notes.append("†: on some task no better than the best simple baseline.")
+    ratios = [one.train for one in board.standings if one.train]
+    if any(one.other_settings for one in ratios) or any(one.elsewhere for one in ratios):
+        notes.append("Some were timed with other settings, or on another machine: see Trade-off.")
+    return notes
+
+
+def sentences(board: Leaderboard) -> list[str]:
+    """Return at most five sentences: accuracy, costs, where it pays, the front, how sure."""
+    asked = _asked(board)
+    if not asked:
+        return []
+    makers: tuple[Callable[[Leaderboard, Sequence[Standing]], str], ...] = (
+        _told_accuracy,
+        _told_costs,
+        _told_front,
+        _told_doubt,
+    )
+    return [text for text in (maker(board, asked) for maker in makers) if text]
+
+
+def _asked(board: Leaderboard) -> list[Standing]:
+    """The run's mechanisms, without exact attention and the floor where there are others."""
+    own = [one for one in board.standings if one.key.origin == "run"]
+    others = [one for one in own if one.key.mechanism not in (EXACT, NO_MIXING)]
+    return others or [one for one in own if one.key.mechanism == EXACT] or own
+
+
+def _told_accuracy(board: Leaderboard, asked: Sequence[Standing]) -> str:
+    scored = [one for one in asked if one.score and not math.isnan(one.score.mean)]
+    if board.scores is None or not scored:
+        return ""
+    tasks = board.scores.averaged or board.scores.columns
+    over = (
+        f"mean accuracy over {len(tasks)} tasks"
+        if len(tasks) > 1
+        else f"accuracy on {tasks[0].title}"
+    )
+    ranked = sorted(scored, key=_order)
+    approximate = [one for one in ranked if not one.is_exact] or ranked
+    named = [
+        f"{one.key.mechanism} {_accuracy(one, board).text.removesuffix(' †')} %"
+        for one in approximate
+    ]
+    anchors = [
+        f"{name} {_accuracy(one, board).text.removesuffix(' †')} %"
+        for name, mechanism in ((f"exact attention ({EXACT})", EXACT), ("no mixing", NO_MIXING))
+        for one in _first(board, mechanism)
+    ]
+    beside = f"; {listing(anchors)}" if anchors else ""
+    if len(approximate) == 1:
+        return f"{over[:1].upper()}{over[1:]}: {named[0]}{beside}."
+    return f"Highest {over}: {listing(named[:_NAMED])} of {len(approximate)}{beside}."
+
+
+def _first(board: Leaderboard, mechanism: str) -> list[Standing]:
+    found = [one for one in board.standings if one.key.mechanism == mechanism]
+    scored = [one for one in found if one.score and not math.isnan(one.score.mean)]
+    return sorted(scored, key=_order)[:1]
+
+
+def _told_costs(board: Leaderboard, asked: Sequence[Standing]) -> str:
+    timed = [one for one in asked if one.train]
+    if not timed or board.length is None:
+        return ""
+    if len(timed) == 1:
+        (one,) = timed
+        memory = f" and {_ratio(one.memory).text} its memory" if one.memory else ""
+        return (
+            f"At length {board.length:,} a training step of {one.key.mechanism} takes "
+            f"{_ratio(one.train).text} the time of {EXACT}{memory}."
+        )
+    fastest = sorted(timed, key=lambda one: one.train.value if one.train else 0.0)
+    lean = [one for one in timed if one.memory]
+    leanest = sorted(lean, key=lambda one: one.memory.value if one.memory else 0.0)
+    fast = [f"{one.key.mechanism} {_ratio(one.train).text}" for one in fastest[:_NAMED]]
+    small = [f"{one.key.mechanism} {_ratio(one.memory).text}" for one in leanest[:_NAMED]]
+    least = f"; least memory: {listing(small)}" if small else ""
+    return (
+        f"Fastest to train at length {board.length:,}: {listing(fast)} the time of {EXACT}{least}."
+    )
+
+
+def _told_front(board: Leaderboard, asked: Sequence[Standing]) -> str:
+    members = [one for one in board.standings if one.key in board.front]
+    if len(members) < 2:
+        return ""
+    members.sort(key=lambda one: one.train.value if one.train else 0.0)
+    names = list(dict.fromkeys(one.key.mechanism for one in members))
+    return f"On the front of accuracy and training time: {listing_of(names, 8)}."
+
+
+def _told_doubt(board: Leaderboard, asked: Sequence[Standing]) -> str:
+    if board.scores is None:
+        return ""
+    seeds = set(board.scores.pooled["n"]) - {0}
+    if seeds == {1}:
+        return "One seed each: differences of a few points may be chance."
+    low = [one for one in asked if one.beats_shortcut is False]
+    if not low:
+        return ""
+    names = listing_of([one.key.mechanism for one in low], _NAMED)
+    return f"On some task no better than the best simple baseline: {names}."

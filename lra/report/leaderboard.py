@@ -1,0 +1,284 @@
+"""Where each mechanism stands: accuracy, costs against exact attention at one length, and proof.
+
+The front holds a mechanism only where differences are told apart. One that is surely dearer than
+another must be surely more accurate, and what computes the same function never is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import cast
+
+import msgspec
+
+from lra.core.catalogue import NO_MIXING
+from lra.core.protocol import Machine
+from lra.report.accuracy import Accuracies, Score
+from lra.report.analysis import Analysis
+from lra.report.baselines import shortcut
+from lra.report.checks import Check, checks, exact_mechanisms
+from lra.report.costs import CLOSE
+from lra.report.load.frame import PEAK_MEMORY, typed
+from lra.report.load.settings import CostSetting
+from lra.report.rows import Key, of, shown
+from lra.verdict.accuracy import paired
+
+_SURE = 1.96
+"""Standard errors beyond which two accuracies of one seed are told apart."""
+
+
+class Ratio(msgspec.Struct, frozen=True):
+    """A cost over that of exact attention."""
+
+    value: float
+    spread: float = 0.0
+    """Distance of its bounds."""
+    disturbed: bool = False
+    elsewhere: bool = False
+    """Whether it was measured on another machine class or build than the run's."""
+    other_settings: bool = False
+    """Whether the mechanism was timed with other settings than it was trained with."""
+
+    def is_below(self, other: Ratio) -> bool:
+        """Whether it is less by more than both spreads, and by a tenth."""
+        apart = self.value + self.spread / 2 < other.value - other.spread / 2
+        return apart and (1 + CLOSE) * self.value < other.value
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """One mechanism in all that is known of it."""
+
+    key: Key
+    score: Score | None
+    """Mean over tasks, or the only task's."""
+    train: Ratio | None
+    memory: Ratio | None
+    """Peak of a training step."""
+    decode: Ratio | None
+    """Time of a decoding step."""
+    state: Ratio | None
+    """Bytes kept for decoding."""
+    check: Check | None
+    is_exact: bool
+    beats_shortcut: bool | None
+    """Whether it is more accurate than the best simple baseline on every task; None where there is
+    no baseline."""
+
+
+class Leaderboard(msgspec.Struct, frozen=True):
+    """All mechanisms of a report, and who is on the front."""
+
+    scores: Accuracies | None
+    setting: CostSetting | None
+    """Calls that the costs are of."""
+    length: int | None
+    decoding: CostSetting | None
+    decoded: int | None
+    """Length of the context that a decoding step is timed after."""
+    standings: tuple[Standing, ...]
+    front: frozenset[Key]
+
+
+def leaderboard(analysis: Analysis, scores: Accuracies | None = None) -> Leaderboard:
+    """Return where the mechanisms of a report stand: by its main accuracies, or by `scores`."""
+    scores = scores or analysis.main
+    main, length = main_setting(analysis, "train")
+    decoding, decoded = main_setting(analysis, "decode")
+    known, exact = checks(analysis.evidence), exact_mechanisms(analysis.evidence)
+    times = _Ratios(analysis, main, "train", length)
+    steps = _Ratios(analysis, decoding, "decode", decoded)
+    memory = PEAK_MEMORY[main.device] if main else ""
+    keys = _keys(analysis, scores, main, length)
+    means = _scores(scores)
+    simple = _shortcuts(analysis, scores)
+    standings = tuple(
+        Standing(
+            key=key,
+            score=means.get((key.origin, key.variant)),
+            train=times.of(key, "latency"),
+            memory=times.of(key, memory),
+            decode=steps.of(key, "latency"),
+            state=steps.of(key, "state_bytes"),
+            check=known.get(key.mechanism),
+            is_exact=key.mechanism in exact,
+            beats_shortcut=_beats(scores, key, simple),
+        )
+        for key in keys
+    )
+    return Leaderboard(
+        scores=scores,
+        setting=main,
+        length=length,
+        decoding=decoding,
+        decoded=decoded,
+        standings=standings,
+        front=front(standings, scores),
+    )
+
+
+def front(standings: Iterable[Standing], scores: Accuracies | None) -> frozenset[Key]:
+    """Return who is on the front of accuracy and training time: nobody is surely better in one of
+    the two and not surely worse in the other. No mixing is no choice."""
+    placed = [
+        one
+        for one in standings
+        if one.train and one.score and one.key.mechanism != NO_MIXING and not _is_nan(one.score)
+    ]
+
+    def beats(one: Standing, other: Standing) -> bool:
+        assert one.train and other.train, "only what is placed is compared"
+        cheaper, dearer = one.train.is_below(other.train), other.train.is_below(one.train)
+        better, worse = told_better(one, other, scores), told_better(other, one, scores)
+        return (cheaper and not worse) or (better and not dearer)
+
+    return frozenset(one.key for one in placed if not any(beats(other, one) for other in placed))
+
+
+def told_better(one: Standing, other: Standing, scores: Accuracies | None) -> bool:
+    """Return whether one mechanism is surely more accurate than another.
+
+    By pairs of seeds where both have several; else by sampling of the test rows alone, which is the
+    least that two trainings differ by. Two that compute the same function are not told apart.
+    """
+    if scores is None or (one.is_exact and other.is_exact):
+        return False
+    columns = [c for c in scores.columns if not scores.averaged or c in scores.averaged]
+    wanted = {column.protocol: column.rows.test for column in columns}
+    mine, theirs = (_by_task(scores, side.key, wanted) for side in (one, other))
+    if mine.keys() != theirs.keys() or not mine:
+        return False
+    if all(len(own) > 1 for side in (mine, theirs) for own in side.values()):
+        found = paired(mine, theirs, 1 / min(wanted.values()))
+        if found is not None and found.low is not None:
+            return found.low > 0
+    difference = variance = 0.0
+    for protocol in mine:
+        means = [sum(own.values()) / len(own) for own in (mine[protocol], theirs[protocol])]
+        difference += (means[0] - means[1]) / len(mine)
+        spread = sum(p * (1.0 - p) for p in means) / wanted[protocol]
+        variance += spread / len(mine) ** 2
+    return difference > _SURE * math.sqrt(variance)
+
+
+def main_setting(analysis: Analysis, mode: str) -> tuple[CostSetting | None, int | None]:
+    """Return the first setting with calls of a mode, and the longest length among those at which
+    most mechanisms have a time there."""
+    pooled = analysis.costs.pooled
+    timed = pooled[(pooled["mode"] == mode) & (pooled["metric"] == "latency")]
+    timed = timed[timed["value"].notna()]
+    for setting in analysis.costs.settings:
+        own = timed[timed["setting"] == setting.id]
+        if not own.empty:
+            numbers = own.groupby("length")["variant"].nunique()
+            return setting, int(max(numbers.index, key=lambda n: (numbers[n], n)))
+    return None, None
+
+
+class _Ratios:
+    """Ratios to exact attention of one mode at one length, the run's own before others."""
+
+    def __init__(
+        self, analysis: Analysis, setting: CostSetting | None, mode: str, length: int | None
+    ) -> None:
+        pooled = analysis.costs.pooled
+        alike = [] if setting is None else [setting, *_elsewhere(analysis, setting)]
+        order = {one.id: place for place, one in enumerate(alike)}
+        own = pooled[
+            pooled["setting"].isin(list(order))
+            & (pooled["mode"] == mode)
+            & (pooled["length"] == (length or 0))
+            & pooled["ratio"].notna()
+        ]
+        place = own["setting"].map(order)
+        self._rows = own.assign(place=place).sort_values(["place", "origin", "variant"])
+
+    def of(self, key: Key, metric: str) -> Ratio | None:
+        """Return a mechanism's ratio: with its own settings, else with the settings it was timed
+        with; of the run, else of the reference."""
+        own = self._rows
+        own = own[(own["metric"] == metric) & (own["mechanism"] == key.mechanism)]
+        exact = own[own["variant"] == key.variant]
+        found = exact if not exact.empty else own
+        if found.empty:
+            return None
+        # "run" sorts behind "reference".
+        first = found.sort_values(["place", "origin"], ascending=[True, False]).iloc[0]
+        return Ratio(
+            value=float(first["ratio"]),
+            spread=float(first["ratio_spread"]),
+            disturbed=bool(first["ratio_disturbed"]),
+            elsewhere=bool(first["place"] > 0),
+            other_settings=exact.empty,
+        )
+
+
+def _elsewhere(analysis: Analysis, setting: CostSetting) -> list[CostSetting]:
+    """Settings of the same calls on other machines, builds or versions of the measuring code."""
+    here = _called(setting)
+    return [one for one in analysis.costs.settings if one.id != setting.id and _called(one) == here]
+
+
+def _called(one: CostSetting) -> CostSetting:
+    anywhere = Machine(processor="", cores=1)
+    return msgspec.structs.replace(one, machine=anywhere, threads=1, torch="", version=())
+
+
+def _keys(
+    analysis: Analysis, scores: Accuracies | None, setting: CostSetting | None, length: int | None
+) -> list[Key]:
+    """The rows of the accuracies; without any those of the costs."""
+    figures = analysis.evidence.figures
+    if scores is not None:
+        protocols = [column.protocol for column in scores.columns]
+        own = figures[(figures["metric"] == scores.metric) & figures["protocol"].isin(protocols)]
+        return shown(own)
+    costs = analysis.costs.figures
+    id = setting.id if setting else ""
+    return shown(costs[(costs["setting"] == id) & (costs["length"] == (length or 0))])
+
+
+def _scores(scores: Accuracies | None) -> dict[tuple[str, str], Score]:
+    """The mean over tasks by row; where there is none, the only task's."""
+    if scores is None:
+        return {}
+    if scores.averaged:
+        table = scores.means
+    elif len(scores.columns) == 1:
+        table = scores.pooled
+    else:
+        return {}
+    return {(one.origin, one.variant): one for one in typed(table, Score)}
+
+
+def _by_task(scores: Accuracies, key: Key, wanted: Iterable[str]) -> dict[str, dict[int, float]]:
+    own = of(scores.pooled, key)
+    own = own[own["protocol"].isin(list(wanted)) & (own["n"] > 0)]
+    return cast(
+        "dict[str, dict[int, float]]", dict(zip(own["protocol"], own["seeds"], strict=True))
+    )
+
+
+def _shortcuts(analysis: Analysis, scores: Accuracies | None) -> dict[str, float]:
+    """The best simple baseline of each column that has one."""
+    if scores is None:
+        return {}
+    found = {c.protocol: shortcut(analysis.evidence, scores, c) for c in scores.columns}
+    return {protocol: one.value for protocol, one in found.items() if one is not None}
+
+
+def _beats(scores: Accuracies | None, key: Key, simple: dict[str, float]) -> bool | None:
+    if scores is None or not simple:
+        return None
+    own = of(scores.pooled, key)
+    judged = own[own["protocol"].isin(list(simple)) & own["mean"].notna()]
+    if judged.empty:
+        return None
+    return all(
+        mean > simple[protocol]
+        for protocol, mean in zip(judged["protocol"], judged["mean"], strict=True)
+    )
+
+
+def _is_nan(score: Score) -> bool:
+    return math.isnan(score.mean)
