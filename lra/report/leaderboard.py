@@ -19,8 +19,10 @@ from lra.report.analysis import Analysis
 from lra.report.baselines import shortcut
 from lra.report.checks import Check, checks, exact_mechanisms
 from lra.report.costs import CLOSE
+from lra.report.crossover import crossover_value, crossovers
 from lra.report.load.frame import PEAK_MEMORY, typed
 from lra.report.load.settings import CostSetting
+from lra.report.model import Value
 from lra.report.rows import Key, of, shown
 from lra.verdict.accuracy import paired
 
@@ -59,6 +61,9 @@ class Standing(msgspec.Struct, frozen=True):
     """Time of a decoding step."""
     state: Ratio | None
     """Bytes kept for decoding."""
+    pays_from: Value | None
+    """Length from which a training step takes less time than exact attention's; 0 below the
+    shortest measured, infinite where it never does."""
     check: Check | None
     is_exact: bool
     beats_shortcut: bool | None
@@ -89,6 +94,7 @@ def leaderboard(analysis: Analysis, scores: Accuracies | None = None) -> Leaderb
     times = _Ratios(analysis, main, "train", length)
     steps = _Ratios(analysis, decoding, "decode", decoded)
     memory = PEAK_MEMORY[main.device] if main else ""
+    crossing = _crossings(analysis, main)
     keys = _keys(analysis, scores, main, length)
     means = _scores(scores)
     simple = _shortcuts(analysis, scores)
@@ -100,6 +106,7 @@ def leaderboard(analysis: Analysis, scores: Accuracies | None = None) -> Leaderb
             memory=times.of(key, memory),
             decode=steps.of(key, "latency"),
             state=steps.of(key, "state_bytes"),
+            pays_from=crossing.get(key.variant) or crossing.get(key.mechanism),
             check=known.get(key.mechanism),
             is_exact=key.mechanism in exact,
             beats_shortcut=_beats(scores, key, simple),
@@ -190,20 +197,23 @@ class _Ratios:
             & (pooled["length"] == (length or 0))
             & pooled["ratio"].notna()
         ]
-        place = own["setting"].map(order)
-        self._rows = own.assign(place=place).sort_values(["place", "origin", "variant"])
+        tried = pooled.groupby(["setting", "variant"])["length"].size()
+        pairs = zip(own["setting"], own["variant"], strict=True)
+        own = own.assign(place=own["setting"].map(order), tried=[-tried[pair] for pair in pairs])
+        # "run" sorts behind "reference".
+        keys, up = ["place", "origin", "tried", "variant"], [True, False, True, True]
+        self._rows = own.sort_values(keys, ascending=up)
 
     def of(self, key: Key, metric: str) -> Ratio | None:
-        """Return a mechanism's ratio: with its own settings, else with the settings it was timed
-        with; of the run, else of the reference."""
+        """Return a mechanism's ratio: with its own settings, else with those it was timed with at
+        most lengths; of the run, else of the reference."""
         own = self._rows
         own = own[(own["metric"] == metric) & (own["mechanism"] == key.mechanism)]
         exact = own[own["variant"] == key.variant]
         found = exact if not exact.empty else own
         if found.empty:
             return None
-        # "run" sorts behind "reference".
-        first = found.sort_values(["place", "origin"], ascending=[True, False]).iloc[0]
+        first = found.iloc[0]
         return Ratio(
             value=float(first["ratio"]),
             spread=float(first["ratio_spread"]),
@@ -222,6 +232,20 @@ def _elsewhere(analysis: Analysis, setting: CostSetting) -> list[CostSetting]:
 def _called(one: CostSetting) -> CostSetting:
     anywhere = Machine(processor="", cores=1)
     return msgspec.structs.replace(one, machine=anywhere, threads=1, torch="", version=())
+
+
+def _crossings(analysis: Analysis, setting: CostSetting | None) -> dict[str, Value]:
+    """Where a training step begins to pay, by variant and by mechanism; the run's before others."""
+    found: dict[str, Value] = {}
+    for one in [] if setting is None else [setting, *_elsewhere(analysis, setting)]:
+        rows = crossovers(analysis.costs, one.id)
+        rows = rows[(rows["kind"] == "time") & (rows["mode"] == "train")]
+        rows = rows.assign(tried=rows["lengths"].map(len))
+        order = ["origin", "tried", "variant"]
+        for _, row in rows.sort_values(order, ascending=[False, False, True]).iterrows():
+            for name in (row["variant"], row["mechanism"]):
+                found.setdefault(name, crossover_value(row))
+    return found
 
 
 def _keys(

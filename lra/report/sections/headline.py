@@ -23,6 +23,8 @@ from lra.report.words import (
 from lra.report.write.markdown import plain_text
 
 EMPTY = "There is no record to report: run python -m lra run --impl performer, then report again."
+_LEAST = 0.001
+"""Ratios below are told as less than it."""
 _NAMED = 3
 """So many mechanisms a sentence names."""
 
@@ -58,13 +60,13 @@ def spoken(analysis: Analysis) -> tuple[tuple[str, ...], str]:
 def present(board: Leaderboard) -> Table:
     """Return the leaderboard: a row a mechanism, the most accurate first."""
     known = Counter((one.key.origin, one.key.mechanism) for one in board.standings)
-    columns = [
+    columns: list[tuple[str, Callable[[Standing], Value]]] = [
         ("accuracy, %", lambda one: _accuracy(one, board)),
         ("training time", lambda one: _ratio(one.train, one.key in board.front)),
         ("memory", lambda one: _ratio(one.memory)),
         ("decoding time", lambda one: _ratio(one.decode)),
         ("state", lambda one: _ratio(one.state)),
-        ("pays from", lambda one: Value(NO_VALUE)),
+        ("pays from", _pays_from),
         ("laws held", _laws),
     ]
     cells = {one.key: [value(one) for _, value in columns] for one in board.standings}
@@ -111,8 +113,16 @@ def _accuracy(one: Standing, board: Leaderboard) -> Value:
 def _ratio(one: Ratio | None, best: bool = False) -> Value:
     if one is None:
         return Value(NO_VALUE)
-    text = f"{figures(one.value, one.spread)} {TIMES}"
+    small = 0 < one.value < _LEAST
+    number = f"< {_LEAST}" if small else figures(one.value, one.spread, most=2)
+    text = f"{number} {TIMES}"
     return Value(text, "", one.value, best, one.disturbed)
+
+
+def _pays_from(one: Standing) -> Value:
+    if one.pays_from is None:
+        return Value(NO_VALUE)
+    return Value(one.pays_from.text, "", one.pays_from.number, False, one.pays_from.disturbed)
 
 
 def _laws(one: Standing) -> Value:
@@ -158,6 +168,7 @@ def sentences(board: Leaderboard) -> list[str]:
     makers: tuple[Callable[[Leaderboard, Sequence[Standing]], str], ...] = (
         _told_accuracy,
         _told_costs,
+        _told_crossing,
         _told_front,
         _told_doubt,
     )
@@ -223,6 +234,24 @@ def _told_costs(board: Leaderboard, asked: Sequence[Standing]) -> str:
     least = f"; least memory: {listing(small)}" if small else ""
     return (
         f"Fastest to train at length {board.length:,}: {listing(fast)} the time of {EXACT}{least}."
+    )
+
+
+def _told_crossing(board: Leaderboard, asked: Sequence[Standing]) -> str:
+    known = [(one.key.mechanism, one.pays_from) for one in asked if one.pays_from]
+    timed = [(name, value) for name, value in known if value.number is not None]
+    if not timed:
+        return ""
+    if len(timed) == 1:
+        ((name, value),) = timed
+        return f"A training step of {name} takes less time than {EXACT}'s from length {value.text}."
+    pays = [own for own in timed if own[1].number is not None and math.isfinite(own[1].number)]
+    pays.sort(key=lambda own: own[1].number or 0.0)
+    late = [f"{name} {value.text}" for name, value in pays[-_NAMED:]]
+    last = f", the last {listing(late)}" if late else ""
+    return (
+        f"{len(pays)} of {len(timed)} take less time to train than {EXACT} from some length on"
+        f"{last}."
     )
 
 
