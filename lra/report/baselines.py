@@ -71,10 +71,9 @@ def _fitting(evidence: Evidence, scores: Accuracies, column: Column) -> list[Sim
 
 def _rows(evidence: Evidence, scores: Accuracies, column: Column) -> pd.DataFrame:
     """Figures of baselines on a column's data: the run's, else the reference's."""
-    figures = evidence.figures
+    figures = evidence.baselines
     own = figures[
-        (figures["kind"] == "baseline")
-        & (figures["protocol"] == column.data)
+        (figures["protocol"] == column.data)
         & (figures["scale"] == scores.setting.scale)
         & (figures["unit"] == ("bit" if scores.lower else "share"))
         & figures["value"].notna()

@@ -7,8 +7,8 @@ another must be surely more accurate, and what computes the same function never 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import cast
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -23,7 +23,7 @@ from lra.report.crossover import crossover_value, crossovers
 from lra.report.load.frame import PEAK_MEMORY, typed
 from lra.report.load.settings import CostSetting
 from lra.report.model import Value
-from lra.report.rows import Key, of, shown
+from lra.report.rows import Key, shown
 from lra.verdict.accuracy import paired
 
 _SURE = 1.96
@@ -85,19 +85,24 @@ class Leaderboard(msgspec.Struct, frozen=True):
     front: frozenset[Key]
 
 
-def leaderboard(analysis: Analysis, scores: Accuracies | None = None) -> Leaderboard:
-    """Return where the mechanisms of a report stand: by its main accuracies, or by `scores`."""
-    scores = scores or analysis.main
-    main, length = main_setting(analysis, "train")
+def leaderboard(
+    analysis: Analysis, scores: Accuracies | None = None, length: int | None = None
+) -> Leaderboard:
+    """Return where the mechanisms of a report stand: by its main accuracies, or by `scores`, and by
+    costs at a length, the longest that most reached unless it is given."""
+    main, longest = main_setting(analysis, "train")
+    # Of other tables and lengths only accuracy and training are asked for.
+    is_main = scores is None and length is None
+    scores, length = scores or analysis.main, length or longest
     decoding, decoded = main_setting(analysis, "decode")
     known, exact = checks(analysis.evidence), exact_mechanisms(analysis.evidence)
     times = _Ratios(analysis, main, "train", length)
-    steps = _Ratios(analysis, decoding, "decode", decoded)
+    steps = _Ratios(analysis, decoding if is_main else None, "decode", decoded)
     memory = PEAK_MEMORY[main.device] if main else ""
-    crossing = _crossings(analysis, main)
+    crossing = _crossings(analysis, main) if is_main else {}
     keys = _keys(analysis, scores, main, length)
     means = _scores(scores)
-    simple = _shortcuts(analysis, scores)
+    beaten = _beaten(scores, _shortcuts(analysis, scores))
     standings = tuple(
         Standing(
             key=key,
@@ -109,7 +114,7 @@ def leaderboard(analysis: Analysis, scores: Accuracies | None = None) -> Leaderb
             pays_from=crossing.get(key.variant) or crossing.get(key.mechanism),
             check=known.get(key.mechanism),
             is_exact=key.mechanism in exact,
-            beats_shortcut=_beats(scores, key, simple),
+            beats_shortcut=beaten.get((key.origin, key.variant)),
         )
         for key in keys
     )
@@ -132,40 +137,54 @@ def front(standings: Iterable[Standing], scores: Accuracies | None) -> frozenset
         for one in standings
         if one.train and one.score and one.key.mechanism != NO_MIXING and not _is_nan(one.score)
     ]
+    told = _Told(scores)
 
     def beats(one: Standing, other: Standing) -> bool:
         assert one.train and other.train, "only what is placed is compared"
-        cheaper, dearer = one.train.is_below(other.train), other.train.is_below(one.train)
-        better, worse = told_better(one, other, scores), told_better(other, one, scores)
-        return (cheaper and not worse) or (better and not dearer)
+        if one.train.is_below(other.train):
+            return not told.better(other, one)
+        return not other.train.is_below(one.train) and told.better(one, other)
 
     return frozenset(one.key for one in placed if not any(beats(other, one) for other in placed))
 
 
-def told_better(one: Standing, other: Standing, scores: Accuracies | None) -> bool:
-    """Return whether one mechanism is surely more accurate than another.
+class _Told:
+    """Accuracies of one table, for whether two mechanisms are told apart by them."""
 
-    By pairs of seeds where both have several; else by sampling of the test rows alone, which is the
-    least that two trainings differ by. Two that compute the same function are not told apart.
-    """
-    if scores is None or (one.is_exact and other.is_exact):
-        return False
-    columns = [c for c in scores.columns if not scores.averaged or c in scores.averaged]
-    wanted = {column.protocol: column.rows.test for column in columns}
-    mine, theirs = (_by_task(scores, side.key, wanted) for side in (one, other))
-    if mine.keys() != theirs.keys() or not mine:
-        return False
-    if all(len(own) > 1 for side in (mine, theirs) for own in side.values()):
-        found = paired(mine, theirs, 1 / min(wanted.values()))
-        if found is not None and found.low is not None:
-            return found.low > 0
-    difference = variance = 0.0
-    for protocol in mine:
-        means = [sum(own.values()) / len(own) for own in (mine[protocol], theirs[protocol])]
-        difference += (means[0] - means[1]) / len(mine)
-        spread = sum(p * (1.0 - p) for p in means) / wanted[protocol]
-        variance += spread / len(mine) ** 2
-    return difference > _SURE * math.sqrt(variance)
+    def __init__(self, scores: Accuracies | None) -> None:
+        self._seeds: dict[tuple[str, str], dict[str, dict[int, float]]] = defaultdict(dict)
+        self._rows: dict[str, int] = {}
+        if scores is not None:
+            own = scores.averaged or scores.columns
+            self._rows = {column.protocol: column.rows.test for column in own}
+            pooled = scores.pooled[scores.pooled["n"] > 0]
+            names = [pooled[name].tolist() for name in ("origin", "variant", "protocol", "seeds")]
+            for origin, variant, protocol, seeds in zip(*names, strict=True):
+                if protocol in self._rows:
+                    self._seeds[origin, variant][protocol] = seeds
+
+    def better(self, one: Standing, other: Standing) -> bool:
+        """Return whether one mechanism is surely more accurate than another.
+
+        By pairs of seeds where both have several; else by sampling of the test rows alone, which is
+        the least that two trainings differ by. Two of the same function are not told apart.
+        """
+        if one.is_exact and other.is_exact:
+            return False
+        mine, theirs = (self._seeds[side.key.origin, side.key.variant] for side in (one, other))
+        if mine.keys() != theirs.keys() or not mine:
+            return False
+        if all(len(own) > 1 for side in (mine, theirs) for own in side.values()):
+            found = paired(mine, theirs, 1 / min(self._rows.values()))
+            if found is not None and found.low is not None:
+                return found.low > 0
+        difference = variance = 0.0
+        for protocol in mine:
+            means = [sum(own.values()) / len(own) for own in (mine[protocol], theirs[protocol])]
+            difference += (means[0] - means[1]) / len(mine)
+            spread = sum(p * (1.0 - p) for p in means) / self._rows[protocol]
+            variance += spread / len(mine) ** 2
+        return difference > _SURE * math.sqrt(variance)
 
 
 def main_setting(analysis: Analysis, mode: str) -> tuple[CostSetting | None, int | None]:
@@ -202,25 +221,28 @@ class _Ratios:
         own = own.assign(place=own["setting"].map(order), tried=[-tried[pair] for pair in pairs])
         # "run" sorts behind "reference".
         keys, up = ["place", "origin", "tried", "variant"], [True, False, True, True]
-        self._rows = own.sort_values(keys, ascending=up)
+        self._found: dict[tuple[str, str], Ratio] = {}
+        for row in typed(own.sort_values(keys, ascending=up), _Row):
+            ratio = Ratio(row.ratio, row.ratio_spread, row.ratio_disturbed, row.place > 0)
+            self._found.setdefault((row.metric, row.variant), ratio)
+            ratio = msgspec.structs.replace(ratio, other_settings=True)
+            self._found.setdefault((row.metric, row.mechanism), ratio)
 
     def of(self, key: Key, metric: str) -> Ratio | None:
         """Return a mechanism's ratio: with its own settings, else with those it was timed with at
         most lengths; of the run, else of the reference."""
-        own = self._rows
-        own = own[(own["metric"] == metric) & (own["mechanism"] == key.mechanism)]
-        exact = own[own["variant"] == key.variant]
-        found = exact if not exact.empty else own
-        if found.empty:
-            return None
-        first = found.iloc[0]
-        return Ratio(
-            value=float(first["ratio"]),
-            spread=float(first["ratio_spread"]),
-            disturbed=bool(first["ratio_disturbed"]),
-            elsewhere=bool(first["place"] > 0),
-            other_settings=exact.empty,
-        )
+        own = self._found.get((metric, key.variant))
+        return own or self._found.get((metric, key.mechanism))
+
+
+class _Row(msgspec.Struct, frozen=True):
+    metric: str
+    variant: str
+    mechanism: str
+    ratio: float
+    ratio_spread: float
+    ratio_disturbed: bool
+    place: int
 
 
 def _elsewhere(analysis: Analysis, setting: CostSetting) -> list[CostSetting]:
@@ -275,14 +297,6 @@ def _scores(scores: Accuracies | None) -> dict[tuple[str, str], Score]:
     return {(one.origin, one.variant): one for one in typed(table, Score)}
 
 
-def _by_task(scores: Accuracies, key: Key, wanted: Iterable[str]) -> dict[str, dict[int, float]]:
-    own = of(scores.pooled, key)
-    own = own[own["protocol"].isin(list(wanted)) & (own["n"] > 0)]
-    return cast(
-        "dict[str, dict[int, float]]", dict(zip(own["protocol"], own["seeds"], strict=True))
-    )
-
-
 def _shortcuts(analysis: Analysis, scores: Accuracies | None) -> dict[str, float]:
     """The best simple baseline of each column that has one."""
     if scores is None:
@@ -291,17 +305,17 @@ def _shortcuts(analysis: Analysis, scores: Accuracies | None) -> dict[str, float
     return {protocol: one.value for protocol, one in found.items() if one is not None}
 
 
-def _beats(scores: Accuracies | None, key: Key, simple: dict[str, float]) -> bool | None:
-    if scores is None or not simple:
-        return None
-    own = of(scores.pooled, key)
-    judged = own[own["protocol"].isin(list(simple)) & own["mean"].notna()]
-    if judged.empty:
-        return None
-    return all(
-        mean > simple[protocol]
-        for protocol, mean in zip(judged["protocol"], judged["mean"], strict=True)
-    )
+def _beaten(scores: Accuracies | None, simple: Mapping[str, float]) -> dict[tuple[str, str], bool]:
+    """Whether a row is above the best simple baseline on every task that has one."""
+    if scores is None:
+        return {}
+    own = scores.pooled[scores.pooled["mean"].notna()]
+    own = own[own["protocol"].isin(list(simple))]
+    above = own["mean"] > own["protocol"].map(simple)
+    found: dict[tuple[str, str], bool] = {}
+    for key, is_above in zip(zip(own["origin"], own["variant"], strict=True), above, strict=True):
+        found[key] = found.get(key, True) and bool(is_above)
+    return found
 
 
 def _is_nan(score: Score) -> bool:

@@ -71,6 +71,11 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         return frame(self.kept)
 
     @cached_property
+    def baselines(self) -> pd.DataFrame:
+        """The part of the frame that simple baselines have."""
+        return self.figures[self.figures["kind"] == "baseline"]
+
+    @cached_property
     def settings(self) -> dict[str, Setting]:
         """What each id of the column `setting` stands for."""
         return {setting.id: setting for setting in settings_of(self.kept)}

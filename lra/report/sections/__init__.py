@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 from lra.report.analysis import Analysis
 from lra.report.model import Section
-from lra.report.sections import accuracy, provenance
+from lra.report.sections import accuracy, provenance, tradeoff
 
 SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     accuracy.sections,
+    tradeoff.sections,
     provenance.sections,
 )

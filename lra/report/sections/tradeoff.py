@@ -1,0 +1,101 @@
+"""Accuracy against training time, length by length, with the front of each."""
+
+from __future__ import annotations
+
+import math
+
+from lra.core.catalogue import EXACT
+from lra.report.accuracy import ACCURACY, Accuracies
+from lra.report.analysis import Analysis
+from lra.report.leaderboard import Leaderboard, Standing, leaderboard, main_setting
+from lra.report.model import Row, Section, Table, Value, drawn
+from lra.report.plots.tradeoff import tradeoff_figure
+from lra.report.sections.accuracy import lengths_text, score_text
+from lra.report.words import NO_VALUE, TIMES, figures
+
+
+def sections(analysis: Analysis) -> list[Section]:
+    """Return a section for each table of accuracies that places two mechanisms or more."""
+    found = []
+    for scores in analysis.accuracies:
+        if scores.metric == ACCURACY and not scores.setting.by_token:
+            boards = analyse(analysis, scores)
+            if boards:
+                found.append(present(scores, boards, analysis))
+    return found
+
+
+def analyse(analysis: Analysis, scores: Accuracies) -> list[Leaderboard]:
+    """Return who stands where at each timed length; left out is one at which fewer than half as
+    many can be placed as at another, for who is missing may be on its front."""
+    setting, _ = main_setting(analysis, "train")
+    if setting is None:
+        return []
+    own = analysis.costs.figures
+    own = own[(own["setting"] == setting.id) & (own["mode"] == "train") & own["value"].notna()]
+    boards = [leaderboard(analysis, scores, int(n)) for n in sorted(set(own["length"]))]
+    placed = [sum(_is_placed(one) for one in board.standings) for board in boards]
+    most = max(placed, default=0)
+    return [
+        board
+        for board, number in zip(boards, placed, strict=True)
+        if number >= 2 and 2 * number >= most
+    ]
+
+
+def present(scores: Accuracies, boards: list[Leaderboard], analysis: Analysis) -> Section:
+    """Return the times by length with each length's front, and the figure at the last."""
+    last = boards[-1]
+    rows = min(column.rows.test for column in scores.columns)
+    lines = []
+    for place, one in enumerate(last.standings):
+        if one.score is None or math.isnan(one.score.mean):
+            continue
+        values = [Value(score_text(one.score, rows), "", one.score.mean)]
+        values += [_ratio(board.standings[place], board) for board in boards]
+        lines.append(one.key.row(values))
+    lines.sort(key=lambda row: (row.origin != "run", -(row.values[0].number or 0.0), row.label))
+    table = _table(scores, boards, lines)
+    drawing = tradeoff_figure(last, analysis.looks, f"tradeoff-{scores.setting.id}")
+    is_first = scores is analysis.main
+    return Section(
+        topic="Trade-off",
+        setting=", ".join(scores.setting.parts),
+        tables=(table,),
+        # The first is the headline's.
+        figures=drawn([None if is_first else drawing]),
+    )
+
+
+def _is_placed(one: Standing) -> bool:
+    return bool(one.train and one.score and not math.isnan(one.score.mean))
+
+
+def _ratio(one: Standing, board: Leaderboard) -> Value:
+    if one.train is None:
+        return Value(NO_VALUE)
+    mark = "elsewhere" if one.train.elsewhere else ""
+    mark = ", ".join(filter(None, [mark, "other settings" if one.train.other_settings else ""]))
+    text = f"{figures(one.train.value, one.train.spread)} {TIMES}"
+    return Value(text, mark, one.train.value, one.key in board.front, one.train.disturbed)
+
+
+def _table(scores: Accuracies, boards: list[Leaderboard], lines: list[Row]) -> Table:
+    marks = {value.note for row in lines for value in row.values if value.note}
+    notes = [
+        "Bold: on the front of its length. Nobody is surely better in one of accuracy and time "
+        "and not surely worse in the other."
+    ]
+    if any("elsewhere" in mark for mark in marks):
+        notes.append("elsewhere: on another machine class or build, by its ratio there.")
+    if any("other settings" in mark for mark in marks):
+        notes.append("other settings: timed with others than it was trained with.")
+    return Table(
+        id=f"front-{scores.setting.id}",
+        title=f"Time of a training step over that of {EXACT}, by length",
+        caption=f"Accuracy is of training on {lengths_text(scores.averaged or scores.columns)}.",
+        corner="mechanism",
+        columns=("accuracy, %", *(f"{board.length:,}" for board in boards)),
+        rows=tuple(lines),
+        notes=tuple(notes),
+    )
