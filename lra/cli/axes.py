@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from lra.core.cells import Direction, Dtype, Execution, Level, Mode
-from lra.core.errors import UsageError, nearest
+from lra.core.errors import UsageError, unknown_name
 from lra.core.protocol import MOST
 from lra.core.scales import EfficiencyBlock, ErrorBlock
 
@@ -107,7 +107,7 @@ def choices(entries: Sequence[str], flag: str, known: Sequence[str]) -> tuple[st
     for part in _parts(entries, flag):
         fitting = [word for word in known if fnmatchcase(word, part)]
         if not fitting:
-            raise nearest(flag, part, known)
+            raise unknown_name(flag, part, known)
         found += fitting
     return tuple(dict.fromkeys(found))
 

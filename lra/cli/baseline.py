@@ -40,17 +40,18 @@ def show(impls: tuple[str, ...], device: Device | None, baselines: Path) -> int:
 
     from lra.cli.checking import no_baseline
     from lra.core.catalogue import expand
-    from lra.report.words import count, listing, visible
+    from lra.core.escape import escape_controls
+    from lra.report.words import count, listing
 
     baseline = _of_this_machine(baselines, device)
-    if not baseline.present():
+    if not baseline.exists():
         echo(f"{no_baseline(baseline.machine)}; {_looked(baselines)}")
         return INCONCLUSIVE
     known = baseline.names()
     asked = [target.name for target in expand("mechanism", impls)] if impls else known
     echo(f"class {baseline.machine}: {count(len(known), 'mechanism')}")
     for one in baseline.journal():
-        words = visible(f"{', '.join(one.mechanisms)}: {one.reason}")
+        words = escape_controls(f"{', '.join(one.mechanisms)}: {one.reason}")
         echo(f"{one.date}  {one.commit[:12]}  {words}")
     if unknown := [name for name in asked if name not in known]:
         echo(f"no baseline of {listing(unknown)}")
@@ -141,9 +142,9 @@ def update(
 
 def _looked(baselines: Path) -> str:
     """Where baselines were looked for: the folder is in a clone, and the current one may be not."""
-    from lra.report.words import visible
+    from lra.core.escape import escape_controls
 
-    place = f"looked in '{visible(str(baselines.resolve()))}'"
+    place = f"looked in '{escape_controls(str(baselines.resolve()))}'"
     if baselines.is_dir():
         return place
     return f"{place}, which is no folder: go to the project's clone or give --baselines"
@@ -162,13 +163,15 @@ def _calibrated(device: Device, *, quiet: bool) -> dict[str, Noise]:
     from lra.cli.times import Times
     from lra.engine.gate.baselines import Noise
     from lra.engine.gate.revision import HERE
-    from lra.verdict.slowdown import calibrated, spread_of
+    from lra.verdict.slowdown import calibrated_margin, log_deviation
 
     changes = Times((HERE, HERE), device, None, {}, on_stderr(quiet=quiet)).changes(CALIBRATED)
     return {
-        line.name: Noise(round(spread, 4), round(calibrated(line.change), 4), line.change.pairs)
+        line.name: Noise(
+            round(spread, 4), round(calibrated_margin(line.change), 4), line.change.pairs
+        )
         for line in changes.lines
-        if line.quantity.name == "time" and (spread := spread_of(line.change)) is not None
+        if line.quantity.name == "time" and (spread := log_deviation(line.change)) is not None
     }
 
 

@@ -15,9 +15,9 @@ from lra.core.cells import (
     ProfileCell,
     QualityCell,
 )
+from lra.core.escape import escape_controls
 from lra.engine.jobs import Job
 from lra.report.mechanisms.configs import told_apart
-from lra.report.words import visible
 
 _LACKING: dict[type[Cell], tuple[str, ...]] = {
     QualityCell: ("scale", "order", "seed", "rate"),
@@ -63,7 +63,7 @@ def _settings(cells: Sequence[Cell]) -> dict[str, list[str]]:
             mechanisms[mechanism.name][cell.id] = mechanism.config
     for configs in mechanisms.values():
         for id, words in zip(configs, told_apart([*configs.values()]), strict=True):
-            found[id] = [visible(words)] if words else []
+            found[id] = [escape_controls(words)] if words else []
     return found
 
 

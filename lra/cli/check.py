@@ -13,13 +13,13 @@ from lra.cli import flags
 from lra.cli.checking import Check
 from lra.cli.echo import echo, echo_json
 from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
-from lra.core.errors import UsageError, reason
-from lra.core.escape import visible_lines
+from lra.core.errors import UsageError, system_reason
+from lra.core.escape import escape_lines
 
 if TYPE_CHECKING:
     from lra.changes.check_report import Checked
     from lra.core.cells import Device
-    from lra.verdict.baseline import Judged
+    from lra.verdict.baseline import Judgement
 
 _OF_A_RUN = ("impls", "since", "deterministic", "quick", "device", "store", "baselines")
 
@@ -86,7 +86,7 @@ def command(
         if meant := _meant(ctx, _OF_A_RUN):
             raise UsageError(f"--history runs nothing; leave out {' and '.join(meant)}")
         return _over_nights(history, out, as_json=as_json)
-    judged: list[Judged] = []
+    judged: list[Judgement] = []
     notes: list[str] = []
     with _summarised(out, judged, notes):
         if since == "":
@@ -109,7 +109,7 @@ def command(
 
 @contextmanager
 def _summarised(
-    out: Path, judged: Sequence[Judged] = (), notes: Sequence[str] = ()
+    out: Path, judged: Sequence[Judgement] = (), notes: Sequence[str] = ()
 ) -> Iterator[None]:
     """Write a summary of what was found so far where the context is left by an error, a signal
     included; that is when somebody looks."""
@@ -155,11 +155,11 @@ def _write(checked: Checked, out: Path, tables: str = "") -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
         page = f"{summary(checked)}\n{tables}".rstrip() + "\n"
-        (out / "summary.md").write_text(visible_lines(page), encoding="utf-8")
-        (out / "junit.xml").write_text(visible_lines(junit(checked)), encoding="utf-8")
+        (out / "summary.md").write_text(escape_lines(page), encoding="utf-8")
+        (out / "junit.xml").write_text(escape_lines(junit(checked)), encoding="utf-8")
     except OSError as error:
         raise UsageError(
-            f"--out '{out}' cannot be written: {reason(error)}; choose another"
+            f"--out '{out}' cannot be written: {system_reason(error)}; choose another"
         ) from error
 
 

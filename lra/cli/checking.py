@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lra.engine.gate.baselines import Baselines
     from lra.engine.jobs import Job
     from lra.store import Store
-    from lra.verdict.baseline import Judged
+    from lra.verdict.baseline import Judgement
 
 QUICK = ("sdpa", "linear", "bigbird", "s4d")
 """What a quick check looks at unless told: one of each kind of sum."""
@@ -31,7 +31,7 @@ class Check:
         store: Path,
         quick: bool,
         quiet: bool,
-        judged: list[Judged],
+        judged: list[Judgement],
         notes: list[str],
     ) -> None:
         self.baseline, self.device, self.store = baseline, device, store
@@ -60,10 +60,14 @@ class Check:
             self._against_revision([target.name for target in targets], revision)
 
     def _told_what_is_gone(self, targets: list[Target]) -> None:
-        from lra.core.catalogue import installed, names
+        from lra.core.catalogue import entry_point_names, names
         from lra.report.words import listing
 
-        known = {*names("mechanism"), *installed("mechanism"), *(one.name for one in targets)}
+        known = {
+            *names("mechanism"),
+            *entry_point_names("mechanism"),
+            *(one.name for one in targets),
+        }
         # A peer's name has a colon.
         gone = [n for n in self.baseline.names() if n.isidentifier() and n not in known]
         if gone:
@@ -103,7 +107,7 @@ class Check:
 
         # What cannot be read is told before minutes are spent.
         before = {target.name: self.baseline.figures(target.name) for target in targets}
-        if not self.baseline.present():
+        if not self.baseline.exists():
             self._inconclusive("baseline", no_baseline(self.baseline.machine))
         records, unread = measure(
             targets, self.device, self.store, quality=quality, quiet=self.quiet
@@ -159,9 +163,9 @@ class Check:
         self.notes += could_see
 
     def _inconclusive(self, figure: str, why: str) -> None:
-        from lra.verdict.baseline import Judged
+        from lra.verdict.baseline import Judgement
 
-        self.judged.append(Judged("", "", figure, "inconclusive", why))
+        self.judged.append(Judgement("", "", figure, "inconclusive", why))
 
 
 def no_baseline(machine: str) -> str:

@@ -97,14 +97,14 @@ def _check_prepared(facts: Facts, source: str) -> int:
 def _checked(name: str, check: Callable[[OnDefect, Watch], dict[SplitName, Tally]]) -> int:
     """Print each defect that a check tells of, then the counts; return the exit code."""
     from lra.cli.data_progress import shown
-    from lra.report.words import visible
+    from lra.core.escape import escape_controls
 
     told: set[str] = set()
     with closing(shown(name)) as watch:
 
         def on_defect(defect: DataError) -> None:
             # A file that several splits are read from says the same of each.
-            line = visible(str(defect))
+            line = escape_controls(str(defect))
             if line not in told and len(told) < LISTED:
                 watch.say(line)
             told.add(line)

@@ -91,7 +91,7 @@ def told_by_task(target: Target) -> Iterator[None]:
     """What goes wrong in a task's own code is one line with its place, as a run has it; what goes
     wrong elsewhere keeps its traceback."""
     from lra.core.errors import LraError
-    from lra.core.traceback_place import place
+    from lra.core.traceback_place import place_of
     from lra.engine.process.error_text import named
 
     try:
@@ -99,6 +99,6 @@ def told_by_task(target: Target) -> Iterator[None]:
     except LraError:
         raise
     except Exception as error:
-        if not (inside := place(error, target.module)):
+        if not (inside := place_of(error, target.module)):
             raise
         raise LraError(f"task '{target.name}': {named(error)}{inside}") from error

@@ -117,7 +117,7 @@ def _prepared(
 
     jobs = labelled(plan(spec))
     # Once, in one line, and not for each cell.
-    store.present()
+    store.exists()
     store.refuse_newer(job.cell.id for job in jobs)
     busy = disturbed(store.records(), reference()) if rerun == "disturbed" else set()
     due = Due(
@@ -155,7 +155,7 @@ def _run(
     from lra.engine.order.lost_time import Cuts
 
     spec, due, store = plan.spec, plan.due, plan.due.store
-    with store.writing():
+    with store.locked():
         missing = due.in_turn(due.among(plan.jobs))
         known = not quiet or budget is not None
         expected = _expected(missing, store, _estimate(store)) if known else {}

@@ -108,7 +108,7 @@ def _foresee(spec: RunSpec, store: Path, device: Device | None) -> None:
             refused.append(error)
     else:
         raise refused[0]
-    with Store(store).writing():
+    with Store(store).locked():
         pass
 
 

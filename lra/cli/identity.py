@@ -14,7 +14,7 @@ from lra.cli import flags
 from lra.cli.echo import echo
 from lra.cli.exit_codes import REGRESSION
 from lra.core import versions
-from lra.core.errors import UsageError, nearest
+from lra.core.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from lra.identity.check import Check
@@ -68,7 +68,7 @@ def accept(functions: tuple[str, ...], reason: str) -> int:
     likely = [name for name, unit in one.units.items() if unit.is_function]
     for function in functions:
         if function not in known:
-            raise nearest("function or case", function, likely)
+            raise unknown_name("function or case", function, likely)
     one.accept(functions, reason)
     echo("accepted; now: python -m lra identity check")
     return 0
@@ -89,7 +89,7 @@ def bump(features: tuple[str, ...], reason: str) -> int:
     known = {case.partition(",")[0] for case in cases} | {"time/cuda", "train/cuda"}
     for feature in features:
         if feature not in known:
-            raise nearest("feature", feature, known)
+            raise unknown_name("feature", feature, known)
     one.run()
     moved = one.decide().bumps
     for feature in features:
@@ -117,7 +117,7 @@ def audit(records: int, store: Path | None) -> int:
     from lra.report.words import count
     from lra.store import Store
 
-    known = reference() if store is None else Store(store).there().records()
+    known = reference() if store is None else Store(store).existing().records()
     drawn = draw(known, records, seed=date.today().toordinal())
     differing = 0
     for one in audit(drawn):

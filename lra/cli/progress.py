@@ -15,7 +15,7 @@ from typing import Any
 from tqdm import tqdm
 
 from lra.cli.echo import echo
-from lra.core.escape import visible
+from lra.core.escape import escape_controls
 from lra.core.records import FAILED, Record
 from lra.engine.jobs import Job, Progress
 from lra.engine.process.runner import Watcher
@@ -121,7 +121,7 @@ class Lines(Shown):
     def finished(self, job: Job, record: Record) -> None:
         """Print how a cell ended."""
         self.pace.ended(record)
-        echo(visible(f"[{self.pace}] {_line(job, record)}"), err=True)
+        echo(escape_controls(f"[{self.pace}] {_line(job, record)}"), err=True)
 
     def left(self, job: Job) -> None:
         """Print a cell that will have to run another time, and what it has of its training."""
@@ -154,13 +154,13 @@ class Bars(Lines):
         if progress.steps and bar is None:
             bar = self._training[job.cell.id] = tqdm(
                 total=progress.steps,
-                desc=visible(job.label),
+                desc=escape_controls(job.label),
                 unit="step",
                 file=sys.stderr,
                 leave=False,
             )
         if bar is None:
-            self._all.set_postfix_str(visible(f"{job.label}: {progress.phase}"))
+            self._all.set_postfix_str(escape_controls(f"{job.label}: {progress.phase}"))
             return
         if progress.loss is not None:
             bar.set_postfix_str(f"loss {progress.loss:.3f}", refresh=False)

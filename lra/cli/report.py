@@ -74,7 +74,7 @@ def command(
     from lra.store import Store
 
     assumed = Assumptions(grid_intensity, price)
-    records = Store(store).there()
+    records = Store(store).existing()
     changes = stores(before, store) if before else None
     rendered = render_store(records, out, assumed, changes)
     if changes is not None:
@@ -136,9 +136,9 @@ def _place(folder: Path, store: Store) -> str:
 
 def _other(mark: Path, store: Store) -> str | None:
     """The store whose report lies beside a mark, where that is another one."""
-    from lra.core.paths import kind_of
+    from lra.core.paths import path_kind
 
-    if kind_of(mark) != "file":
+    if path_kind(mark) != "file":
         return None
     from lra.core.hashing import DIGITS, value_hash
 

@@ -36,7 +36,7 @@ def run_all(
     """
     from lra.engine.process.pool import Pool, slots_for
 
-    with store.writing():
+    with store.locked():
         store.refuse_newer(job.cell.id for job in jobs)
         missing = [job for job in jobs if due(job)]
         with closing(watch(missing)) as watching:

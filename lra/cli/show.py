@@ -132,14 +132,14 @@ def command(
 
 def _target(out: Path, number: int) -> Path:
     """Make the folder to write to; returns what was asked for, a folder or a file in one."""
-    from lra.core.errors import LraError, UsageError, readable
-    from lra.core.paths import kind_of
+    from lra.core.errors import LraError, UsageError, ensure_readable
+    from lra.core.paths import path_kind
 
     is_file = out.suffix in FORMATS
     if is_file and number > 1:
         raise UsageError(f"--out '{out}' is one file for {number} pictures; name a folder")
-    with readable(f"--out '{out}'"):
-        is_folder = kind_of(out) == "folder"
+    with ensure_readable(f"--out '{out}'"):
+        is_folder = path_kind(out) == "folder"
     if not is_file and out.suffix and not is_folder:
         raise UsageError(f"--out '{out}': pictures are {' or '.join(FORMATS)}; or name a folder")
     try:

@@ -63,7 +63,7 @@ def audit(records: Sequence[Record]) -> Iterator[Audited]:
     with TemporaryDirectory(prefix="lra-audit-") as folder, ForkServer() as server:
         store = Store(Path(folder))
         then = {record.id: record for record in records}
-        with store.writing():
+        with store.locked():
             for now in Pool(store, server, slots=1).run([_job(r) for r in records]):
                 before, after = (dict(_figures(r)) for r in (then[now.id], now))
                 names = sorted(before.keys() | after.keys())

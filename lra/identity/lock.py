@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from lra.core.errors import LraError, reason
+from lra.core.errors import LraError, system_reason
 from lra.core.hashing import value_hash
 from lra.core.protocol import Frozen
 from lra.engine.machine.host import machine
@@ -54,7 +54,9 @@ def read(root: Path) -> Lock:
             f"there is no '{FILE}' here; run this in a clone, and restore it with git checkout"
         ) from None
     except OSError as error:
-        raise LraError(f"'{FILE}' cannot be read: {reason(error)}; mend its permissions") from error
+        raise LraError(
+            f"'{FILE}' cannot be read: {system_reason(error)}; mend its permissions"
+        ) from error
 
 
 def at(root: Path, commit: str) -> Lock:
@@ -90,7 +92,9 @@ def write(root: Path, lock: Lock) -> None:
         temporary.write_bytes(msgspec.json.format(compact, indent=1) + b"\n")
         temporary.replace(file)
     except OSError as error:
-        raise LraError(f"'{FILE}' cannot be written: {reason(error)}; make room for it") from error
+        raise LraError(
+            f"'{FILE}' cannot be written: {system_reason(error)}; make room for it"
+        ) from error
 
 
 def code_of(name: str, now: Units) -> str:

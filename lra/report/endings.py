@@ -17,6 +17,7 @@ from lra.core.cells import (
     ShowCell,
     VerifyCell,
 )
+from lra.core.escape import escape_controls
 from lra.core.protocol import Mechanism
 from lra.core.records import Record
 from lra.report.entries import Origin
@@ -34,7 +35,6 @@ from lra.report.words import (
     flat,
     listing,
     machine_words,
-    visible,
 )
 
 _OfData = QualityCell | BaselineCell | ProfileCell
@@ -68,7 +68,11 @@ def not_ok_table(selection: Selection) -> Table | None:
     alike: dict[tuple[str, ...], list[Cell]] = {}
     for one, setting in zip(bad, _settings([one.record.cell for one in bad]), strict=True):
         record, failure = one.record, one.record.failure
-        phase, why = (visible(failure.phase), visible(failure.message)) if failure else ("", "")
+        phase, why = (
+            (escape_controls(failure.phase), escape_controls(failure.message))
+            if failure
+            else ("", "")
+        )
         ended = ending(record.status, failure)
         key = (one.origin, one.label, _asked(record.cell, _ANY), setting, ended, phase, why)
         alike.setdefault(key, []).append(record.cell)
@@ -121,9 +125,9 @@ def _asked(cell: Cell, lengths: str) -> str:
     if isinstance(cell, CeilingCell):
         return f"large product and copy in {cell.dtype}"
     if isinstance(cell, ProfileCell):
-        return f"profile of a training step on {visible(cell.data.task)}"
+        return f"profile of a training step on {escape_controls(cell.data.task)}"
     seed = "" if isinstance(cell, BaselineCell) else f", seed {cell.seed}"
-    return visible(cell.data.task) + seed
+    return escape_controls(cell.data.task) + seed
 
 
 def _settings(cells: Sequence[Cell]) -> list[str]:

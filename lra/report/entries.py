@@ -11,10 +11,11 @@ from typing import Any, Literal
 import msgspec
 
 from lra.core.cells import BaselineCell, EfficiencyCell, ErrorCell, MeasuredCell, QualityCell
+from lra.core.escape import escape_controls
 from lra.core.hashing import value_hash
 from lra.core.records import Metric, Record
 from lra.report.versions import Pairs, data_hash, measuring, mechanism
-from lra.report.words import STATUS, ending, machine_words, visible
+from lra.report.words import STATUS, ending, machine_words
 
 Origin = Literal["run", "reference"]
 """run: the store being reported. reference: the committed rows put beside it."""
@@ -184,16 +185,16 @@ def _entry(whole: Entry, kept: Kept, name: str, metric: Metric | None) -> Entry:
     if metric is None:
         metric = _expected(kept.cell)[name]
         word = ending(record.status, record.failure)
-        reason = visible(record.failure.message) if record.failure else ""
+        reason = escape_controls(record.failure.message) if record.failure else ""
         if record.status == "ok":
             word, reason = "not measured", "not in the record"
     elif metric.value is None:
-        word, reason = "not measured", visible(metric.why_null or "no reason given")
+        word, reason = "not measured", escape_controls(metric.why_null or "no reason given")
     elif name in TIMES_OF_CALLS and metric.value <= 0:
         word, reason = "not measured", f"{metric.value:g} s by a clock that is too coarse"
     return msgspec.structs.replace(
         whole,
-        label=kept.label or visible(name.replace("_", " ")),
+        label=kept.label or escape_controls(name.replace("_", " ")),
         metric=name,
         value=None if word else metric.value,
         unit=metric.unit,
@@ -241,7 +242,7 @@ def _declared(record: Record, metric: str) -> str:
         return ""
     names = {"latency": "declared_time", PEAK_MEMORY[record.cell.device]: "declared_memory"}
     found = record.method.get(names.get(metric, ""), "")
-    return visible(found) if isinstance(found, str) else ""
+    return escape_controls(found) if isinstance(found, str) else ""
 
 
 def _with_cell(entry: Entry, kept: Kept) -> Entry:

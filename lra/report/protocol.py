@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from lra.core.cells import QualityCell
 from lra.core.dataset import SPLITS
+from lra.core.escape import escape_controls
 from lra.report.entries import Entry, protocol_hash
 from lra.report.quality.columns import Column
 from lra.report.quality.sizes import UNEQUAL, distance, exact_sizes
@@ -14,7 +15,7 @@ from lra.report.rows import EXACT, NO_MIXING, row, shown
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table
 from lra.report.versions import data_hash
-from lra.report.words import NO_VALUE, NOT_RUN, flat, lowered, plain, visible
+from lra.report.words import NO_VALUE, NOT_RUN, flat, lowered, plain
 
 _HASH = 12
 """Letters of a hash in the table; the CSV has all."""
@@ -85,7 +86,7 @@ def _settings(column: Column, selection: Selection) -> dict[str, str]:
 def _task(column: Column, settings: Mapping[str, str], varying: Iterable[str]) -> list[str]:
     data = column.cell.data
     given = {k: v for k, v in sorted(data.parameters.items()) if v is not None}
-    generator = [f"{visible(k)} {plain(v)}" for k, v in given.items()]
+    generator = [f"{escape_controls(k)} {plain(v)}" for k, v in given.items()]
     if data.source != "generated":
         generator = ["none: real data"]
     return [

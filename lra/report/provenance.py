@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lra.core.cells import BaselineCell, EfficiencyCell, ErrorCell, MeasuredCell
+from lra.core.escape import escape_controls
 from lra.core.records import Record
 from lra.report.entries import Kept
 from lra.report.select import Selection
 from lra.report.table import Cell as Place
 from lra.report.table import Row, Table, sorted_groups
-from lra.report.words import NO_VALUE, count, flat, listing, machine_words, visible
+from lra.report.words import NO_VALUE, count, flat, listing, machine_words
 
 _TOLD = {
     "timed_region": "Timed",
@@ -108,14 +109,16 @@ def _versions(record: Record) -> str:
     origin = record.provenance
     libraries = {k: v for k, v in sorted(origin.libraries.items()) if k != "torch"}
     ours = {"lra": origin.version} if origin.version else {}
-    return ", ".join(visible(f"{k} {v}") for k, v in {**ours, **libraries}.items()) or NO_VALUE
+    return (
+        ", ".join(escape_controls(f"{k} {v}") for k, v in {**ours, **libraries}.items()) or NO_VALUE
+    )
 
 
 def _commit(record: Record) -> str:
     commit = record.provenance.git_commit
     if commit is None:
         return "not in a git checkout"
-    return visible(commit[:12]) + (" with changes" if record.provenance.git_dirty else "")
+    return escape_controls(commit[:12]) + (" with changes" if record.provenance.git_dirty else "")
 
 
 def dates(kept: Sequence[Kept]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lra.core.errors import LraError
-from lra.core.escape import visible, visible_lines
+from lra.core.escape import escape_controls, escape_lines
 from lra.core.records import Record
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def render(
     from lra.report.select import join
 
     selection = join(records, reference)
-    report, table = assemble(selection, visible(title), assumed)
+    report, table = assemble(selection, escape_controls(title), assumed)
     told = (*report.answer, *report.caveats)
     if changes is not None:
         report = msgspec.structs.replace(
@@ -103,7 +103,7 @@ def _printed(sentences: Iterable[str], table: Table | None) -> Findings:
     from lra.report.table import plain_text
 
     text = plain_text(table) if table else ""
-    return Findings(tuple(map(visible, sentences)), visible_lines(text))
+    return Findings(tuple(map(escape_controls, sentences)), escape_lines(text))
 
 
 def _write(out: Path, files: dict[str, str]) -> None:
@@ -115,4 +115,4 @@ def _write(out: Path, files: dict[str, str]) -> None:
         if stale.relative_to(out).as_posix() not in files:
             stale.unlink(missing_ok=True)
     for name, text in files.items():
-        (out / name).write_text(visible_lines(text), encoding="utf-8", newline="\n")
+        (out / name).write_text(escape_lines(text), encoding="utf-8", newline="\n")

@@ -19,6 +19,7 @@ from lra.core.cells import (
     ShowCell,
     VerifyCell,
 )
+from lra.core.escape import escape_controls
 from lra.core.hashing import value_hash
 from lra.core.migrate import EARLIER
 from lra.core.protocol import Machine, Rows
@@ -39,7 +40,6 @@ from lra.report.quality.tuned import chosen, rates_tried
 from lra.report.quality.unlike import Unlike, unlike
 from lra.report.rows import EXACT, NO_MIXING
 from lra.report.versions import Pairs, data_hash, pairs, with_edits
-from lra.report.words import visible
 
 _Rates = Mapping[str, tuple[float, ...]]
 """The learning rates that each tuned training's was chosen among, by its id."""
@@ -327,7 +327,7 @@ def _labels(records: Iterable[Record]) -> dict[tuple[str, str, str], str]:
         differences = told_apart([configs[name][config] for config in ordered])
         settings.update({(name, c): d for c, d in zip(ordered, differences, strict=True)})
     return {
-        (kind, name, config): visible(
+        (kind, name, config): escape_controls(
             f"{name} ({settings[name, config]})" if settings.get((name, config)) else name
         )
         for kind, name, config in named

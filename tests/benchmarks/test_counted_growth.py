@@ -139,7 +139,7 @@ def _grown(axis: str, times: int) -> list[Record]:
 
 
 def _filled(folder: Path, made: list[Record]) -> Store:
-    with (store := Store(folder)).writing():
+    with (store := Store(folder)).locked():
         for record in made:
             store.save(record)
     return store

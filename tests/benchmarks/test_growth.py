@@ -118,7 +118,7 @@ def test_reporting(
 
 
 def _fill(store: Store, made: list[Record]) -> None:
-    with store.writing():
+    with store.locked():
         for record in made:
             store.save(record)
 

@@ -151,7 +151,7 @@ def test_an_update_keeps_how_the_times_of_this_build_repeat(
     ) -> None:
         asked.append((sides, mechanisms, len(turns)))
         first, second = of_both(folder)
-        with first.writing(), second.writing():
+        with first.locked(), second.locked():
             for name in mechanisms:
                 noise = 0.02 if name == "sdpa" else 0.01
                 for record in timed(name, *[1.0] * len(turns)):

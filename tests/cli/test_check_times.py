@@ -64,7 +64,7 @@ class Machines:
         now = self.slower[min(len(self.asked), len(self.slower) - 1)]
         self.asked.append((list(mechanisms), len(turns)))
         stores = of_both(folder)
-        with stores[0].writing() as first, stores[1].writing() as second:
+        with stores[0].locked() as first, stores[1].locked() as second:
             for turn in turns:
                 for name in mechanisms:
                     noise = 1 + self.noise * (-1) ** turn

@@ -102,7 +102,7 @@ def grid(tmp_path: Path, roster: Roster) -> Iterator[Grid]:
         localised=lambda job, checkpoint: job,
         tend=lambda joined: None,
     )
-    with Store(tmp_path / "store").writing() as store:
+    with Store(tmp_path / "store").locked() as store:
         yield Grid(store, cluster, watcher=Diary())
 
 

@@ -41,7 +41,7 @@ def endings(
         training("Diverges", cache, steps=200),
         timing("Toy", cache),
     ]
-    with Store(tmp_path_factory.mktemp("endings")).writing() as store:
+    with Store(tmp_path_factory.mktemp("endings")).locked() as store:
         found = {r.cell.mechanism.name: r for r in Pool(store, server, slots=1).run(jobs)}  # type: ignore[union-attr]
         assert {r.id: r for r in store.records()} == {r.id: r for r in found.values()}
     return found

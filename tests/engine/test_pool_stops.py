@@ -236,7 +236,7 @@ timing_lock._NAME = str(place / "lock")
 jobs = [timing("Toy", place), timing("Sleeps", place, note=str(place))]
 if __name__ == "__main__":
     try:
-        with ForkServer() as server, Store(place / "store").writing() as store:
+        with ForkServer() as server, Store(place / "store").locked() as store:
             for record in Pool(store, server, slots=1).run(jobs):
                 print(record.id, server._process.pid, flush=True)
     except RunStopped as stopped:

@@ -101,7 +101,7 @@ def _environment(build: Build) -> dict[str, str]:
 
 def _gather(turn_store: Store, into: Store, turn: int) -> None:
     """Put a turn's records into the store of its side, as replicates of that number."""
-    with into.writing():
+    with into.locked():
         for record in turn_store.records():
             into.save(_as_replicate(record, turn))
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 from lra.core import catalogue
 from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
-from lra.core.errors import UsageError, close, readable
-from lra.core.paths import kind_of
+from lra.core.errors import UsageError, closest_names, ensure_readable
+from lra.core.paths import path_kind
 from lra.core.protocol import DataSpec, Rules
 from lra.core.scales import Scale, convert, load_scale, names
 from lra.engine.plan.describe import Describer
@@ -49,11 +49,15 @@ def data_spec(
 def refuse_slips(scale: Scale, tasks: Sequence[Target]) -> None:
     """Raise `UsageError` for a table of the scale that seems to mean one of the tasks and has
     another name: the task would get [default], in silence."""
-    known = {*catalogue.names("task"), *catalogue.installed("task"), *(t.name for t in tasks)}
+    known = {
+        *catalogue.names("task"),
+        *catalogue.entry_point_names("task"),
+        *(t.name for t in tasks),
+    }
     for task in tasks:
         if task.name in scale.tasks:
             continue
-        for alike in close(task.name, scale.tasks.keys() - known):
+        for alike in closest_names(task.name, scale.tasks.keys() - known):
             is_longer = alike.startswith(task.name) or task.name.startswith(alike)
             if not is_longer and not task.file.with_name(f"{alike}.py").exists():
                 raise UsageError(
@@ -108,7 +112,7 @@ def check_sources(sources: dict[str, str]) -> None:
         catalogue.find("task", task)
         if source == "hub" or source.startswith(HUB):
             continue
-        with readable(f"--data {task}={source}"):
-            there = kind_of(expanded(source)) is not None
+        with ensure_readable(f"--data {task}={source}"):
+            there = path_kind(expanded(source)) is not None
         if not there:
             raise UsageError(f"--data {task}={source}: no such file or folder; check the path")

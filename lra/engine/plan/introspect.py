@@ -17,8 +17,8 @@ from lra.core import catalogue
 from lra.core.cards import AttentionCard, PositionCard, TaskCard
 from lra.core.catalogue import Kind, MisnamedError, Target
 from lra.core.errors import LraError
-from lra.core.traceback_place import place
-from lra.core.validation import misfit
+from lra.core.traceback_place import place_of
+from lra.core.validation import why_invalid
 from lra.engine.process.error_text import cleaned, named
 
 _Value = TypeVar("_Value")
@@ -63,7 +63,7 @@ def answer(request: Request) -> Answer:
     except (Exception, SystemExit) as error:
         words = cleaned(named(error))
         # A syntax error's own words end with its place.
-        inside = "" if isinstance(error, SyntaxError) else place(error, request.target.module)
+        inside = "" if isinstance(error, SyntaxError) else place_of(error, request.target.module)
         return Answer(unavailable=words + inside)
 
 
@@ -98,7 +98,7 @@ def _checked(what: str, data: Any, kind: type[_Value]) -> _Value:
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
-        words = " ".join(misfit(error, data, kind).split())
+        words = " ".join(why_invalid(error, data, kind).split())
         raise LraError(f"in its {what}, {words}; mend it there") from error
 
 
@@ -119,7 +119,7 @@ def _configure(config: Any, changes: dict[str, Any]) -> Answer:
     try:
         return Answer(config=_canonical(msgspec.convert(changes, config)))
     except msgspec.ValidationError as error:
-        return Answer(problem=" ".join(misfit(error, changes, config).split()))
+        return Answer(problem=" ".join(why_invalid(error, changes, config).split()))
     except LraError as error:
         return Answer(problem=named(error))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from lra.core import catalogue
 from lra.core.catalogue import Target
 from lra.core.cells import Device, VerifyCell
-from lra.core.errors import UsageError, nearest
+from lra.core.errors import UsageError, unknown_name
 from lra.core.findings import Case
 from lra.core.protocol import Frozen, Mechanism
 from lra.engine.jobs import Job
@@ -93,5 +93,5 @@ def names_of(laws: Sequence[str]) -> tuple[str, ...]:
         raise UsageError(f"--check {','.join(laws)}: names no law; e.g. --check causality")
     for name in found:
         if name not in known:
-            raise nearest("law", name, known)
+            raise unknown_name("law", name, known)
     return tuple(dict.fromkeys(found))

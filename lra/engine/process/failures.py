@@ -17,7 +17,7 @@ from lra.core import catalogue
 from lra.core.catalogue import Kind
 from lra.core.errors import LraError, UnsupportedError, UsageError
 from lra.core.records import Failure
-from lra.core.traceback_place import place
+from lra.core.traceback_place import place_of
 from lra.engine.jobs import Job, Outcome
 from lra.engine.process.error_text import named
 
@@ -65,9 +65,9 @@ def _place(error: BaseException, job: Job) -> str:
         # A file that is gone by now must not hide what went wrong.
         with suppress(UsageError):
             target = catalogue.find(kind, reference) if reference else None
-            if target and (inside := place(error, target.module)):
+            if target and (inside := place_of(error, target.module)):
                 return inside
-    return place(error)
+    return place_of(error)
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -27,7 +27,7 @@ from lra.engine.process import torchrun
 from lra.engine.process.error_text import one_line
 from lra.engine.work.data import load
 from lra.engine.work.mechanism import device, load_mechanism
-from lra.measure.trained_attention import measure_attended
+from lra.measure.trained_attention import measure_trained_attention
 from lra.models.build import parameter_count
 from lra.training import outcome as training
 from lra.training.decoding import decode_agreement
@@ -122,7 +122,7 @@ def _trained(
     if mechanism.card.weights == "convex":
         report(Progress(phase="look"))
         with _noted(method, "look"):
-            attended = measure_attended(
+            attended = measure_trained_attention(
                 model,
                 dataset,
                 place,

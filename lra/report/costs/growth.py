@@ -21,7 +21,7 @@ from lra.report.rows import (
 )
 from lra.report.table import Cell, Row, Table
 from lra.report.words import NO_VALUE, count, listing, raised, span
-from lra.verdict.declared_cost import Declared, declared, greatest
+from lra.verdict.declared_cost import DeclaredCost, parse_cost, parse_greatest_cost
 from lra.verdict.growth import LEAST, SLACK, Growth, growth
 
 _WIDER = (
@@ -39,7 +39,7 @@ class _Fit(msgspec.Struct, frozen=True):
 
     growth: Growth | None
     busy: bool
-    declared: Declared | None
+    declared: DeclaredCost | None
 
     @property
     def judged(self) -> bool:
@@ -109,13 +109,13 @@ def _fit(own: Sequence[Entry], column: Column, busy: Busy) -> _Fit:
     return _Fit(growth(costs), is_busy(own, column, busy), claim)
 
 
-def _claim(said: str, own: Sequence[Entry]) -> Declared | None:
+def _claim(said: str, own: Sequence[Entry]) -> DeclaredCost | None:
     """What a card says of such calls: of plain inputs, and of dropout where a CPU has it."""
     if any(map(is_unfused, own)):
         first, *others = said.split(";")
         on_cpu = [one for one in others if "on a CPU" in one and "dropout" in one]
-        return greatest(";".join([first, *on_cpu]))
-    return declared(said, gpu=any(entry.device == "cuda" for entry in own))
+        return parse_greatest_cost(";".join([first, *on_cpu]))
+    return parse_cost(said, gpu=any(entry.device == "cuda" for entry in own))
 
 
 def _row(own: Sequence[Entry], fits: Mapping[Column, _Fit]) -> Row:

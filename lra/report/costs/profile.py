@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lra.core.cells import ProfileCell
+from lra.core.escape import escape_controls
 from lra.core.profile_metrics import OPERATOR, part_metric, training_seconds
 from lra.core.records import Metric, Record
 from lra.report.costs.limit import Ceilings
@@ -27,7 +28,6 @@ from lra.report.words import (
     machine_words,
     numbered,
     quantity,
-    visible,
 )
 
 _SHOWN: dict[str, tuple[str, ...]] = {
@@ -79,7 +79,7 @@ class _Profiled(NamedTuple):
 
     @property
     def name(self) -> str:
-        return f"{self.label} on {visible(self.cell.data.task)}"
+        return f"{self.label} on {escape_controls(self.cell.data.task)}"
 
     def value(self, metric: str) -> float | None:
         found = self.record.metrics.get(metric)
@@ -146,8 +146,8 @@ def _by_setting(records: Sequence[Record]) -> list[tuple[list[_Profiled], str, s
 
 def _setting(cell: ProfileCell) -> tuple[str, ...]:
     threads = (count(cell.threads, "thread"),) if cell.device == "cpu" else ()
-    scale = f"scale {visible(cell.scale)}"
-    return scale, machine_words(cell.machine), *threads, f"torch {visible(cell.torch)}"
+    scale = f"scale {escape_controls(cell.scale)}"
+    return scale, machine_words(cell.machine), *threads, f"torch {escape_controls(cell.torch)}"
 
 
 def _place(one: _Profiled) -> tuple[str, str, bool, bool, str]:
@@ -315,7 +315,7 @@ def _ranked(one: _Profiled) -> list[str]:
     """`addmm 31 %`, the one with the most first."""
     whole = one.value("operators_seconds") or 0.0
     own: Mapping[str, Metric] = {
-        visible(name.removeprefix(OPERATOR)): metric
+        escape_controls(name.removeprefix(OPERATOR)): metric
         for name, metric in one.record.metrics.items()
         if name.startswith(OPERATOR)
     }

@@ -14,7 +14,13 @@ from lra.report.rows import RowKey, reference_notes, row, shown
 from lra.report.table import Cell, Table
 from lra.report.words import between, count, figures, percent, span
 from lra.verdict.ratio import Ratio
-from lra.verdict.repeatability import LONG, Process, Processes, median_width, to_control
+from lra.verdict.repeatability import (
+    LONG,
+    ControlledCost,
+    ControlledCosts,
+    control_ratio,
+    median_width,
+)
 
 _TIMES = ("latency", "control_before", "control_after")
 
@@ -122,13 +128,13 @@ def _place(
     controls: Mapping[tuple[Origin, str, str], float | None],
     busy: Busy,
 ) -> _Place:
-    def process(entry: Entry) -> Process:
+    def process(entry: Entry) -> ControlledCost:
         names = ("control_before", "control_after")
         framed = [controls.get((entry.origin, entry.record, name)) or 0.0 for name in names]
-        return Process(entry.value or 0.0, *framed)
+        return ControlledCost(entry.value or 0.0, *framed)
 
-    processes: Processes = {entry.replicate or 0: process(entry) for entry in own}
-    return _Place(own, to_control(processes), sum((e.origin, e.record) in busy for e in own))
+    processes: ControlledCosts = {entry.replicate or 0: process(entry) for entry in own}
+    return _Place(own, control_ratio(processes), sum((e.origin, e.record) in busy for e in own))
 
 
 def _sentence(mode: str, places: Mapping[tuple[RowKey, int], _Place]) -> str:

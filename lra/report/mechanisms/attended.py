@@ -8,7 +8,7 @@ from statistics import fmean
 
 from lra.core.cells import QualityCell
 from lra.core.published import Spans, spans
-from lra.core.trained_attention import Attended
+from lra.core.trained_attention import TrainedAttention
 from lra.report.entries import Entry, Kept, Origin
 from lra.report.pictures.rollout import rollout_figure
 from lra.report.quality.columns import Column, columns_of
@@ -25,13 +25,13 @@ _MOST = 6
 _ALIKE = 2.0
 """A published distance stands below lengths that are within this factor of its own."""
 
-_Looked = Mapping[tuple[Origin, str], Attended | None]
+_Looked = Mapping[tuple[Origin, str], TrainedAttention | None]
 """What was seen of a training, by its origin and record; None where looking failed."""
 
 
 def attended_section(selection: Selection) -> Section | None:
     """Return the section, a table for each group of trainings; None where none was looked at."""
-    looked: dict[tuple[Origin, str], Attended | None] = {}
+    looked: dict[tuple[Origin, str], TrainedAttention | None] = {}
     trained: list[tuple[Kept, QualityCell]] = []
     for kept in selection.kept:
         cell, attended = kept.cell, kept.record.attended
@@ -122,7 +122,7 @@ def _failed(rows: Rows, looked: _Looked) -> bool:
     return any(looked[e.origin, e.record] is None for own in rows.values() for e in own)
 
 
-def _examples(found: Iterable[Attended]) -> str:
+def _examples(found: Iterable[TrainedAttention]) -> str:
     """How many sequences each training was looked at with."""
     return span(one.examples for one in found)
 

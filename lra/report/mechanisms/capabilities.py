@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from lra.core.cells import VerifyCell
+from lra.core.escape import escape_controls
 from lra.core.findings import Finding
 from lra.core.peers import PREFIX
 from lra.core.records import Record
 from lra.report.mechanisms.configs import in_force, labelled
 from lra.report.table import Cell, Row, Section, Table
 from lra.report.versions import Pairs, pairs
-from lra.report.words import count, ending, flat, listing, machine_words, visible
+from lra.report.words import count, ending, flat, listing, machine_words
 
 COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
     "causal": (("causality", "strict"), ("values_causality", "values only")),
@@ -149,7 +150,7 @@ def _table(
             by_law = {finding.law: finding for finding in record.findings}
             cells = [_proved(by_law, laws) for laws in COLUMNS.values()]
             cells.append(_tally(record.findings))
-        rows.append(Row(labels[record.id], tuple(cells), visible(notes.get(record.id, ""))))
+        rows.append(Row(labels[record.id], tuple(cells), escape_controls(notes.get(record.id, ""))))
     if not rows:
         return None
     return Table(
@@ -192,7 +193,7 @@ def _broken(records: Sequence[Record], labels: dict[str, str]) -> Table | None:
         Row(
             labels[record.id],
             tuple(
-                Cell(visible(text))
+                Cell(escape_controls(text))
                 for text in (finding.law, finding.detail, str(finding.case or "") or "any")
             ),
         )

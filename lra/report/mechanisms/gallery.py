@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lra.core.cells import ShowCell
+from lra.core.escape import escape_controls
 from lra.core.hashing import value_hash
 from lra.core.records import Record
 from lra.report.mechanisms.configs import in_force, labelled
 from lra.report.mechanisms.picture import Picture
 from lra.report.pictures.pattern import pattern_figure
 from lra.report.table import Cell, Figure, Row, Section, Table
-from lra.report.words import NO_VALUE, ending, percent, visible
+from lra.report.words import NO_VALUE, ending, percent
 
 _MOST, _ROOM = 24, 1_400_000
 """Pictures, and characters of them, after which no other is drawn: a page is to be there within
@@ -70,7 +71,7 @@ def _table(records: Sequence[Record], labels: Sequence[str]) -> Table:
         if record.pattern is not None:
             pairs, what = f"{percent(record.pattern.share)} %", record.pattern.kind
         elif record.failure is not None:
-            what = f"{what}: {visible(record.failure.message)}"
+            what = f"{what}: {escape_controls(record.failure.message)}"
         texts = (str(cell.length), cell.direction, pairs, what)
         rows.append(Row(label, tuple(map(Cell, texts)), mechanism=cell.mechanism.name))
     return Table(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from lra.core.escape import escape_controls
 from lra.report.entries import Entry
-from lra.report.words import listing_of, visible
+from lra.report.words import listing_of
 
 _NAMED = 10
 """More mechanisms than this are counted beside those; report.csv has the versions of each."""
@@ -50,4 +51,4 @@ def _differ(by_task: Mapping[str, set[str]]) -> bool:
 
 
 def _named(names: Iterable[str]) -> str:
-    return listing_of(sorted(visible(name) for name in names), _NAMED)
+    return listing_of(sorted(escape_controls(name) for name in names), _NAMED)

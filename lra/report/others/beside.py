@@ -19,10 +19,10 @@ from lra.verdict.peer_ratio import (
     CLOSE,
     ROOM,
     SHARE,
-    Above,
+    RatioAboveFloor,
     Verdict,
-    above,
     memory_verdict,
+    ratio_above_floor,
     time_verdict,
 )
 from lra.verdict.ratio import Ratio, ratio
@@ -97,7 +97,10 @@ def _row(
 ) -> Row:
     timed = rounds_of(pair, length, entries, "latency", busy)
     sized = rounds_of(pair, length, entries, memory, None)
-    whole, over = ratio(timed.ours, timed.theirs), above(timed.ours, timed.theirs, timed.floor)
+    whole, over = (
+        ratio(timed.ours, timed.theirs),
+        ratio_above_floor(timed.ours, timed.theirs, timed.floor),
+    )
     bar = 1.0 if pair.peer.lighter else BAR
     fast = time_verdict(timed.ours, timed.theirs, timed.floor, timed.exact, bar=bar)
     small = memory_verdict(sized.ours, sized.theirs, sized.floor)
@@ -137,7 +140,7 @@ def _whole(found: Ratio | None, rounds: Rounds, why: Callable[[], str]) -> Cell:
     return Cell(text, note, found.value, ratio=found.value)
 
 
-def _over(found: Above | None, *, floored: bool) -> Cell:
+def _over(found: RatioAboveFloor | None, *, floored: bool) -> Cell:
     if found is None:
         return Cell(NO_VALUE, "" if floored else f"{NO_MIXING} not measured beside")
     if found.ratio is None:

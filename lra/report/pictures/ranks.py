@@ -57,7 +57,7 @@ def ranks_figure(standing: Standing, looks: Looks) -> Figure | None:
                 color=MUTED if row.origin == "reference" else INK,
             )
 
-    every = all(found.apart(one, other) for one, other in combinations(order, 2))
+    every = all(found.differ(one, other) for one, other in combinations(order, 2))
     apart = "All are told apart." if every else "Bars join ranks that are not told apart."
     return Figure(
         id=standing.table.id.replace("standing", "ranks"),
@@ -75,7 +75,7 @@ def joined(ranks: Ranks) -> list[tuple[float, float]]:
     order: Mapping[str, float] = ranks.average
     found: list[tuple[float, float]] = []
     for start in order:
-        alike = [n for n in order if order[n] >= order[start] and not ranks.apart(start, n)]
+        alike = [n for n in order if order[n] >= order[start] and not ranks.differ(start, n)]
         low, high = order[start], max(order[n] for n in alike)
         if high > low and not any(a <= low and high <= b for a, b in found):
             found.append((low, high))

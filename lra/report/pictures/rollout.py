@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from lra.core.cells import QualityCell
-from lra.core.trained_attention import Attended, Rollout
+from lra.core.trained_attention import Rollout, TrainedAttention
 from lra.report.pictures.style import MUTED, draw
 from lra.report.table import Figure
 
@@ -15,7 +15,7 @@ _SIDE = 0.98
 
 
 def rollout_figure(
-    label: str, cell: QualityCell, scale: str, attended: Attended, number: int
+    label: str, cell: QualityCell, scale: str, attended: TrainedAttention, number: int
 ) -> Figure:
     """Return each picture above how much of the answer comes from each pixel.
 

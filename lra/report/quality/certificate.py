@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from lra.core.escape import escape_controls
 from lra.report.entries import Entry
 from lra.report.quality.baselines import ENTROPY
 from lra.report.quality.certified import SHUFFLED, Certified, as_given, window
@@ -16,7 +17,7 @@ from lra.report.quality.score import ACCURACY, BITS, SCORES
 from lra.report.rows import EXACT
 from lra.report.select import Selection
 from lra.report.table import Cell, Row, Section, Table, sorted_groups
-from lra.report.words import NOT_RUN, listing, visible
+from lra.report.words import NOT_RUN, listing
 
 _CONTROL = (EXACT, ACCURACY.metric)
 """What is trained on shuffled input."""
@@ -43,7 +44,7 @@ def certificate_section(selection: Selection) -> Section | None:
     given = [e for e in selection.entries if e.metric in SCORES and e.order == "given"]
     simple = [e for e in selection.entries if e.kind == "baseline"]
     solved = {
-        kept.record.id: visible(str(kept.record.method[_SOLVED]))
+        kept.record.id: escape_controls(str(kept.record.method[_SOLVED]))
         for kept in selection.kept
         if _SOLVED in kept.record.method
     }

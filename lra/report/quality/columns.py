@@ -8,10 +8,11 @@ from functools import cached_property
 import msgspec
 
 from lra.core.cells import QualityCell
+from lra.core.escape import escape_controls
 from lra.core.protocol import Rows
 from lra.report.entries import protocol_hash
 from lra.report.versions import data_hash
-from lra.report.words import differing, flat, visible
+from lra.report.words import differing, flat
 
 AVERAGED = ("listops", "text", "retrieval", "image", "pathfinder")
 """The tasks that a mean accuracy is over; a table that has fewer of them says which."""
@@ -107,7 +108,9 @@ def _titled(cells: list[QualityCell], rows: Mapping[str, Rows]) -> list[Column]:
         differences = [", ".join(part for part in pair if part) for pair in pairs]
     columns = [
         Column(
-            visible(f"{cell.data.task} ({difference})" if len(cells) > 1 else cell.data.task),
+            escape_controls(
+                f"{cell.data.task} ({difference})" if len(cells) > 1 else cell.data.task
+            ),
             cell,
             rows.get(protocol_hash(cell), cell.data.rows),
         )

@@ -9,12 +9,13 @@ from typing import Literal
 import msgspec
 
 from lra.core.cells import QualityCell
+from lra.core.escape import escape_controls
 from lra.report.entries import Entry, Kept, Origin, protocol_hash
 from lra.report.quality.baselines import ENTROPY, FLOOR, fitting
 from lra.report.quality.group import group_of
 from lra.report.quality.score import BITS
 from lra.report.select import Selection
-from lra.report.words import figures, listing_of, percent, visible
+from lra.report.words import figures, listing_of, percent
 
 AGREEMENT = "decode_agreement"
 UNDECODED, UNSEEN = "decode_failed", "look_failed"
@@ -79,7 +80,7 @@ def doubts(selection: Selection) -> list[Doubt]:
 def _of(kept: Kept, cell: QualityCell, floors: Sequence[Entry]) -> Iterator[tuple[float, Doubt]]:
     """What is wrong with one training, each with a figure that is the worse the lower it is."""
     metrics, method = kept.record.metrics, kept.record.method
-    place = f"{visible(cell.data.task)} at scale {group_of(cell).whole.words}"
+    place = f"{escape_controls(cell.data.task)} at scale {group_of(cell).whole.words}"
 
     def doubt(kind: Kind, detail: str) -> Doubt:
         return Doubt(kind, kept.origin, kept.label, protocol_hash(cell), place, detail)
@@ -93,9 +94,9 @@ def _of(kept: Kept, cell: QualityCell, floors: Sequence[Entry]) -> Iterator[tupl
     if alike is not None and alike < 1.0:
         yield alike, doubt("disagreeing", f"{agreement_text(alike)} % are the same")
     if UNDECODED in method:
-        yield 0.0, doubt("undecoded", visible(str(method[UNDECODED])))
+        yield 0.0, doubt("undecoded", escape_controls(str(method[UNDECODED])))
     if UNSEEN in method:
-        yield 0.0, doubt("unseen", visible(str(method[UNSEEN])))
+        yield 0.0, doubt("unseen", escape_controls(str(method[UNSEEN])))
 
 
 def impossible(found: Iterable[Doubt]) -> Leaked:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from lra.core.escape import escape_controls
 from lra.report.quality.baselines import BITS_BASELINES
 from lra.report.quality.columns import Column
 from lra.report.quality.score import BITS, Score
 from lra.report.rows import Rows
-from lra.report.words import listing, listing_of, percent, visible
+from lra.report.words import listing, listing_of, percent
 
 _TOLD = 5
 """Trainings that a note names."""
@@ -66,7 +67,7 @@ def sharing_notes(rows: Rows) -> list[str]:
     shared = [e for own in rows.values() for e in own if e.devices is not None and e.devices > 1]
     if not shared:
         return []
-    named = dict.fromkeys(f"{e.label} on {visible(e.task)} ({e.devices})" for e in shared)
+    named = dict.fromkeys(f"{e.label} on {escape_controls(e.task)} ({e.devices})" for e in shared)
     return [
         f"Trained on several devices at once: {listing_of(list(named), _TOLD)}. Scores compare "
         "with those of one device; training seconds and steps per second in report.csv do not."

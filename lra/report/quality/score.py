@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from lra.report.words import figures, percent
-from lra.verdict.accuracy import interval
+from lra.verdict.accuracy import mean_interval
 
 
 class Score(msgspec.Struct, frozen=True):
@@ -34,8 +34,8 @@ class Score(msgspec.Struct, frozen=True):
     def interval(self, seeds: Sequence[float], rows: int) -> tuple[float, float] | None:
         """Return the interval of 95 % of the mean over seeds, on so many test rows; None of one."""
         if self.lower:
-            return interval(seeds, most=math.inf)
-        return interval(seeds, 1 / rows)
+            return mean_interval(seeds, most=math.inf)
+        return mean_interval(seeds, 1 / rows)
 
 
 ACCURACY = Score("test_accuracy")

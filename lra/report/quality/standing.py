@@ -19,7 +19,14 @@ from lra.report.select import Selection
 from lra.report.table import Cell, Row, Table
 from lra.report.versions import among, apart, named, text
 from lra.report.words import NO_VALUE, count, listing, percent
-from lra.verdict.accuracy import Accuracies, Difference, Ranks, holm, paired, ranks
+from lra.verdict.accuracy import (
+    Accuracies,
+    Difference,
+    Ranks,
+    average_ranks,
+    holm_adjust,
+    paired_difference,
+)
 
 _LEVEL = 0.05
 _TWICE: RowKey = ("run", noise.TWICE)
@@ -55,7 +62,7 @@ def standing(quality: QualityTable, selection: Selection) -> Standing | None:
         return None
     versions = apart(entry.measured_by for own in rows.values() for entry in own)
     known = {key: _accuracies(own, versions) for key, own in rows.items()}
-    ranked = ranks({_name(key): _by_task(own) for key, own in known.items()})
+    ranked = average_ranks({_name(key): _by_task(own) for key, own in known.items()})
     order = sorted(rows, key=lambda key: (-_mean(known[key]), key))
     anchors = {
         words: min(
@@ -143,14 +150,14 @@ def _against(
     """The difference of each row to one of them, its probability corrected for their number; and of
     that one to itself, by other seeds."""
     found = {
-        key: paired(known[key], known[anchor], grain)
+        key: paired_difference(known[key], known[anchor], grain)
         for key in order
         if key != anchor and known[key].keys() == known[anchor].keys()
     }
     if twice := noise.halves(known[anchor]):
-        found[_TWICE] = paired(*twice, grain)
+        found[_TWICE] = paired_difference(*twice, grain)
     tested = {key: one.p for key, one in found.items() if one is not None and one.p is not None}
-    corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
+    corrected = dict(zip(tested, holm_adjust(list(tested.values())), strict=True))
     cells = {
         key: _difference(one, corrected.get(key), "one pair" if key == _TWICE else "one seed")
         for key, one in found.items()
@@ -183,11 +190,11 @@ def _tests(known: Mapping[RowKey, Accuracies], grain: float) -> list[_Test]:
     pairs, p = [], []
     for one, other in combinations(known, 2):
         alike = known[one].keys() == known[other].keys()
-        found = paired(known[one], known[other], grain) if alike else None
+        found = paired_difference(known[one], known[other], grain) if alike else None
         if found is not None and found.p is not None:
             pairs.append((one, other) if found.value > 0 else (other, one))
             p.append(found.p)
-    corrected = holm(p)
+    corrected = holm_adjust(p)
     return [_Test(*pair, q < _LEVEL) for pair, q in zip(pairs, corrected, strict=True)]
 
 
