@@ -45,7 +45,7 @@ def show(impls: tuple[str, ...], device: Device | None, baselines: Path) -> int:
 
     baseline = _of_this_machine(baselines, device)
     if not baseline.exists():
-        echo(f"{no_baseline(baseline.machine)}; {_looked(baselines)}")
+        echo(f"{no_baseline(baseline.machine)}; {_where_looked(baselines)}")
         return INCONCLUSIVE
     known = baseline.names()
     asked = [target.name for target in expand("mechanism", impls)] if impls else known
@@ -59,7 +59,7 @@ def show(impls: tuple[str, ...], device: Device | None, baselines: Path) -> int:
         (name, cell, figure, value)
         for name in asked
         for cell, own in baseline.figures(name).items()
-        for figure, value in _shown(own)
+        for figure, value in _describe(own)
     ]
     echo()
     echo(tabulate(rows, headers=("mechanism", "cell", "figure", ""), tablefmt="plain"))
@@ -135,12 +135,12 @@ def update(
     baseline.write(figures(records), why)
     if not deterministic:
         # Slowest, so last: if interrupted, the figures are already saved.
-        baseline.write_noise(_calibrated(device, quiet=quiet))
+        baseline.write_noise(_calibrate(device, quiet=quiet))
     echo(f"baseline: {baseline.path}; commit it with the change it is for")
     return 0
 
 
-def _looked(baselines: Path) -> str:
+def _where_looked(baselines: Path) -> str:
     """Where baselines were looked for: the folder is in a clone, and the current one may be not."""
     from lra.core.escape import escape_controls
 
@@ -157,7 +157,7 @@ def _of_this_machine(folder: Path, device: Device | None) -> Baselines:
     return Baselines(folder, machine(device or default_device()).name)
 
 
-def _calibrated(device: Device, *, quiet: bool) -> dict[str, Noise]:
+def _calibrate(device: Device, *, quiet: bool) -> dict[str, Noise]:
     """Time one build against itself, in pairs, and return by cell how its times repeat."""
     from lra.cli.echo import on_stderr
     from lra.cli.times import Times
@@ -175,7 +175,7 @@ def _calibrated(device: Device, *, quiet: bool) -> dict[str, Noise]:
     }
 
 
-def _shown(own: Figures) -> list[tuple[str, str]]:
+def _describe(own: Figures) -> list[tuple[str, str]]:
     """A cell's figures in words, its laws and losses in one line each."""
     from collections import Counter
 

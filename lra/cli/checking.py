@@ -77,12 +77,12 @@ class Check:
             )
 
     def _reached(self, targets: list[Target], since: str) -> list[Target]:
-        from lra.engine.gate.affected import reached, sources
-        from lra.engine.gate.revision import HOME, branched_from, work_tree
+        from lra.engine.gate.affected import affected_mechanisms, hash_sources
+        from lra.engine.gate.revision import HOME, merge_base, work_tree
         from lra.report.words import listing
 
-        with work_tree(branched_from(since)) as tree:
-            found = reached(sources(tree), sources(HOME))
+        with work_tree(merge_base(since)) as tree:
+            found = affected_mechanisms(hash_sources(tree), hash_sources(HOME))
         names = [target.name for target in targets if target.name in found]
         self.notes.append(f"Changes since {since} reach {listing(names) or 'no mechanism'}.")
         # Other people's mechanisms are not in the revision: always checked.
@@ -121,21 +121,21 @@ class Check:
     def _against_revision(self, names: list[str], revision: str) -> None:
         from lra.cli.echo import on_stderr
         from lra.cli.times import Times
-        from lra.engine.gate.affected import changed, sources
-        from lra.engine.gate.interleave import unlike
-        from lra.engine.gate.revision import HERE, HOME, branched_from, build, work_tree
+        from lra.engine.gate.affected import changed_mechanisms, hash_sources
+        from lra.engine.gate.interleave import differences
+        from lra.engine.gate.revision import HERE, HOME, build, merge_base, work_tree
         from lra.report.words import listing
 
         told = on_stderr(quiet=self.quiet)
-        with work_tree(branched_from(revision)) as tree:
-            before, after = sources(tree), sources(HOME)
+        with work_tree(merge_base(revision)) as tree:
+            before, after = hash_sources(tree), hash_sources(HOME)
             if before.timing != after.timing:
                 why = f"the code that times was changed since {revision}: figures of another kind"
                 self._inconclusive("time", why)
                 return
             if new := [name for name in names if name not in before.mechanisms]:
                 self.notes.append(f"Not in {revision}, so not timed: {listing(new)}.")
-            names = [n for n in names if n in changed(before, after) and n not in new]
+            names = [n for n in names if n in changed_mechanisms(before, after) and n not in new]
             if not names and not new:
                 self.notes.append(
                     f"No mechanism's sources differ from {revision}: nothing to time."
@@ -147,7 +147,7 @@ class Check:
                 self.notes.append(f"A quick check times {QUICK_TIMED}; not timed: {left}.")
                 names = names[:QUICK_TIMED]
             sides = (build(revision, tree, told), HERE)
-            if other := unlike(sides):
+            if other := differences(sides):
                 self._inconclusive("time", other)
                 return
             pairs = QUICK_PAIRS if self.quick else None
@@ -190,22 +190,22 @@ def measure(
     Trainings for accuracy take minutes and are seeded: those that the store has of this code are
     not repeated.
     """
-    from lra.cli.cell_labels import labelled
+    from lra.cli.cell_labels import with_labels
     from lra.cli.progress import watcher
-    from lra.cli.run_all import run_all
+    from lra.cli.run_all import run_jobs
     from lra.engine.gate.revision import HOME
     from lra.engine.machine.host import cache_folder
     from lra.engine.plan.check import plan_check
     from lra.engine.process.launch import ForkServer
-    from lra.identity.edits import unchecked
+    from lra.identity.edits import unchecked_edits
     from lra.store import Store
 
     records = Store(store)
     with ForkServer() as server:
         asked = [target.reference for target in targets]
-        place, edits = str(cache_folder()), unchecked(HOME)
-        jobs = labelled(plan_check(asked, device, place, quality=quality, edits=edits))
-        found = run_all(
+        place, edits = str(cache_folder()), unchecked_edits(HOME)
+        jobs = with_labels(plan_check(asked, device, place, quality=quality, edits=edits))
+        found = run_jobs(
             records,
             server,
             jobs,

@@ -162,17 +162,17 @@ def _of_revisions(
     """Build two revisions, time them in turns, and keep both stores."""
     from lra.cli.times import Times
     from lra.core.catalogue import expand
-    from lra.engine.gate.affected import changed, sources
-    from lra.engine.gate.interleave import unlike
+    from lra.engine.gate.affected import changed_mechanisms, hash_sources
+    from lra.engine.gate.interleave import differences
     from lra.engine.gate.revision import build, work_tree
     from lra.engine.machine.host import default_device
-    from lra.engine.process.signals import terminable
+    from lra.engine.process.signals import raise_terminated
 
     told = on_stderr(quiet=quiet)
-    with terminable(), work_tree(before) as one, work_tree(after) as other:
+    with raise_terminated(), work_tree(before) as one, work_tree(after) as other:
         names = [target.reference for target in expand("mechanism", impls)]
-        first, second = sources(one), sources(other)
-        names = names or [n for n in changed(first, second) if n in first.mechanisms]
+        first, second = hash_sources(one), hash_sources(other)
+        names = names or [n for n in changed_mechanisms(first, second) if n in first.mechanisms]
         if not names:
             raise UsageError(
                 f"no mechanism's sources differ between {before} and {after}; name what to time "
@@ -181,7 +181,7 @@ def _of_revisions(
         if first.timing != second.timing:
             raise _IncomparableError(f"the code that times differs between {before} and {after}")
         sides = (build(before, one, told), build(after, other, told))
-        if why := unlike(sides):
+        if why := differences(sides):
             raise _IncomparableError(why)
         keep = Path("results/runs") / f"{one.name}..{other.name}"
         # What lies there is of another comparison of the two.
@@ -201,7 +201,7 @@ def _of_mechanisms(before: str, after: str, store: Path) -> Changes:
                 f"mechanisms of '{store}'"
             )
     found = _selection(store)
-    names = (_known(before, found, store), _known(after, found, store))
+    names = (_require_known(before, found, store), _require_known(after, found, store))
     return between_mechanisms(found.entries, found.busy, names)
 
 
@@ -212,7 +212,7 @@ def _selection(folder: Path) -> Selection:
     return join(Store(folder).existing().records(), [])
 
 
-def _known(name: str, found: Selection, store: Path) -> str:
+def _require_known(name: str, found: Selection, store: Path) -> str:
     """Refuse what the store has no mechanism and no row of."""
     from lra.core import catalogue
     from lra.core.errors import unknown_name

@@ -45,10 +45,10 @@ def check(since: str | None) -> int:
     function; the lock is updated. unseen: a changed function is entered by no case. changed: a case
     moved, and its feature wants a bump.
     """
-    from lra.engine.gate.revision import branched_from
+    from lra.engine.gate.revision import merge_base
     from lra.identity.check import Check
 
-    one = Check(tell=_progress, commit="" if since is None else branched_from(since))
+    one = Check(tell=_progress, commit="" if since is None else merge_base(since))
     if not one.is_untouched:
         one.run()
     return _told(one, lock=since is None)
@@ -113,12 +113,12 @@ def audit(records: int, store: Path | None) -> int:
     They come from the committed reference, or from --store. Exit code 1 where a figure differs.
     """
     from lra.cli.report import reference
-    from lra.identity.audit import audit, draw
+    from lra.identity.audit import audit, draw_records
     from lra.report.words import count
     from lra.store import Store
 
     known = reference() if store is None else Store(store).existing().records()
-    drawn = draw(known, records, seed=date.today().toordinal())
+    drawn = draw_records(known, records, seed=date.today().toordinal())
     differing = 0
     for one in audit(drawn):
         differing += bool(one.differs)

@@ -8,7 +8,7 @@ from pathlib import Path
 from lra.cli.echo import echo
 
 
-def each_set(source: str, do: Callable[[str, Path], int]) -> int:
+def for_each_set(source: str, do: Callable[[str, Path], int]) -> int:
     """Do something with the task and the folder of each set of a release; return the worst of the
     exit codes. A set that fails is told in a line and does not stop the others."""
     from lra.core.errors import LraError

@@ -80,11 +80,11 @@ def carry_out(device: Device, replicates: int, *, as_json: bool) -> int:
 def measure(device: Device, rounds: int) -> list[Record]:
     """Time the suite's cells in so many rounds, in a store of their own."""
     from lra.cli.progress import watcher
-    from lra.cli.run_all import run_all
+    from lra.cli.run_all import run_jobs
     from lra.core.scales import load_suite
     from lra.engine.machine.host import cache_folder
     from lra.engine.plan.planner import RunSpec
-    from lra.engine.plan.suite import plan
+    from lra.engine.plan.suite import plan_suite
     from lra.engine.process.launch import ForkServer
     from lra.engine.process.runner import RunStopped
     from lra.store import Store
@@ -98,9 +98,9 @@ def measure(device: Device, rounds: int) -> list[Record]:
         cache=str(cache_folder()),
     )
     with tempfile.TemporaryDirectory() as folder, ForkServer() as server:
-        jobs = plan(spec)
+        jobs = plan_suite(spec)
         try:
-            found = run_all(
+            found = run_jobs(
                 Store(Path(folder)),
                 server,
                 jobs,

@@ -92,7 +92,7 @@ def command(
     python -m lra show --impl longformer,bigbird
     python -m lra show --impl performer --length 128 --direction causal --out performer.png
     """
-    from lra.cli.cached import recorded
+    from lra.cli.cached import cached_records
     from lra.core.cells import ShowCell
     from lra.core.records import FAILED
     from lra.engine.machine.host import cache_folder
@@ -115,7 +115,7 @@ def command(
     planned = plan_show(spec)
     target = _target(out or Path("reports") / store.resolve().name / "show", len(planned))
     plain = ShowSpec(mechanisms=impls, length=length, direction=direction, cache=spec.cache)
-    found = recorded(planned, Store(store), slots=jobs, quiet=quiet, timeout=PATIENCE)
+    found = cached_records(planned, Store(store), slots=jobs, quiet=quiet, timeout=PATIENCE)
     for _, record in found:
         assert isinstance(record.cell, ShowCell)
         name = record.cell.mechanism.name

@@ -87,16 +87,16 @@ class Times:
             return self._read(folder) if more else found
 
     def _take(self, mechanisms: Sequence[str], turns: range, folder: Path) -> None:
-        from lra.engine.gate.interleave import in_turns
+        from lra.engine.gate.interleave import time_interleaved
 
-        in_turns(
+        time_interleaved(
             self.sides,
             mechanisms,
             suite=SUITE,
             device=self.device,
             turns=turns,
             folder=folder,
-            told=self.told,
+            log=self.told,
         )
 
     def _read(self, folder: Path) -> Changes:
@@ -172,10 +172,10 @@ class Times:
 
 def _both(folder: Path) -> list[Selection]:
     """What the two builds gave."""
-    from lra.engine.gate.interleave import of_both
+    from lra.engine.gate.interleave import stores_of
     from lra.report.select import join
 
-    return [join(store.records(), []) for store in of_both(folder)]
+    return [join(store.records(), []) for store in stores_of(folder)]
 
 
 def _asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:

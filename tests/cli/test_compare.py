@@ -14,8 +14,8 @@ from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Metric, Record
 from lra.engine.gate import affected, interleave, revision
-from lra.engine.gate.affected import Sources
-from lra.engine.gate.interleave import of_both
+from lra.engine.gate.affected import SourceHashes
+from lra.engine.gate.interleave import stores_of
 from lra.engine.gate.revision import Build
 from lra.store import Store
 
@@ -234,7 +234,7 @@ def revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
         **_: object,
     ) -> None:
         asked.append((*(side.name for side in sides), *mechanisms))
-        for side, store in zip(sides, of_both(folder), strict=True):
+        for side, store in zip(sides, stores_of(folder), strict=True):
             assert side.root.name == side.name
             with store.locked():
                 for name in mechanisms:
@@ -244,8 +244,10 @@ def revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
     monkeypatch.setattr(revision, "commit_of", lambda name: f"commit of {name}")
     monkeypatch.setattr(revision, "work_tree", work_tree)
     monkeypatch.setattr(revision, "build", lambda name, tree, _: Build(name, tree, tree, "abc"))
-    monkeypatch.setattr(affected, "sources", lambda tree: Sources(("t",), ("c",), own[tree.name]))
-    monkeypatch.setattr(interleave, "in_turns", in_turns)
+    monkeypatch.setattr(
+        affected, "hash_sources", lambda tree: SourceHashes(("t",), ("c",), own[tree.name])
+    )
+    monkeypatch.setattr(interleave, "interleave", in_turns)
     return asked
 
 
@@ -257,7 +259,7 @@ def test_the_second_of_two_revisions_is_told_against_the_first(
     assert revisions == [("fast", "slow", "linear")], "what the first has not cannot be timed"
     assert ran.stdout.startswith("slow against fast: time slower in 1 of 1 cell, linear train 512")
     assert ran.stderr.endswith("records: results/runs/fast..slow/A and results/runs/fast..slow/B\n")
-    kept = [store.records() for store in of_both(tmp_path / "results/runs/fast..slow")]
+    kept = [store.records() for store in stores_of(tmp_path / "results/runs/fast..slow")]
     assert [{r.metrics["latency"].value for r in side} for side in kept] == [{1.0}, {1.5}]
     assert [len(side) for side in kept] == [3, 3]
     ran = lra("compare", "slow", "fast", "--pairs", "3")
@@ -272,13 +274,13 @@ def test_own_mechanisms_that_are_noisy_are_timed_on_by_where_they_lie(
         _: object, mechanisms: Sequence[str], *, turns: range, folder: Path, **__: object
     ) -> None:
         asked.append((list(mechanisms), len(turns)))
-        for store, sign in zip(of_both(folder), (1, -1), strict=True):
+        for store, sign in zip(stores_of(folder), (1, -1), strict=True):
             with store.locked():
                 for turn in turns:
                     store.save(_record("Mine", 1.0 + 0.1 * sign * (-1) ** turn, turn))
 
     asked: list[tuple[list[str], int]] = []
-    monkeypatch.setattr(interleave, "in_turns", in_turns)
+    monkeypatch.setattr(interleave, "interleave", in_turns)
     mine = tmp_path / "mine.py"
     mine.write_text("class Mine: ...\n")
     ran = lra("compare", "fast", "slow", "--impl", f"{mine}:Mine")

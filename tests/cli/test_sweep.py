@@ -205,11 +205,17 @@ def test_an_order_is_asked_for_in_ranges_alone(lra) -> None:
 
 
 def test_numbers_are_read_once_each_and_ranges_double() -> None:
-    assert axes.numbers(["256..2048", "1000,512"], "length", "") == (256, 512, 1024, 2048, 1000)
-    assert axes.numbers(["3..13"], "length", "") == (3, 6, 12)
-    assert axes.choices(["*"], "mode", ("forward", "train")) == ("forward", "train")
+    assert axes.parse_numbers(["256..2048", "1000,512"], "length", "") == (
+        256,
+        512,
+        1024,
+        2048,
+        1000,
+    )
+    assert axes.parse_numbers(["3..13"], "length", "") == (3, 6, 12)
+    assert axes.parse_words(["*"], "mode", ("forward", "train")) == ("forward", "train")
     with pytest.raises(UsageError, match="smaller first"):
-        axes.numbers([f"1..{axes.MOST + 1}"], "length", "")
+        axes.parse_numbers([f"1..{axes.MOST + 1}"], "length", "")
 
 
 @pytest.mark.parametrize(("flags", "told"), [((), "1800 s"), (("--timeout", "2h"), "7200 s")])

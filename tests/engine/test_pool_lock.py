@@ -164,7 +164,7 @@ def test_a_run_that_no_longer_waits_gives_up_its_place(
     else:
         assert list(run.run([job])) == []
     assert run.left == [job] and len(diary.whom) == 1
-    assert not other.wanted
+    assert not other.is_contended
 
 
 def test_two_runs_take_turns_and_a_series_gives_way(

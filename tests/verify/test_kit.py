@@ -256,7 +256,7 @@ def test_the_full_form_has_ten_times_the_patience(
         asked.append(timeout)
         return Finding(law="batch", verdict="held")
 
-    monkeypatch.setattr(kit, "isolated", answer)
+    monkeypatch.setattr(kit, "run_isolated", answer)
     list(kit.verify(Subject(Dense, Dense.Config(), full), kit.select(["batch"]), timeout=3.0))
     assert asked == [patience]
 

@@ -28,7 +28,7 @@ def data_spec(
     if only not in (None, settings.length):
         raise UsageError(
             f"{task.name} has {only} tokens, scale '{scale.name}' gives it {settings.length}; "
-            + _where_it_fits(task.name, only, has_table=task.name in scale.tasks)
+            + _length_advice(task.name, only, has_table=task.name in scale.tasks)
         )
     parameters = describer.describe(task).configure(settings.parameters, _where(scale, task))
     rules = rules or scale.rules
@@ -46,7 +46,7 @@ def data_spec(
     )
 
 
-def refuse_slips(scale: Scale, tasks: Sequence[Target]) -> None:
+def refuse_misspelled_tasks(scale: Scale, tasks: Sequence[Target]) -> None:
     """Raise `UsageError` for a table of the scale that seems to mean one of the tasks and has
     another name: the task would get [default], in silence."""
     known = {
@@ -66,7 +66,7 @@ def refuse_slips(scale: Scale, tasks: Sequence[Target]) -> None:
                 )
 
 
-def _where_it_fits(task: str, length: int | None, *, has_table: bool) -> str:
+def _length_advice(task: str, length: int | None, *, has_table: bool) -> str:
     """Which of our scales has a task at its only length, and else what to write."""
     if has_table:
         return f"set length = {length} in its [tasks.{task}]"
@@ -88,7 +88,7 @@ def _where(scale: Scale, task: Target) -> str:
     return f"scale '{scale.name}', parameters of task '{task.name}'"
 
 
-def by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:
+def sources_by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:
     """Return real data by the name of its task, `hub` alone as the set that it stands for.
 
     Refuses data of a task that is not among these.

@@ -21,7 +21,7 @@ def run(cell: EfficiencyCell, job: Job, report: Report) -> Outcome:
         cell,
         mechanism,
         config,
-        _around(cell, job),
+        _model_context(cell, job),
         report=lambda phase: report(Progress(phase=phase)),
     )
     return Outcome(
@@ -32,7 +32,7 @@ def run(cell: EfficiencyCell, job: Job, report: Report) -> Outcome:
     )
 
 
-def _around(cell: EfficiencyCell, job: Job) -> ModelContext | None:
+def _model_context(cell: EfficiencyCell, job: Job) -> ModelContext | None:
     """What a whole model needs beside its mechanism."""
     if cell.model is None:
         return None

@@ -24,7 +24,7 @@ def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
 
     It does not even look for a GPU: where that touches one, no fork could use it any more.
     """
-    found = run_isolated(partial(_lacking, cell.device), kit.TIMEOUT)
+    found = run_isolated(partial(_device_missing, cell.device), kit.TIMEOUT)
     if isinstance(found, Finding) and found.detail:
         raise LraError(found.detail)
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
@@ -34,27 +34,27 @@ def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
     method = {
         "device": cell.device,
         "assumed": assumptions(mechanism, config),
-        "untried": tuple(_untrained(subject, findings)),
+        "untried": tuple(_why_untrained(subject, findings)),
         **_package(mechanism),
     }
     return Outcome(status="ok", findings=findings, method=method)
 
 
-def _untrained(subject: Subject, findings: Sequence[Finding]) -> Iterator[str]:
+def _why_untrained(subject: Subject, findings: Sequence[Finding]) -> Iterator[str]:
     """Why it was not tried in training, where a law would have been; what hangs is not asked."""
     if subject.is_ours or subject.only is not None:
         return
     if all(finding.ending != "timeout" for finding in findings):
-        found = run_isolated(partial(_asked, subject), kit.TIMEOUT)
+        found = run_isolated(partial(_laws_asked, subject), kit.TIMEOUT)
         if isinstance(found, Finding) and found.detail:
             yield found.detail
 
 
-def _asked(subject: Subject) -> Finding:
+def _laws_asked(subject: Subject) -> Finding:
     return Finding(law="training", verdict="reported", detail=subject.untrained)
 
 
-def _lacking(name: str) -> Finding:
+def _device_missing(name: str) -> Finding:
     """Why there is no such device."""
     try:
         device(name)
