@@ -33,4 +33,4 @@ def load(store: str | PathLike[str]) -> "pd.DataFrame":
     from lra.report.select import join
     from lra.store import Store
 
-    return typed(join(Store(Path(store)).there().records(), []).entries)
+    return typed(join(Store(Path(store)).existing().records(), []).entries)

@@ -15,7 +15,7 @@ from torch import nn
 from attention_impls.contract import Layer, MechanismConfig
 from lra.adapters import core, module
 from lra.adapters.core import AdaptedCore
-from lra.adapters.external import Stranger, by_pairs
+from lra.adapters.external import External, is_causal_by_pair_mask
 from lra.adapters.hugging_face import FromConfig, HuggingFaceConfig
 from lra.adapters.masks import MaskedConfig
 from lra.adapters.module import AdaptedModule, ModuleConfig
@@ -33,20 +33,20 @@ class Adapter(NamedTuple):
     words: str
     layer: type[Layer]
     config: type[MaskedConfig]
-    stranger: type[Stranger]
-    capabilities: Callable[[Stranger], Capabilities]
+    stranger: type[External]
+    capabilities: Callable[[External], Capabilities]
 
 
 CORE = Adapter(
     "a core, (B, H, N, K) in and out, between our projections",
-    AdaptedCore, MaskedConfig, Stranger, core.capabilities,
+    AdaptedCore, MaskedConfig, External, core.capabilities,
 )  # fmt: skip
 COMPONENT = Adapter(
     "a component of xFormers' registry, between our projections",
     AdaptedXformers, MaskedConfig, Component, core.capabilities,
 )  # fmt: skip
 MODULE = Adapter(
-    "a module, (B, N, D) in and out", AdaptedModule, ModuleConfig, Stranger, module.capabilities
+    "a module, (B, N, D) in and out", AdaptedModule, ModuleConfig, External, module.capabilities
 )
 CONFIGURED = Adapter(
     "a module, (B, N, D) in and out, built from a config",
@@ -64,7 +64,7 @@ def load(target: Target) -> type[Layer]:
     Raises `UsageError` for a class that no adapter fits.
     """
     if target.is_peer:
-        _require(peers.read(target.name).package, target.name)
+        _require_package(peers.read(target.name).package, target.name)
     found = catalogue.load(target)
     if inspect.isclass(found) and issubclass(found, Layer):
         return found
@@ -73,7 +73,7 @@ def load(target: Target) -> type[Layer]:
     return adapt(found, target.name, peers.read(target.name) if target.is_peer else None)
 
 
-def _require(package: str, name: str) -> None:
+def _require_package(package: str, name: str) -> None:
     """Raise `LraError` where a peer's package is not installed: glue imports it late."""
     try:
         version(package)
@@ -103,7 +103,7 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
             f"{name} is no torch.nn.Module, so nothing would find its parameters; derive it from "
             "torch.nn.Module, or name a function of q, k, v that uses it"
         )
-    adapter = _fitting(found)
+    adapter = _adapter_for(found)
     stranger = adapter.stranger(found, name)
     if peer is not None:
         stranger = replace(
@@ -113,7 +113,7 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
             package=peer.package,
             note=peer.note,
         )
-    unmet = stranger.unmet(set(_given(adapter, stranger)))
+    unmet = stranger.unmet(set(_settings_given(adapter, stranger)))
     if not stranger.call and not inspect.isclass(found):
         raise UsageError(
             f"{name} has no signature that can be read (it is written in C?); wrap it in a "
@@ -135,7 +135,7 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
         memory="nothing",
         linear=False,
         capabilities=_capabilities(adapter, stranger, defaults),
-        assumed=tuple(_assumed(adapter, stranger, defaults)),
+        assumed=tuple(_assumptions(adapter, stranger, defaults)),
     )
     members: dict[str, Any] = {
         "__doc__": inspect.getdoc(found) or name,
@@ -146,7 +146,7 @@ def adapt(found: Callable[..., Any], name: str, peer: Peer | None = None) -> typ
         "Config": config,
         "trials": tuple(config(**trial) for trial in (peer.trials if peer else ())),
         "name": name,
-        "crosses_causally": by_pairs(stranger),
+        "crosses_causally": is_causal_by_pair_mask(stranger),
         "square": issubclass(adapter.layer, AdaptedModule) and "head_width" not in sizes,
     }
     return cast(type[Layer], type(name, (adapter.layer,), members))
@@ -158,8 +158,8 @@ def _is_plain(found: Callable[..., Any]) -> bool:
     return inspect.isclass(found) or inspect.isroutine(found)
 
 
-def _fitting(found: Callable[..., Any]) -> Adapter:
-    plain = Stranger(found, "")
+def _adapter_for(found: Callable[..., Any]) -> Adapter:
+    plain = External(found, "")
     by_head = "key" in plain.asks and "value" in plain.asks
     if inspect.isclass(found) and by_head and hasattr(found, "from_config"):
         return COMPONENT
@@ -171,7 +171,7 @@ def _fitting(found: Callable[..., Any]) -> Adapter:
     return MODULE
 
 
-def _given(adapter: Adapter, stranger: Stranger) -> Iterator[str]:
+def _settings_given(adapter: Adapter, stranger: External) -> Iterator[str]:
     yield stranger.first
     roles = {"key", "value", "key_mask"}
     if adapter.layer is not AdaptedModule:
@@ -179,18 +179,18 @@ def _given(adapter: Adapter, stranger: Stranger) -> Iterator[str]:
     yield from (name for role, name in stranger.asks.items() if role in roles)
 
 
-def _capabilities(adapter: Adapter, stranger: Stranger, config: MaskedConfig) -> Capabilities:
+def _capabilities(adapter: Adapter, stranger: External, config: MaskedConfig) -> Capabilities:
     claims = _claims(adapter, stranger, config)
     return msgspec.structs.replace(adapter.capabilities(stranger), **claims)
 
 
-def _claims(adapter: Adapter, stranger: Stranger, config: MaskedConfig) -> dict[str, Any]:
+def _claims(adapter: Adapter, stranger: External, config: MaskedConfig) -> dict[str, Any]:
     """What is claimed in place of what its signatures offer: a person's word comes last."""
     denied = adapter.capabilities(stranger).cross and not config.cross
     return {**stranger.claims, **({"cross": False} if denied else {})}
 
 
-def configured(layer: type[Layer], config: MechanismConfig) -> type[Layer]:
+def configure(layer: type[Layer], config: MechanismConfig) -> type[Layer]:
     """Return the layer with a card of what it claims so configured; one written for our contract
     claims the same in all its configurations."""
     adapter = getattr(layer, "adapter", None)
@@ -202,28 +202,28 @@ def configured(layer: type[Layer], config: MechanismConfig) -> type[Layer]:
     members = {
         "__module__": layer.__module__,
         "card": msgspec.structs.replace(
-            layer.card, capabilities=can, assumed=assumed(layer, config)
+            layer.card, capabilities=can, assumed=assumptions(layer, config)
         ),
     }
     return type(layer.__name__, (layer,), members)
 
 
-def assumed(layer: type[Layer], config: MechanismConfig) -> tuple[str, ...]:
+def assumptions(layer: type[Layer], config: MechanismConfig) -> tuple[str, ...]:
     """Return what was read into the signatures of somebody's class so configured, in words;
     nothing where the layer is written for our contract."""
     adapter = getattr(layer, "adapter", None)
     if adapter is None:
         return ()
-    return tuple(_assumed(adapter, layer.stranger, config))  # type: ignore[attr-defined, arg-type]
+    return tuple(_assumptions(adapter, layer.stranger, config))  # type: ignore[attr-defined, arg-type]
 
 
-def _assumed(adapter: Adapter, stranger: Stranger, config: MaskedConfig) -> Iterator[str]:
+def _assumptions(adapter: Adapter, stranger: External, config: MaskedConfig) -> Iterator[str]:
     yield adapter.words
     sizes, asks, claims = stranger.sizes, stranger.asks, _claims(adapter, stranger, config)
     if sizes:
         yield "built with " + ", ".join(f"{name} = {role}" for role, name in sizes.items())
     unused = set() if _capabilities(adapter, stranger, config).cross else {"source_mask"}
-    if adapter.layer is AdaptedModule and not by_pairs(stranger):
+    if adapter.layer is AdaptedModule and not is_causal_by_pair_mask(stranger):
         unused.add("pairs_mask")
     for role, whom in _MASKS.items():
         if role in asks and role not in unused:
@@ -233,7 +233,7 @@ def _assumed(adapter: Adapter, stranger: Stranger, config: MaskedConfig) -> Iter
             yield f"{asks[role]}{shape}: {whom}; {meaning}"
     if "causal" in sizes:
         yield f"two instances with the same parameters, {sizes['causal']} false and true"
-    elif "causal" in asks and not by_pairs(stranger):
+    elif "causal" in asks and not is_causal_by_pair_mask(stranger):
         yield f"{asks['causal']}: True = no position reads a later one"
     if "need_weights" in stranger.call:
         yield "called with need_weights = False"

@@ -13,16 +13,16 @@ from torch import Tensor
 
 from attention_impls.contract import Attention, Context, Dims, MechanismConfig, causal_mask
 from lra.adapters.directions import Directions
-from lra.adapters.external import Stranger, by_pairs
-from lra.adapters.masks import MaskedConfig, nothing_padded, pairs, refuse_unmasked
-from lra.adapters.outputs import answer
+from lra.adapters.external import External, is_causal_by_pair_mask
+from lra.adapters.masks import MaskedConfig, full_key_mask, pair_mask, refuse_padding
+from lra.adapters.outputs import output_of
 from lra.core.cards import Capabilities
 
 
 class AdaptedCore(Attention):
     """Somebody's core between our projections."""
 
-    stranger: ClassVar[Stranger]
+    stranger: ClassVar[External]
     config: MaskedConfig
 
     def __init__(self, dims: Dims, config: MechanismConfig | None = None, **own: Any) -> None:
@@ -37,7 +37,7 @@ class AdaptedCore(Attention):
     def _refuse(
         self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
     ) -> None:
-        refuse_unmasked(self, context)
+        refuse_padding(self, context)
         super()._refuse(x_BND, context, source_BMD, state)
 
     def attend(
@@ -53,17 +53,19 @@ class AdaptedCore(Attention):
         n, m = q_BHNK.shape[2], k_BHMK.shape[2]
         keep_BM, causal_NM = context.key_mask_BM, None
         if keep_BM is None and (self.config.always_mask or self.stranger.needs_mask):
-            keep_BM = nothing_padded(k_BHMK[:, 0])
-        if context.causal and by_pairs(self.stranger):
+            keep_BM = full_key_mask(k_BHMK[:, 0])
+        if context.causal and is_causal_by_pair_mask(self.stranger):
             causal_NM = causal_mask(n, m, q_BHNK.device)
-        in_pairs = pairs(None if "key_mask" in asks else keep_BM, causal_NM)
+        in_pairs = pair_mask(None if "key_mask" in asks else keep_BM, causal_NM)
         masks = {"key_mask": keep_BM, "pairs_mask": in_pairs}
         named: dict[str, Any] = {**self.stranger.masks(masks, self.config, q_BHNK.dtype)}
-        if context.causal and not by_pairs(self.stranger) and "causal" in asks:
+        if context.causal and not is_causal_by_pair_mask(self.stranger) and "causal" in asks:
             named[asks["causal"]] = True
         module = self.inner.of(context.causal)
         shape = torch.Size((*q_BHNK.shape[:3], v_BHMV.shape[3]))
-        return answer(self._called(module, q_BHNK, k_BHMK, v_BHMV, named), shape, self.name), None
+        return output_of(
+            self._called(module, q_BHNK, k_BHMK, v_BHMV, named), shape, self.name
+        ), None
 
     def _called(
         self,
@@ -77,7 +79,7 @@ class AdaptedCore(Attention):
         return module(*positional, **by_name, **named)
 
 
-def capabilities(stranger: Stranger) -> Capabilities:
+def capabilities(stranger: External) -> Capabilities:
     """Return what its signatures offer."""
     sizes, asks = stranger.sizes, stranger.asks
     causal = stranger.built_causal or {"causal", "pairs_mask"} & asks.keys()

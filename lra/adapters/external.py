@@ -18,9 +18,16 @@ import torch
 from torch import Tensor, nn
 
 from attention_impls.contract import Dims, MechanismConfig
-from lra.adapters.masks import MaskedConfig, MaskForm, formed
-from lra.adapters.parameter_roles import CALL, SIZES, is_ignored, parameters, parameters_of, roles
-from lra.adapters.settings import fits, kind, settable
+from lra.adapters.masks import MaskedConfig, MaskForm, convert_mask
+from lra.adapters.parameter_roles import (
+    CALL,
+    SIZES,
+    is_ignored,
+    names_by_role,
+    parameters,
+    parameters_of,
+)
+from lra.adapters.settings import free_parameters, is_of_type, setting_type
 from lra.core.errors import UsageError
 
 GIVEN = {"batch_first": True}
@@ -28,7 +35,7 @@ GIVEN = {"batch_first": True}
 
 
 @dataclass(frozen=True)
-class Stranger:
+class External:
     """Somebody's attention: a class of torch modules, or a function."""
 
     what: Callable[..., Any]
@@ -51,7 +58,7 @@ class Stranger:
     @cached_property
     def sizes(self) -> dict[str, str]:
         """Names of the constructor's parameters that the model decides, by role."""
-        return roles(self.constructor, SIZES)
+        return names_by_role(self.constructor, SIZES)
 
     @cached_property
     def call(self) -> dict[str, inspect.Parameter]:
@@ -63,7 +70,7 @@ class Stranger:
     @cached_property
     def asks(self) -> dict[str, str]:
         """Names of the parameters of a call, by role; a key without a value is none."""
-        found = roles(self.call, CALL)
+        found = names_by_role(self.call, CALL)
         if not {"key", "value"} <= found.keys():
             found = {role: name for role, name in found.items() if role not in ("key", "value")}
         return found
@@ -104,7 +111,7 @@ class Stranger:
             if config.mask_per_head and mask.ndim == 2 and role != "pairs_mask":
                 mask = mask[:, None, None, :]
             name = self.asks[role]
-            named[name] = formed(mask, config.mask_form or self.habit(name), dtype)
+            named[name] = convert_mask(mask, config.mask_form or self.habit(name), dtype)
         return named
 
     def attends(
@@ -125,16 +132,18 @@ class Stranger:
         """Return its settings: the adapter's, and whatever of the constructor is no size. What both
         call the same has the constructor's default, where that means something to the adapter."""
         taken = {*self.sizes.values(), *GIVEN}
-        own = {**dict(settable(self.constructor, taken)), **self.settings}
+        own = {**dict(free_parameters(self.constructor, taken)), **self.settings}
         adapters = get_type_hints(base, include_extras=True)
         fields = [
             (
                 name,
-                adapters[name] if name in adapters else kind(value, self.constructor.get(name)),
+                adapters[name]
+                if name in adapters
+                else setting_type(value, self.constructor.get(name)),
                 msgspec.field(default_factory=partial(copy, value)),
             )
             for name, value in own.items()
-            if name not in adapters or name in self.settings or fits(value, adapters[name])
+            if name not in adapters or name in self.settings or is_of_type(value, adapters[name])
         ]
         made = msgspec.defstruct(
             f"{type(self).__name__}Config",
@@ -159,7 +168,7 @@ class Stranger:
             if value != self.constructor[name].default:
                 arguments[name] = value
         values = _size_values(dims, layer_index=layer_index, causal=causal)
-        arguments = _filled(arguments, values)
+        arguments = _substitute_roles(arguments, values)
         arguments |= {name: values[role] for role, name in self.sizes.items()}
         for name, parameter in self.constructor.items():
             if parameter.default is parameter.empty and arguments.get(name) is None:
@@ -175,7 +184,7 @@ class Stranger:
         switches = get_type_hints(type(config).__bases__[0], include_extras=True)
         default = self.constructor[name].default
         empty = default is inspect.Parameter.empty
-        return name in switches and not empty and not fits(default, switches[name])
+        return name in switches and not empty and not is_of_type(default, switches[name])
 
     def _advice(self, parameter: inspect.Parameter) -> str:
         """Return by which names a size is known, where a whole number may be one."""
@@ -194,7 +203,7 @@ class Stranger:
         return cast(nn.Module, self.what(**arguments))
 
 
-def by_pairs(stranger: Stranger) -> bool:
+def is_causal_by_pair_mask(stranger: External) -> bool:
     """Whether causality is asked for by a mask of pairs: torch's habit, which the names query, key,
     value show, or its name for padding."""
     asks = stranger.asks
@@ -217,10 +226,10 @@ def _size_values(dims: Dims, *, layer_index: int, causal: bool) -> dict[str, Any
     }
 
 
-def _filled(value: Any, values: Mapping[str, Any]) -> Any:
+def _substitute_roles(value: Any, values: Mapping[str, Any]) -> Any:
     """Put what the model decides where `$role` stands."""
     if isinstance(value, dict):
-        return {key: _filled(inner, values) for key, inner in value.items()}
+        return {key: _substitute_roles(inner, values) for key, inner in value.items()}
     return values[value[1:]] if isinstance(value, str) and value[1:] in values else value
 
 

@@ -12,10 +12,10 @@ from typing import Any, cast
 
 from torch import nn
 
-from lra.adapters.external import Stranger
+from lra.adapters.external import External
 from lra.adapters.masks import MaskForm
 from lra.adapters.module import ModuleConfig
-from lra.adapters.parameter_roles import SIZES, is_open, parameters_of, roles
+from lra.adapters.parameter_roles import SIZES, names_by_role, parameters_of, takes_any
 from lra.core.errors import UsageError
 
 OPTIONS = "options"
@@ -29,7 +29,7 @@ class HuggingFaceConfig(ModuleConfig, frozen=True):
     mask_per_head: bool = True
 
 
-class FromConfig(Stranger):
+class FromConfig(External):
     """A class whose constructor takes one configuration object for all."""
 
     @cached_property
@@ -48,7 +48,7 @@ class FromConfig(Stranger):
             annotated = next(filter(None, named), None)
         if inspect.isclass(annotated) and annotated is not inspect.Parameter.empty:
             return annotated
-        found = [_own_configs(module) for module in modules]
+        found = [_config_classes(module) for module in modules]
         for own in found:
             if len(own) == 1:
                 return own.pop()
@@ -61,7 +61,7 @@ class FromConfig(Stranger):
     def constructor(self) -> dict[str, inspect.Parameter]:
         """The fields of the configuration that are sizes, and one setting for all others."""
         default, own = self.configuration(), parameters_of(self.configuration, "__init__")
-        any_field = is_open(self.configuration.__init__)  # type: ignore[misc]
+        any_field = takes_any(self.configuration.__init__)  # type: ignore[misc]
         found = {}
         for name in (name for names in SIZES.values() for name in names):
             if name in own or (any_field and hasattr(default, name)):
@@ -73,7 +73,7 @@ class FromConfig(Stranger):
     @cached_property
     def sizes(self) -> dict[str, str]:
         """Names of the configuration's fields that the model decides, by role."""
-        found = roles(self.constructor, SIZES)
+        found = names_by_role(self.constructor, SIZES)
         return {role: name for role, name in found.items() if role not in ("causal", "layers")}
 
     def make(self, arguments: dict[str, Any]) -> nn.Module:
@@ -83,12 +83,12 @@ class FromConfig(Stranger):
         if hasattr(config, "_attn_implementation"):
             config._attn_implementation = "eager"
         takes = parameters_of(cast(type, self.what), "__init__")
-        layer = roles(takes, {"layer_index": SIZES["layer_index"]})
+        layer = names_by_role(takes, {"layer_index": SIZES["layer_index"]})
         built: nn.Module = self.what(config, **dict.fromkeys(layer.values(), 0))
         return built
 
 
-def _own_configs(module: ModuleType) -> set[type]:
+def _config_classes(module: ModuleType) -> set[type]:
     """Return the classes of a configuration that a module or one beside it defines."""
     found = {m for n, m in vars(module).items() if n.endswith("Config") and inspect.isclass(m)}
     home = module.__name__.rpartition(".")[0]

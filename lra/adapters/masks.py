@@ -31,7 +31,7 @@ class MaskedConfig(MechanismConfig, frozen=True):
     """Whether it claims another sequence, where its signature takes one."""
 
 
-def formed(keep: Tensor, form: MaskForm, dtype: torch.dtype) -> Tensor:
+def convert_mask(keep: Tensor, form: MaskForm, dtype: torch.dtype) -> Tensor:
     """Return a boolean mask, True where one may attend, in this form."""
     if form == "keep":
         return keep
@@ -41,7 +41,7 @@ def formed(keep: Tensor, form: MaskForm, dtype: torch.dtype) -> Tensor:
     return torch.zeros(keep.shape, dtype=dtype, device=keep.device).masked_fill(~keep, lowest)
 
 
-def pairs(keep_BM: Tensor | None, causal_NM: Tensor | None) -> Tensor | None:
+def pair_mask(keep_BM: Tensor | None, causal_NM: Tensor | None) -> Tensor | None:
     """Return which pairs are permitted, (B, 1, 1, M), (B, 1, N, M) or (N, M); None where all."""
     if keep_BM is None:
         return causal_NM
@@ -49,7 +49,7 @@ def pairs(keep_BM: Tensor | None, causal_NM: Tensor | None) -> Tensor | None:
     return keep_B11M if causal_NM is None else keep_B11M & causal_NM
 
 
-def refuse_unmasked(layer: Layer, context: Context) -> None:
+def refuse_padding(layer: Layer, context: Context) -> None:
     """Raise `UnsupportedError`, with what to do, where there is padding and no mask for it."""
     padded = context.query_mask_BN is not None or context.key_mask_BM is not None
     if padded and layer.card.capabilities.padding == "none":
@@ -59,6 +59,6 @@ def refuse_unmasked(layer: Layer, context: Context) -> None:
         )
 
 
-def nothing_padded(x_BND: Tensor) -> Tensor:
+def full_key_mask(x_BND: Tensor) -> Tensor:
     """Return a mask of keys, (B, N), that are all real."""
     return torch.ones(x_BND.shape[:2], dtype=torch.bool, device=x_BND.device)

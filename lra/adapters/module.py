@@ -22,9 +22,9 @@ from attention_impls.contract import (
     zero_padding,
 )
 from lra.adapters.directions import Directions
-from lra.adapters.external import Stranger, by_pairs
-from lra.adapters.masks import MaskedConfig, nothing_padded, refuse_unmasked
-from lra.adapters.outputs import answer
+from lra.adapters.external import External, is_causal_by_pair_mask
+from lra.adapters.masks import MaskedConfig, full_key_mask, refuse_padding
+from lra.adapters.outputs import output_of
 from lra.core.cards import Capabilities
 from lra.core.errors import UsageError
 from lra.core.protocol import Positive
@@ -40,7 +40,7 @@ class ModuleConfig(MaskedConfig, frozen=True):
 class AdaptedModule(Layer):
     """Somebody's module, called with whatever of a request its signature has a name for."""
 
-    stranger: ClassVar[Stranger]
+    stranger: ClassVar[External]
     config: ModuleConfig
 
     def __init__(self, dims: Dims, config: MechanismConfig | None = None, **own: Any) -> None:
@@ -65,7 +65,7 @@ class AdaptedModule(Layer):
     def _refuse(
         self, x_BND: Tensor, context: Context, source_BMD: Tensor | None, state: Any
     ) -> None:
-        refuse_unmasked(self, context)
+        refuse_padding(self, context)
         super()._refuse(x_BND, context, source_BMD, state)
 
     def forward(
@@ -85,12 +85,14 @@ class AdaptedModule(Layer):
             x_BND, query_mask_BN = self._padded(x_BND, mask_BN)
             key_mask_BM = query_mask_BN
         elif self._wants_mask:
-            query_mask_BN = nothing_padded(x_BND) if query_mask_BN is None else query_mask_BN
-            key_mask_BM = nothing_padded(source_BMD) if key_mask_BM is None else key_mask_BM
+            query_mask_BN = full_key_mask(x_BND) if query_mask_BN is None else query_mask_BN
+            key_mask_BM = full_key_mask(source_BMD) if key_mask_BM is None else key_mask_BM
         positional, named = self._arguments(
             x_BND, source_BMD, query_mask_BN, key_mask_BM, context.causal
         )
-        y_BND = answer(self.inner.of(context.causal)(*positional, **named), x_BND.shape, self.name)
+        y_BND = output_of(
+            self.inner.of(context.causal)(*positional, **named), x_BND.shape, self.name
+        )
         return Out(zero_padding(y_BND[:, :n], context.query_mask_BN))
 
     def _padded(self, x_BND: Tensor, mask_BN: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -98,7 +100,7 @@ class AdaptedModule(Layer):
         batch, n, width = x_BND.shape
         missing = -n % self.config.pad_to
         if mask_BN is None and (self._wants_mask or (missing and "key_mask" in self.stranger.asks)):
-            mask_BN = nothing_padded(x_BND)
+            mask_BN = full_key_mask(x_BND)
         if not missing:
             return x_BND, mask_BN
         x_BND = torch.cat([x_BND, x_BND.new_zeros(batch, missing, width)], dim=1)
@@ -126,7 +128,7 @@ class AdaptedModule(Layer):
         elif source_BMD is not None:
             named[asks["source"]] = source_BMD
             masks = {"key_mask": query_mask_BN, "source_mask": key_mask_BM}
-        if causal and by_pairs(self.stranger):
+        if causal and is_causal_by_pair_mask(self.stranger):
             masks["pairs_mask"] = causal_mask(x_BND.shape[1], keys.shape[1], x_BND.device)
         elif causal and not self.stranger.built_causal:
             named[asks["causal"]] = True
@@ -136,10 +138,10 @@ class AdaptedModule(Layer):
         return positional, named
 
 
-def capabilities(stranger: Stranger) -> Capabilities:
+def capabilities(stranger: External) -> Capabilities:
     """Return what its signatures offer."""
     sizes, asks = stranger.sizes, stranger.asks
-    causal = stranger.built_causal or "causal" in asks or by_pairs(stranger)
+    causal = stranger.built_causal or "causal" in asks or is_causal_by_pair_mask(stranger)
     # One mask for two sequences would leave the padding of one unsaid.
     both_masked = ("key_mask" in asks) == ("source_mask" in asks)
     return Capabilities(

@@ -11,7 +11,7 @@ from torch import Tensor
 from lra.core.errors import LraError
 
 
-def answer(given: Any, shape: torch.Size, name: str) -> Tensor:
+def output_of(given: Any, shape: torch.Size, name: str) -> Tensor:
     """Return the tensor of this shape that was given back, alone, first of several, or first in an
     object of Hugging Face's kind.
 

@@ -67,7 +67,7 @@ def is_ignored(name: str) -> bool:
     return name.lower() in IGNORED
 
 
-def roles(names: Mapping[str, Any], known: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+def names_by_role(names: Mapping[str, Any], known: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     """Return, by role, the first known name that is among `names`, in capitals or not; of two that
     differ in that alone, the one spelled as it is known."""
     spelled = {name.lower(): name for name in reversed(list(names))}
@@ -104,12 +104,12 @@ def parameters_of(kind: type, method: str) -> dict[str, inspect.Parameter]:
         if any(p.default is p.empty for p in found.values()):
             named = {n: p for n, p in named.items() if p.default is not p.empty}
         found |= {n: p for n, p in named.items() if n not in found}
-        if not is_open(function):
+        if not takes_any(function):
             break
     return found
 
 
-def is_open(function: Callable[..., Any]) -> bool:
+def takes_any(function: Callable[..., Any]) -> bool:
     """Return whether it takes more than it names."""
     return any(p.kind in _OPEN for p in _all_parameters(function).values())
 

@@ -16,7 +16,7 @@ NUMBERS = frozenset({"int", "float", "bool", "None"})
 """What an annotation names that allows for nothing but numbers and nothing."""
 
 
-def settable(
+def free_parameters(
     constructor: Mapping[str, inspect.Parameter], taken: Collection[str]
 ) -> Iterator[tuple[str, Any]]:
     """Yield names and defaults of what nobody else decides; None where there is no default."""
@@ -29,7 +29,7 @@ def settable(
             yield name, parameter.default
 
 
-def kind(default: Any, parameter: inspect.Parameter | None) -> Any:
+def setting_type(default: Any, parameter: inspect.Parameter | None) -> Any:
     """Return the type of a setting, told by its default: a number is no text.
 
     A flag may turn out to take a number too. What has no default takes anything, and so does what
@@ -45,7 +45,7 @@ def kind(default: Any, parameter: inspect.Parameter | None) -> Any:
     return int | float | None if isinstance(default, int | float) else Any
 
 
-def fits(value: Any, kind: Any) -> bool:
+def is_of_type(value: Any, kind: Any) -> bool:
     """Return whether a value is of a type, constraints and all."""
     try:
         msgspec.convert(value, kind)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 
 from lra.adapters.core import AdaptedCore
-from lra.adapters.external import Stranger
+from lra.adapters.external import External
 from lra.adapters.masks import MaskForm
 from lra.core.errors import UnsupportedError, UsageError
 
@@ -106,7 +106,7 @@ class AdaptedXformers(AdaptedCore):
         return given.view(batch, heads, *given.shape[1:]) if isinstance(given, Tensor) else given
 
 
-class Component(Stranger):
+class Component(External):
     """A class of xFormers' shape, built from the dataclass that it is registered with, if any."""
 
     @cached_property

@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 
 import msgspec
 
+from lra.core.escape import escape_controls
 from lra.report.table import Cell, Row, Table, escape, markdown
-from lra.report.words import count, visible
-from lra.verdict.baseline import Judged, Outcome
+from lra.report.words import count
+from lra.verdict.baseline import Judgement, Outcome
 
 SHOWN: tuple[Outcome, ...] = ("regression", "inconclusive", "improvement", "new")
 """Outcomes that a person is told of, the worst first."""
@@ -31,13 +32,13 @@ _ONE: dict[Outcome, str] = {
 class Checked(msgspec.Struct, frozen=True):
     """A check, as far as it came."""
 
-    judged: tuple[Judged, ...]
+    judged: tuple[Judgement, ...]
     notes: tuple[str, ...] = ()
     """What was compared with what, and what was not looked at."""
     stopped: str = ""
     """Why it did not come to its end; empty where it did."""
 
-    def of(self, outcome: Outcome) -> list[Judged]:
+    def of(self, outcome: Outcome) -> list[Judgement]:
         """Return the figures with this outcome, in the order they were looked at."""
         return [one for one in self.judged if one.outcome == outcome]
 
@@ -58,7 +59,7 @@ def sentences(checked: Checked) -> list[str]:
         found = f"{parts}; first: {line(worst)}"
     verdict = "passed" if checked.passed else "failed" if tally["regression"] else "inconclusive"
     if checked.stopped:
-        found = f"{visible(checked.stopped)}; until then {found}"
+        found = f"{escape_controls(checked.stopped)}; until then {found}"
         verdict = "failed and stopped" if tally["regression"] else "stopped"
     told = [f"check {verdict}: {found}"]
     if mechanisms:
@@ -69,10 +70,10 @@ def sentences(checked: Checked) -> list[str]:
     return [*told, *checked.notes]
 
 
-def line(one: Judged) -> str:
+def line(one: Judgement) -> str:
     """Return one figure in words: `linear, train 1024: peak_tensor_bytes 5.0 % more`."""
     place = ", ".join(part for part in (one.mechanism, one.cell) if part)
-    return visible(": ".join(part for part in (place, one.figure, one.why) if part))
+    return escape_controls(": ".join(part for part in (place, one.figure, one.why) if part))
 
 
 def summary(checked: Checked) -> str:
@@ -103,40 +104,44 @@ def junit(checked: Checked) -> str:
         suite = _suite(root, name or "all", own)
         for one in own:
             where = {
-                "classname": visible(name or "all"),
-                "name": visible(f"{one.cell} {one.figure}".strip()),
+                "classname": escape_controls(name or "all"),
+                "name": escape_controls(f"{one.cell} {one.figure}".strip()),
             }
             case = ElementTree.SubElement(suite, "testcase", where)
             if one.outcome == "regression":
-                ElementTree.SubElement(case, "failure", message=visible(one.why or one.outcome))
+                ElementTree.SubElement(
+                    case, "failure", message=escape_controls(one.why or one.outcome)
+                )
             elif one.outcome in ("inconclusive", "new"):
                 ElementTree.SubElement(
-                    case, "skipped", message=visible(f"{one.outcome}: {one.why}")
+                    case, "skipped", message=escape_controls(f"{one.outcome}: {one.why}")
                 )
             elif one.outcome == "improvement":
-                ElementTree.SubElement(case, "system-out").text = visible(f"improvement: {one.why}")
+                ElementTree.SubElement(case, "system-out").text = escape_controls(
+                    f"improvement: {one.why}"
+                )
     if checked.stopped:
         suite = ElementTree.SubElement(root, "testsuite", name="check", tests="1", errors="1")
         case = ElementTree.SubElement(suite, "testcase", classname="check", name="came to its end")
-        ElementTree.SubElement(case, "error", message=visible(checked.stopped))
+        ElementTree.SubElement(case, "error", message=escape_controls(checked.stopped))
     ElementTree.indent(root)
     written: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
     return written.decode() + "\n"
 
 
-def _suite(root: ElementTree.Element, name: str, own: Sequence[Judged]) -> ElementTree.Element:
+def _suite(root: ElementTree.Element, name: str, own: Sequence[Judgement]) -> ElementTree.Element:
     tally = Counter(one.outcome for one in own)
     return ElementTree.SubElement(
         root,
         "testsuite",
-        name=visible(name),
+        name=escape_controls(name),
         tests=str(len(own)),
         failures=str(tally["regression"]),
         skipped=str(tally["inconclusive"] + tally["new"]),
     )
 
 
-def _table(outcome: Outcome, found: Sequence[Judged]) -> Table:
+def _table(outcome: Outcome, found: Sequence[Judgement]) -> Table:
     return Table(
         id=f"check-{outcome}",
         title=_TITLES[outcome],
@@ -145,8 +150,8 @@ def _table(outcome: Outcome, found: Sequence[Judged]) -> Table:
         columns=("cell", "figure", "why"),
         rows=tuple(
             Row(
-                visible(one.mechanism or "all"),
-                tuple(Cell(visible(text)) for text in (one.cell, one.figure, one.why)),
+                escape_controls(one.mechanism or "all"),
+                tuple(Cell(escape_controls(text)) for text in (one.cell, one.figure, one.why)),
             )
             for one in found
         ),

@@ -10,6 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from lra.changes.counterparts import ASKED, CONDITIONS, Key, key, paired, whereabouts
+from lra.core.escape import escape_controls
 from lra.report.entries import Busy, Entry
 from lra.report.versions import apart, is_earlier, named
 from lra.report.words import (
@@ -22,10 +23,16 @@ from lra.report.words import (
     listing,
     percent,
     quantity,
-    visible,
 )
-from lra.verdict.change import Change, Verdict, of_accuracies, of_bits, of_counts, of_times
-from lra.verdict.repeatability import Process
+from lra.verdict.change import (
+    Change,
+    Verdict,
+    compare_accuracies,
+    compare_bits,
+    compare_counts,
+    compare_times,
+)
+from lra.verdict.repeatability import ControlledCost
 
 Judge = Callable[[Mapping[int, float], Mapping[int, float]], Change | None]
 
@@ -49,17 +56,17 @@ class Quantity(msgspec.Struct, frozen=True):
 
 
 QUANTITIES: dict[str, Quantity] = {
-    "latency": Quantity("time", of_times, "slower", "faster", controlled=True),
-    "prefill": Quantity("prefill", of_times, "slower", "faster", controlled=True),
-    "peak_tensor_bytes": Quantity("bytes of tensors", of_counts, "larger", "smaller"),
-    "peak_allocated_bytes": Quantity("allocated bytes", of_counts, "larger", "smaller"),
-    "state_bytes": Quantity("state", of_counts, "larger", "smaller"),
-    "operations": Quantity("operations", of_counts, "more", "fewer"),
+    "latency": Quantity("time", compare_times, "slower", "faster", controlled=True),
+    "prefill": Quantity("prefill", compare_times, "slower", "faster", controlled=True),
+    "peak_tensor_bytes": Quantity("bytes of tensors", compare_counts, "larger", "smaller"),
+    "peak_allocated_bytes": Quantity("allocated bytes", compare_counts, "larger", "smaller"),
+    "state_bytes": Quantity("state", compare_counts, "larger", "smaller"),
+    "operations": Quantity("operations", compare_counts, "more", "fewer"),
     "test_accuracy": Quantity(
-        "accuracy", of_accuracies, "less accurate", "more accurate", by_seed=True
+        "accuracy", compare_accuracies, "less accurate", "more accurate", by_seed=True
     ),
-    "bits_per_byte": Quantity("bits per byte", of_bits, "worse", "better", by_seed=True),
-    "output_error": Quantity("error", of_times, "further off", "nearer"),
+    "bits_per_byte": Quantity("bits per byte", compare_bits, "worse", "better", by_seed=True),
+    "output_error": Quantity("error", compare_times, "further off", "nearer"),
 }
 """By metric. Resident size is left out: it is not the same twice."""
 
@@ -223,8 +230,8 @@ def _changes(
         lines.append(Line(label, cell, place(last), QUANTITIES[last.metric], change, *words))
     met = [len({_cell(pair[side][0]) for pair in pairs}) for side in (0, 1)]
     return Changes(
-        before=visible(names[0]),
-        after=visible(names[1]),
+        before=escape_controls(names[0]),
+        after=escape_controls(names[1]),
         lines=tuple(lines),
         only_before=len({_cell(e) for e in before.entries}) - met[0],
         only_after=len({_cell(e) for e in after.entries}) - met[1],
@@ -274,7 +281,11 @@ def _judged(
     one, other = ({r: value for r, (value, _) in side.items()} for side in sides)
     if asked.controlled:
         framed = [
-            {r: Process(value, *own[id]).ratio for r, (value, id) in side.items() if id in own}
+            {
+                r: ControlledCost(value, *own[id]).ratio
+                for r, (value, id) in side.items()
+                if id in own
+            }
             for side, own in zip(sides, controls, strict=True)
         ]
         # A spell that slows the machine is in the control, too.

@@ -8,7 +8,7 @@ import msgspec
 
 from lra.changes.series import Series, failing_is_told
 from lra.verdict.change import Verdict
-from lra.verdict.steps import LEAST, Step
+from lra.verdict.steps import SHORTEST_LEVEL, Step
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
     def conclusive(self) -> bool:
         """Whether a series that goes on has as many nights as a step takes."""
         nights = [sum(lv.nights for lv in one.course.levels) for one in self.series if one.current]
-        return max(nights, default=0) >= 2 * LEAST
+        return max(nights, default=0) >= 2 * SHORTEST_LEVEL
 
     @property
     def worse(self) -> list[Told]:
@@ -77,7 +77,9 @@ class History(msgspec.Struct, frozen=True, dict=True):
         return list(first.values())
 
     @property
-    def untold(self) -> list[Series]:
+    def outliers(self) -> list[Series]:
         """Series whose last nights lie off their level, or failed, and are too few to tell."""
-        off = [one for one in self.series if one.current and one.course.untold and not one.failing]
-        return [one for one in self._failing if one.failing < LEAST] + off
+        off = [
+            one for one in self.series if one.current and one.course.outliers and not one.failing
+        ]
+        return [one for one in self._failing if one.failing < SHORTEST_LEVEL] + off

@@ -17,9 +17,9 @@ from lra.changes.nights import days_missing, nights
 from lra.changes.series import RECENT, Series, series_of
 from lra.report.table import Cell, Row, Section, Table
 from lra.report.words import count, is_failure, listing
-from lra.verdict.baseline import Judged, Outcome
+from lra.verdict.baseline import Judgement, Outcome
 from lra.verdict.change import ACCURACY_MARGIN, BITS_MARGIN, COUNT_MARGIN, TIME_MARGIN
-from lra.verdict.steps import LEAST, Step
+from lra.verdict.steps import SHORTEST_LEVEL, Step
 
 _SHOWN = 5
 """Steps in the first sentence; the table has all."""
@@ -30,7 +30,7 @@ _PLAIN = ("time", "accuracy")
 _COLUMNS = ("figure", "step", "when", "before", "after", "commits", "verdict")
 _RULES = (
     "Times are the night's median over replicates, relative to their control. The course is fitted "
-    f"as constant levels (medians) of at least {LEAST} nights, with a penalty per step.",
+    f"as constant levels (medians) of at least {SHORTEST_LEVEL} nights, with a penalty per step.",
     f"Steps of up to {100 * TIME_MARGIN:g} % of a time, {100 * COUNT_MARGIN:g} % of a count, "
     f"{100 * ACCURACY_MARGIN:g} points of an accuracy and {100 * BITS_MARGIN:g} % of bits per byte "
     "are too small to matter.",
@@ -119,7 +119,9 @@ def sentences(history: History) -> list[str]:
         steps = "; ".join(_words(one, history) for one in told[:_SHOWN])
         first = [f"{count(len(told), 'step')}: {steps}{more}."]
     elif not history.conclusive:
-        first = [f"No step can be told: it takes {2 * LEAST} nights of one series ({place})."]
+        first = [
+            f"No step can be told: it takes {2 * SHORTEST_LEVEL} nights of one series ({place})."
+        ]
     else:
         first = [f"No step first told within the last {RECENT} nights ({place})."]
     return [*first, *_in_common(history), *_rest(history), *history.notes]
@@ -148,13 +150,13 @@ def checked(history: History) -> Checked:
         (history.better, "improvement"),
     ]
     held = [
-        Judged(one.series.last.label, one.series.last.cell, one.series.quantity.name, outcome,
+        Judgement(one.series.last.label, one.series.last.cell, one.series.quantity.name, outcome,
              _words(one, history))
         for told, outcome in outcomes
         for one in told
     ]  # fmt: skip
     if not history.conclusive:
-        held.append(Judged("", "", "history", "inconclusive", sentences(history)[0]))
+        held.append(Judgement("", "", "history", "inconclusive", sentences(history)[0]))
     return Checked(tuple(held), tuple(sentences(history)))
 
 
@@ -216,9 +218,9 @@ def _rest(history: History) -> list[str]:
             f"Changed, and with these seeds not told from luck: {names}"
             f"{' and others' if len(ambiguous) > _SHOWN else ''}."
         )
-    if history.untold:
-        parts = [_off(one) for one in history.untold[:_SHOWN]]
-        more = f"; {len(history.untold) - _SHOWN} more" * (len(history.untold) > _SHOWN)
+    if history.outliers:
+        parts = [_off(one) for one in history.outliers[:_SHOWN]]
+        more = f"; {len(history.outliers) - _SHOWN} more" * (len(history.outliers) > _SHOWN)
         told.append(f"Not yet certain: {'; '.join(parts)}{more}.")
     old = sum(not one.recent for one in history.told)
     told += [f"{count(old, 'older step')} in the table."] if old else []
@@ -229,7 +231,7 @@ def _off(series: Series) -> str:
     """How the last nights of a series lie off its level."""
     if series.failing:
         return f"{series.name}: {series.last.word} in {count(series.failing, 'night')}"
-    nights = count(series.course.untold, "night")
+    nights = count(series.course.outliers, "night")
     return f"{series.name}, {series.quantity.name} off its level in {nights}"
 
 

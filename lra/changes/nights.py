@@ -16,13 +16,14 @@ import msgspec
 
 from lra.changes.compare import QUANTITIES, cell_words, place
 from lra.changes.counterparts import ASKED, CONDITIONS, Key, key
-from lra.core.errors import StoreError, UsageError, reason
+from lra.core.errors import StoreError, UsageError, system_reason
+from lra.core.escape import escape_controls
 from lra.core.records import Record
 from lra.report.entries import Entry
 from lra.report.select import join
-from lra.report.words import is_failure, listing, span, visible
+from lra.report.words import is_failure, listing, span
 from lra.store import Store, StoreWarning
-from lra.verdict.repeatability import Process
+from lra.verdict.repeatability import ControlledCost
 
 FOLLOWED = tuple(name for name in QUANTITIES if name != "output_error")
 """Metrics that are followed; errors have a suite of their own and no nights."""
@@ -92,17 +93,17 @@ def nights(folder: Path) -> tuple[list[Night], dict[str, str]]:
         stores = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
     except OSError as error:
         raise UsageError(
-            f"no history at '{folder}': {reason(error)}; name a folder that holds one store per "
-            "night"
+            f"no history at '{folder}': {system_reason(error)}; name a folder that holds one "
+            "store per night"
         ) from error
     found, unread = [], {}
     known: Known = {}
     for store in stores:
-        name = visible(store.name)
+        name = escape_controls(store.name)
         try:
             night = _night(store, known)
         except StoreError as error:
-            unread[name] = visible(str(error))
+            unread[name] = escape_controls(str(error))
             continue
         if isinstance(night, Night):
             found.append(night)
@@ -122,11 +123,11 @@ def _night(store: Path, known: Known) -> Night | str:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", StoreWarning)
         records = Store(store).records()
-    left_out = tuple(visible(str(one.message)) for one in told)
+    left_out = tuple(escape_controls(str(one.message)) for one in told)
     if not records:
         return left_out[0] if left_out else "no record in it"
     return Night(
-        name=visible(store.name),
+        name=escape_controls(store.name),
         started=min(record.started_at for record in records),
         points=tuple(_points(records, known)),
         left_out=left_out,
@@ -163,7 +164,7 @@ def _points(records: Sequence[Record], known: Known) -> Iterator[Point]:
             seeds=_seeds(own),
             word=word,
             mechanism=sys.intern(first.mechanism_version),
-            commit=sys.intern(visible(commits[first.record][:7])),
+            commit=sys.intern(escape_controls(commits[first.record][:7])),
         )
 
 
@@ -186,7 +187,7 @@ def _figure(
     if not quiet:
         return None, "busy machine"
     framed = [
-        Process(value, pair["control_before"], pair["control_after"]).ratio
+        ControlledCost(value, pair["control_before"], pair["control_after"]).ratio
         for e, value in quiet
         if len(pair := controls[e.record]) == 2 and value > 0
     ]

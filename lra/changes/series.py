@@ -21,10 +21,10 @@ from lra.verdict.change import (
     COUNT_MARGIN,
     TIME_MARGIN,
     Verdict,
-    of_accuracies,
-    of_counts,
+    compare_accuracies,
+    compare_counts,
 )
-from lra.verdict.steps import GRAIN, LEAST, Course, Step, course, new
+from lra.verdict.steps import GRAIN, SHORTEST_LEVEL, Segmentation, Step, new_steps, segment
 
 RECENT = 7
 """Nights within which what was first told is news."""
@@ -38,7 +38,7 @@ class Series(msgspec.Struct, frozen=True):
     points: tuple[Point | None, ...]
     """None in nights that have no such cell."""
     quantity: Quantity
-    course: Course
+    course: Segmentation
     """Of logarithms, but of accuracies, which are shares of 1."""
     recent: tuple[Step, ...]
     """Steps first told within the last nights."""
@@ -70,7 +70,7 @@ class Series(msgspec.Struct, frozen=True):
 
     def text(self, level: float) -> str:
         """Return a level in its unit, times over the control: `3.1 ×`."""
-        if self.quantity.judge is of_accuracies:
+        if self.quantity.judge is compare_accuracies:
             return f"{percent(level)} %"
         if self.quantity.controlled:
             return f"{figures(math.exp(level))} {TIMES} control"
@@ -79,7 +79,7 @@ class Series(msgspec.Struct, frozen=True):
 
     def size(self, difference: float) -> str:
         """Return a difference of levels in words: `12 % slower`, `3.1 points less accurate`."""
-        accuracy = self.quantity.judge is of_accuracies
+        accuracy = self.quantity.judge is compare_accuracies
         word = self.quantity.worse if (difference > 0) != accuracy else self.quantity.better
         if accuracy:
             return f"{abs(100 * difference):.1f} points {word}"
@@ -147,19 +147,21 @@ def _one(points: list[Point | None]) -> Series:
     if quantity.controlled:
         margin, grain = math.log1p(TIME_MARGIN), GRAIN
     elif quantity.by_seed:
-        margin = ACCURACY_MARGIN if quantity.judge is of_accuracies else math.log1p(BITS_MARGIN)
+        margin = (
+            ACCURACY_MARGIN if quantity.judge is compare_accuracies else math.log1p(BITS_MARGIN)
+        )
     values = [_scaled(point, quantity) for point in points]
-    told = course(values, margin, grain)
-    return Series(tuple(points), quantity, told, new(values, told, RECENT, margin, grain))
+    told = segment(values, margin, grain)
+    return Series(tuple(points), quantity, told, new_steps(values, told, RECENT, margin, grain))
 
 
 def _scaled(point: Point | None, quantity: Quantity) -> float | None:
     if point is None or point.value is None:
         return None
-    if quantity.judge is of_accuracies:
+    if quantity.judge is compare_accuracies:
         return point.value
     # A count of nothing, as of the state of what has none, is taken as one.
-    return math.log(max(point.value, 1.0) if quantity.judge is of_counts else point.value)
+    return math.log(max(point.value, 1.0) if quantity.judge is compare_counts else point.value)
 
 
 def _differing(eras: list[Key]) -> str:
@@ -175,4 +177,4 @@ def _differing(eras: list[Key]) -> str:
 
 def failing_is_told(series: Series) -> bool:
     """Whether a cell has failed in enough nights to be told, and not in so many that it is old."""
-    return LEAST <= series.failing < LEAST + RECENT
+    return SHORTEST_LEVEL <= series.failing < SHORTEST_LEVEL + RECENT

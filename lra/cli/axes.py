@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from lra.core.cells import Direction, Dtype, Execution, Level, Mode
-from lra.core.errors import UsageError, nearest
+from lra.core.errors import UsageError, unknown_name
 from lra.core.protocol import MOST
 from lra.core.scales import EfficiencyBlock, ErrorBlock
 
@@ -57,14 +57,14 @@ def overrides(given: dict[str, tuple[str, ...]]) -> dict[str, tuple[Any, ...]]:
             continue
         if flag in WORDS:
             key, known, _ = WORDS[flag]
-            found[key] = choices(entries, flag, known)
+            found[key] = parse_words(entries, flag, known)
         else:
             key, example, _ = NUMBERS[flag]
-            found[key] = numbers(entries, flag, example)
+            found[key] = parse_numbers(entries, flag, example)
     return found
 
 
-def put(block: _Block, asked: Mapping[str, Any]) -> _Block:
+def replace_axes(block: _Block, asked: Mapping[str, Any]) -> _Block:
     """Return a block with the values asked for in place of its own, where it has such a key."""
     own = {key: value for key, value in asked.items() if key in block.__struct_fields__}
     if "batches" in own and isinstance(block, EfficiencyBlock):
@@ -72,7 +72,7 @@ def put(block: _Block, asked: Mapping[str, Any]) -> _Block:
     return msgspec.structs.replace(block, **own)
 
 
-def refuse_strangers(
+def refuse_unknown_axes(
     asked: Mapping[str, Any], blocks: Iterable[EfficiencyBlock | ErrorBlock], suite: str
 ) -> None:
     """Raise `UsageError` for a key that none of a suite's blocks has."""
@@ -82,7 +82,7 @@ def refuse_strangers(
             raise UsageError(f"suite '{suite}' has no {key}; leave that flag out")
 
 
-def numbers(entries: Sequence[str], flag: str, example: str) -> tuple[int, ...]:
+def parse_numbers(entries: Sequence[str], flag: str, example: str) -> tuple[int, ...]:
     """Read `256,512` and `256..4096`, which doubles; each number once, in the order given."""
     found: list[int] = []
     for part in _parts(entries, flag):
@@ -101,13 +101,13 @@ def numbers(entries: Sequence[str], flag: str, example: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def choices(entries: Sequence[str], flag: str, known: Sequence[str]) -> tuple[str, ...]:
+def parse_words(entries: Sequence[str], flag: str, known: Sequence[str]) -> tuple[str, ...]:
     """Read words of an axis, wildcards among them; each word once."""
     found: list[str] = []
     for part in _parts(entries, flag):
         fitting = [word for word in known if fnmatchcase(word, part)]
         if not fitting:
-            raise nearest(flag, part, known)
+            raise unknown_name(flag, part, known)
         found += fitting
     return tuple(dict.fromkeys(found))
 

@@ -40,17 +40,18 @@ def show(impls: tuple[str, ...], device: Device | None, baselines: Path) -> int:
 
     from lra.cli.checking import no_baseline
     from lra.core.catalogue import expand
-    from lra.report.words import count, listing, visible
+    from lra.core.escape import escape_controls
+    from lra.report.words import count, listing
 
     baseline = _of_this_machine(baselines, device)
-    if not baseline.present():
-        echo(f"{no_baseline(baseline.machine)}; {_looked(baselines)}")
+    if not baseline.exists():
+        echo(f"{no_baseline(baseline.machine)}; {_where_looked(baselines)}")
         return INCONCLUSIVE
     known = baseline.names()
     asked = [target.name for target in expand("mechanism", impls)] if impls else known
     echo(f"class {baseline.machine}: {count(len(known), 'mechanism')}")
     for one in baseline.journal():
-        words = visible(f"{', '.join(one.mechanisms)}: {one.reason}")
+        words = escape_controls(f"{', '.join(one.mechanisms)}: {one.reason}")
         echo(f"{one.date}  {one.commit[:12]}  {words}")
     if unknown := [name for name in asked if name not in known]:
         echo(f"no baseline of {listing(unknown)}")
@@ -58,7 +59,7 @@ def show(impls: tuple[str, ...], device: Device | None, baselines: Path) -> int:
         (name, cell, figure, value)
         for name in asked
         for cell, own in baseline.figures(name).items()
-        for figure, value in _shown(own)
+        for figure, value in _describe(own)
     ]
     echo()
     echo(tabulate(rows, headers=("mechanism", "cell", "figure", ""), tablefmt="plain"))
@@ -134,16 +135,16 @@ def update(
     baseline.write(figures(records), why)
     if not deterministic:
         # Slowest, so last: if interrupted, the figures are already saved.
-        baseline.write_noise(_calibrated(device, quiet=quiet))
+        baseline.write_noise(_calibrate(device, quiet=quiet))
     echo(f"baseline: {baseline.path}; commit it with the change it is for")
     return 0
 
 
-def _looked(baselines: Path) -> str:
+def _where_looked(baselines: Path) -> str:
     """Where baselines were looked for: the folder is in a clone, and the current one may be not."""
-    from lra.report.words import visible
+    from lra.core.escape import escape_controls
 
-    place = f"looked in '{visible(str(baselines.resolve()))}'"
+    place = f"looked in '{escape_controls(str(baselines.resolve()))}'"
     if baselines.is_dir():
         return place
     return f"{place}, which is no folder: go to the project's clone or give --baselines"
@@ -156,23 +157,25 @@ def _of_this_machine(folder: Path, device: Device | None) -> Baselines:
     return Baselines(folder, machine(device or default_device()).name)
 
 
-def _calibrated(device: Device, *, quiet: bool) -> dict[str, Noise]:
+def _calibrate(device: Device, *, quiet: bool) -> dict[str, Noise]:
     """Time one build against itself, in pairs, and return by cell how its times repeat."""
     from lra.cli.echo import on_stderr
     from lra.cli.times import Times
     from lra.engine.gate.baselines import Noise
     from lra.engine.gate.revision import HERE
-    from lra.verdict.slowdown import calibrated, spread_of
+    from lra.verdict.slowdown import calibrated_margin, log_deviation
 
     changes = Times((HERE, HERE), device, None, {}, on_stderr(quiet=quiet)).changes(CALIBRATED)
     return {
-        line.name: Noise(round(spread, 4), round(calibrated(line.change), 4), line.change.pairs)
+        line.name: Noise(
+            round(spread, 4), round(calibrated_margin(line.change), 4), line.change.pairs
+        )
         for line in changes.lines
-        if line.quantity.name == "time" and (spread := spread_of(line.change)) is not None
+        if line.quantity.name == "time" and (spread := log_deviation(line.change)) is not None
     }
 
 
-def _shown(own: Figures) -> list[tuple[str, str]]:
+def _describe(own: Figures) -> list[tuple[str, str]]:
     """A cell's figures in words, its laws and losses in one line each."""
     from collections import Counter
 

@@ -13,7 +13,7 @@ _NAMED = 3
 """Cells that a line names, at most."""
 
 
-def reach(
+def budget_reach(
     budget: float,
     room: float,
     jobs: Sequence[Job],
@@ -26,16 +26,16 @@ def reach(
 
     `room` is what it leaves to them, in seconds, and `expected` how many they take, where known.
     """
-    from lra.engine.order.admission import ended_within
+    from lra.engine.order.admission import count_ended_within
     from lra.report.words import duration
 
     if 2 * len(expected) <= len(jobs):
         return f"how far a budget of {duration(budget)} reaches is not known"
-    ended = ended_within(jobs, expected, room, slots=slots, together=together)
+    ended = count_ended_within(jobs, expected, room, slots=slots, together=together)
     return f"a budget of {duration(budget)} is enough for about {ended} of them, in this order"
 
 
-def too_short(
+def warn_too_short(
     budget: float, room: float, jobs: Iterable[Job], expected: Mapping[str, float]
 ) -> str | None:
     """Return what is to be said of jobs that no budget of this size can do; None without any."""

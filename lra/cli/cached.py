@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lra.store import Store
 
 
-def recorded(
+def cached_records(
     jobs: list[Job],
     store: Store,
     *,
@@ -25,15 +25,15 @@ def recorded(
     One whose record cannot be read is left out, and said to be. `silent` says nothing meanwhile, of
     failures neither.
     """
-    from lra.cli.progress import Shown, watcher
-    from lra.cli.run_all import run_all
+    from lra.cli.progress import ProgressWatcher, watcher
+    from lra.cli.run_all import run_jobs
     from lra.engine.process.launch import ForkServer
 
-    def watch(missing: list[Job]) -> Shown:
-        return Shown() if silent else watcher(missing, quiet=quiet)
+    def watch(missing: list[Job]) -> ProgressWatcher:
+        return ProgressWatcher() if silent else watcher(missing, quiet=quiet)
 
     with ForkServer() as server:
-        return run_all(
+        return run_jobs(
             store,
             server,
             jobs,
@@ -50,10 +50,10 @@ def _is_done(record: Record | None) -> bool:
 
     if record is None or record.status in FAILED:
         return False
-    return not any(map(_is_of_the_machine, record.findings))
+    return not any(map(_may_be_machine_failure, record.findings))
 
 
-def _is_of_the_machine(finding: Finding) -> bool:
+def _may_be_machine_failure(finding: Finding) -> bool:
     """Whether time or memory may have run out: the kernel kills a check before other processes."""
     killed = finding.ending == "crash" and "SIGKILL" in finding.detail
     return killed or finding.ending == "timeout"

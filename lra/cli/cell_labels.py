@@ -15,9 +15,9 @@ from lra.core.cells import (
     ProfileCell,
     QualityCell,
 )
+from lra.core.escape import escape_controls
 from lra.engine.jobs import Job
 from lra.report.mechanisms.configs import told_apart
-from lra.report.words import visible
 
 _LACKING: dict[type[Cell], tuple[str, ...]] = {
     QualityCell: ("scale", "order", "seed", "rate"),
@@ -31,23 +31,27 @@ _BARE = ("task", "order", "direction", "dtype")
 """What needs no name before its value."""
 
 
-def labelled(jobs: Sequence[Job]) -> list[Job]:
+def with_labels(jobs: Sequence[Job]) -> list[Job]:
     """Return a plan's jobs with labels that also say what varies over cells of their kind, and of
     settings what varies over those of their mechanism."""
     kinds: dict[type[Cell], list[Cell]] = defaultdict(list)
     for job in jobs:
         kinds[type(job.cell)].append(job.cell)
-    said = {id: words for kind, cells in kinds.items() for id, words in _told(kind, cells).items()}
+    said = {
+        id: words
+        for kind, cells in kinds.items()
+        for id, words in _distinguishing_words(kind, cells).items()
+    }
     return [msgspec.structs.replace(job, apart=said[job.cell.id]) for job in jobs]
 
 
-def _told(kind: type[Cell], cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]:
+def _distinguishing_words(kind: type[Cell], cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]:
     """What tells cells of one kind apart, by their ids."""
     varying = [name for name in _LACKING.get(kind, ()) if len({_value(c, name) for c in cells}) > 1]
     settings = _settings(cells)
     return {
         cell.id: (
-            *(_words(name, value) for name in varying if (value := _value(cell, name)) != ""),
+            *(_describe(name, value) for name in varying if (value := _value(cell, name)) != ""),
             *settings[cell.id],
         )
         for cell in cells
@@ -63,7 +67,7 @@ def _settings(cells: Sequence[Cell]) -> dict[str, list[str]]:
             mechanisms[mechanism.name][cell.id] = mechanism.config
     for configs in mechanisms.values():
         for id, words in zip(configs, told_apart([*configs.values()]), strict=True):
-            found[id] = [visible(words)] if words else []
+            found[id] = [escape_controls(words)] if words else []
     return found
 
 
@@ -76,5 +80,5 @@ def _value(cell: Cell, name: str) -> object:
     return getattr(cell, name)
 
 
-def _words(name: str, value: object) -> str:
+def _describe(name: str, value: object) -> str:
     return f"{value}" if name in _BARE else f"{name.replace('_', ' ')} {value}"

@@ -13,13 +13,13 @@ from lra.cli import flags
 from lra.cli.checking import Check
 from lra.cli.echo import echo, echo_json
 from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
-from lra.core.errors import UsageError, reason
-from lra.core.escape import visible_lines
+from lra.core.errors import UsageError, system_reason
+from lra.core.escape import escape_lines
 
 if TYPE_CHECKING:
     from lra.changes.check_report import Checked
     from lra.core.cells import Device
-    from lra.verdict.baseline import Judged
+    from lra.verdict.baseline import Judgement
 
 _OF_A_RUN = ("impls", "since", "deterministic", "quick", "device", "store", "baselines")
 
@@ -83,12 +83,12 @@ def command(
     from lra.engine.machine.host import default_device, machine
 
     if history is not None:
-        if meant := _meant(ctx, _OF_A_RUN):
+        if meant := _given_flags(ctx, _OF_A_RUN):
             raise UsageError(f"--history runs nothing; leave out {' and '.join(meant)}")
-        return _over_nights(history, out, as_json=as_json)
-    judged: list[Judged] = []
+        return _check_history(history, out, as_json=as_json)
+    judged: list[Judgement] = []
     notes: list[str] = []
-    with _summarised(out, judged, notes):
+    with _summary_on_error(out, judged, notes):
         if since == "":
             raise UsageError("--since is empty; name a commit, branch or tag, or leave it out")
         device = device or default_device()
@@ -108,36 +108,36 @@ def command(
 
 
 @contextmanager
-def _summarised(
-    out: Path, judged: Sequence[Judged] = (), notes: Sequence[str] = ()
+def _summary_on_error(
+    out: Path, judged: Sequence[Judgement] = (), notes: Sequence[str] = ()
 ) -> Iterator[None]:
     """Write a summary of what was found so far where the context is left by an error, a signal
     included; that is when somebody looks."""
     from lra.changes.check_report import Checked
-    from lra.engine.process.signals import terminable
+    from lra.engine.process.signals import raise_terminated
 
     # If the process is killed, this placeholder is the summary; it also proves --out is writable.
     _write(Checked((), stopped="it did not come to its end"), out)
     try:
-        with terminable():
+        with raise_terminated():
             yield
     except BaseException as error:
         _write(Checked(tuple(judged), tuple(notes), _words(error)), out)
         raise
 
 
-def _meant(ctx: click.Context, names: Sequence[str]) -> list[str]:
+def _given_flags(ctx: click.Context, names: Sequence[str]) -> list[str]:
     """Those of some flags that were given."""
     default = click.core.ParameterSource.DEFAULT
     spelled = {one.name: one.opts[0] for one in ctx.command.params}
     return [spelled[name] for name in names if ctx.get_parameter_source(name) is not default]
 
 
-def _over_nights(folder: Path, out: Path, *, as_json: bool) -> int:
+def _check_history(folder: Path, out: Path, *, as_json: bool) -> int:
     from lra.changes.history_report import checked, read, section
     from lra.report.table import markdown
 
-    with _summarised(out):
+    with _summary_on_error(out):
         history = read(folder)
     found = checked(history)
     _write(found, out, "\n\n".join(markdown(table) for table in section(history).tables))
@@ -155,11 +155,11 @@ def _write(checked: Checked, out: Path, tables: str = "") -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
         page = f"{summary(checked)}\n{tables}".rstrip() + "\n"
-        (out / "summary.md").write_text(visible_lines(page), encoding="utf-8")
-        (out / "junit.xml").write_text(visible_lines(junit(checked)), encoding="utf-8")
+        (out / "summary.md").write_text(escape_lines(page), encoding="utf-8")
+        (out / "junit.xml").write_text(escape_lines(junit(checked)), encoding="utf-8")
     except OSError as error:
         raise UsageError(
-            f"--out '{out}' cannot be written: {reason(error)}; choose another"
+            f"--out '{out}' cannot be written: {system_reason(error)}; choose another"
         ) from error
 
 

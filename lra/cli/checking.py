@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lra.engine.gate.baselines import Baselines
     from lra.engine.jobs import Job
     from lra.store import Store
-    from lra.verdict.baseline import Judged
+    from lra.verdict.baseline import Judgement
 
 QUICK = ("sdpa", "linear", "bigbird", "s4d")
 """What a quick check looks at unless told: one of each kind of sum."""
@@ -31,7 +31,7 @@ class Check:
         store: Path,
         quick: bool,
         quiet: bool,
-        judged: list[Judged],
+        judged: list[Judgement],
         notes: list[str],
     ) -> None:
         self.baseline, self.device, self.store = baseline, device, store
@@ -60,10 +60,14 @@ class Check:
             self._against_revision([target.name for target in targets], revision)
 
     def _told_what_is_gone(self, targets: list[Target]) -> None:
-        from lra.core.catalogue import installed, names
+        from lra.core.catalogue import entry_point_names, names
         from lra.report.words import listing
 
-        known = {*names("mechanism"), *installed("mechanism"), *(one.name for one in targets)}
+        known = {
+            *names("mechanism"),
+            *entry_point_names("mechanism"),
+            *(one.name for one in targets),
+        }
         # A peer's name has a colon.
         gone = [n for n in self.baseline.names() if n.isidentifier() and n not in known]
         if gone:
@@ -73,12 +77,12 @@ class Check:
             )
 
     def _reached(self, targets: list[Target], since: str) -> list[Target]:
-        from lra.engine.gate.affected import reached, sources
-        from lra.engine.gate.revision import HOME, branched_from, work_tree
+        from lra.engine.gate.affected import affected_mechanisms, hash_sources
+        from lra.engine.gate.revision import HOME, merge_base, work_tree
         from lra.report.words import listing
 
-        with work_tree(branched_from(since)) as tree:
-            found = reached(sources(tree), sources(HOME))
+        with work_tree(merge_base(since)) as tree:
+            found = affected_mechanisms(hash_sources(tree), hash_sources(HOME))
         names = [target.name for target in targets if target.name in found]
         self.notes.append(f"Changes since {since} reach {listing(names) or 'no mechanism'}.")
         # Other people's mechanisms are not in the revision: always checked.
@@ -103,7 +107,7 @@ class Check:
 
         # What cannot be read is told before minutes are spent.
         before = {target.name: self.baseline.figures(target.name) for target in targets}
-        if not self.baseline.present():
+        if not self.baseline.exists():
             self._inconclusive("baseline", no_baseline(self.baseline.machine))
         records, unread = measure(
             targets, self.device, self.store, quality=quality, quiet=self.quiet
@@ -117,21 +121,21 @@ class Check:
     def _against_revision(self, names: list[str], revision: str) -> None:
         from lra.cli.echo import on_stderr
         from lra.cli.times import Times
-        from lra.engine.gate.affected import changed, sources
-        from lra.engine.gate.interleave import unlike
-        from lra.engine.gate.revision import HERE, HOME, branched_from, build, work_tree
+        from lra.engine.gate.affected import changed_mechanisms, hash_sources
+        from lra.engine.gate.interleave import differences
+        from lra.engine.gate.revision import HERE, HOME, build, merge_base, work_tree
         from lra.report.words import listing
 
         told = on_stderr(quiet=self.quiet)
-        with work_tree(branched_from(revision)) as tree:
-            before, after = sources(tree), sources(HOME)
+        with work_tree(merge_base(revision)) as tree:
+            before, after = hash_sources(tree), hash_sources(HOME)
             if before.timing != after.timing:
                 why = f"the code that times was changed since {revision}: figures of another kind"
                 self._inconclusive("time", why)
                 return
             if new := [name for name in names if name not in before.mechanisms]:
                 self.notes.append(f"Not in {revision}, so not timed: {listing(new)}.")
-            names = [n for n in names if n in changed(before, after) and n not in new]
+            names = [n for n in names if n in changed_mechanisms(before, after) and n not in new]
             if not names and not new:
                 self.notes.append(
                     f"No mechanism's sources differ from {revision}: nothing to time."
@@ -143,7 +147,7 @@ class Check:
                 self.notes.append(f"A quick check times {QUICK_TIMED}; not timed: {left}.")
                 names = names[:QUICK_TIMED]
             sides = (build(revision, tree, told), HERE)
-            if other := unlike(sides):
+            if other := differences(sides):
                 self._inconclusive("time", other)
                 return
             pairs = QUICK_PAIRS if self.quick else None
@@ -159,9 +163,9 @@ class Check:
         self.notes += could_see
 
     def _inconclusive(self, figure: str, why: str) -> None:
-        from lra.verdict.baseline import Judged
+        from lra.verdict.baseline import Judgement
 
-        self.judged.append(Judged("", "", figure, "inconclusive", why))
+        self.judged.append(Judgement("", "", figure, "inconclusive", why))
 
 
 def no_baseline(machine: str) -> str:
@@ -186,22 +190,22 @@ def measure(
     Trainings for accuracy take minutes and are seeded: those that the store has of this code are
     not repeated.
     """
-    from lra.cli.cell_labels import labelled
+    from lra.cli.cell_labels import with_labels
     from lra.cli.progress import watcher
-    from lra.cli.run_all import run_all
+    from lra.cli.run_all import run_jobs
     from lra.engine.gate.revision import HOME
     from lra.engine.machine.host import cache_folder
     from lra.engine.plan.check import plan_check
     from lra.engine.process.launch import ForkServer
-    from lra.identity.edits import unchecked
+    from lra.identity.edits import unchecked_edits
     from lra.store import Store
 
     records = Store(store)
     with ForkServer() as server:
         asked = [target.reference for target in targets]
-        place, edits = str(cache_folder()), unchecked(HOME)
-        jobs = labelled(plan_check(asked, device, place, quality=quality, edits=edits))
-        found = run_all(
+        place, edits = str(cache_folder()), unchecked_edits(HOME)
+        jobs = with_labels(plan_check(asked, device, place, quality=quality, edits=edits))
+        found = run_jobs(
             records,
             server,
             jobs,

@@ -96,12 +96,12 @@ def command(
 def stores(before: Path, after: Path) -> Changes:
     """Compare two stores; refuses what is none."""
     from lra.changes.compare import between_stores
-    from lra.report.words import visible
+    from lra.core.escape import escape_controls
 
     first, second = _selection(before), _selection(after)
-    names = (visible(before.resolve().name), visible(after.resolve().name))
+    names = (escape_controls(before.resolve().name), escape_controls(after.resolve().name))
     if names[0] == names[1]:
-        names = (visible(str(before)), visible(str(after)))
+        names = (escape_controls(str(before)), escape_controls(str(after)))
     return between_stores(first.entries, second.entries, (first.busy, second.busy), names)
 
 
@@ -128,11 +128,11 @@ def _of_folders(before: str, after: str) -> Changes | None:
 
 
 def _kind(path: Path) -> str | None:
-    from lra.core.errors import readable
-    from lra.core.paths import kind_of
+    from lra.core.errors import ensure_readable
+    from lra.core.paths import path_kind
 
-    with readable(f"'{path}'"):
-        return kind_of(path)
+    with ensure_readable(f"'{path}'"):
+        return path_kind(path)
 
 
 def _are_revisions(before: str, after: str, *, meant: bool) -> bool:
@@ -162,17 +162,17 @@ def _of_revisions(
     """Build two revisions, time them in turns, and keep both stores."""
     from lra.cli.times import Times
     from lra.core.catalogue import expand
-    from lra.engine.gate.affected import changed, sources
-    from lra.engine.gate.interleave import unlike
+    from lra.engine.gate.affected import changed_mechanisms, hash_sources
+    from lra.engine.gate.interleave import differences
     from lra.engine.gate.revision import build, work_tree
     from lra.engine.machine.host import default_device
-    from lra.engine.process.signals import terminable
+    from lra.engine.process.signals import raise_terminated
 
     told = on_stderr(quiet=quiet)
-    with terminable(), work_tree(before) as one, work_tree(after) as other:
+    with raise_terminated(), work_tree(before) as one, work_tree(after) as other:
         names = [target.reference for target in expand("mechanism", impls)]
-        first, second = sources(one), sources(other)
-        names = names or [n for n in changed(first, second) if n in first.mechanisms]
+        first, second = hash_sources(one), hash_sources(other)
+        names = names or [n for n in changed_mechanisms(first, second) if n in first.mechanisms]
         if not names:
             raise UsageError(
                 f"no mechanism's sources differ between {before} and {after}; name what to time "
@@ -181,7 +181,7 @@ def _of_revisions(
         if first.timing != second.timing:
             raise _IncomparableError(f"the code that times differs between {before} and {after}")
         sides = (build(before, one, told), build(after, other, told))
-        if why := unlike(sides):
+        if why := differences(sides):
             raise _IncomparableError(why)
         keep = Path("results/runs") / f"{one.name}..{other.name}"
         # What lies there is of another comparison of the two.
@@ -201,7 +201,7 @@ def _of_mechanisms(before: str, after: str, store: Path) -> Changes:
                 f"mechanisms of '{store}'"
             )
     found = _selection(store)
-    names = (_known(before, found, store), _known(after, found, store))
+    names = (_require_known(before, found, store), _require_known(after, found, store))
     return between_mechanisms(found.entries, found.busy, names)
 
 
@@ -209,13 +209,13 @@ def _selection(folder: Path) -> Selection:
     from lra.report.select import join
     from lra.store import Store
 
-    return join(Store(folder).there().records(), [])
+    return join(Store(folder).existing().records(), [])
 
 
-def _known(name: str, found: Selection, store: Path) -> str:
+def _require_known(name: str, found: Selection, store: Path) -> str:
     """Refuse what the store has no mechanism and no row of."""
     from lra.core import catalogue
-    from lra.core.errors import nearest
+    from lra.core.errors import unknown_name
 
     mechanisms = {e.mechanism for e in found.entries if e.mechanism}
     if name not in mechanisms and not any(e.label == name for e in found.entries):
@@ -229,7 +229,7 @@ def _known(name: str, found: Selection, store: Path) -> str:
                 f"'{name}' is neither a folder of records nor a mechanism, and the store "
                 f"'{store}' holds none; check the spelling"
             )
-        raise UsageError(f"the store '{store}': {nearest('mechanism', name, mechanisms)}")
+        raise UsageError(f"the store '{store}': {unknown_name('mechanism', name, mechanisms)}")
     return name
 
 

@@ -51,10 +51,10 @@ command.add_command(data_check.command)
 )
 def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples: int) -> None:
     """Prepare data as a run would, and print what is in it."""
-    from lra.cli.data_progress import told_by_task
+    from lra.cli.data_progress import name_task_errors
     from lra.core.scales import load_scale
     from lra.engine.machine.host import cache_folder
-    from lra.engine.plan.data import by_task, check_sources, refuse_slips
+    from lra.engine.plan.data import check_sources, refuse_misspelled_tasks, sources_by_task
     from tasks.sources.checking import tallies
     from tasks.sources.data_hash import prepared_name
 
@@ -62,21 +62,21 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
     given = flags.pairs(sources, "--data")
     check_sources(given)
     targets = _targets(tasks or tuple(given) or tuple(settings.tasks))
-    refuse_slips(settings, targets)
-    real = by_task(given, targets)
+    refuse_misspelled_tasks(settings, targets)
+    real = sources_by_task(given, targets)
     for target in targets:
-        with told_by_task(target):
+        with name_task_errors(target):
             spec, task, data = _prepare(target, settings, real, cache_folder())
         name = prepared_name(target.file, spec)
         echo(f"{target.name}: {spec.source}, hash {name}, rules {spec.rules}")
         for part, tally in tallies(data).items():
-            echo(f"  {part:<10} {data_check.told(tally)}")
+            echo(f"  {part:<10} {data_check.describe_split(tally)}")
         for index in _shown_examples(data.test, examples):
             named = "example" if data.test.by_token else f"label {data.test.labels[index]}"
             echo(f"  {named}:")
             for sequence in range(index * data.inputs, (index + 1) * data.inputs):
-                echo(indent(_cut(task.shown(data.test.sequence(sequence))), "    "))
-        with told_by_task(target):
+                echo(indent(_truncate(task.shown(data.test.sequence(sequence))), "    "))
+        with name_task_errors(target):
             scores = _baselines(task, data)
         for name, score in scores.items():
             bits = task.card.metric == "bits_per_byte"
@@ -87,10 +87,10 @@ def show(tasks: tuple[str, ...], scale: str, sources: tuple[str, ...], examples:
 def _shown_examples(split: Split, examples: int) -> list[int]:
     if split.by_token:
         return list(range(min(examples, len(split))))
-    return varied(split.labels, examples)
+    return balanced_places(split.labels, examples)
 
 
-def varied(labels: Iterable[int], number: int) -> list[int]:
+def balanced_places(labels: Iterable[int], number: int) -> list[int]:
     """Return the first places of each label, as evenly over the labels as their order allows."""
     rounds: dict[int, list[int]] = {}
     seen: Counter[int] = Counter()
@@ -109,7 +109,7 @@ def _targets(references: tuple[str, ...]) -> list[Target]:
 def _prepare(
     target: Target, scale: Scale, real: dict[str, str], cache: Path
 ) -> tuple[DataSpec, Task, Dataset]:
-    from lra.cli.data_progress import shown
+    from lra.cli.data_progress import data_progress
     from lra.engine.plan.data import data_spec
     from lra.engine.plan.describe import Describer
     from tasks.sources.data_hash import prepared_name
@@ -118,11 +118,11 @@ def _prepare(
     source = real.get(target.name)
     spec = data_spec(target, scale, Describer(cache), source, rules=None)
     task, folder = built(target.reference, spec), cache / prepared_name(target.file, spec)
-    with closing(shown(target.name)) as watch:
+    with closing(data_progress(target.name)) as watch:
         return spec, task, open_or_prepare(task, spec, source, folder, watch)
 
 
-def _cut(example: str) -> str:
+def _truncate(example: str) -> str:
     """An example of at most about a page."""
     return (
         example if len(example) <= SHOWN else f"{example[:SHOWN]} ... ({len(example)} characters)"

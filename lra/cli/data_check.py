@@ -48,7 +48,7 @@ def command(task: str | None, source: str, scale: str, rules: Rules | None) -> i
     written. Exit code 0 where nothing is wrong, 1 where something is, 2 where a set could not be
     read.
     """
-    from lra.cli.release import each_set
+    from lra.cli.release import for_each_set
     from lra.core.scales import load_scale
     from tasks.sources.facts import prepared_set
 
@@ -57,12 +57,12 @@ def command(task: str | None, source: str, scale: str, rules: Rules | None) -> i
         return _check_prepared(facts, source)
     if task:
         return _check(task, settings, rules, source)
-    return each_set(source, lambda name, folder: _check(name, settings, rules, str(folder)))
+    return for_each_set(source, lambda name, folder: _check(name, settings, rules, str(folder)))
 
 
 def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> int:
     """Check one set, print what is wrong with it, and return the exit code."""
-    from lra.cli.data_progress import told_by_task
+    from lra.cli.data_progress import name_task_errors
     from lra.core import catalogue
     from lra.engine.plan.data import task_of
     from tasks.sources.checking import check_source
@@ -82,8 +82,10 @@ def _check(name: str, scale: Scale, rules: Rules | None, source: str) -> int:
         refuse_unfit(facts, source, target.name, asked, facts.length, level)
         return _check_prepared(facts, source)
     refuse_unread(source, target.name)
-    with told_by_task(target):
-        return _checked(target.name, lambda tell, watch: check_source(task, source, tell, watch))
+    with name_task_errors(target):
+        return _print_defects(
+            target.name, lambda tell, watch: check_source(task, source, tell, watch)
+        )
 
 
 def _check_prepared(facts: Facts, source: str) -> int:
@@ -91,20 +93,20 @@ def _check_prepared(facts: Facts, source: str) -> int:
     from tasks.sources.files import expanded
 
     folder = expanded(source)
-    return _checked(facts.task, lambda tell, watch: check_whole(facts, folder, tell))
+    return _print_defects(facts.task, lambda tell, watch: check_whole(facts, folder, tell))
 
 
-def _checked(name: str, check: Callable[[OnDefect, Watch], dict[SplitName, Tally]]) -> int:
+def _print_defects(name: str, check: Callable[[OnDefect, Watch], dict[SplitName, Tally]]) -> int:
     """Print each defect that a check tells of, then the counts; return the exit code."""
-    from lra.cli.data_progress import shown
-    from lra.report.words import visible
+    from lra.cli.data_progress import data_progress
+    from lra.core.escape import escape_controls
 
     told: set[str] = set()
-    with closing(shown(name)) as watch:
+    with closing(data_progress(name)) as watch:
 
         def on_defect(defect: DataError) -> None:
             # A file that several splits are read from says the same of each.
-            line = visible(str(defect))
+            line = escape_controls(str(defect))
             if line not in told and len(told) < LISTED:
                 watch.say(line)
             told.add(line)
@@ -123,10 +125,10 @@ def _summary(task: str, found: dict[SplitName, Tally], defects: int) -> None:
     wrong = count(defects, "defect") if defects else "no defect"
     echo(f"{task}: {count(rows, 'sound row')}, {wrong}")
     for split, tally in found.items():
-        echo(f"  {split:<10} {told(tally)}")
+        echo(f"  {split:<10} {describe_split(tally)}")
 
 
-def told(tally: Tally) -> str:
+def describe_split(tally: Tally) -> str:
     """Return the counts of a split as a person reads them."""
     if not tally.rows:
         return "no examples"

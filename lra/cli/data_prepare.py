@@ -63,7 +63,7 @@ def command(
     the scale is made where a run will find it. Stopped or killed, the same command goes on where it
     was.
     """
-    from lra.cli.release import each_set
+    from lra.cli.release import for_each_set
     from lra.core import catalogue
     from lra.core.errors import UsageError
     from lra.core.scales import load_scale
@@ -87,7 +87,7 @@ def command(
     try:
         if task is None:
             assert source is not None
-            return each_set(source, prepare)
+            return for_each_set(source, prepare)
         target = catalogue.find("task", task)
         if source is None:
             _generate(target, settings, rules, jobs)
@@ -100,7 +100,7 @@ def command(
 
 
 def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | None) -> None:
-    from lra.cli.data_progress import shown
+    from lra.cli.data_progress import data_progress
     from lra.engine.machine.host import cache_folder, cores_allowed
     from lra.engine.plan.data import data_spec
     from lra.engine.plan.describe import Describer
@@ -112,15 +112,15 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
     folder = cache / prepared_name(target.file, spec)
     told = f"makes the rows of scale {scale.name}; --from PATH prepares real ones"
     echo(f"{target.name}: {told}", err=True)
-    with closing(shown(target.name)) as watch:
+    with closing(data_progress(target.name)) as watch:
         made = generate(target.reference, spec, folder, jobs or cores_allowed(), watch)
     done = "generated" if made else "was generated already"
-    echo(f"{target.name}: {done}, {_told(folder)}")
+    echo(f"{target.name}: {done}, {_describe(folder)}")
     echo(f"runs at scale {scale.name} find it; it lies in {folder}")
 
 
 def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, folder: Path) -> None:
-    from lra.cli.data_progress import shown, told_by_task
+    from lra.cli.data_progress import data_progress, name_task_errors
     from lra.engine.plan.data import task_of
     from tasks.sources.files import expanded, resolved
     from tasks.sources.whole_sets import prepare_whole
@@ -129,13 +129,13 @@ def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, fol
     source = resolved(source, target.name, task.hub)
     folder = expanded(folder).resolve()
     echo(f"{target.name}: looks at what '{source}' holds", err=True)
-    with told_by_task(target), closing(shown(target.name)) as watch:
+    with name_task_errors(target), closing(data_progress(target.name)) as watch:
         made = prepare_whole(task, target.name, target.file, source, folder, watch)
-    echo(f"{target.name}: {'prepared' if made else 'was prepared already'}, {_told(folder)}")
+    echo(f"{target.name}: {'prepared' if made else 'was prepared already'}, {_describe(folder)}")
     echo(f"use it with: --data {target.name}={folder}")
 
 
-def _told(folder: Path) -> str:
+def _describe(folder: Path) -> str:
     from lra.report.words import quantity
     from tasks.sources.facts import read_facts
 

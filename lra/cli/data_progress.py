@@ -81,24 +81,24 @@ class Bar(Lines):
             self._bar.close()
 
 
-def shown(task: str) -> Lines:
+def data_progress(task: str) -> Lines:
     """Return what suits where standard error goes."""
     return Bar(task) if sys.stderr.isatty() else Lines(task)
 
 
 @contextmanager
-def told_by_task(target: Target) -> Iterator[None]:
+def name_task_errors(target: Target) -> Iterator[None]:
     """What goes wrong in a task's own code is one line with its place, as a run has it; what goes
     wrong elsewhere keeps its traceback."""
     from lra.core.errors import LraError
-    from lra.core.traceback_place import place
-    from lra.engine.process.error_text import named
+    from lra.core.traceback_place import place_of
+    from lra.engine.process.error_text import named_line
 
     try:
         yield
     except LraError:
         raise
     except Exception as error:
-        if not (inside := place(error, target.module)):
+        if not (inside := place_of(error, target.module)):
             raise
-        raise LraError(f"task '{target.name}': {named(error)}{inside}") from error
+        raise LraError(f"task '{target.name}': {named_line(error)}{inside}") from error

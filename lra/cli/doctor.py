@@ -88,7 +88,7 @@ def _check(store: Path) -> int:
     """Print the installation and its problems; return the exit code."""
     from lra.core.errors import UsageError
     from lra.engine.machine import host
-    from lra.engine.machine.provenance import library
+    from lra.engine.machine.provenance import library_version
     from lra.report.words import count
 
     machine = host.machine(host.default_device())
@@ -98,7 +98,7 @@ def _check(store: Path) -> int:
     cards = host.gpus()
     echo(f"gpu        {cards[0]['name'] if cards else 'none: GPU figures will be empty'}")
     for name in ("torch", "numpy", "datasets", "pandas", "seaborn", "numba"):
-        echo(f"{name:<10} {library(name) or 'not installed'}")
+        echo(f"{name:<10} {library_version(name) or 'not installed'}")
     echo(f"cache      {host.cache_folder()}")
     for note in _notes():
         echo(f"note: {note}")
@@ -132,7 +132,7 @@ def _problems(store: Path, cache: Path) -> Iterator[str]:
         )
     for what, folder in (("store", store), ("cache", cache)):
         place = folder.resolve()
-        present = next(p for p in (place, *place.parents) if _seen(p))
+        present = next(p for p in (place, *place.parents) if _exists(p))
         if not present.is_dir():
             yield f"the {what} '{folder}' is or lies below a file, '{present.name}'; choose another"
         elif not os.access(present, os.W_OK | os.X_OK):
@@ -184,7 +184,7 @@ def _why_no_product() -> str | None:
     return (tried.stderr.strip().splitlines() or [f"exit code {tried.returncode}"])[-1]
 
 
-def _seen(place: Path) -> bool:
+def _exists(place: Path) -> bool:
     """Whether there is such a file or folder, as far as one may look."""
     try:
         return place.exists()

@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 import click
 
-from lra.core.escape import visible, visible_lines
+from lra.core.escape import escape_controls, escape_lines
 
 _UNCOMMON = re.compile(r"[^\n\x20-\x7e]")
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
     """Print lines for a person, whatever is invisible in the names in them as escapes."""
-    click.echo(visible_lines(text), err=err)
+    click.echo(escape_lines(text), err=err)
 
 
 def echo_json(value: object, *, indented: bool = False) -> None:
@@ -30,7 +30,7 @@ def echo_json(value: object, *, indented: bool = False) -> None:
 
 def _escaped(match: re.Match[str]) -> str:
     character = match[0]
-    return character if visible(character) == character else json.dumps(character)[1:-1]
+    return character if escape_controls(character) == character else json.dumps(character)[1:-1]
 
 
 def on_stderr(*, quiet: bool) -> Callable[[str], None]:

@@ -14,7 +14,7 @@ from lra.cli.echo import echo, echo_json
 from lra.cli.exit_codes import FAILED_CELLS
 
 if TYPE_CHECKING:
-    from lra.cli.executors import Site
+    from lra.cli.executors import Executor
     from lra.core.cells import Device
     from lra.core.records import Record
     from lra.engine.jobs import Job
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lra.store import Store
 
 
-class _Prepared(msgspec.Struct, frozen=True):
+class _Plan(msgspec.Struct, frozen=True):
     """A plan as a site carries it out."""
 
     spec: RunSpec
@@ -37,7 +37,7 @@ class _Prepared(msgspec.Struct, frozen=True):
     """Seconds that a budget leaves to cells."""
 
 
-def carry_out(
+def execute(
     spec: RunSpec,
     *,
     store: Path,
@@ -59,20 +59,20 @@ def carry_out(
     this machine; `jobs_asked` side by side, None for as many as suit it. On a cluster `device` is
     what was asked for, None for what its workers have.
     """
-    from lra.cli.executors import opened
+    from lra.cli.executors import open_executor
     from lra.engine.gate.revision import HOME
     from lra.engine.order.budget import Budget
-    from lra.engine.process.signals import terminable
-    from lra.identity.edits import unchecked
+    from lra.engine.process.signals import raise_terminated
+    from lra.identity.edits import unchecked_edits
     from lra.store import Store
 
-    spec = msgspec.structs.replace(spec, edits=unchecked(HOME))
+    spec = msgspec.structs.replace(spec, edits=unchecked_edits(HOME))
     if not quiet:
-        _say_edited(spec.edits)
+        _warn_of_edits(spec.edits)
     clock = Budget(math.inf if budget is None else budget)
     with (
-        terminable(),
-        opened(
+        raise_terminated(),
+        open_executor(
             spec,
             cluster,
             store,
@@ -83,23 +83,23 @@ def carry_out(
         ) as site,
     ):
         records = Store(store)
-        plan = _prepared(
+        plan = _plan(
             site, site.spec(spec), records, clock, rerun=rerun, timeout=timeout, prune=prune
         )
         if dry_run:
-            _dry(plan, budget, as_json=as_json)
+            _print_plan(plan, budget, as_json=as_json)
             return 0
         left = _run(site, plan, clock, budget, quiet=quiet)
     found = [record for job in plan.jobs if (record := records.load(job.cell.id)) is not None]
-    _show(found, records, left=left, as_json=as_json)
+    _print_results(found, records, left=left, as_json=as_json)
     if budget is not None:
         expected = _expected(left, records, _estimate(records))
-        _say_too_short(budget, plan.room, left, expected)
+        _warn_too_short(budget, plan.room, left, expected)
     return _exit_code(found, left, plan.jobs, as_json=as_json)
 
 
-def _prepared(
-    site: Site,
+def _plan(
+    site: Executor,
     spec: RunSpec,
     store: Store,
     clock: Budget,
@@ -107,61 +107,61 @@ def _prepared(
     rerun: Rerun,
     timeout: float | None,
     prune: bool,
-) -> _Prepared:
+) -> _Plan:
     """Plan the jobs; raises `LraError` for a store that cannot be looked into, or is newer."""
-    from lra.cli.cell_labels import labelled
+    from lra.cli.cell_labels import with_labels
     from lra.cli.report import reference
     from lra.engine.order.due import Due
-    from lra.engine.plan.suite import plan
+    from lra.engine.plan.suite import plan_suite
     from lra.report.costs.disturbed import disturbed
 
-    jobs = labelled(plan(spec))
+    jobs = with_labels(plan_suite(spec))
     # Once, in one line, and not for each cell.
-    store.present()
+    store.exists()
     store.refuse_newer(job.cell.id for job in jobs)
     busy = disturbed(store.records(), reference()) if rerun == "disturbed" else set()
     due = Due(
         store, rerun=rerun, busy=busy, timeout=timeout, prune=prune, together=spec.suite.together
     )
-    return _Prepared(spec=spec, jobs=jobs, due=due, slots=site.slots(jobs), room=clock.left)
+    return _Plan(spec=spec, jobs=jobs, due=due, slots=site.slots(jobs), room=clock.left)
 
 
-def _dry(plan: _Prepared, budget: float | None, *, as_json: bool) -> None:
+def _print_plan(plan: _Plan, budget: float | None, *, as_json: bool) -> None:
     """Print the cells in their order, and how far a budget reaches."""
-    from lra.cli.budget_lines import reach
+    from lra.cli.budget_lines import budget_reach
 
     due, slots, room = plan.due, plan.slots, plan.room
-    missing, listed = due.in_turn(due.among(plan.jobs)), plan.jobs
+    missing, listed = due.ordered(due.select(plan.jobs)), plan.jobs
     estimate = _estimate(due.store)
     expected = _expected(missing, due.store, estimate)
     if budget is not None:
-        missing = _of_most_value(due, plan.jobs, missing, expected, room)
+        missing = _by_priority(due, plan.jobs, missing, expected, room)
         listed = list({job.cell.id: job for job in (*missing, *plan.jobs)}.values())
     profiled = sum(estimate.is_by_profile(job.cell) for job in missing)
-    _foretell(listed, missing, expected, profiled=profiled, slots=slots, as_json=as_json)
+    _print_forecast(listed, missing, expected, profiled=profiled, slots=slots, as_json=as_json)
     if budget is not None and missing:
-        how = reach(budget, room, missing, expected, slots=slots, together=due.together)
+        how = budget_reach(budget, room, missing, expected, slots=slots, together=due.together)
         echo(how, err=True)
-        _say_too_short(budget, room, missing, expected)
+        _warn_too_short(budget, room, missing, expected)
 
 
 def _run(
-    site: Site, plan: _Prepared, clock: Budget, budget: float | None, *, quiet: bool
+    site: Executor, plan: _Plan, clock: Budget, budget: float | None, *, quiet: bool
 ) -> list[Job]:
     """Run the jobs that are due, in the order of their value where there is a budget; return those
     that are left."""
     from lra.cli.progress import watcher
-    from lra.engine.order.admission import Stretch
-    from lra.engine.order.lost_time import Cuts
+    from lra.engine.order.admission import Admission
+    from lra.engine.order.lost_time import LostTime
 
     spec, due, store = plan.spec, plan.due, plan.due.store
-    with store.writing():
-        missing = due.in_turn(due.among(plan.jobs))
+    with store.locked():
+        missing = due.ordered(due.select(plan.jobs))
         known = not quiet or budget is not None
         expected = _expected(missing, store, _estimate(store)) if known else {}
         if budget is not None:
-            missing = _of_most_value(due, plan.jobs, missing, expected, plan.room)
-        stretch = Stretch(lambda: clock.left, missing, expected, together=due.together)
+            missing = _by_priority(due, plan.jobs, missing, expected, plan.room)
+        stretch = Admission(lambda: clock.left, missing, expected, together=due.together)
         if not quiet:
             echo(_headline(spec, plan.jobs, missing), err=True)
         watching = watcher(missing, quiet=quiet, expected=expected, slots=plan.slots)
@@ -172,7 +172,7 @@ def _run(
                 timeout=due.timeout,
                 budget=clock,
                 admits=stretch.admits,
-                watcher=Cuts(store, watch),
+                watcher=LostTime(store, watch),
                 prune=due.prune,
             )
             for _ in runner.run(missing):
@@ -182,36 +182,36 @@ def _run(
 
 def _exit_code(found: list[Record], left: list[Job], jobs: list[Job], *, as_json: bool) -> int:
     """Return how the command ends, and say why where cells failed or their records are gone."""
-    from lra.cli.run_all import say_unread
+    from lra.cli.run_all import warn_unread
     from lra.core.records import FAILED
     from lra.report.words import count
 
     ids = {job.cell.id for job in jobs} - {job.cell.id for job in left}
     unread = len(ids - {record.id for record in found})
-    say_unread(unread)
+    warn_unread(unread)
     failed = [record for record in found if record.status in FAILED]
     if failed and not as_json:
         echo(f"{count(len(failed), 'cell')} failed; --rerun failed runs them again", err=True)
     return FAILED_CELLS if failed or unread else 0
 
 
-def _of_most_value(
+def _by_priority(
     due: Due, jobs: list[Job], turn: list[Job], expected: Mapping[str, float], room: float
 ) -> list[Job]:
     """The jobs that are due, in the order in which a stretch of so many seconds runs them."""
     from lra.engine.order.admission import too_long
-    from lra.engine.order.priority import by_value
+    from lra.engine.order.priority import by_priority
 
     unrecorded = {job.cell.id for job in turn if due.store.load(job.cell.id) is None}
-    return by_value(
+    return by_priority(
         turn,
         missing=unrecorded - too_long(turn, expected, room).keys(),
-        begun=due.begun(jobs, turn),
+        begun=due.resumable(jobs, turn),
         expected=expected,
     )
 
 
-def _say_edited(edits: Mapping[str, str]) -> None:
+def _warn_of_edits(edits: Mapping[str, str]) -> None:
     """Say that what edits may touch is measured apart from the records of committed code."""
     if edits:
         more = f" and {len(edits) - 1} more files" if len(edits) > 1 else ""
@@ -223,17 +223,17 @@ def _say_edited(edits: Mapping[str, str]) -> None:
         )
 
 
-def _say_too_short(
+def _warn_too_short(
     budget: float, room: float, jobs: list[Job], expected: Mapping[str, float]
 ) -> None:
-    from lra.cli.budget_lines import too_short
+    from lra.cli.budget_lines import warn_too_short
 
-    words = too_short(budget, room, jobs, expected)
+    words = warn_too_short(budget, room, jobs, expected)
     if words is not None:
         echo(words, err=True)
 
 
-def _foretell(
+def _print_forecast(
     jobs: list[Job],
     missing: list[Job],
     expected: Mapping[str, float],
@@ -299,9 +299,11 @@ def _estimate(store: Store) -> Estimate:
 def _expected(missing: list[Job], store: Store, estimate: Estimate) -> dict[str, float]:
     """About how many seconds cells take, where there are records like them; no fewer than one that
     was stopped is to have."""
-    from lra.engine.order.lost_time import wanted
+    from lra.engine.order.lost_time import seconds_needed
 
-    told = {job.cell.id: (estimate.seconds(job.cell), wanted(store, job)) for job in missing}
+    told = {
+        job.cell.id: (estimate.seconds(job.cell), seconds_needed(store, job)) for job in missing
+    }
     known = {id: [one for one in both if one is not None] for id, both in told.items()}
     return {id: max(seconds) for id, seconds in known.items() if seconds}
 
@@ -321,19 +323,19 @@ def _headline(spec: RunSpec, jobs: list[Job], missing: list[Job]) -> str:
     )
 
 
-def _show(found: list[Record], store: Store, *, left: list[Job], as_json: bool) -> None:
+def _print_results(found: list[Record], store: Store, *, left: list[Job], as_json: bool) -> None:
     """Render the report of the whole store, and print what a person wants to read of this run.
 
     As JSON: the records, then a cell with the status `left` for each that is left.
     """
-    from lra.cli.report import TakenError, echo_findings, reference, render_store
+    from lra.cli.report import ReportTakenError, echo_findings, reference, render_store
     from lra.report.render import findings
     from lra.report.words import count
 
     page = None
     try:
         page = render_store(store).page
-    except TakenError as error:
+    except ReportTakenError as error:
         # The cells are done: there is no less to say of them.
         echo(f"lra: warning: {error}", err=True)
     if as_json:

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from lra.engine.jobs import Job
     from lra.engine.plan.planner import RunSpec
     from lra.engine.process.launch import ForkServer
-    from lra.engine.process.runner import Runner, Terms
+    from lra.engine.process.runner import Runner, RunOptions
     from lra.store import Store
 
 
-class Site(Protocol):
+class Executor(Protocol):
     """Where cells run."""
 
     def spec(self, spec: RunSpec) -> RunSpec:
@@ -26,11 +26,11 @@ class Site(Protocol):
     def slots(self, jobs: list[Job]) -> int:
         """Return how many cells of a plan run side by side."""
 
-    def runner(self, store: Store, slots: int, **more: Unpack[Terms]) -> Runner:
+    def runner(self, store: Store, slots: int, **more: Unpack[RunOptions]) -> Runner:
         """Return what carries out jobs here; `more` is `Runner`'s own."""
 
 
-class Here:
+class Local:
     """This machine: worker processes of one fork server."""
 
     def __init__(self, server: ForkServer, jobs_asked: int | None) -> None:
@@ -42,18 +42,18 @@ class Here:
 
     def slots(self, jobs: list[Job]) -> int:
         """Return `--jobs`, or as many as the cores allow."""
-        from lra.engine.process.pool import slots_for
+        from lra.engine.process.pool import default_slots
 
-        return self._jobs_asked or slots_for(jobs)
+        return self._jobs_asked or default_slots(jobs)
 
-    def runner(self, store: Store, slots: int, **more: Unpack[Terms]) -> Runner:
+    def runner(self, store: Store, slots: int, **more: Unpack[RunOptions]) -> Runner:
         """Return a pool."""
         from lra.engine.process.pool import Pool
 
         return Pool(store, self._server, slots=slots, **more)
 
 
-class There:
+class Remote:
     """The workers of a cluster; `device` is what was asked for."""
 
     def __init__(self, cluster: Cluster, device: Device | None) -> None:
@@ -76,14 +76,14 @@ class There:
         """Return the number of workers that are there now."""
         return self._cluster.size
 
-    def runner(self, store: Store, slots: int, **more: Unpack[Terms]) -> Runner:
+    def runner(self, store: Store, slots: int, **more: Unpack[RunOptions]) -> Runner:
         """Return a grid."""
         from lra.engine.cluster.grid import Grid
 
         return Grid(store, self._cluster, **more)
 
 
-def _foresee(spec: RunSpec, store: Path, device: Device | None) -> None:
+def _check_before_waiting(spec: RunSpec, store: Path, device: Device | None) -> None:
     """Refuse what the workers of a cluster would be waited for in vain: what cannot be planned, a
     store that another run holds.
 
@@ -94,7 +94,7 @@ def _foresee(spec: RunSpec, store: Path, device: Device | None) -> None:
 
     from lra.core.errors import UsageError
     from lra.engine.machine import host
-    from lra.engine.plan.suite import plan
+    from lra.engine.plan.suite import plan_suite
     from lra.store import Store
 
     either: tuple[Device, ...] = ("cpu", "cuda")
@@ -102,18 +102,18 @@ def _foresee(spec: RunSpec, store: Path, device: Device | None) -> None:
     for on in either if device is None else (device,):
         machines = dict.fromkeys(either, host.machine("cpu"))
         try:
-            plan(replace(spec, device=on, machines=machines))
+            plan_suite(replace(spec, device=on, machines=machines))
             break
         except UsageError as error:
             refused.append(error)
     else:
         raise refused[0]
-    with Store(store).writing():
+    with Store(store).locked():
         pass
 
 
 @contextmanager
-def opened(
+def open_executor(
     spec: RunSpec,
     cluster: str | None,
     store: Path,
@@ -122,7 +122,7 @@ def opened(
     jobs_asked: int | None,
     dry_run: bool,
     left: Callable[[], float],
-) -> Iterator[Site]:
+) -> Iterator[Executor]:
     """Open the site that `--cluster` names, this machine where it names none.
 
     A dry run connects to nothing, but refuses what names no cluster: its cells are of this
@@ -135,7 +135,7 @@ def opened(
 
     if cluster is None:
         with ForkServer() as server:
-            yield Here(server, jobs_asked)
+            yield Local(server, jobs_asked)
         return
     if jobs_asked is not None:
         raise UsageError(
@@ -160,8 +160,8 @@ def opened(
                 "machine runs at once"
             )
         with ForkServer() as server:
-            yield Here(server, workers)
+            yield Local(server, workers)
         return
-    _foresee(spec, store, device)
+    _check_before_waiting(spec, store, device)
     with open_cluster(cluster, store, device=device, told=told, left=left) as found:
-        yield There(found, device)
+        yield Remote(found, device)

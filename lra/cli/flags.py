@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from lra.cli.echo import echo
-from lra.core.errors import UsageError, close
+from lra.core.errors import UsageError, closest_names
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -60,7 +60,7 @@ class Choice(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """Name the closest word; all where none is close or there are but two."""
-        alike = close(str(value), self.choices)
+        alike = closest_names(str(value), self.choices)
         if alike and len(self.choices) > 2:
             return f"unknown '{value}'; did you mean '{alike[0]}'?"
         return super().get_invalid_choice_message(value, ctx)

@@ -14,7 +14,7 @@ from lra.cli import flags
 from lra.cli.echo import echo
 from lra.cli.exit_codes import REGRESSION
 from lra.core import versions
-from lra.core.errors import UsageError, nearest
+from lra.core.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from lra.identity.check import Check
@@ -45,10 +45,10 @@ def check(since: str | None) -> int:
     function; the lock is updated. unseen: a changed function is entered by no case. changed: a case
     moved, and its feature wants a bump.
     """
-    from lra.engine.gate.revision import branched_from
+    from lra.engine.gate.revision import merge_base
     from lra.identity.check import Check
 
-    one = Check(tell=_progress, commit="" if since is None else branched_from(since))
+    one = Check(tell=_progress, commit="" if since is None else merge_base(since))
     if not one.is_untouched:
         one.run()
     return _told(one, lock=since is None)
@@ -68,7 +68,7 @@ def accept(functions: tuple[str, ...], reason: str) -> int:
     likely = [name for name, unit in one.units.items() if unit.is_function]
     for function in functions:
         if function not in known:
-            raise nearest("function or case", function, likely)
+            raise unknown_name("function or case", function, likely)
     one.accept(functions, reason)
     echo("accepted; now: python -m lra identity check")
     return 0
@@ -89,7 +89,7 @@ def bump(features: tuple[str, ...], reason: str) -> int:
     known = {case.partition(",")[0] for case in cases} | {"time/cuda", "train/cuda"}
     for feature in features:
         if feature not in known:
-            raise nearest("feature", feature, known)
+            raise unknown_name("feature", feature, known)
     one.run()
     moved = one.decide().bumps
     for feature in features:
@@ -113,12 +113,12 @@ def audit(records: int, store: Path | None) -> int:
     They come from the committed reference, or from --store. Exit code 1 where a figure differs.
     """
     from lra.cli.report import reference
-    from lra.identity.audit import audit, draw
+    from lra.identity.audit import audit, draw_records
     from lra.report.words import count
     from lra.store import Store
 
-    known = reference() if store is None else Store(store).there().records()
-    drawn = draw(known, records, seed=date.today().toordinal())
+    known = reference() if store is None else Store(store).existing().records()
+    drawn = draw_records(known, records, seed=date.today().toordinal())
     differing = 0
     for one in audit(drawn):
         differing += bool(one.differs)

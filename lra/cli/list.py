@@ -77,8 +77,8 @@ def _cards(what: str) -> list[dict[str, Any]]:
     kind: catalogue.Kind = {"impls": "mechanism", "tasks": "task", "positions": "position"}[what]  # type: ignore[assignment]
     describer = Describer(cache_folder())
     rows: list[dict[str, Any]] = []
-    doubled = catalogue.doubled(kind)
-    for name in dict.fromkeys([*catalogue.names(kind), *catalogue.installed(kind)]):
+    doubled = catalogue.ambiguous_names(kind)
+    for name in dict.fromkeys([*catalogue.names(kind), *catalogue.entry_point_names(kind)]):
         if name in doubled:
             rows.append({"name": name, "title": f"unavailable: {doubled[name]}"})
             continue

@@ -16,8 +16,15 @@ import click
 
 from lra.cli.echo import echo
 from lra.cli.exit_codes import CLOSED_PIPE, INTERRUPTED
-from lra.core.errors import LraError, UsageError, close, cut, nearest, reason
-from lra.core.escape import visible
+from lra.core.errors import (
+    LraError,
+    UsageError,
+    closest_names,
+    system_reason,
+    truncate,
+    unknown_name,
+)
+from lra.core.escape import escape_controls
 from lra.core.version import __version__
 
 VERBS = (
@@ -55,7 +62,7 @@ class _Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
-            raise nearest("command", cmd_name, VERBS)
+            raise unknown_name("command", cmd_name, VERBS)
         return _command(cmd_name)
 
 
@@ -78,7 +85,7 @@ def lra_command() -> None:
     """
 
 
-def _once() -> Callable[..., None]:
+def _show_warning_once() -> Callable[..., None]:
     """Return what prints a warning as a person reads it, without the place in our code that
     noticed, and each but once: a record that cannot be read is met at every turn."""
     told = set[str]()
@@ -86,14 +93,14 @@ def _once() -> Callable[..., None]:
     def show(message: Warning | str, *_: object, **__: object) -> None:
         if str(message) not in told:
             told.add(str(message))
-            _say(f"warning: {message}")
+            _print_error(f"warning: {message}")
 
     return show
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     """Print what went wrong, on one line whatever names are in it, and however long."""
-    echo(f"lra: {cut(visible(text))}", err=True)
+    echo(f"lra: {truncate(escape_controls(text))}", err=True)
 
 
 def _remedy(error: click.ClickException) -> str:
@@ -164,7 +171,7 @@ def _of_another_verb(error: click.ClickException) -> str | None:
     # Without their dashes, which make all of them alike.
     asked, own = error.option_name.removeprefix("--"), _long_flags(error.ctx.command) | {"help"}
     others = {verb: _long_flags(_command(verb)) for verb in VERBS}
-    found = close(asked, own.union(*others.values()))
+    found = closest_names(asked, own.union(*others.values()))
     if not found or found[0] in own or not _is_slip(asked, found[0]):
         return None
     verbs = [verb for verb, flags in others.items() if found[0] in flags]
@@ -215,7 +222,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
     failed, 130 interrupted, 141 nobody reads on, as the README has them. Whatever is not the user's
     to mend keeps its traceback.
     """
-    warnings.showwarning = _once()
+    warnings.showwarning = _show_warning_once()
     out = sys.stdout
     try:
         _refuse_undecoded(arguments)
@@ -239,25 +246,28 @@ def run_command_line(arguments: Sequence[str]) -> int:
         for theirs, ours in _NUMBERS.items():
             told = told.replace(theirs, ours)
         known = _misplaced(error) or _of_mechanisms(error) or _of_another_verb(error)
-        _say(known or f"{told}{_remedy(error)}")
+        _print_error(known or f"{told}{_remedy(error)}")
         return error.exit_code
     except click.Abort:
         # What click makes of a Ctrl-C, the line with ^C on it ended.
         echo("lra: interrupted; finished cells are kept, run again to continue", err=True)
         return INTERRUPTED
     except LraError as error:
-        _say(str(error))
+        _print_error(str(error))
         return error.exit_code
     except OSError as error:
         if not _is_of_output(error):
             if error.errno not in _REFUSED and _NO_TEMPORARY not in str(error):
                 raise
             where = f" '{error.filename}'" if error.filename else ""
-            _say(
-                f"cannot write{where}: {reason(error)}; make room, then run the same command again"
+            _print_error(
+                f"cannot write{where}: {system_reason(error)}; make room, then run the same "
+                "command again"
             )
             return LraError.exit_code
         _let_go_of_output()
-        _say(f"cannot write the output: {reason(error)}; make room or send it elsewhere")
+        _print_error(
+            f"cannot write the output: {system_reason(error)}; make room or send it elsewhere"
+        )
         return UsageError.exit_code
     return code if isinstance(code, int) else 0

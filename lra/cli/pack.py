@@ -22,11 +22,11 @@ def command(store: Path) -> None:
     from lra.report.words import count, quantity
     from lra.store import Store, pack
 
-    found = Store(store).there()
+    found = Store(store).existing()
     # To hold a folder for writing leaves a file in it.
     if not found.loose() and not found.packed().files:
         raise UsageError(f"no records in '{store}'; name a folder of records")
-    with found.writing() as held:
+    with found.locked() as held:
         done = pack(held)
     echo(
         f"{count(done.records, 'record')} packed; {count(done.files, 'pack')}: "

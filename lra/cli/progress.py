@@ -15,7 +15,7 @@ from typing import Any
 from tqdm import tqdm
 
 from lra.cli.echo import echo
-from lra.core.escape import visible
+from lra.core.escape import escape_controls
 from lra.core.records import FAILED, Record
 from lra.engine.jobs import Job, Progress
 from lra.engine.process.runner import Watcher
@@ -29,14 +29,14 @@ _TELLING = 0.05
 taken to be as fast as expected: a cell of two seconds does not tell how fast one of an hour is."""
 
 
-class Shown(Watcher):
+class ProgressWatcher(Watcher):
     """A watcher to be closed when the cells are over, however that comes."""
 
     def close(self) -> None:
         """Leave the terminal to whoever writes next."""
 
 
-class Quiet(Shown):
+class Quiet(ProgressWatcher):
     """Says nothing but what went wrong."""
 
     def noticed(self, words: str) -> None:
@@ -46,7 +46,7 @@ class Quiet(Shown):
     def finished(self, job: Job, record: Record) -> None:
         """Name a cell that is not ok."""
         if record.status != "ok":
-            echo(_line(job, record), err=True)
+            echo(_describe_end(job, record), err=True)
 
 
 class Pace:
@@ -97,7 +97,7 @@ class Pace:
         return ", ".join(told)
 
 
-class Lines(Shown):
+class Lines(ProgressWatcher):
     """One line on standard error for each cell that ends."""
 
     def __init__(self, pace: Pace) -> None:
@@ -121,7 +121,7 @@ class Lines(Shown):
     def finished(self, job: Job, record: Record) -> None:
         """Print how a cell ended."""
         self.pace.ended(record)
-        echo(visible(f"[{self.pace}] {_line(job, record)}"), err=True)
+        echo(escape_controls(f"[{self.pace}] {_describe_end(job, record)}"), err=True)
 
     def left(self, job: Job) -> None:
         """Print a cell that will have to run another time, and what it has of its training."""
@@ -154,13 +154,13 @@ class Bars(Lines):
         if progress.steps and bar is None:
             bar = self._training[job.cell.id] = tqdm(
                 total=progress.steps,
-                desc=visible(job.label),
+                desc=escape_controls(job.label),
                 unit="step",
                 file=sys.stderr,
                 leave=False,
             )
         if bar is None:
-            self._all.set_postfix_str(visible(f"{job.label}: {progress.phase}"))
+            self._all.set_postfix_str(escape_controls(f"{job.label}: {progress.phase}"))
             return
         if progress.loss is not None:
             bar.set_postfix_str(f"loss {progress.loss:.3f}", refresh=False)
@@ -206,7 +206,7 @@ def watcher(
     quiet: bool,
     expected: Mapping[str, float] = NOTHING_KNOWN,
     slots: int = 1,
-) -> Shown:
+) -> ProgressWatcher:
     """Return what suits the person: quiet, bars on a terminal, lines elsewhere.
 
     `expected` has about how many seconds cells take, where that is known, `slots` side by side.
@@ -217,7 +217,7 @@ def watcher(
     return Bars(pace) if sys.stderr.isatty() else Lines(pace)
 
 
-def _line(job: Job, record: Record) -> str:
+def _describe_end(job: Job, record: Record) -> str:
     """How a cell ended, with its leading figure."""
     told = f"{job.label}: {_figure(record) if record.status == 'ok' else record.status}"
     if record.failure is not None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from lra.cli.echo import echo
 
 
-def each_set(source: str, do: Callable[[str, Path], int]) -> int:
+def for_each_set(source: str, do: Callable[[str, Path], int]) -> int:
     """Do something with the task and the folder of each set of a release; return the worst of the
     exit codes. A set that fails is told in a line and does not stop the others."""
     from lra.core.errors import LraError
-    from lra.core.escape import visible
+    from lra.core.escape import escape_controls
     from tasks.sources.release import release_sets
 
     code = 0
@@ -21,5 +21,5 @@ def each_set(source: str, do: Callable[[str, Path], int]) -> int:
             code = max(code, do(task, folder))
         except LraError as error:
             code = max(code, error.exit_code)
-            echo(f"lra: {visible(f'{task}: {error}')}", err=True)
+            echo(f"lra: {escape_controls(f'{task}: {error}')}", err=True)
     return code

@@ -29,7 +29,7 @@ MARK = ".store"
 """The file that says of which store the report beside it is."""
 
 
-class TakenError(UsageError):
+class ReportTakenError(UsageError):
     """A folder has the report of another store."""
 
 
@@ -74,7 +74,7 @@ def command(
     from lra.store import Store
 
     assumed = Assumptions(grid_intensity, price)
-    records = Store(store).there()
+    records = Store(store).existing()
     changes = stores(before, store) if before else None
     rendered = render_store(records, out, assumed, changes)
     if changes is not None:
@@ -91,26 +91,26 @@ def render_store(
 ) -> Rendered:
     """Render a store beside the reference records into `out` (default: reports/<its name>).
 
-    Raises `TakenError` where the default has the report of another store of that name.
+    Raises `ReportTakenError` where the default has the report of another store of that name.
     """
     from lra.report.render import render
 
     name = store.path.resolve().name
     folder = out or Path("reports") / name
     mark = folder / MARK
-    other = _other(mark, store)
+    other = _other_store(mark, store)
     if other and out is None:
-        raise TakenError(
+        raise ReportTakenError(
             f"'{folder}' has the report of another store, {other}; give that of "
             f"'{store.path}' a folder of its own: "
             f"python -m lra report --store {store.path} --out FOLDER"
         )
-    with _uncollected():
+    with _without_collection():
         rendered = render(
             store.records(), reference(), folder, title=name, assumed=assumed, changes=changes
         )
     if out is None or mark.is_file():
-        mark.write_text(_place(folder, store), encoding="utf-8")
+        mark.write_text(_relative_place(folder, store), encoding="utf-8")
     if other:
         words = f"'{folder}' had the report of another store, {other}, and has that of"
         echo(f"lra: warning: {words} '{store.path}' now", err=True)
@@ -118,7 +118,7 @@ def render_store(
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _without_collection() -> Iterator[None]:
     """No garbage collection: each would walk all records, in all a fifth of the time of many."""
     collects = gc.isenabled()
     gc.disable()
@@ -129,16 +129,16 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _place(folder: Path, store: Store) -> str:
+def _relative_place(folder: Path, store: Store) -> str:
     """Where a store lies, seen from its report: it says nothing of what is above both."""
     return os.path.relpath(store.path.resolve(), folder.resolve())
 
 
-def _other(mark: Path, store: Store) -> str | None:
+def _other_store(mark: Path, store: Store) -> str | None:
     """The store whose report lies beside a mark, where that is another one."""
-    from lra.core.paths import kind_of
+    from lra.core.paths import path_kind
 
-    if kind_of(mark) != "file":
+    if path_kind(mark) != "file":
         return None
     from lra.core.hashing import DIGITS, value_hash
 
@@ -146,7 +146,7 @@ def _other(mark: Path, store: Store) -> str | None:
     if re.fullmatch(rf"[0-9a-f]{{{DIGITS}}}", marked):
         # As earlier versions left it, by the hash of where it lies.
         return None if marked == value_hash(str(store.path.resolve())) else "by an earlier version"
-    if marked == _place(mark.parent, store):
+    if marked == _relative_place(mark.parent, store):
         return None
     return f"'{os.path.relpath((mark.parent / marked).resolve())}'"
 

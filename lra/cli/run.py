@@ -87,7 +87,7 @@ def command(
     python -m lra run --impl performer,linear --task text --data text=imdb/
     python -m lra run --impl performer --task listops --profile
     """
-    from lra.cli.execute import carry_out
+    from lra.cli.execute import execute
     from lra.core.scales import load_suite
     from lra.engine.machine.host import cache_folder, default_device
     from lra.engine.machine.offline import go_offline
@@ -129,7 +129,7 @@ def command(
         baselines=baselines,
         cache=str(cache_folder()),
     )
-    return carry_out(
+    return execute(
         spec,
         store=store,
         rerun=rerun,

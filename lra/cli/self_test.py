@@ -21,11 +21,11 @@ from lra.cli.exit_codes import FAILED_CELLS, INCONCLUSIVE
 from lra.verdict.repeatability import (
     POWER,
     TARGET,
-    Process,
-    Repeat,
+    ControlledCost,
     Repeatability,
-    repeat,
+    RepeatedCell,
     repeatability,
+    repeated_cell,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Pair(msgspec.Struct, frozen=True):
 
     cell: EfficiencyCell
     """Of replicate 0."""
-    repeat: Repeat
+    repeat: RepeatedCell
 
 
 class SelfTest(msgspec.Struct, frozen=True):
@@ -80,11 +80,11 @@ def carry_out(device: Device, replicates: int, *, as_json: bool) -> int:
 def measure(device: Device, rounds: int) -> list[Record]:
     """Time the suite's cells in so many rounds, in a store of their own."""
     from lra.cli.progress import watcher
-    from lra.cli.run_all import run_all
+    from lra.cli.run_all import run_jobs
     from lra.core.scales import load_suite
     from lra.engine.machine.host import cache_folder
     from lra.engine.plan.planner import RunSpec
-    from lra.engine.plan.suite import plan
+    from lra.engine.plan.suite import plan_suite
     from lra.engine.process.launch import ForkServer
     from lra.engine.process.runner import RunStopped
     from lra.store import Store
@@ -98,9 +98,9 @@ def measure(device: Device, rounds: int) -> list[Record]:
         cache=str(cache_folder()),
     )
     with tempfile.TemporaryDirectory() as folder, ForkServer() as server:
-        jobs = plan(spec)
+        jobs = plan_suite(spec)
         try:
-            found = run_all(
+            found = run_jobs(
                 Store(Path(folder)),
                 server,
                 jobs,
@@ -120,7 +120,7 @@ def judge(records: Sequence[Record]) -> SelfTest:
     from lra.report.costs.disturbed import disturbed
 
     cells: dict[str, EfficiencyCell] = {}
-    sweeps: dict[str, tuple[dict[int, Process], dict[int, Process]]] = {}
+    sweeps: dict[str, tuple[dict[int, ControlledCost], dict[int, ControlledCost]]] = {}
     for record in records:
         assert isinstance(record.cell, EfficiencyCell), "the suite has no others"
         turn, cell = record.cell.replicate, msgspec.structs.replace(record.cell, replicate=0)
@@ -129,7 +129,7 @@ def judge(records: Sequence[Record]) -> SelfTest:
     pairs = tuple(
         Pair(cells[id], found)
         for id, (first, second) in sweeps.items()
-        if (found := repeat(cells[id].length, first, second)) is not None
+        if (found := repeated_cell(cells[id].length, first, second)) is not None
     )
     return SelfTest(
         replicates=max(len(first) for first, _ in sweeps.values()),
@@ -183,9 +183,9 @@ def answer(told: SelfTest) -> str:
     )
 
 
-def _process(record: Record) -> Process:
+def _process(record: Record) -> ControlledCost:
     names = ("latency", "control_before", "control_after")
-    return Process(*(record.metrics[name].value or 0.0 for name in names))
+    return ControlledCost(*(record.metrics[name].value or 0.0 for name in names))
 
 
 def _share(share: float) -> str:

@@ -92,7 +92,7 @@ def command(
     python -m lra show --impl longformer,bigbird
     python -m lra show --impl performer --length 128 --direction causal --out performer.png
     """
-    from lra.cli.cached import recorded
+    from lra.cli.cached import cached_records
     from lra.core.cells import ShowCell
     from lra.core.records import FAILED
     from lra.engine.machine.host import cache_folder
@@ -115,7 +115,7 @@ def command(
     planned = plan_show(spec)
     target = _target(out or Path("reports") / store.resolve().name / "show", len(planned))
     plain = ShowSpec(mechanisms=impls, length=length, direction=direction, cache=spec.cache)
-    found = recorded(planned, Store(store), slots=jobs, quiet=quiet, timeout=PATIENCE)
+    found = cached_records(planned, Store(store), slots=jobs, quiet=quiet, timeout=PATIENCE)
     for _, record in found:
         assert isinstance(record.cell, ShowCell)
         name = record.cell.mechanism.name
@@ -132,14 +132,14 @@ def command(
 
 def _target(out: Path, number: int) -> Path:
     """Make the folder to write to; returns what was asked for, a folder or a file in one."""
-    from lra.core.errors import LraError, UsageError, readable
-    from lra.core.paths import kind_of
+    from lra.core.errors import LraError, UsageError, ensure_readable
+    from lra.core.paths import path_kind
 
     is_file = out.suffix in FORMATS
     if is_file and number > 1:
         raise UsageError(f"--out '{out}' is one file for {number} pictures; name a folder")
-    with readable(f"--out '{out}'"):
-        is_folder = kind_of(out) == "folder"
+    with ensure_readable(f"--out '{out}'"):
+        is_folder = path_kind(out) == "folder"
     if not is_file and out.suffix and not is_folder:
         raise UsageError(f"--out '{out}': pictures are {' or '.join(FORMATS)}; or name a folder")
     try:

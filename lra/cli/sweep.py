@@ -65,7 +65,7 @@ def command(
     """
     import msgspec
 
-    from lra.cli.execute import carry_out
+    from lra.cli.execute import execute
     from lra.core.errors import UsageError
     from lra.core.scales import load_suite
     from lra.engine.machine.host import cache_folder, default_device
@@ -81,20 +81,20 @@ def command(
             f"suite '{whole.name}' measures neither time nor errors; give it an [[efficiency]] or "
             "an [[error]] block"
         )
-    axes.refuse_strangers(asked, [*whole.efficiency, *whole.error], whole.name)
+    axes.refuse_unknown_axes(asked, [*whole.efficiency, *whole.error], whole.name)
     spec = RunSpec(
         suite=msgspec.structs.replace(
             whole,
             quality=(),
-            efficiency=tuple(axes.put(block, asked) for block in whole.efficiency),
-            error=tuple(axes.put(block, asked) for block in whole.error),
+            efficiency=tuple(axes.replace_axes(block, asked) for block in whole.efficiency),
+            error=tuple(axes.replace_axes(block, asked) for block in whole.error),
         ),
         mechanisms=impls,
         settings=flags.pairs(settings, "--set"),
         device=device or default_device(),
         cache=str(cache_folder()),
     )
-    return carry_out(
+    return execute(
         spec,
         store=store,
         rerun=rerun,

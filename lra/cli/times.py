@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lra.report.words import STATUS, count
-from lra.verdict.baseline import Judged, Outcome
+from lra.verdict.baseline import Judgement, Outcome
 from lra.verdict.change import TIME_MARGIN
-from lra.verdict.slowdown import PAIRS, faster, margin, needed, slower, smallest, spread_of
+from lra.verdict.slowdown import (
+    PAIRS,
+    is_faster,
+    is_slower,
+    log_deviation,
+    margin,
+    pairs_needed,
+    smallest_slowdown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +50,7 @@ class Times:
         self.sides, self.device, self.pairs, self.noise = sides, device, pairs, noise
         self.told = told
 
-    def judged(self, mechanisms: Sequence[str]) -> tuple[list[Judged], list[str]]:
+    def judged(self, mechanisms: Sequence[str]) -> tuple[list[Judgement], list[str]]:
         """Return every cell's outcome, and a sentence on what could have been seen.
 
         What looks slower is timed again with fresh pairs; it fails only where it is slower again.
@@ -79,16 +87,16 @@ class Times:
             return self._read(folder) if more else found
 
     def _take(self, mechanisms: Sequence[str], turns: range, folder: Path) -> None:
-        from lra.engine.gate.interleave import in_turns
+        from lra.engine.gate.interleave import time_interleaved
 
-        in_turns(
+        time_interleaved(
             self.sides,
             mechanisms,
             suite=SUITE,
             device=self.device,
             turns=turns,
             folder=folder,
-            told=self.told,
+            log=self.told,
         )
 
     def _read(self, folder: Path) -> Changes:
@@ -102,9 +110,9 @@ class Times:
         """How many pairs mechanisms need that need more than they had, by their noisiest cell."""
         wanted: dict[str, int] = {}
         for line in found.lines:
-            spread = spread_of(line.change) if line.quantity.name == "time" else None
+            spread = log_deviation(line.change) if line.quantity.name == "time" else None
             if spread is not None:
-                pairs = needed(spread, self.allowed(line))
+                pairs = pairs_needed(spread, self.allowed(line))
                 wanted[line.label] = max(pairs, wanted.get(line.label, PAIRS))
         return {name: pairs for name, pairs in wanted.items() if pairs > PAIRS}
 
@@ -119,9 +127,9 @@ class Times:
     def _suspect(self, line: Line) -> bool:
         if line.quantity.name != "time" or line.change.low is None:
             return line.change.verdict == "worse"
-        return slower(line.change, self.allowed(line))
+        return is_slower(line.change, self.allowed(line))
 
-    def _judged(self, line: Line, again: Line | None) -> Judged:
+    def _judged(self, line: Line, again: Line | None) -> Judgement:
         outcome: Outcome = "held"
         why = line.told
         if line.change.verdict == "incomparable":
@@ -136,19 +144,19 @@ class Times:
             else:
                 outcome = "regression" if self._suspect(again) else "held"
                 why = f"{_told(line)}, again {_told(again)}"
-        elif line.quantity.name == "time" and faster(line.change, self.allowed(line)):
+        elif line.quantity.name == "time" and is_faster(line.change, self.allowed(line)):
             outcome = "improvement"
         elif line.quantity.name != "time" and line.change.verdict == "better":
             outcome, why = "improvement", _told(line)
-        return Judged(line.label, line.cell, line.quantity.name, outcome, why)
+        return Judgement(line.label, line.cell, line.quantity.name, outcome, why)
 
     def _could_see(self, lines: Sequence[Line]) -> list[str]:
         from lra.report.words import percent, span
 
         timed = [
-            (smallest(spread, self.allowed(line), line.change.pairs), line.change.pairs)
+            (smallest_slowdown(spread, self.allowed(line), line.change.pairs), line.change.pairs)
             for line in lines
-            if line.quantity.name == "time" and (spread := spread_of(line.change)) is not None
+            if line.quantity.name == "time" and (spread := log_deviation(line.change)) is not None
         ]
         if not timed:
             return []
@@ -164,10 +172,10 @@ class Times:
 
 def _both(folder: Path) -> list[Selection]:
     """What the two builds gave."""
-    from lra.engine.gate.interleave import of_both
+    from lra.engine.gate.interleave import stores_of
     from lra.report.select import join
 
-    return [join(store.records(), []) for store in of_both(folder)]
+    return [join(store.records(), []) for store in stores_of(folder)]
 
 
 def _asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
@@ -180,14 +188,14 @@ def _asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
 
 def _untimed(
     mechanisms: Sequence[str], asked: Mapping[tuple[str, tuple[Any, ...]], str], found: Changes
-) -> list[Judged]:
+) -> list[Judgement]:
     """What no process of both builds tells of, as where the machine was busy all along."""
     timed = {(line.label, line.place) for line in found.lines if line.quantity.name == "time"}
     cells = {one: words for one, words in asked.items() if one[0] in mechanisms}
     missing = [(one[0], words) for one, words in cells.items() if one not in timed]
     missing += [(name, "") for name in mechanisms if name not in {one[0] for one in cells}]
     why = "no usable timing from both builds; check again while the machine does nothing else"
-    return [Judged(name, cell, "time", "inconclusive", why) for name, cell in missing]
+    return [Judgement(name, cell, "time", "inconclusive", why) for name, cell in missing]
 
 
 def _place(line: Line) -> str:

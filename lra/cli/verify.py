@@ -61,11 +61,11 @@ def command(
     python -m lra verify --impl performer
     python -m lra verify --impl mine.py:Mine --check causality
     """
-    from lra.cli.cached import recorded
+    from lra.cli.cached import cached_records
     from lra.core.errors import UsageError
     from lra.core.records import FAILED
     from lra.engine.machine.host import cache_folder, default_device
-    from lra.engine.plan.verify import VerifySpec, names_of, plan_verify
+    from lra.engine.plan.verify import VerifySpec, parse_law_names, plan_verify
     from lra.store import Store
 
     flags.require_impl(impls, "verify", "performer")
@@ -73,7 +73,7 @@ def command(
         raise UsageError("--case needs the law to try it with; e.g. --check causality")
     spec = VerifySpec(
         mechanisms=impls,
-        laws=names_of(checks),
+        laws=parse_law_names(checks),
         case=None if text is None else _case(text),
         full=full,
         settings=flags.pairs(settings, "--set"),
@@ -86,7 +86,7 @@ def command(
         kept = Store(Path(folder) if spec.laws else store)
         # A case that is refused is one line, and no cell that failed.
         silent = spec.case is not None
-        found = recorded(planned, kept, slots=jobs, quiet=quiet, silent=silent)
+        found = cached_records(planned, kept, slots=jobs, quiet=quiet, silent=silent)
     records = [record for _, record in found]
     refused = [one.failure.message for one in records if _is_refused(one) and one.failure]
     done = [(job, record) for job, record in found if not _is_refused(record)]
@@ -140,15 +140,15 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
     counts = ", ".join(f"{number} {verdict}" for verdict, number in tally.items())
     echo(f"{name}: {counts}  [{record.seconds:.1f} s]")
     if not quiet:
-        for words in _read_as(record):
+        for words in _assumptions(record):
             echo(f"  {words}")
     shown = [f for f in record.findings if not quiet or f.verdict == "failed"]
-    groups = [[f] for f in shown] if cell.laws else _folded(shown)
+    groups = [[f] for f in shown] if cell.laws else _fold_alike(shown)
     rows = [
         (
             first.verdict.upper() if first.verdict == "failed" else first.verdict,
             f"{first.law} and {len(others)} more" if others else first.law,
-            _words(first),
+            _describe(first),
             sum(finding.cases for finding in (first, *others)) or "",
         )
         for first, *others in groups
@@ -161,7 +161,7 @@ def _print(job: Job, record: Record, settings: dict[str, str], *, full: bool, qu
     for first, *_ in groups:
         if first.verdict == "failed":
             echo(f"  reproduce: {_reproduce(job, first, settings, full=full)}")
-    if any(f.law == "cross" and f.verdict == "failed" for f in shown) and _can_deny(job):
+    if any(f.law == "cross" and f.verdict == "failed" for f in shown) and _may_deny_cross(job):
         echo("  if it only attends to its own sequence, pass --set cross=false")
     if shown or not quiet:
         echo()
@@ -174,14 +174,14 @@ def _cell(job: Job) -> VerifyCell:
     return job.cell
 
 
-def _words(finding: Finding) -> str:
+def _describe(finding: Finding) -> str:
     """The law, or what came of it; of what is not claimed, whether that is for a reason."""
     if finding.verdict != "not claimed" or finding.detail:
         return finding.detail or finding.says
     return f"{finding.says}: {'tried, and not so' if finding.cases else 'not tried'}"
 
 
-def _folded(findings: list[Finding]) -> list[list[Finding]]:
+def _fold_alike(findings: list[Finding]) -> list[list[Finding]]:
     """Put findings that end alike together, at the place of the first, where they are many.
 
     What holds unclaimed stands alone: it is pointed out.
@@ -199,7 +199,7 @@ def _folded(findings: list[Finding]) -> list[list[Finding]]:
     return groups
 
 
-def _read_as(record: Record) -> list[str]:
+def _assumptions(record: Record) -> list[str]:
     """What somebody else's class is, what its adapter read into it, and what was not tried."""
     package = record.method.get("package")
     words: list[str] = record.method.get("assumed", [])
@@ -207,7 +207,7 @@ def _read_as(record: Record) -> list[str]:
     return [*([package] if package else []), *words, *untried]
 
 
-def _can_deny(job: Job) -> bool:
+def _may_deny_cross(job: Job) -> bool:
     """Whether it is somebody's class, taken to attend to another sequence."""
     return _cell(job).mechanism.config.get("cross") is True
 

@@ -16,7 +16,7 @@ _SLACK = 1e-9
 """By which a quartile of equal samples may miss them, interpolated as it is."""
 
 
-def impossible(record: Record) -> str | None:
+def why_impossible(record: Record) -> str | None:
     """Return which metric of a record cannot be true and why, in words; None where all can."""
     for finding in record.findings:
         if finding.cases < 0 or finding.seconds < 0:

@@ -22,9 +22,9 @@ from typing import Any, Literal
 import msgspec
 
 from lra.core import peers
-from lra.core.errors import LraError, UsageError, close, nearest, readable
+from lra.core.errors import LraError, UsageError, closest_names, ensure_readable, unknown_name
 from lra.core.hashing import value_hash
-from lra.core.paths import kind_of
+from lra.core.paths import path_kind
 
 Kind = Literal["mechanism", "position", "task"]
 
@@ -95,25 +95,25 @@ class Target(msgspec.Struct, frozen=True):
             elif origin is not None:
                 files.append(Path(origin))
             for file in files:
-                if kind_of(file) == "file":
+                if path_kind(file) == "file":
                     return file
         raise UsageError(f"{self.kind} '{self.name}': no module '{self.module}'; install it")
 
 
 def names(kind: Kind) -> list[str]:
     """Return our names of this kind, sorted."""
-    return sorted(_ours(kind))
+    return sorted(_own_modules(kind))
 
 
-def installed(kind: Kind) -> list[str]:
+def entry_point_names(kind: Kind) -> list[str]:
     """Return the names that other installed packages add through entry points, sorted."""
     return sorted(_installed(kind))
 
 
-def doubled(kind: Kind) -> dict[str, str]:
+def ambiguous_names(kind: Kind) -> dict[str, str]:
     """Return the names that two installed packages give, or one and we, each with what to say: who
     of them would answer is left to chance."""
-    ours, found = _ours(kind), {}
+    ours, found = _own_modules(kind), {}
     for name, points in _installed(kind).items():
         places = [f"{value} of {package}" for value, package in sorted(points)]
         if name in ours:
@@ -143,7 +143,7 @@ def find(kind: Kind, reference: str) -> Target:
     that has the name of one of ours or that of another package.
     """
     target = _find(kind, reference)
-    if not target.ours and target.name in _ours(kind):
+    if not target.ours and target.name in _own_modules(kind):
         raise UsageError(
             f"{kind} '{reference}' would be called '{target.name}', as one of ours is; rename it"
         )
@@ -156,29 +156,29 @@ def _find(kind: Kind, reference: str) -> Target:
         return Target(kind, reference, module, attribute, ours=False, by_name=True)
     module, colon, attribute = reference.partition(":")
     if colon and not (module and attribute):
-        raise UsageError(f"{kind} '{reference}': {_incomplete(module, attribute)}")
+        raise UsageError(f"{kind} '{reference}': {_why_incomplete(module, attribute)}")
     if module.endswith(".py"):
-        with readable(f"{kind} '{reference}'"):
-            there = kind_of(module) == "file"
+        with ensure_readable(f"{kind} '{reference}'"):
+            there = path_kind(module) == "file"
         if not there:
             raise UsageError(f"{kind} '{reference}': no file '{module}'; check the path")
         name = attribute or Path(module).stem
         return Target(kind, name, str(Path(module).resolve()), attribute or None, ours=False)
     if colon:
         return Target(kind, attribute, module, attribute, ours=False)
-    ours = _ours(kind)
+    ours = _own_modules(kind)
     if reference in ours:
         return Target(kind, reference, ours[reference], None, ours=True)
     if points := _installed(kind).get(reference):
         if len(points) > 1:
-            raise UsageError(doubled(kind)[reference])
+            raise UsageError(ambiguous_names(kind)[reference])
         (point,) = points.values()
         module, attribute = point.module, point.attr
         return Target(kind, reference, module, attribute or None, ours=False, by_name=True)
-    raise nearest(kind, reference, [*ours, *installed(kind)])
+    raise unknown_name(kind, reference, [*ours, *entry_point_names(kind)])
 
 
-def _incomplete(module: str, attribute: str) -> str:
+def _why_incomplete(module: str, attribute: str) -> str:
     """Say what a reference lacks on either side of its colon, and what to do."""
     if module.endswith(".py"):
         return f"no class after the colon; write {module}:Class, or {module} for its only one"
@@ -206,7 +206,7 @@ def expand(kind: Kind, patterns: Iterable[str]) -> list[Target]:
                     f"two {kind}s are called '{target.name}': {other.reference} and "
                     f"{target.reference}; rename one of them, or run them apart"
                 )
-    twice = doubled(kind) if any(target.ours for target in targets.values()) else {}
+    twice = ambiguous_names(kind) if any(target.ours for target in targets.values()) else {}
     for target in targets.values():
         if target.ours and target.name in twice:
             raise UsageError(twice[target.name])
@@ -235,7 +235,9 @@ def load(target: Target) -> Callable[..., Any]:
         return _only_class(module, target)
     found = getattr(module, target.attribute, None)
     if not callable(found):
-        raise MisnamedError(f"{Path(target.module).name}: {_nearest(module, target.attribute)}")
+        raise MisnamedError(
+            f"{Path(target.module).name}: {_closest_attribute(module, target.attribute)}"
+        )
     return found  # type: ignore[no-any-return]
 
 
@@ -263,18 +265,18 @@ def _inside_package(target: Target) -> str:
     )
 
 
-def _nearest(module: ModuleType, name: str) -> UsageError:
+def _closest_attribute(module: ModuleType, name: str) -> UsageError:
     """Return what to say of a name that a module has not: the closest of all that it offers, or a
     list of what it or a module below it defines."""
     offered = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
-    if close(name, offered):
-        return nearest("class or function", name, offered)
+    if closest_names(name, offered):
+        return unknown_name("class or function", name, offered)
     homes = {key: str(getattr(vars(module)[key], "__module__", "")) for key in offered}
     own = [key for key, home in homes.items() if home.startswith(module.__name__)]
-    return nearest("class or function", name, own)
+    return unknown_name("class or function", name, own)
 
 
-def _ours(kind: Kind) -> dict[str, str]:
+def _own_modules(kind: Kind) -> dict[str, str]:
     """Map name to dotted module by scanning the folder."""
     root = _package_folder(_ROOTS[kind])
     base = _ROOTS[kind].replace("/", ".")
@@ -308,12 +310,12 @@ def _matches(kind: Kind, pattern: str) -> list[str]:
     if pattern == "all":
         return names(kind)
     if any(sign in pattern for sign in "*?["):
-        known = [*names(kind), *installed(kind)]
+        known = [*names(kind), *entry_point_names(kind)]
         if pattern.startswith(peers.PREFIX):
             known = peers.names()
         found = fnmatch.filter(known, pattern)
         if not found:
-            raise nearest(kind, pattern, known)
+            raise unknown_name(kind, pattern, known)
         return found
     return [pattern]
 

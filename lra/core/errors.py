@@ -53,23 +53,23 @@ OURS = frozenset(
 """Names of these classes, which say nothing to a person that the text does not."""
 
 
-def reason(error: OSError) -> str:
+def system_reason(error: OSError) -> str:
     """Return why the system refused, in words for the middle of a sentence."""
     return (error.strerror or str(error)).lower()
 
 
-def cut(text: str) -> str:
+def truncate(text: str) -> str:
     """Return a message of at most `LONGEST` characters: of a longer one, long names and quotations
     without their middles, then the message without its own. It begins with what is wrong and ends
     with what to do.
     """
     if len(text) <= LONGEST:
         return text
-    text = _LONG.sub(lambda found: _without_middle(found[0], 60), text)
-    return _without_middle(text, LONGEST)
+    text = _LONG.sub(lambda found: _elide_middle(found[0], 60), text)
+    return _elide_middle(text, LONGEST)
 
 
-def _without_middle(text: str, most: int) -> str:
+def _elide_middle(text: str, most: int) -> str:
     """A text of at most so many characters, two thirds of them from its beginning."""
     if len(text) <= most:
         return text
@@ -78,17 +78,17 @@ def _without_middle(text: str, most: int) -> str:
 
 
 @contextmanager
-def readable(what: str) -> Iterator[None]:
+def ensure_readable(what: str) -> Iterator[None]:
     """Raise `UsageError` where the system refuses to look at `what`, a file or folder in words."""
     try:
         yield
     except OSError as error:
         raise UsageError(
-            f"{what} cannot be read: {reason(error)}; check the path and its permissions"
+            f"{what} cannot be read: {system_reason(error)}; check the path and its permissions"
         ) from error
 
 
-def close(name: str, known: Iterable[str]) -> list[str]:
+def closest_names(name: str, known: Iterable[str]) -> list[str]:
     """Return the known name that is most like this one, if any is; `preformer` is `performer`, for
     the same letters in another order are the likeliest slip.
 
@@ -102,13 +102,13 @@ def close(name: str, known: Iterable[str]) -> list[str]:
     return [whole[one] for one in alike[:1]]
 
 
-def nearest(kind: str, name: str, known: Iterable[str]) -> UsageError:
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """Return the error for an unknown `name`, with the closest known one, or all if few.
 
     `kind` is the singular noun to print ("mechanism", "task", "scale", ...).
     """
     names = sorted(known)
-    found = close(name, names)
+    found = closest_names(name, names)
     if found:
         hint = f"did you mean '{found[0]}'?"
     elif len(names) > LISTED:

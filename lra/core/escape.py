@@ -16,19 +16,19 @@ _BLANK = re.compile(
 """Printable by Unicode's categories, and yet nothing is seen: fillers, joiners, selectors."""
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Return a text on one line: line breaks and whatever else is invisible as escapes."""
     if text.isascii() and text.isprintable():
         # Nearly all are, and a report has hundreds of thousands.
         return text
-    shown = "".join(c if c.isprintable() else _escaped(c) for c in text)
-    return _BLANK.sub(lambda match: _escaped(match[0]), shown)
+    shown = "".join(c if c.isprintable() else _escape_character(c) for c in text)
+    return _BLANK.sub(lambda match: _escape_character(match[0]), shown)
 
 
-def visible_lines(text: str) -> str:
+def escape_lines(text: str) -> str:
     """Return a text of several lines likewise, its line breaks kept."""
-    return "\n".join(map(visible, text.split("\n")))
+    return "\n".join(map(escape_controls, text.split("\n")))
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     return character.encode("unicode_escape").decode()

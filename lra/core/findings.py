@@ -8,7 +8,7 @@ import msgspec
 
 from lra.core.errors import UsageError
 from lra.core.protocol import Frozen
-from lra.core.validation import misfit
+from lra.core.validation import why_invalid
 
 Verdict = Literal["held", "failed", "unclaimed", "not claimed", "reported", "skipped"]
 """held: claimed, and true of every case tried. failed: claimed, and not true.
@@ -67,7 +67,7 @@ def parse(text: str) -> Case:
     try:
         return msgspec.convert(plain, Case, strict=False)
     except msgspec.ValidationError as error:
-        why = misfit(error, plain, Case)
+        why = why_invalid(error, plain, Case)
         raise UsageError(f"--case '{text}': {why}; write e.g. 'n=5 causal'") from error
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 _NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EBADF)
 
 
-def kind_of(path: str | Path) -> Literal["file", "folder", "other"] | None:
+def path_kind(path: str | Path) -> Literal["file", "folder", "other"] | None:
     """Return what lies at a path; None where nothing does, as nothing can at a name that is too
     long or has signs that no name has.
 

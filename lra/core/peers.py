@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from lra.core.errors import LraError, nearest
+from lra.core.errors import LraError, unknown_name
 
 _FOLDER = Path(__file__).resolve().parents[1] / "peers"
 
@@ -62,7 +62,7 @@ def read(name: str) -> Peer:
     Raises `UsageError` with the nearest name for one that does not exist.
     """
     if name not in names():
-        raise nearest("peer", name, names())
+        raise unknown_name("peer", name, names())
     return _read(_FOLDER / f"{name.removeprefix(PREFIX)}.toml")
 
 

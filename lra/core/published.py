@@ -31,7 +31,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """Peak memory of one device."""
 
 
-class Suspect(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class DoubtfulFigure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A published figure that may be a slip."""
 
     row: str
@@ -50,7 +50,7 @@ class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """The mechanism of ours that stands for its Transformer."""
     rows: dict[str, Row]
     """By our name of the mechanism."""
-    suspects: tuple[Suspect, ...] = ()
+    suspects: tuple[DoubtfulFigure, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a row that lacks a figure, and what is said of none."""
@@ -65,7 +65,7 @@ class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
             if one.length not in self.lengths:
                 raise ValueError(f"there is no length {one.length}")
 
-    def suspect(self, row: str, length: int, figure: Figure) -> Suspect | None:
+    def suspect(self, row: str, length: int, figure: Figure) -> DoubtfulFigure | None:
         """Return what is said against a figure, if anything is."""
         asked = (row, length, figure)
         return next((s for s in self.suspects if (s.row, s.length, s.figure) == asked), None)

@@ -11,7 +11,7 @@ from lra.core.findings import Finding
 from lra.core.migrate import from_schema_1
 from lra.core.pattern import Pattern
 from lra.core.protocol import Fraction, Rows
-from lra.core.trained_attention import Attended
+from lra.core.trained_attention import TrainedAttention
 
 SCHEMA = 2
 
@@ -110,7 +110,7 @@ class Record(_Value, frozen=True, kw_only=True, omit_defaults=False):
     """By a conformance check, law by law."""
     pattern: Pattern | None = None
     """Only a picture has one."""
-    attended: Attended | None = None
+    attended: TrainedAttention | None = None
     """Only a training of which it was measured has it."""
     failure: Failure | None = None
     method: dict[str, Any] = {}

@@ -16,8 +16,8 @@ import msgspec
 
 from lra.core.catalogue import EXACT, NO_MIXING
 from lra.core.cells import Device, Direction, Dtype, Execution, Level, Mode
-from lra.core.errors import UsageError, nearest, readable
-from lra.core.paths import kind_of
+from lra.core.errors import UsageError, ensure_readable, unknown_name
+from lra.core.paths import path_kind
 from lra.core.protocol import (
     Above0,
     Frozen,
@@ -29,8 +29,8 @@ from lra.core.protocol import (
     Rules,
     TrainSpec,
 )
-from lra.core.unknown_keys import misplaced
-from lra.core.validation import misfit, path
+from lra.core.unknown_keys import unknown_key
+from lra.core.validation import toml_path, why_invalid
 
 _FOLDER = Path(__file__).resolve().parents[1]
 _DEEPEST = 20
@@ -225,13 +225,13 @@ def load_suite(reference: str) -> Suite:
     beside = Path(reference).parent
     return msgspec.structs.replace(
         suite,
-        quality=tuple(_beside(beside, block) for block in suite.quality),
-        efficiency=tuple(_beside(beside, block) for block in suite.efficiency),
-        error=tuple(_beside(beside, block) for block in suite.error),
+        quality=tuple(_resolve_scale_path(beside, block) for block in suite.quality),
+        efficiency=tuple(_resolve_scale_path(beside, block) for block in suite.efficiency),
+        error=tuple(_resolve_scale_path(beside, block) for block in suite.error),
     )
 
 
-def _beside(folder: Path, block: _Block) -> _Block:
+def _resolve_scale_path(folder: Path, block: _Block) -> _Block:
     if not block.scale.endswith(".toml"):
         return block
     return msgspec.structs.replace(block, scale=str(folder / block.scale))
@@ -239,56 +239,56 @@ def _beside(folder: Path, block: _Block) -> _Block:
 
 def convert(data: dict[str, Any], kind: type[_Value], where: str) -> _Value:
     """Turn parsed TOML into a value; an unknown key or a wrong type is one line with its place."""
-    _refuse_unwritable(data, where)
+    _refuse_beyond_json(data, where)
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
-        why = misplaced(error, data, kind)
-        why = why or f"{misfit(error, data, kind)}; fix the key or its value"
+        why = unknown_key(error, data, kind)
+        why = why or f"{why_invalid(error, data, kind)}; fix the key or its value"
         raise UsageError(f"{where}: {why}") from error
 
 
-def _refuse_unwritable(value: Any, where: str, *steps: str | int) -> None:
+def _refuse_beyond_json(value: Any, where: str, *steps: str | int) -> None:
     """TOML has nan, inf, whole numbers of any size and tables of any depth; JSON, which records are
     made of, has not."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{where}: {path(steps)} = {value} must be finite; fix the value")
+        raise UsageError(f"{where}: {toml_path(steps)} = {value} must be finite; fix the value")
     if isinstance(value, int) and abs(value) > _LARGEST:
-        raise UsageError(f"{where}: {path(steps)} has over 100 digits; fix the value")
+        raise UsageError(f"{where}: {toml_path(steps)} has over 100 digits; fix the value")
     if len(steps) > _DEEPEST:
-        raise UsageError(f"{where}: {path(steps[:3])}... is nested too deep; fix the table")
+        raise UsageError(f"{where}: {toml_path(steps[:3])}... is nested too deep; fix the table")
     parts: Iterable[tuple[str | int, Any]] = ()
     if isinstance(value, dict | list):
         parts = value.items() if isinstance(value, dict) else enumerate(value)
     for step, part in parts:
-        _refuse_unwritable(part, where, *steps, step)
+        _refuse_beyond_json(part, where, *steps, step)
 
 
 def _load(reference: str, noun: str, kind: type[_Value]) -> _Value:
     own = reference.endswith(".toml")
     path = Path(reference) if own else _FOLDER / f"{noun}s" / f"{reference}.toml"
-    with readable(f"{noun} file '{reference}'"):
-        content = path.read_bytes() if kind_of(path) == "file" else None
+    with ensure_readable(f"{noun} file '{reference}'"):
+        content = path.read_bytes() if path_kind(path) == "file" else None
         if content is None:
-            raise _missing(reference, noun)
+            raise _not_found(reference, noun)
     where = f"{noun} file '{path.name}'"
     return convert({"name": path.stem, **read_toml(content, where)}, kind, where)
 
 
-def _missing(reference: str, noun: str) -> UsageError:
+def _not_found(reference: str, noun: str) -> UsageError:
     """Why there is no such scale or suite, and what to do."""
     given = Path(reference)
-    if kind_of(given) == "folder":
+    if path_kind(given) == "folder":
         return UsageError(f"{noun} '{reference}' is a folder; name a TOML file in it")
     if reference.endswith(".toml"):
         return UsageError(f"no {noun} file '{reference}'; check the path")
-    if kind_of(given) == "file":
+    if path_kind(given) == "file":
         return UsageError(
             f"{noun} file '{reference}' does not end in .toml; rename it to '{given.name}.toml'"
         )
-    if kind_of(f"{reference}.toml") == "file":
+    if path_kind(f"{reference}.toml") == "file":
         return UsageError(f"unknown {noun} '{reference}'; did you mean '{reference}.toml'?")
-    return nearest(noun, reference, names(f"{noun}s"))
+    return unknown_name(noun, reference, names(f"{noun}s"))
 
 
 def read_toml(content: bytes, where: str) -> dict[str, Any]:

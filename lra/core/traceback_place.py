@@ -12,22 +12,22 @@ _ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(_ROOT / room for room in ("attention_impls", "lra", "tasks"))
 
 
-def place(error: BaseException, module: str = "") -> str:
+def place_of(error: BaseException, module: str = "") -> str:
     """Return ` (mine.py, line 12)`: the innermost frame in a module, its siblings or its package;
     empty where none is there.
 
     `module` is dotted, or the path of a Python file; without one every frame counts.
     """
-    homes = _homes(module)
+    homes = _source_folders(module)
     frames = [
         f" ({Path(frame.f_code.co_filename).name}, line {line})"
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if not module or any(_lies_in(Path(frame.f_code.co_filename), home) for home in homes)
+        if not module or any(_is_inside(Path(frame.f_code.co_filename), home) for home in homes)
     ]
     return frames[-1] if frames else ""
 
 
-def _homes(module: str) -> list[Path]:
+def _source_folders(module: str) -> list[Path]:
     """The folder of a file, the folders of a package, or the one file of a module, as all that is
     ours is."""
     if module.endswith(".py"):
@@ -42,7 +42,7 @@ def _homes(module: str) -> list[Path]:
     return [Path(place) for place in places if place is not None]
 
 
-def _lies_in(file: Path, home: Path) -> bool:
+def _is_inside(file: Path, home: Path) -> bool:
     """Whether a file is at home there; an environment in somebody's folder is not, nor are we."""
     if file != home and any(file.is_relative_to(room) for room in _OURS):
         return False

@@ -57,7 +57,7 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
         return np.frombuffer(plain, np.uint8).reshape(self.side, self.side)
 
 
-class Attended(msgspec.Struct, frozen=True, kw_only=True):
+class TrainedAttention(msgspec.Struct, frozen=True, kw_only=True):
     """One trained model's, over some examples of the validation split. Unknown fields are
     allowed."""
 

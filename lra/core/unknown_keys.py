@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from lra.core.errors import close
+from lra.core.errors import closest_names
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(.+?)`(?: - at `\$(.*)`)?")
 _MISSING = re.compile(r"Object missing required field `(.+?)`(?: - at `\$(.*)`)?")
@@ -17,7 +17,7 @@ _Part = tuple[str, Any, inspect.Type]
 """Place, plain data and type of a part of the whole."""
 
 
-def misplaced(error: msgspec.ValidationError, data: Any, kind: type) -> str | None:
+def unknown_key(error: msgspec.ValidationError, data: Any, kind: type) -> str | None:
     """Return which key `msgspec.convert(data, kind)` refused or missed; None of other errors.
 
     `there is no key 'lenghts' in efficiency[0]; did you mean 'lengths'?`
@@ -25,38 +25,38 @@ def misplaced(error: msgspec.ValidationError, data: Any, kind: type) -> str | No
     text = str(error)
     if found := _UNKNOWN.fullmatch(text):
         key = found[1]
-        for place, part, inner in _parts(found[2] or "", data, kind):
-            known = _known(inner)
+        for place, part, inner in _tables_at(found[2] or "", data, kind):
+            known = _field_names(inner)
             if key in part and key not in known:
-                alike = close(key, set(known) - set(part))
+                alike = closest_names(key, set(known) - set(part))
                 hint = f"did you mean '{alike[0]}'?" if alike else f"it knows {', '.join(known)}"
-                return f"there is no key '{key}'{_in(place)}; {hint}"
+                return f"there is no key '{key}'{_locate(place)}; {hint}"
     if found := _MISSING.fullmatch(text):
         key = found[1]
-        for place, part, _ in _parts(found[2] or "", data, kind):
+        for place, part, _ in _tables_at(found[2] or "", data, kind):
             if key not in part:
-                return f"the key '{key}' is missing{_in(place)}; add it"
+                return f"the key '{key}' is missing{_locate(place)}; add it"
     return None
 
 
-def _in(place: str) -> str:
+def _locate(place: str) -> str:
     return f" in {place}" if place else ""
 
 
-def _known(kind: inspect.Type) -> list[str]:
+def _field_names(kind: inspect.Type) -> list[str]:
     fields = kind.fields if isinstance(kind, inspect.StructType) else ()
     return [field.encode_name for field in fields]
 
 
-def _parts(path: str, data: Any, kind: type) -> Iterator[_Part]:
+def _tables_at(path: str, data: Any, kind: type) -> Iterator[_Part]:
     """Yield the tables at a place; several where it is given loosely, as that of any key."""
     parts: list[_Part] = [("", data, inspect.type_info(kind))]
     for step in re.findall(r"[^.\[\]]+|\.\.\.", path):
-        parts = [inner for part in parts for inner in _inside(*part, step)]
+        parts = [inner for part in parts for inner in _children(*part, step)]
     yield from (part for part in parts if isinstance(part[1], dict))
 
 
-def _inside(place: str, data: Any, kind: inspect.Type, step: str) -> Iterator[_Part]:
+def _children(place: str, data: Any, kind: inspect.Type, step: str) -> Iterator[_Part]:
     """Yield what a step leads to: a field, an entry of a list, any value of a table.
 
     A step to any key leads to values of other types too, which then have nothing inside.
@@ -68,7 +68,7 @@ def _inside(place: str, data: Any, kind: inspect.Type, step: str) -> Iterator[_P
                     yield f"{place}.{step}".lstrip("."), data[step], field.type
         case inspect.UnionType():
             for one in kind.types:
-                yield from _inside(place, data, one, step)
+                yield from _children(place, data, one, step)
         case inspect.ListType() | inspect.VarTupleType() if isinstance(data, list):
             if step.isdecimal() and int(step) < len(data):
                 yield f"{place}[{step}]", data[int(step)], kind.item_type

@@ -28,7 +28,7 @@ _KINDS = {
 }
 
 
-def misfit(error: msgspec.ValidationError, data: Any, kind: type) -> str:
+def why_invalid(error: msgspec.ValidationError, data: Any, kind: type) -> str:
     """Return why `msgspec.convert(data, kind)` raised this, else the error's own words.
 
     `mask = 'upside' is none of none, behind`, `tasks.text.length = 0 must be a whole number >= 1`.
@@ -39,22 +39,22 @@ def misfit(error: msgspec.ValidationError, data: Any, kind: type) -> str:
     try:
         steps = _steps(place, text, data, kind)
         for step in steps:
-            types = [inner for one in types for inner in _inside(one, step)]
+            types = [inner for one in types for inner in _part_types(one, step)]
             value = value[step]
     except (LookupError, TypeError):
         return text
     known = [str(entry) for one in types for entry in _choices(one) if entry != ""]
     if told and known:
-        return f"{path(steps)} = {_shown(value)} is none of {', '.join(known)}"
+        return f"{toml_path(steps)} = {_as_json(value)} is none of {', '.join(known)}"
     if found := _EXPECTED.fullmatch(told):
         kinds = found["kinds"].split(" | ")
         words = [_KINDS.get(one, one) for one in kinds if one != "int" or "float" not in kinds]
         wanted = " or ".join(words) + (found["bound"] or "")
-        shown = _shown(value)
+        shown = _as_json(value)
         if len(shown) > _LONGEST and isinstance(value, dict | list):
             whole = _KINDS["object" if isinstance(value, dict) else "array"]
-            return f"{path(steps)} is {whole} and must be {wanted}"
-        return f"{path(steps)} = {shown} must be {wanted}"
+            return f"{toml_path(steps)} is {whole} and must be {wanted}"
+        return f"{toml_path(steps)} = {shown} must be {wanted}"
     return text
 
 
@@ -66,8 +66,8 @@ def _steps(place: str, text: str, data: Any, kind: type) -> list[str | int]:
         if step != "...":
             steps.append(int(step) if step.isdecimal() else step)
             continue
-        for key, value in _at(data, steps).items():
-            alone = _with(data, steps, {key: value})
+        for key, value in _value_at(data, steps).items():
+            alone = _replace_at(data, steps, {key: value})
             if _refusal(alone, kind) == text:
                 data = alone
                 steps.append(key)
@@ -77,18 +77,18 @@ def _steps(place: str, text: str, data: Any, kind: type) -> list[str | int]:
     return steps
 
 
-def _at(data: Any, steps: Iterable[str | int]) -> Any:
+def _value_at(data: Any, steps: Iterable[str | int]) -> Any:
     for step in steps:
         data = data[step]
     return data
 
 
-def _with(data: Any, steps: Sequence[str | int], value: Any) -> Any:
+def _replace_at(data: Any, steps: Sequence[str | int], value: Any) -> Any:
     """A copy of plain data that has another value at a place."""
     if not steps:
         return value
     copy: Any = dict(data) if isinstance(data, dict) else list(data)
-    copy[steps[0]] = _with(data[steps[0]], steps[1:], value)
+    copy[steps[0]] = _replace_at(data[steps[0]], steps[1:], value)
     return copy
 
 
@@ -100,7 +100,7 @@ def _refusal(data: Any, kind: type) -> str | None:
     return None
 
 
-def path(steps: Iterable[str | int]) -> str:
+def toml_path(steps: Iterable[str | int]) -> str:
     """Return a place as TOML writes it: `tasks.text.rows`, `quality[0].tasks`."""
     parts = (
         f"[{one}]" if isinstance(one, int) else f".{one if _BARE.fullmatch(one) else repr(one)}"
@@ -109,20 +109,20 @@ def path(steps: Iterable[str | int]) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def _shown(value: Any) -> str:
+def _as_json(value: Any) -> str:
     """A value as a file has it."""
     if isinstance(value, bool):
         return str(value).lower()
     return value.isoformat() if isinstance(value, date | time) else repr(value)
 
 
-def _inside(kind: inspect.Type, step: str | int) -> Iterator[inspect.Type]:
+def _part_types(kind: inspect.Type, step: str | int) -> Iterator[inspect.Type]:
     """Yield the types that a part may have: a field, an entry of a list, any value of a table."""
     match kind:
         case inspect.StructType():
             yield from (field.type for field in kind.fields if field.encode_name == step)
         case inspect.UnionType():
-            yield from (inner for one in kind.types for inner in _inside(one, step))
+            yield from (inner for one in kind.types for inner in _part_types(one, step))
         case inspect.ListType() | inspect.VarTupleType():
             yield kind.item_type
         case inspect.TupleType():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lra.core.errors import DataError, UsageError, readable
-from lra.core.paths import kind_of
+from lra.core.errors import DataError, UsageError, ensure_readable
+from lra.core.paths import path_kind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,8 +20,8 @@ def read_vectors(path: Path) -> npt.NDArray[np.float64]:
     """
     import numpy as np
 
-    with readable(f"--input '{path}'"):
-        there = kind_of(path) == "file"
+    with ensure_readable(f"--input '{path}'"):
+        there = path_kind(path) == "file"
     if not there:
         raise UsageError(f"--input '{path}': no such file; check the path")
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from lra.core.errors import LraError, reason
+from lra.core.errors import LraError, system_reason
 from lra.core.protocol import Frozen, ModelSpec, Rules, TrainSpec
 
 JOURNAL = Path(__file__).resolve().parents[1] / "versions.json"
@@ -82,7 +82,7 @@ def bump(feature: str, cases: Iterable[str], why: str, file: Path = JOURNAL) -> 
         file.write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n")
     except OSError as error:
         raise LraError(
-            f"cannot write '{file.name}': {reason(error)}; mend its permissions"
+            f"cannot write '{file.name}': {system_reason(error)}; mend its permissions"
         ) from error
     _bumped.cache_clear()
     return number

@@ -21,7 +21,7 @@ from lra.core.findings import Finding
 from lra.core.pattern import Pattern
 from lra.core.protocol import Frozen, Rows
 from lra.core.records import CurvePoint, Failure, Metric, Status
-from lra.core.trained_attention import Attended
+from lra.core.trained_attention import TrainedAttention
 
 LOST = 3
 """Exit code of one of several processes of a training that lost another: what that one died of is
@@ -129,7 +129,7 @@ class Outcome(Frozen, frozen=True, tag="outcome", kw_only=True):
     rows: Rows | None = None
     findings: tuple[Finding, ...] = ()
     pattern: Pattern | None = None
-    attended: Attended | None = None
+    attended: TrainedAttention | None = None
     failure: Failure | None = None
     method: dict[str, Any] = msgspec.field(default_factory=dict)
 

@@ -6,7 +6,7 @@ from lra.core.protocol import Frozen
 from lra.core.versions import Versions
 
 
-class Answer(Frozen, frozen=True, kw_only=True):
+class CaseOutcome(Frozen, frozen=True, kw_only=True):
     """The outcome of one case."""
 
     case: str

@@ -13,7 +13,7 @@ from lra.core.protocol import Frozen
 from lra.core.records import Record
 from lra.core.versions import declared
 from lra.engine.jobs import Job
-from lra.engine.machine.host import cache_folder, default_device, facts, machine
+from lra.engine.machine.host import cache_folder, default_device, machine, machine_facts
 from lra.engine.machine.provenance import provenance
 from lra.engine.process.launch import ForkServer
 from lra.engine.process.pool import Pool
@@ -27,7 +27,7 @@ COUNTED = ("operations", "declared_operations", "peak_tensor_bytes", "state_byte
 """Metrics of a timing that have no noise."""
 
 
-class Audited(Frozen, frozen=True):
+class Comparison(Frozen, frozen=True):
     """One record, measured again."""
 
     record: str
@@ -37,7 +37,7 @@ class Audited(Frozen, frozen=True):
     """Figures that are not what they were."""
 
 
-def draw(records: Iterable[Record], number: int, seed: int) -> list[Record]:
+def draw_records(records: Iterable[Record], number: int, seed: int) -> list[Record]:
     """Return so many records that can be held against today's code here, of each kind in turn.
 
     Raises `LraError` where there is none.
@@ -58,17 +58,17 @@ def draw(records: Iterable[Record], number: int, seed: int) -> list[Record]:
     return drawn
 
 
-def audit(records: Sequence[Record]) -> Iterator[Audited]:
+def audit(records: Sequence[Record]) -> Iterator[Comparison]:
     """Measure records again, and yield which of their figures differ."""
     with TemporaryDirectory(prefix="lra-audit-") as folder, ForkServer() as server:
         store = Store(Path(folder))
         then = {record.id: record for record in records}
-        with store.writing():
+        with store.locked():
             for now in Pool(store, server, slots=1).run([_job(r) for r in records]):
                 before, after = (dict(_figures(r)) for r in (then[now.id], now))
                 names = sorted(before.keys() | after.keys())
                 differs = tuple(n for n in names if before.get(n) != after.get(n))
-                yield Audited(now.id, _job(now).label, differs)
+                yield Comparison(now.id, _job(now).label, differs)
 
 
 def _is_able(record: Record) -> bool:
@@ -77,7 +77,7 @@ def _is_able(record: Record) -> bool:
         return False
     if cell.device != default_device():
         return False
-    here = provenance(facts()).libraries
+    here = provenance(machine_facts()).libraries
     ours = {name for name in cell.versions if not name.startswith("sizes/")}
     return (
         declared(ours).items() <= cell.versions.items()

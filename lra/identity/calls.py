@@ -44,7 +44,7 @@ def numbers(name: str) -> Iterator[object]:
             with torch.autocast("cpu", torch.bfloat16):
                 yield _call(layer, 64, causal)
             yield _call(_layer(name, config, dropout=0.2).train(), 64, causal)
-        with _small():
+        with _on_long_path():
             for causal in _directions(layer):
                 yield _call(layer, 150, causal)
                 yield _call(_layer(name, config, dropout=0.2).train(), 150, causal, padded=False)
@@ -121,12 +121,12 @@ def portable(name: str) -> Iterator[object]:
                     yield seen.operators
                 yield from _with_positions(layer, causal)
                 yield _call(_layer(name, config, dropout=0.2).train(), 64, causal)
-                with _small():
+                with _on_long_path():
                     yield _call(layer, 150, causal)
                     yield from _with_positions(layer, causal, 150)
 
 
-def looks(name: str) -> bool:
+def has_attention_weights(name: str) -> bool:
     """Return whether records of trainings say what a mechanism attends to."""
     return _class(name).card.weights == "convex"
 
@@ -159,7 +159,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 @contextmanager
-def _small() -> Iterator[None]:
+def _on_long_path() -> Iterator[None]:
     """Have short inputs take the course of long ones."""
     with ExitStack() as stack:
         for module in [m for name, m in sys.modules.items() if name.startswith("attention_impls.")]:

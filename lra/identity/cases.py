@@ -105,7 +105,7 @@ def _of_mechanism(name: str) -> Iterator[Case]:
         kinds[f"{own}/decode"] = calls.decoding
         if calls.pads(name):
             kinds[f"{own}/decode, padded"] = calls.padded_decoding
-    if calls.looks(name):
+    if calls.has_attention_weights(name):
         kinds[f"{own}/oracle"] = calls.oracle
     for case, kind in kinds.items():
         # An oracle shares no code with what it is compared with.
@@ -127,19 +127,24 @@ def _of_training() -> Iterator[Case]:
     # Numbers do not tell: what is recomputed is the same, and decoding agrees wherever it begins.
     for name, phase in (("train/recompute, traced", "train"), ("train/tokens, decoded", "decode")):
         changes = plain[name.partition(",")[0]]
-        case = _training(name, changes, "sdpa", run=partial(outcomes.traced, phase))
+        case = _training(name, changes, "sdpa", run=partial(outcomes.operator_trace, phase))
         # A profile tells of the operators that all trainings have.
         yield case._replace(uses=(*case.uses, "profile"))
     yield _training("train, redrawn", {"training": {"steps": 12}}, "performer", {"redraw_every": 4})
-    yield _training("train, resumed", {}, "sdpa", run=outcomes.resumed)
-    yield _training("look", plain["train/cls"], "sdpa", run=outcomes.looked)
+    yield _training("train, resumed", {}, "sdpa", run=outcomes.resumed_training)
+    yield _training("look", plain["train/cls"], "sdpa", run=outcomes.trained_attention)
     for name in catalogue.names("position"):
         yield _training(f"position/{name}", {"model": {"position": name}}, "sdpa")
     profile = ProfileCell(
         scale="probe", versions={}, **HERE, mechanism=Mechanism(name="sdpa", config={}),
         data=RAGGED, model=MODEL, training=TRAINING, seconds=0.05,
     )  # fmt: skip
-    yield Case("profile", "profile", ("train", *_of("sdpa")), partial(outcomes.traced, "", profile))
+    yield Case(
+        "profile",
+        "profile",
+        ("train", *_for_features("sdpa")),
+        partial(outcomes.operator_trace, "", profile),
+    )
 
 
 def _training(
@@ -147,7 +152,7 @@ def _training(
     changes: dict[str, dict[str, Any]],
     mechanism: str,
     config: dict[str, Any] | None = None,
-    run: Callable[[Cell], Iterator[object]] = outcomes.outcome,
+    run: Callable[[Cell], Iterator[object]] = outcomes.cell_outcome,
 ) -> Case:
     model = replace(MODEL, **changes.get("model", {}))
     training = replace(TRAINING, **changes.get("training", {}))
@@ -158,14 +163,14 @@ def _training(
     )  # fmt: skip
     inputs = 2 if spec.task == "Pairs" else 1
     features = versions.of_training(model, training, rules=spec.rules, inputs=inputs, device="cpu")
-    about, uses = name.partition(",")[0], {*features, *_of(mechanism)}
+    about, uses = name.partition(",")[0], {*features, *_for_features(mechanism)}
     if about == "look":
         uses.add(f"mechanism/{mechanism}/oracle")
     elif about not in (*features, "data/shuffled"):
         about = "train"
     if about == "train":
         # All else that a plain training uses has cases that use `train`.
-        uses = set(_of(mechanism))
+        uses = set(_for_features(mechanism))
     return Case(name, about, tuple(sorted(uses - {about})), partial(run, cell))
 
 
@@ -177,14 +182,14 @@ def _of_timing() -> Iterator[Case]:
             scale="probe", versions={}, **HERE, mechanism=Mechanism(name="linear", config={}),
             length=64, seconds=0.05, **values,
         )  # fmt: skip
-        uses = ("time", *_of("linear"), "mechanism/linear/decode")
+        uses = ("time", *_for_features("linear"), "mechanism/linear/decode")
         others = tuple(other for other in uses if other != feature)
-        yield Case(feature, feature, others, partial(outcomes.outcome, cell))
+        yield Case(feature, feature, others, partial(outcomes.cell_outcome, cell))
         if feature == "time/model":
             # No figure of its record tells what the model around a mechanism costs.
-            traced = partial(outcomes.traced, "", cell)
+            traced = partial(outcomes.operator_trace, "", cell)
             yield Case(f"{feature}, traced", feature, others, traced)
 
 
-def _of(mechanism: str) -> tuple[str, ...]:
+def _for_features(mechanism: str) -> tuple[str, ...]:
     return f"mechanism/{mechanism}", f"mechanism/{mechanism}/cost"

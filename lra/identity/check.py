@@ -23,12 +23,20 @@ from lra.core.errors import LraError
 from lra.core.hashing import file_hash
 from lra.core.protocol import Frozen
 from lra.engine.gate.revision import HOME, work_tree
-from lra.engine.machine.provenance import output
+from lra.engine.machine.provenance import command_output
 from lra.engine.process.launch import environment
 from lra.identity import lock as locks
-from lra.identity.answers import Answer
+from lra.identity.answers import CaseOutcome
 from lra.identity.lock import Accepted, Lock, code_of
-from lra.identity.sources import Units, differing, hashes, lost, touched, units, watched
+from lra.identity.sources import (
+    Units,
+    changed_units,
+    hashes,
+    lost_functions,
+    required_cases,
+    units,
+    watched,
+)
 
 Tell = Callable[[str], None]
 RECENT = 20
@@ -59,14 +67,14 @@ class Check:
         self.root, self.tell = root, tell
         self.lock = locks.read(root)
         if commit:
-            self.lock = replace(locks.at(root, commit), accepted=self.lock.accepted)
+            self.lock = replace(locks.read_at_commit(root, commit), accepted=self.lock.accepted)
         try:
             self.units = units(root)
         except (SyntaxError, ValueError) as error:
             raise LraError(
                 f"a watched file is no Python: {error}; mend it, and check again"
             ) from error
-        self.answers: list[Answer] = []
+        self.answers: list[CaseOutcome] = []
         self.before: dict[str, str] = {}
 
     @property
@@ -101,7 +109,7 @@ class Check:
     def write(self) -> None:
         """Lock the sources as they are. Other toolchains stay where no case is new or bumped: the
         lock knows all cases of a toolchain, or none."""
-        digests = {answer.case: digest(answer) for answer in self.answers}
+        digests = {answer.case: digest_of(answer) for answer in self.answers}
         known = self.lock.digests
         if any(_versions(digests) != _versions(other) for other in known.values()):
             known = {}
@@ -143,11 +151,13 @@ class Check:
         """Digests of a toolchain that the lock does not know, by the code that it was written
         for."""
         where = ("git", "-C", str(self.root), "log", f"-{RECENT}", "--format=%H", "--")
-        for commit in (output(*where, str(locks.FILE)) or "").split():
-            if locks.at(self.root, commit).sources == self.lock.sources:
+        for commit in (command_output(*where, str(locks.FILE)) or "").split():
+            if locks.read_at_commit(self.root, commit).sources == self.lock.sources:
                 self.tell(f"this machine or its libraries are new to the lock: {commit[:9]} first")
                 with work_tree(commit) as tree:
-                    return {answer.case: digest(answer) for answer in answers_of(tree, self.tell)}
+                    return {
+                        answer.case: digest_of(answer) for answer in answers_of(tree, self.tell)
+                    }
         raise LraError(
             f"no commit at hand holds the sources of '{locks.FILE}', and it has no digests of this "
             "toolchain; fetch the whole history (git fetch --unshallow), or check where it has"
@@ -155,16 +165,16 @@ class Check:
 
 
 def decide(
-    lock: Lock, now: Units, answers: Sequence[Answer], before: Mapping[str, str]
+    lock: Lock, now: Units, answers: Sequence[CaseOutcome], before: Mapping[str, str]
 ) -> Decision:
     """Hold what cases gave against what they gave before, and ask of each changed function that
     a case enters it. A case that nothing is known of before proves nothing."""
     known = [answer for answer in answers if answer.case in before]
-    edits = differing(lock.sources, now) if lock.sources else set()
-    changed = touched(edits, now)
+    edits = changed_units(lock.sources, now) if lock.sources else set()
+    changed = required_cases(edits, now)
     met = set[str]().union(*changed.values())
     # An edit that no function tells of, such as that of a class's bases, is met by any case.
-    untold = any(not touched({name}, now) for name in edits & lock.sources.keys())
+    untold = any(not required_cases({name}, now) for name in edits & lock.sources.keys())
     moved = [one for one in known if before[one.case].partition(" ")[0] != one.bits]
     restless = {one.about for one in moved}
     entered: dict[str, set[str]] = defaultdict(set)
@@ -185,7 +195,7 @@ def decide(
         for name, functions in changed.items()
         if functions and functions.isdisjoint(proved if name in lock.sources else seen)
     }
-    unseen |= lost(lock.sources, now, lock.blind)
+    unseen |= lost_functions(lock.sources, now, lock.blind)
     unseen |= before.keys() - {one.case for one in answers}
     left = {n for n in unseen if n not in lock.accepted or lock.accepted[n].code != code_of(n, now)}
     return Decision(
@@ -197,15 +207,15 @@ def decide(
     )
 
 
-def digest(answer: Answer) -> str:
+def digest_of(answer: CaseOutcome) -> str:
     """Return what a lock keeps of an answer: its bits, and versions of its features beyond 1."""
     later = (f"{name}={n}" for name, n in sorted(answer.versions.items()) if n != 1)
     return " ".join((answer.bits, *later))
 
 
-def _bumped(answer: Answer, before: Mapping[str, str]) -> set[str]:
+def _bumped(answer: CaseOutcome, before: Mapping[str, str]) -> set[str]:
     """The features of a case whose versions are others than before."""
-    then, now = (set(text.split()[1:]) for text in (before[answer.case], digest(answer)))
+    then, now = (set(text.split()[1:]) for text in (before[answer.case], digest_of(answer)))
     return {feature.partition("=")[0] for feature in then ^ now}
 
 
@@ -213,7 +223,7 @@ def _versions(digests: Mapping[str, str]) -> dict[str, str]:
     return {case: text.partition(" ")[2] for case, text in digests.items()}
 
 
-def answers_of(root: Path, tell: Tell, *cases: str) -> list[Answer]:
+def answers_of(root: Path, tell: Tell, *cases: str) -> list[CaseOutcome]:
     """Run cases of a checkout, all unless some are named; raises `LraError` where it cannot."""
     command = [sys.executable, "-m", "lra.identity.probe", *cases]
     own = environment() | {"PYTHONPATH": str(root)}
@@ -226,7 +236,7 @@ def answers_of(root: Path, tell: Tell, *cases: str) -> list[Answer]:
     ):
         assert child.stdout is not None
         for line in child.stdout:
-            found.append(msgspec.json.decode(line, type=Answer))
+            found.append(msgspec.json.decode(line, type=CaseOutcome))
             tell(f"{len(found)} cases")
         child.wait()
         log.seek(0)

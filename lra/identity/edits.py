@@ -10,7 +10,7 @@ from lra.identity import lock as locks
 from lra.identity.sources import hashes, units_of, watched
 
 
-def unchecked(root: Path) -> dict[str, str]:
+def unchecked_edits(root: Path) -> dict[str, str]:
     """Return the hash of each watched file that is other than the lock knows it, committed or not;
     none outside a clone.
 

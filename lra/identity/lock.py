@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from lra.core.errors import LraError, reason
+from lra.core.errors import LraError, system_reason
 from lra.core.hashing import value_hash
 from lra.core.protocol import Frozen
 from lra.engine.machine.host import machine
-from lra.engine.machine.provenance import library, output
+from lra.engine.machine.provenance import command_output, library_version
 from lra.identity.sources import Units
 
 FILE = Path("results/identity/lock.json")
@@ -34,7 +34,7 @@ class Lock(Frozen, frozen=True, kw_only=True):
     accepted: dict[str, Accepted] = {}
     """By function."""
     digests: dict[str, dict[str, str]] = {}
-    """By toolchain, for bits are the same only within one, and by case: as `digest` has it."""
+    """By toolchain, for bits are the same only within one, and by case: as `digest_of` has it."""
     blind: list[str] = []
     """Functions that no case enters."""
     files: dict[str, str] = {}
@@ -48,24 +48,26 @@ class Lock(Frozen, frozen=True, kw_only=True):
 def read(root: Path) -> Lock:
     """Return the lock of a checkout; raises `LraError` where there is none to be read."""
     try:
-        return _decoded((root / FILE).read_bytes())
+        return _decode((root / FILE).read_bytes())
     except FileNotFoundError:
         raise LraError(
             f"there is no '{FILE}' here; run this in a clone, and restore it with git checkout"
         ) from None
     except OSError as error:
-        raise LraError(f"'{FILE}' cannot be read: {reason(error)}; mend its permissions") from error
+        raise LraError(
+            f"'{FILE}' cannot be read: {system_reason(error)}; mend its permissions"
+        ) from error
 
 
-def at(root: Path, commit: str) -> Lock:
+def read_at_commit(root: Path, commit: str) -> Lock:
     """Return the lock of a commit; raises `LraError` where it has none to be read."""
-    text = output("git", "-C", str(root), "show", f"{commit}:{FILE}")
+    text = command_output("git", "-C", str(root), "show", f"{commit}:{FILE}")
     if text is None:
         raise LraError(f"commit {commit[:9]} has no '{FILE}'; name a later one")
-    return _decoded(text.encode())
+    return _decode(text.encode())
 
 
-def _decoded(data: bytes) -> Lock:
+def _decode(data: bytes) -> Lock:
     try:
         if (newer := msgspec.json.decode(data, type=_Schema).schema) > SCHEMA:
             raise LraError(
@@ -90,7 +92,9 @@ def write(root: Path, lock: Lock) -> None:
         temporary.write_bytes(msgspec.json.format(compact, indent=1) + b"\n")
         temporary.replace(file)
     except OSError as error:
-        raise LraError(f"'{FILE}' cannot be written: {reason(error)}; make room for it") from error
+        raise LraError(
+            f"'{FILE}' cannot be written: {system_reason(error)}; make room for it"
+        ) from error
 
 
 def code_of(name: str, now: Units) -> str:
@@ -106,7 +110,9 @@ def code_of(name: str, now: Units) -> str:
 
 def toolchain() -> str:
     """Return what bits depend on besides the code: processor, its instructions, libraries."""
-    libraries = {name: library(name) for name in ("torch", "numpy", "numba", "scipy", "pillow")}
+    libraries = {
+        name: library_version(name) for name in ("torch", "numpy", "numba", "scipy", "pillow")
+    }
     parts = [machine("cpu").processor, _instructions(), platform.python_version(), libraries]
     return f"{machine('cpu').name} {value_hash(parts)[:12]}"
 

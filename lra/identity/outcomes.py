@@ -25,37 +25,37 @@ UNSTEADY = ("peak_resident_bytes", "operators_seconds", OPERATOR)
 TASKS = "lra.identity.ragged_tasks"
 
 
-def outcome(cell: Cell) -> Iterator[object]:
+def cell_outcome(cell: Cell) -> Iterator[object]:
     """Yield what a record would hold of a cell."""
-    with TemporaryDirectory() as folder, _compiling_nothing():
-        yield _told(_job(cell, folder))
+    with TemporaryDirectory() as folder, _without_compiling():
+        yield _record_lines(_job(cell, folder))
 
 
-def looked(cell: Cell) -> Iterator[object]:
+def trained_attention(cell: Cell) -> Iterator[object]:
     """Yield what a record would hold of what the trained model attends to."""
     with TemporaryDirectory() as folder:
         yield msgspec.to_builtins(run_cell(_job(cell, folder)))["attended"]
 
 
-def traced(phase: str, cell: Cell) -> Iterator[object]:
+def operator_trace(phase: str, cell: Cell) -> Iterator[object]:
     """Yield the same, and the operators of one phase of it, or of all where none is named."""
     with Trace(recording=not phase) as seen, TemporaryDirectory() as folder:
 
         def report(progress: Progress) -> None:
             seen.recording = phase in ("", progress.phase)
 
-        yield _told(_job(cell, folder), report)
+        yield _record_lines(_job(cell, folder), report)
     yield seen.operators
 
 
-def resumed(cell: Cell) -> Iterator[object]:
+def resumed_training(cell: Cell) -> Iterator[object]:
     """Yield the same of a training that is stopped in its middle and goes on."""
     looks = itertools.count()
     with TemporaryDirectory() as folder:
         job = msgspec.structs.replace(_job(cell, folder), checkpoint=str(Path(folder) / "c.pt"))
         with mock.patch("lra.engine.work.quality._Stop.__call__", lambda _: next(looks) == 8):
-            yield _told(job)
-        yield _told(job)
+            yield _record_lines(job)
+        yield _record_lines(job)
 
 
 def _job(cell: Cell, folder: str) -> Job:
@@ -63,7 +63,7 @@ def _job(cell: Cell, folder: str) -> Job:
     return Job(cell=cell, task=f"{TASKS}:{task}" if task else "", cache=folder)
 
 
-def _told(job: Job, report: Report = lambda progress: None) -> object:
+def _record_lines(job: Job, report: Report = lambda progress: None) -> object:
     try:
         found = msgspec.to_builtins(run_cell(job, report=report))
     except training.Interrupted as error:
@@ -78,7 +78,7 @@ def _told(job: Job, report: Report = lambda progress: None) -> object:
 
 
 @contextmanager
-def _compiling_nothing() -> Iterator[None]:
+def _without_compiling() -> Iterator[None]:
     """Have what would be compiled run as it is, and tell how it would have been."""
 
     def carried_out(function: Any = None, **settings: Any) -> Any:

@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 
 from lra.core import versions
-from lra.identity.answers import Answer
+from lra.identity.answers import CaseOutcome
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,11 +58,11 @@ def main(wanted: list[str]) -> None:
     context = multiprocessing.get_context("fork")
     cores = len(os.sched_getaffinity(0))
     with context.Pool(cores, maxtasksperchild=1) as pool:
-        for found in pool.imap_unordered(answer, names, chunksize=1):
+        for found in pool.imap_unordered(run_case, names, chunksize=1):
             print(msgspec.json.encode(found).decode(), flush=True)
 
 
-def answer(name: str) -> Answer:
+def run_case(name: str) -> CaseOutcome:
     """Run one case in this process, whose clock is `CLOCK`."""
     from lra.identity.cases import cases
 
@@ -78,15 +78,15 @@ def answer(name: str) -> Answer:
         CLOCK.looks = 0
         try:
             for found in case.run():
-                _feed(digest, found)
+                _hash_value(digest, found)
         except Exception as error:
             failure = f"{type(error).__name__}: {error}".splitlines()[0]
-            _feed(digest, failure)
+            _hash_value(digest, failure)
             traceback.print_exc()
         finally:
             sys.setprofile(None)
-    _feed(digest, printed.getvalue())
-    return Answer(
+    _hash_value(digest, printed.getvalue())
+    return CaseOutcome(
         case=name,
         about=case.about,
         uses=case.uses,
@@ -105,7 +105,7 @@ def _functions(entered: set[CodeType]) -> Iterator[str]:
             yield f"{file.relative_to(ROOT).as_posix()}:{outermost}"
 
 
-def _feed(digest: Any, value: Any) -> None:
+def _hash_value(digest: Any, value: Any) -> None:
     """Take in a value, numbers to the last bit."""
     if hasattr(value, "detach"):
         import torch
@@ -117,11 +117,11 @@ def _feed(digest: Any, value: Any) -> None:
             f"{value.dtype}{value.shape}".encode() + np.ascontiguousarray(value).tobytes()
         )
     elif isinstance(value, dict):
-        _feed(digest, sorted(value.items(), key=repr))
+        _hash_value(digest, sorted(value.items(), key=repr))
     elif isinstance(value, list | tuple):
         digest.update(f"[{len(value)}".encode())
         for part in value:
-            _feed(digest, part)
+            _hash_value(digest, part)
     else:
         digest.update(f"{type(value).__name__} {value!r};".encode())
 

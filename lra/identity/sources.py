@@ -100,7 +100,7 @@ def hashes(now: Units) -> dict[str, str]:
     return {name: now[name].hash for name in sorted(now)}
 
 
-def differing(before: Mapping[str, str], after: Units) -> set[str]:
+def changed_units(before: Mapping[str, str], after: Units) -> set[str]:
     """Return the units that are new or other than before, by hash; one that was moved or renamed is
     neither. A method is moved within a class of one name only: another may override it."""
     gone = {(_class(name), before[name]) for name in before.keys() - after.keys()}
@@ -111,7 +111,7 @@ def differing(before: Mapping[str, str], after: Units) -> set[str]:
     }
 
 
-def lost(before: Mapping[str, str], after: Units, blind: Iterable[str]) -> set[str]:
+def lost_functions(before: Mapping[str, str], after: Units, blind: Iterable[str]) -> set[str]:
     """Return the functions that are gone, not moved, and were entered by no case, though others
     still call something of their name: an override, perhaps."""
     there = {(_class(name), unit.hash) for name, unit in after.items()}
@@ -123,7 +123,7 @@ def lost(before: Mapping[str, str], after: Units, blind: Iterable[str]) -> set[s
     }
 
 
-def touched(changed: set[str], after: Units) -> dict[str, set[str]]:
+def required_cases(changed: set[str], after: Units) -> dict[str, set[str]]:
     """Return what a case has to enter for an edit to be seen, and the functions by which it may.
 
     A function that changed; each one that reads a name that changed, be it by way of other names,

@@ -13,8 +13,8 @@ from torch import Tensor
 from attention_impls.contract import Attention, Context, Dims, Layer, MechanismConfig
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
-from lra.measure.compiled import carried_out
-from lra.measure.layer import build, used
+from lra.measure.compiled import as_executed
+from lra.measure.layer import build, used_parameters
 
 
 def refuse_direction(cell: EfficiencyCell, mechanism: type[Layer]) -> None:
@@ -76,7 +76,7 @@ def minimum_bytes(cell: EfficiencyCell, layer: Layer) -> int:
     if isinstance(layer, Attention) and cell.level == "attention":
         inputs += 2 * positions * layer.kv_heads
     else:
-        parameters = sum(parameter.numel() for parameter in used(layer))
+        parameters = sum(parameter.numel() for parameter in used_parameters(layer))
     once = inputs + parameters + outputs
     size: int = getattr(torch, cell.dtype).itemsize
     return once * (2 if cell.mode == "train" else 1) * size
@@ -90,7 +90,7 @@ def _forward(
     generator = torch.Generator(device).manual_seed(0)
     if cell.level == "layer":
         x_BND = normal((cell.batch, cell.length, layer.dims.width), cell, device, generator)
-        whole = carried_out(cell, layer)
+        whole = as_executed(cell, layer)
         return lambda: whole(x_BND, context).y_BND, [x_BND]
     if not isinstance(layer, Attention):
         raise UnsupportedError(
@@ -106,7 +106,7 @@ def _forward(
         for heads in (cell.heads, groups, groups)
     )
 
-    attend = carried_out(cell, layer.attend)
+    attend = as_executed(cell, layer.attend)
     return (
         lambda: attend(q_BHNK, k_BGNK, v_BGNV, context, **extra)[0],
         [k_BGNK, v_BGNV, q_BHNK],

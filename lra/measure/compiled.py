@@ -23,14 +23,14 @@ _Out = TypeVar("_Out")
 _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
-def carried_out(cell: EfficiencyCell, function: Callable[_P, _Out]) -> Callable[_P, _Out]:
+def as_executed(cell: EfficiencyCell, function: Callable[_P, _Out]) -> Callable[_P, _Out]:
     """Return the function as the cell's execution has it: itself, or compiled when first called."""
     if cell.execution == "eager":
         return function
     return cast(Callable[_P, _Out], torch.compile(function))
 
 
-def eagerly(execution: str) -> AbstractContextManager[None]:
+def forced_eager(execution: str) -> AbstractContextManager[None]:
     """Have even what is compiled run operation by operation, for whoever counts these."""
     if execution == "eager":
         return nullcontext()
@@ -38,7 +38,7 @@ def eagerly(execution: str) -> AbstractContextManager[None]:
     return stance
 
 
-def caches(cell: EfficiencyCell) -> AbstractContextManager[None]:
+def empty_caches(cell: EfficiencyCell) -> AbstractContextManager[None]:
     """Keep what is compiled in an empty folder that goes when all is measured.
 
     Otherwise the time to compile would be that of whoever came first. The compiler has been loaded
@@ -61,7 +61,7 @@ def _empty_caches(device: str) -> Iterator[None]:
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def words(cell: EfficiencyCell) -> str:
+def describe_execution(cell: EfficiencyCell) -> str:
     """Say how a call was carried out, after it has been, and in how many pieces."""
     if cell.execution == "eager":
         return "eager"

@@ -18,11 +18,11 @@ from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
 from lra.core.records import Metric
 from lra.measure.calls import normal
-from lra.measure.layer import used
+from lra.measure.layer import used_parameters
 
 
 @dataclass(frozen=True)
-class Decoding:
+class DecodeCalls:
     """What is timed of a layer that decodes, and what was found on the way."""
 
     prefill: Callable[[], object]
@@ -54,7 +54,7 @@ class Decoding:
 
 
 @torch.no_grad()
-def prepare_decode(cell: EfficiencyCell, layer: Layer, device: torch.device) -> Decoding:
+def prepare_decode(cell: EfficiencyCell, layer: Layer, device: torch.device) -> DecodeCalls:
     """Return what to time; raises `UnsupportedError` for what keeps no state."""
     if cell.level != "layer":
         raise UnsupportedError("decoding is measured at level layer; leave the other levels out")
@@ -81,11 +81,11 @@ def prepare_decode(cell: EfficiencyCell, layer: Layer, device: torch.device) -> 
 
     wanted = layer(x_BND, context).y_BND[:, cell.length :].float()
     scale = wanted.abs().amax().clamp(min=torch.finfo(torch.float32).tiny)
-    return Decoding(
+    return DecodeCalls(
         prefill=prefill,
         step=step,
         state_bytes=sum(tensor.nbytes for tensor in _tensors(state)),
-        parameter_bytes=sum(p.nbytes for p in used(layer)),
+        parameter_bytes=sum(p.nbytes for p in used_parameters(layer)),
         error=float((step().float() - wanted).abs().amax() / scale),
     )
 

@@ -47,7 +47,7 @@ class Efficiency:
 
 
 @dataclass(frozen=True)
-class Around:
+class ModelContext:
     """What a model needs around a mechanism, for cells that time a whole one."""
 
     position: type[Position]
@@ -69,7 +69,7 @@ def measure_efficiency(
     cell: EfficiencyCell,
     mechanism: type[Layer],
     config: MechanismConfig,
-    around: Around | None = None,
+    around: ModelContext | None = None,
     *,
     report: Callable[[str], None] = lambda phase: None,
 ) -> Efficiency:
@@ -77,7 +77,7 @@ def measure_efficiency(
 
     `around` is for cells of level `model`.
     """
-    with compiled.caches(cell):
+    with compiled.empty_caches(cell):
         return _measure(cell, mechanism, config, around, report)
 
 
@@ -85,7 +85,7 @@ def _measure(
     cell: EfficiencyCell,
     mechanism: type[Layer],
     config: MechanismConfig,
-    around: Around | None,
+    around: ModelContext | None,
     report: Callable[[str], None],
 ) -> Efficiency:
     device = torch.device(cell.device)
@@ -138,7 +138,7 @@ def _measure(
         seconds=ENERGY_SHARE * cell.seconds,
     )
     report("operations")
-    with compiled.eagerly(cell.execution):
+    with compiled.forced_eager(cell.execution):
         metrics["operations"] = _operations(call, between)
     between()
     metrics["declared_operations"] = declared_operations(cell, subject.module)
@@ -154,11 +154,11 @@ def _measure(
             "timed_region": _region(cell),
             "warmup_calls": latency.warmup_calls,
             "steady": latency.steady,
-            "memory": memory.method(device),
+            "memory": memory.memory_method(device),
             "control": f"product of two {SIZE[device.type]} x {SIZE[device.type]} float32 matrices",
             "inputs": "N(0, 1) or random tokens, made off the clock",
             "garbage_collection": "before, never inside",
-            "compile": compiled.words(cell),
+            "compile": compiled.describe_execution(cell),
             "declared_time": mechanism.card.time,
             "declared_memory": mechanism.card.memory,
             "threads": torch.get_num_threads(),
@@ -171,7 +171,7 @@ def _build(
     cell: EfficiencyCell,
     mechanism: type[Layer],
     config: MechanismConfig,
-    around: Around | None,
+    around: ModelContext | None,
     device: torch.device,
 ) -> _Subject:
     calls.refuse_direction(cell, mechanism)

@@ -24,7 +24,7 @@ def build(mechanism: type[Layer], dims: Dims, config: MechanismConfig, *, seed: 
     return layer
 
 
-def used(layer: Layer) -> Iterator[nn.Parameter]:
+def used_parameters(layer: Layer) -> Iterator[nn.Parameter]:
     """Yield the parameters that a call reads: all but those that the layer declares unused."""
     for name, parameter in layer.named_parameters():
         if not name.startswith(layer.unused):

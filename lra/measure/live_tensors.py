@@ -26,10 +26,12 @@ def tensor_peak(call: Callable[[], object], *, between: Callable[[], object] = l
     assert seen.profiler is not None
     events = [event for event in seen.profiler.kineto_results.events() if event.name() == _MEMORY]
     on_cpu = [event for event in events if event.device_type().name == "CPU"]
-    return highest(event.nbytes() for event in sorted(on_cpu, key=lambda event: event.start_ns()))
+    return highest_sum(
+        event.nbytes() for event in sorted(on_cpu, key=lambda event: event.start_ns())
+    )
 
 
-def highest(changes: Iterable[int]) -> int:
+def highest_sum(changes: Iterable[int]) -> int:
     """Return the largest sum of a sequence of changes from its start; 0 for none above it."""
     level = peak = 0
     for change in changes:

@@ -46,9 +46,9 @@ def measure_memory(
             "peak_resident_bytes": _unknown("measured on CPUs only"),
             "peak_allocated_bytes": _bytes(allocated),
             "peak_reserved_bytes": _bytes(reserved),
-            "peak_device_bytes": _taken(taken, reserved),
+            "peak_device_bytes": _allocated(taken, reserved),
         }
-    resident = resident_peak(call, between=between)
+    resident = resident_growth(call, between=between)
     return {
         "peak_resident_bytes": _resident(resident),
         "peak_allocated_bytes": _unknown("torch counts allocations on GPUs only"),
@@ -65,14 +65,14 @@ def _resident(peak: int | None) -> Metric:
     return _bytes(peak)
 
 
-def _taken(device: int, reserved: int) -> Metric:
+def _allocated(device: int, reserved: int) -> Metric:
     if device < reserved:
         # By its other users, or by torch's allocator after an allocation failed.
         return _unknown("memory of the device was given back meanwhile")
     return _bytes(device)
 
 
-def resident_peak(
+def resident_growth(
     call: Callable[[], object], *, between: Callable[[], object] = lambda: None
 ) -> int | None:
     """Return by how many bytes the process grew at most during the call; None if unknown.
@@ -96,7 +96,7 @@ def resident_peak(
     return max(0, min(peaks) - before) * 1024
 
 
-def method(device: torch.device) -> str:
+def memory_method(device: torch.device) -> str:
     """Return in words how peaks are measured on a device."""
     if device.type == "cuda":
         return (

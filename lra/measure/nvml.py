@@ -76,7 +76,7 @@ class Board:
     def _throttles(self) -> list[str]:
         import pynvml
 
-        return throttle_words(pynvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle))
+        return describe_throttling(pynvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle))
 
 
 THROTTLES = {
@@ -89,7 +89,7 @@ THROTTLES = {
 """Bits of NVML's reasons that hold a busy device down; others say that it idles, or was told to."""
 
 
-def throttle_words(bits: int) -> list[str]:
+def describe_throttling(bits: int) -> list[str]:
     """Return why clocks are held down, in words; empty where they are not."""
     return [words for bit, words in THROTTLES.items() if bits & bit]
 

@@ -26,7 +26,7 @@ from torch.profiler import ProfilerActivity
 from lra.core.dataset import Split
 from lra.core.profile_metrics import OPERATOR, PARTS, part_metric
 from lra.core.records import Metric
-from lra.measure.compiled import eagerly
+from lra.measure.compiled import forced_eager
 from lra.measure.latency import quartiles
 from lra.measure.operations import count_operations
 from lra.training.batches import evaluation_rows
@@ -77,16 +77,16 @@ def measure_profile(
     torch.manual_seed(training.seed)
     step.called.train()
     step.join()
-    runs = Stretch(step, _waiting_for(device), clock)
-    few = spread(step, FEW)
+    runs = StepTimer(step, _synchronized(device), clock)
+    few = sample_steps(step, FEW)
     report("warm up")
     # The longest first: what it compiles and allocates is enough for all.
     runs(few[-1:])
-    new = _of_other_lengths(step, few)
+    new = _warm_up_batches(step, few)
     first = runs(new) / len(new) if new else None
     runs(few)
     each = runs(few) / len(few)
-    batches = spread(step, max(FEW, min(MANY, int(seconds / (STRETCHES * each)))))
+    batches = sample_steps(step, max(FEW, min(MANY, int(seconds / (STRETCHES * each)))))
     # Whatever is planned anew for a batch of other sizes is no step's usual time; for a CUDA graph
     # that is its first call, and the second, which it records.
     runs(batches)
@@ -96,24 +96,24 @@ def measure_profile(
     while len(whole) < 2 or (len(whole) < STRETCHES and sum(whole) * len(batches) < seconds):
         whole.append(runs(batches) / len(batches))
     report("parts")
-    with in_parts(step, runs.wait, clock) as parts:
+    with time_parts(step, runs.wait, clock) as parts:
         apart = runs(batches) / len(batches)
     report("evaluation")
     row = _row_seconds(step, training.dataset.validation, runs)
     report("operators")
-    profiled = _middles(batches, max(3, min(_PROFILED, int(_PROFILED_SECONDS / each))))
+    profiled = _evenly_spread(batches, max(3, min(_PROFILED, int(_PROFILED_SECONDS / each))))
     operators = _operators(runs, profiled, device)
     report("operations")
-    with eagerly(training.spec.execution):
+    with forced_eager(training.spec.execution):
         counted = [count_operations(partial(runs, [one])) for one in few]
     operations = sum(counted) / len(few)
-    step_seconds = _spread_over(whole, "s", "lower")
+    step_seconds = _median_metric(whole, "s", "lower")
     assert step_seconds.value is not None
     return Profile(
         metrics={
             "step_seconds": step_seconds,
             "steps_per_second": msgspec.structs.replace(
-                _spread_over([1.0 / one for one in whole], "1/s", "higher"),
+                _median_metric([1.0 / one for one in whole], "1/s", "higher"),
                 # Of an even number of stretches the median rate would be another.
                 value=1.0 / step_seconds.value,
             ),
@@ -141,7 +141,7 @@ def measure_profile(
     )
 
 
-class Stretch:
+class StepTimer:
     """Makes the steps of some batches of the first epoch one after the other, and times them."""
 
     def __init__(self, step: Step, wait: Callable[[], None], clock: Clock) -> None:
@@ -158,16 +158,16 @@ class Stretch:
         return self.clock() - started
 
 
-def spread(step: Step, most: int) -> list[int]:
+def sample_steps(step: Step, most: int) -> list[int]:
     """Return at most so many of a training's steps in its first epoch, evenly spread over the
     lengths of their batches, the shortest first: their mean time is nearly that of all."""
     steps = range(min(step.order.batches, step.spec.steps))
     longest = [step.order.longest_E[step.order.rows(done)].max() for done in steps]
     by_length = sorted(steps, key=longest.__getitem__)
-    return _middles(by_length, most)
+    return _evenly_spread(by_length, most)
 
 
-def _of_other_lengths(step: Step, batches: Sequence[int]) -> list[int]:
+def _warm_up_batches(step: Step, batches: Sequence[int]) -> list[int]:
     """The first batch of each length, but for that of the last."""
     first: dict[int, int] = {}
     for done in batches:
@@ -188,7 +188,7 @@ def padding_share(step: Step) -> float:
 
 
 @contextmanager
-def in_parts(step: Step, wait: Callable[[], None], clock: Clock) -> Iterator[dict[str, float]]:
+def time_parts(step: Step, wait: Callable[[], None], clock: Clock) -> Iterator[dict[str, float]]:
     """Time each part of the steps made meanwhile; gives the seconds of all of them together."""
     seconds = dict.fromkeys(PARTS, 0.0)
 
@@ -212,11 +212,11 @@ def in_parts(step: Step, wait: Callable[[], None], clock: Clock) -> Iterator[dic
             delattr(step, name)
 
 
-def _row_seconds(step: Step, split: Split, runs: Stretch) -> float:
+def _row_seconds(step: Step, split: Split, runs: StepTimer) -> float:
     """How long one example of the validation split takes to evaluate, in batches as of a
     training."""
     collate = step.collate.over(split)
-    batches = _middles(evaluation_rows(split, step.spec.evaluation_batch), FEW)
+    batches = _evenly_spread(evaluation_rows(split, step.spec.evaluation_batch), FEW)
 
     def evaluate(rows: Any) -> None:
         forward(step.called, collate(rows).to(step.device), step.autocast)
@@ -236,7 +236,7 @@ def _row_seconds(step: Step, split: Split, runs: Stretch) -> float:
     return seconds / sum(map(len, batches))
 
 
-def _operators(runs: Stretch, batches: Sequence[int], device: torch.device) -> dict[str, Metric]:
+def _operators(runs: StepTimer, batches: Sequence[int], device: torch.device) -> dict[str, Metric]:
     """The operators with the most self time, in seconds a step; on a GPU also its kernels."""
     on_gpu = device.type == "cuda"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
@@ -269,13 +269,13 @@ def _operators(runs: Stretch, batches: Sequence[int], device: torch.device) -> d
     return found
 
 
-def _middles(items: Sequence[Any], most: int) -> list[Any]:
+def _evenly_spread(items: Sequence[Any], most: int) -> list[Any]:
     """The middles of so many equal parts of a sequence; all of a shorter one."""
     count = min(most, len(items))
     return [items[(2 * n + 1) * len(items) // (2 * count)] for n in range(count)]
 
 
-def _waiting_for(device: torch.device) -> Callable[[], None]:
+def _synchronized(device: torch.device) -> Callable[[], None]:
     if device.type == "cuda":
         return partial(torch.cuda.synchronize, device)
     return lambda: None
@@ -285,7 +285,7 @@ def _seconds(value: float) -> Metric:
     return Metric(value=value, unit="s", better="lower")
 
 
-def _spread_over(samples: Sequence[float], unit: Any, better: Any) -> Metric:
+def _median_metric(samples: Sequence[float], unit: Any, better: Any) -> Metric:
     """A figure of stretches: their median and quartiles."""
     q1, median, q3 = quartiles(samples)
     return Metric(

@@ -15,7 +15,7 @@ from attention_impls.contract import Layer, MechanismConfig, Position
 from lra.core.cards import TaskCard
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
-from lra.measure.compiled import carried_out
+from lra.measure.compiled import as_executed
 from lra.models.build import build_model
 
 
@@ -57,7 +57,7 @@ def prepare_step(
     # One label an example, or one a token.
     labelled = shape if task.asks == "token" else (cell.batch,)
     labels = torch.randint(task.classes, labelled, generator=generator).flatten().to(device)
-    answer: Callable[..., Tensor] = carried_out(cell, model)
+    answer: Callable[..., Tensor] = as_executed(cell, model)
     if cell.mode == "forward":
 
         def infer() -> Tensor:

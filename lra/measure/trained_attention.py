@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from attention_impls.contract import Attention, Context
 from lra.core.dataset import Dataset
 from lra.core.protocol import Rules
-from lra.core.trained_attention import Attended, Rollout, pack_rollout
+from lra.core.trained_attention import Rollout, TrainedAttention, pack_rollout
 from lra.models.block import Block
 from lra.models.classifier import Classifier
 from lra.training.batches import Collator
@@ -42,7 +42,7 @@ ALL_WEIGHTS = 2**28
 
 
 @torch.no_grad()
-def measure_attended(
+def measure_trained_attention(
     model: Classifier,
     dataset: Dataset,
     device: torch.device,
@@ -50,7 +50,7 @@ def measure_attended(
     rules: Rules,
     pad_to_length: bool,
     pictures: bool,
-) -> Attended | None:
+) -> TrainedAttention | None:
     """Return how far each head looks and, of classifiers with a class token, which pixels of a few
     pictures the answer came from; None where a mechanism has no weights, or too many.
 
@@ -68,15 +68,15 @@ def measure_attended(
     examples = int(np.clip(ALL_WEIGHTS // (weights * len(mechanisms)), 4, EXAMPLES))
     examples = min(examples, len(split) * split.inputs)
     padded = pad_to_length or rules == "lra2021"
-    look = _Look(
+    look = _Inspection(
         model, Collator(split, length=dataset.length if padded else None, rules=rules), device
     )
-    found = [look.distances(sequence) for sequence in _in_time(range(examples))]
-    drawn = _varied(split.labels) if pictures and model.encoder.pooling == "cls" else []
-    return Attended(
+    found = [look.distances(sequence) for sequence in _until_timeout(range(examples))]
+    drawn = _balanced(split.labels) if pictures and model.encoder.pooling == "cls" else []
+    return TrainedAttention(
         examples=len(found),
         distances=tuple(tuple(layer) for layer in torch.stack(found).mean(dim=0).tolist()),
-        rollouts=tuple(look.rollout(row) for row in _in_time(drawn)),
+        rollouts=tuple(look.rollout(row) for row in _until_timeout(drawn)),
     )
 
 
@@ -95,7 +95,7 @@ def attention_rollout(weights: Iterable[Tensor]) -> Tensor:
     return flow_NN
 
 
-def _in_time(rows: Iterable[int]) -> Iterator[int]:
+def _until_timeout(rows: Iterable[int]) -> Iterator[int]:
     """Yield rows until the time is up, the first in any case."""
     started = perf_counter()
     for number, row in enumerate(rows):
@@ -109,7 +109,7 @@ def _blocks(model: Classifier) -> Iterable[Block]:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Inspection:
     """A trained model over the sequences of one split."""
 
     model: Classifier
@@ -176,7 +176,7 @@ def _inputs(model: Classifier) -> Iterator[list[tuple[Attention, Tensor, Context
             hook.remove()
 
 
-def _varied(labels: Any) -> list[int]:
+def _balanced(labels: Any) -> list[int]:
     """The first rows of each label, as many of each as fit."""
     different = np.unique(labels)
     of_each = max(1, DRAWN // len(different))

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from lra.core.errors import LraError
-from lra.core.escape import visible, visible_lines
+from lra.core.escape import escape_controls, escape_lines
 from lra.core.records import Record
 from lra.report.analysis import Assumptions
 from lra.report.model import Section
@@ -71,7 +71,7 @@ def render(
     from lra.report.write.markdown import report_markdown
 
     analysis = analyse(join(records, reference), assumed or Assumptions())
-    report = assemble(analysis, visible(title))
+    report = assemble(analysis, escape_controls(title))
     if first is not None:
         report = msgspec.structs.replace(report, sections=(first, *report.sections))
     own = {card.mechanism: card for card in cards(analysis)}
@@ -98,7 +98,7 @@ def render(
 
 
 def _printed(sentences: Iterable[str], table: str) -> Findings:
-    return Findings(tuple(map(visible, sentences)), visible_lines(table))
+    return Findings(tuple(map(escape_controls, sentences)), escape_lines(table))
 
 
 _STALE = ("plots/*.svg", "mechanisms/*.html", "compare.md")
@@ -112,4 +112,4 @@ def _write(out: Path, files: dict[str, str]) -> None:
             stale.unlink(missing_ok=True)
     for name, text in files.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
-        (out / name).write_text(visible_lines(text), encoding="utf-8", newline="\n")
+        (out / name).write_text(escape_lines(text), encoding="utf-8", newline="\n")

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from lra.core.errors import OURS
-from lra.core.escape import visible as visible
+from lra.core.escape import escape_controls
 from lra.core.protocol import Machine
 from lra.core.records import FAILED, Failure, Status
 
@@ -187,7 +187,7 @@ def ending(status: Status, failure: Failure | None) -> str:
     if failure is not None and failure.type in _WHY:
         return f"{STATUS[status]}: {_WHY[failure.type]}"
     if failure is not None and status in ("crash", "error") and failure.type not in OURS:
-        return f"{STATUS[status]} ({visible(failure.type)})"
+        return f"{STATUS[status]} ({escape_controls(failure.type)})"
     return STATUS[status]
 
 
@@ -202,7 +202,7 @@ def is_failure(word: str) -> bool:
 def machine_words(machine: Machine) -> str:
     """Return a machine class as a person reads it."""
     driver = [f"driver {machine.driver}"] if machine.driver else []
-    return ", ".join([visible(machine.processor), count(machine.cores, "core"), *driver])
+    return ", ".join([escape_controls(machine.processor), count(machine.cores, "core"), *driver])
 
 
 def flat(value: Any) -> dict[str, str]:
@@ -230,7 +230,7 @@ def plain(value: Any) -> str:
         return f"({', '.join(plain(part) for part in value)})"
     if isinstance(value, str) and _SEEMS_OTHER.fullmatch(value):
         return f"'{value}'"
-    return visible(str(value))
+    return escape_controls(str(value))
 
 
 def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 
-def write_whole(file: Path, data: bytes) -> None:
+def write_atomically(file: Path, data: bytes) -> None:
     """Write a file in its folder under a temporary name, sync it, rename it and sync the folder.
 
     Raises `OSError`; the file is then as it was.

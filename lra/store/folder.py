@@ -18,13 +18,13 @@ from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 
-from lra.core.errors import StoreError, UsageError, reason
+from lra.core.errors import StoreError, UsageError, system_reason
 from lra.core.hashing import DIGITS
-from lra.core.paths import kind_of
+from lra.core.paths import path_kind
 from lra.core.records import Record, encode
-from lra.store.atomic import write_whole
+from lra.store.atomic import write_atomically
 from lra.store.packs import KIND, SUFFIX, Contents, Packs
-from lra.store.unreadable import OfAnotherVersion, Unreadable, understand, warn_of
+from lra.store.unreadable import OtherVersion, Unreadable, parse_record, warn_of_unreadable
 
 _ID = f"[0-9a-f]{{{DIGITS}}}"
 _HALF_RECORD = re.compile(rf"({_ID}\.json|{KIND}{re.escape(SUFFIX)})\.\d+\.tmp")
@@ -41,23 +41,23 @@ class Store:
         self.path = path
         self._packs = Packs(path)
 
-    def present(self) -> bool:
+    def exists(self) -> bool:
         """Return whether there is such a folder.
 
         Raises `StoreError` where one may not look into it, or into one above it.
         """
         try:
             # A file in it is asked for, too: a folder may be seen and yet closed.
-            return kind_of(self.path / ".lock") is not None or kind_of(self.path) == "folder"
+            return path_kind(self.path / ".lock") is not None or path_kind(self.path) == "folder"
         except OSError as error:
             raise StoreError(
-                f"cannot read the store '{self.path}': {reason(error)}; "
+                f"cannot read the store '{self.path}': {system_reason(error)}; "
                 "mend its permissions or choose another --store"
             ) from error
 
-    def there(self) -> Store:
+    def existing(self) -> Store:
         """Return the store; raises `UsageError` where there is no such folder."""
-        if not self.present():
+        if not self.exists():
             raise UsageError(
                 f"no store at '{self.path}'; run cells first, or name a folder of records"
             )
@@ -83,7 +83,7 @@ class Store:
         """Raise `StoreError` where a cell has a record that a newer version wrote: this one cannot
         read it and would write over it."""
         found = map(self._find, ids)
-        newer = [one.name for one in found if isinstance(one, OfAnotherVersion) and one.newer]
+        newer = [one.name for one in found if isinstance(one, OtherVersion) and one.newer]
         if newer:
             those = f"{len(newer)} cells have records" if len(newer) > 1 else "a cell has a record"
             raise StoreError(
@@ -104,7 +104,7 @@ class Store:
         hidden = found.keys() & packed.lines.keys()
         found |= {id: line.record(id) for id, line in packed.lines.items() if id not in hidden}
         ordered = [found[id] for id in sorted(found)]
-        warn_of(one for one in ordered if isinstance(one, Unreadable))
+        warn_of_unreadable(one for one in ordered if isinstance(one, Unreadable))
         packed.warn_of_lost()
         for id in sorted(packed.disputed.keys() - hidden):
             packed.warn_of_disputed(id)
@@ -121,7 +121,8 @@ class Store:
             return {}
         except OSError as error:
             raise StoreError(
-                f"cannot read the store '{self.path}': {reason(error)}; give a folder as --store"
+                f"cannot read the store '{self.path}': {system_reason(error)}; give a folder as "
+                "--store"
             ) from error
         # A leading dot or any other ending (lock, temporary names, checkpoints) is no record.
         return {
@@ -142,15 +143,15 @@ class Store:
         """Write a record, whole and on the disk when this returns."""
         file = self._file(record.id)
         try:
-            write_whole(file, encode(record))
+            write_atomically(file, encode(record))
         except OSError as error:
             raise StoreError(
-                f"cannot write {file.name} to the store '{self.path}': {reason(error)}; "
+                f"cannot write {file.name} to the store '{self.path}': {system_reason(error)}; "
                 "make room or choose another --store, then run the same command again"
             ) from error
 
     @contextmanager
-    def writing(self) -> Iterator[Store]:
+    def locked(self) -> Iterator[Store]:
         """Hold the store for one run: make the folder, lock it, sweep what dead writers left.
 
         Raises `StoreError` when it cannot be written or another run holds it.
@@ -178,8 +179,8 @@ class Store:
         file = "" if error.errno == errno.ENOTDIR else file
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         return StoreError(
-            f"cannot write{file} to the store '{self.path}': {reason(error)}; choose another "
-            f"--store or {'make room' if full else 'mend its permissions'}"
+            f"cannot write{file} to the store '{self.path}': {system_reason(error)}; choose "
+            f"another --store or {'make room' if full else 'mend its permissions'}"
         )
 
     def _sweep(self) -> None:
@@ -198,7 +199,7 @@ class Store:
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise StoreError(
                     f"the store '{self.path}' is on a file system without locks "
-                    f"({reason(error)}); choose a --store on a local disk"
+                    f"({system_reason(error)}); choose a --store on a local disk"
                 ) from error
             lock.seek(0)
             holder = lock.read().decode(errors="replace").strip()
@@ -228,8 +229,8 @@ def _read(file: Path, id: str) -> Record | Unreadable | None:
     except IsADirectoryError:
         return Unreadable(file.name, "it is a folder", "move it out of the store")
     except OSError as error:
-        return Unreadable(file.name, reason(error), "mend its permissions")
+        return Unreadable(file.name, system_reason(error), "mend its permissions")
     remedy = "delete it and run its cell again"
     if not re.fullmatch(_ID, id):
         remedy = "no record of a run has such a name: move it out of the store"
-    return understand(data, id, lambda: file.name, remedy)
+    return parse_record(data, id, lambda: file.name, remedy)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import msgspec
 
-from lra.core.errors import StoreError, reason
-from lra.store.atomic import write_whole
+from lra.core.errors import StoreError, system_reason
+from lra.store.atomic import write_atomically
 from lra.store.folder import Store
-from lra.store.packs import KIND, SUFFIX, compressed
+from lra.store.packs import KIND, SUFFIX, compress_lines
 from lra.store.unreadable import NOT_OURS
 
 
@@ -37,7 +37,7 @@ class _Cell(msgspec.Struct):
     type: str
 
 
-class _OfKind(msgspec.Struct):
+class _Kind(msgspec.Struct):
     cell: _Cell
 
 
@@ -47,7 +47,7 @@ def pack(store: Store) -> Packing:
     The caller holds the store for writing. Raises `StoreError` where a pack is damaged, or two
     disagree, before anything is written; and where the disk refuses.
     """
-    loose = dict(_loose(store))
+    loose = dict(_loose_records(store))
     packed = store.packed()
     if packed.faulty:
         raise _damaged(store, packed.faulty[0])
@@ -67,21 +67,21 @@ def pack(store: Store) -> Packing:
     before = _size([*single, *packed.files])
     try:
         for file, own in files.items():
-            data = compressed(own)
+            data = compress_lines(own)
             if file not in packed.files or file.read_bytes() != data:
-                write_whole(file, data)
+                write_atomically(file, data)
         # Packs of other names first: while a record is loose, what they say of it does not count.
         for file in (*(one for one in packed.files if one not in files), *single):
             file.unlink()
     except OSError as error:
         raise StoreError(
-            f"cannot pack the store '{store.path}': {reason(error)}; nothing is lost: make room or "
-            "mend its permissions, then run the same command again"
+            f"cannot pack the store '{store.path}': {system_reason(error)}; nothing is lost: make "
+            "room or mend its permissions, then run the same command again"
         ) from error
     return Packing(len(loose), len(files), before, _size(files))
 
 
-def _loose(store: Store) -> Iterator[tuple[str, tuple[Path, str, bytes]]]:
+def _loose_records(store: Store) -> Iterator[tuple[str, tuple[Path, str, bytes]]]:
     """The ids of loose records that can be read, with their files, their kinds and their bytes."""
     for id, file in store.loose().items():
         if (record := store.load(id)) is not None:
@@ -93,7 +93,7 @@ def _kind(data: bytes) -> str | None:
     """The kind of a record, of this version or another; None where that cannot be read."""
     try:
         # All of it: characters of fields that are passed over are not looked at.
-        kind = msgspec.convert(msgspec.json.decode(data), _OfKind).cell.type
+        kind = msgspec.convert(msgspec.json.decode(data), _Kind).cell.type
     except NOT_OURS:
         return None
     return kind if re.fullmatch(KIND, kind) else None

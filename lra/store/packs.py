@@ -24,17 +24,17 @@ from pathlib import Path
 
 import msgspec
 
-from lra.core.errors import StoreError, reason
-from lra.core.escape import visible
+from lra.core.errors import StoreError, system_reason
+from lra.core.escape import escape_controls
 from lra.core.records import Record
 from lra.store.unreadable import (
+    IDENTITY_DECODER,
     NOT_OURS,
-    WRITTEN,
+    StoredIdentity,
     StoreWarning,
     Unreadable,
-    Written,
-    understand,
-    warn_of,
+    parse_record,
+    warn_of_unreadable,
     why_unreadable,
 )
 
@@ -54,7 +54,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     file: Path
     number: int
     data: bytes
-    written: Written
+    written: StoredIdentity
 
     @property
     def place(self) -> str:
@@ -63,7 +63,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
     def record(self, id: str) -> Record | Unreadable:
         """Return the record, or why it cannot be used."""
-        return understand(self.data, id, lambda: f"{id} in {self.place}", _RESTORE, self.written)
+        return parse_record(self.data, id, lambda: f"{id} in {self.place}", _RESTORE, self.written)
 
 
 class Contents(msgspec.Struct, frozen=True):
@@ -83,14 +83,14 @@ class Contents(msgspec.Struct, frozen=True):
 
     def warn_of_lost(self) -> None:
         """Say what cannot be read, and of which no id is known."""
-        warn_of(self.nameless)
+        warn_of_unreadable(self.nameless)
         for sentence in self.damaged:
-            warnings.warn(visible(sentence), StoreWarning, stacklevel=2)
+            warnings.warn(escape_controls(sentence), StoreWarning, stacklevel=2)
 
     def warn_of_disputed(self, id: str) -> None:
         """Say so where the record of this id may be the wrong one."""
         if id in self.disputed:
-            warnings.warn(visible(self.disputed[id]), StoreWarning, stacklevel=2)
+            warnings.warn(escape_controls(self.disputed[id]), StoreWarning, stacklevel=2)
 
 
 class Packs:
@@ -120,7 +120,7 @@ class Packs:
             return {}
         except OSError as error:
             raise StoreError(
-                f"cannot read the store '{self._folder}': {reason(error)}; "
+                f"cannot read the store '{self._folder}': {system_reason(error)}; "
                 "mend its permissions or choose another --store"
             ) from error
         return {file: stamp for file, stamp in stamps.items() if stamp}
@@ -143,7 +143,7 @@ def is_pack(name: str) -> bool:
     return name.endswith(SUFFIX) and not name.startswith(".")
 
 
-def compressed(lines: Iterable[bytes]) -> bytes:
+def compress_lines(lines: Iterable[bytes]) -> bytes:
     """Return the bytes of a pack of these lines, which are the same for the same lines."""
     # 31 asks for the header of gzip, which has neither a name nor a time here.
     return zlib.compress(b"".join(line + b"\n" for line in lines), 9, wbits=31)
@@ -170,10 +170,10 @@ def _read(files: Iterable[Path]) -> Contents:
     damaged: list[str] = []
     faulty: list[Path] = []
     for file in files:
-        found, damage = _decompressed(file)
+        found, damage = _decompress_lines(file)
         for number, data in enumerate(found, 1):
             try:
-                written = WRITTEN.decode(data)
+                written = IDENTITY_DECODER.decode(data)
             except NOT_OURS as error:
                 faulty.append(file)
                 place = _place(file, number)
@@ -181,7 +181,7 @@ def _read(files: Iterable[Path]) -> Contents:
                 continue
             id, line = written.id, Line(file, number, data, written)
             first = lines.setdefault(id, line)
-            if first is not line and not _agree(first, line):
+            if first is not line and not _are_equal(first, line):
                 disputed[id] = (
                     f"record {id} is there twice and differs: {first.place} counts, {line.place} "
                     "does not; take the wrong pack away"
@@ -195,7 +195,7 @@ def _read(files: Iterable[Path]) -> Contents:
     return Contents(tuple(files), lines, tuple(nameless), tuple(damaged), tuple(faulty), disputed)
 
 
-def _decompressed(file: Path) -> tuple[list[bytes], str | None]:
+def _decompress_lines(file: Path) -> tuple[list[bytes], str | None]:
     """The lines of a pack up to its end, or to where it is damaged and how."""
     lines: list[bytes] = []
     try:
@@ -212,11 +212,11 @@ def _decompressed(file: Path) -> tuple[list[bytes], str | None]:
     except (gzip.BadGzipFile, zlib.error) as error:
         return lines, f"it is damaged ({error})"
     except OSError as error:
-        return lines, reason(error)
+        return lines, system_reason(error)
     return lines, None if lines else "it is empty"
 
 
-def _agree(one: Line, other: Line) -> bool:
+def _are_equal(one: Line, other: Line) -> bool:
     """Whether two lines of one id say the same; one of which that cannot be read says nothing."""
     try:
         said, otherwise = (msgspec.json.decode(line.data, type=object) for line in (one, other))

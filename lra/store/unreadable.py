@@ -8,8 +8,8 @@ from hashlib import sha256
 
 import msgspec
 
-from lra.core.bounds import impossible
-from lra.core.escape import visible
+from lra.core.bounds import why_impossible
+from lra.core.escape import escape_controls
 from lra.core.hashing import DIGITS, value_hash
 from lra.core.records import SCHEMA, Record, decode
 
@@ -36,17 +36,17 @@ class Unreadable(msgspec.Struct, frozen=True):
     def warn(self, more: int = 0) -> None:
         """Say so in one line, of so many other records too."""
         which = f"records {self.name} and {more} more are" if more else f"record {self.name} is"
-        words = visible(f"{which} left out: {self.what}; {self.remedy}")
+        words = escape_controls(f"{which} left out: {self.what}; {self.remedy}")
         warnings.warn(words, StoreWarning, stacklevel=2)
 
 
-class OfAnotherVersion(Unreadable, frozen=True):
+class OtherVersion(Unreadable, frozen=True):
     """One line for a whole store: there is nothing to say of each record."""
 
     newer: bool = False
 
 
-class Written(msgspec.Struct, gc=False):
+class StoredIdentity(msgspec.Struct, gc=False):
     """Id and cell as they stand in a record, undecoded."""
 
     id: str
@@ -60,11 +60,15 @@ class Written(msgspec.Struct, gc=False):
         return value_hash(msgspec.json.decode(self.cell)) == self.id
 
 
-WRITTEN = msgspec.json.Decoder(Written)
+IDENTITY_DECODER = msgspec.json.Decoder(StoredIdentity)
 
 
-def understand(
-    data: bytes, id: str, name: Callable[[], str], remedy: str, written: Written | None = None
+def parse_record(
+    data: bytes,
+    id: str,
+    name: Callable[[], str],
+    remedy: str,
+    written: StoredIdentity | None = None,
 ) -> Record | Unreadable:
     """Return the record of this id that bytes are, or why they are none; `remedy` is for damaged
     ones. It may be known what is `written` in them; a name in words is asked for where needed."""
@@ -74,13 +78,13 @@ def understand(
         return why_unreadable(data, error, name(), remedy)
     if record.schema != SCHEMA:
         # It fits by chance: what its fields mean may have changed.
-        return _of_another_version(name(), record.schema)
+        return _other_version(name(), record.schema)
     if record.id != id:
         what = f"it holds the record of another cell, {record.id}"
         return Unreadable(name(), what, "rename or delete it")
-    if not (written or WRITTEN.decode(data)).whole():
+    if not (written or IDENTITY_DECODER.decode(data)).whole():
         return Unreadable(name(), "its cell is not the one of its id: it was changed", remedy)
-    if wrong := impossible(record):
+    if wrong := why_impossible(record):
         return Unreadable(name(), wrong, remedy)
     return record
 
@@ -96,25 +100,25 @@ def why_unreadable(data: bytes, error: Exception, name: str, remedy: str) -> Unr
     except NOT_OURS:
         return Unreadable(name, "it is not JSON, perhaps cut off", remedy)
     if schema is not None and schema != SCHEMA:
-        return _of_another_version(name, schema)
+        return _other_version(name, schema)
     return Unreadable(name, f"it does not fit the schema ({error})", remedy)
 
 
-def warn_of(found: Iterable[Unreadable]) -> None:
+def warn_of_unreadable(found: Iterable[Unreadable]) -> None:
     """Say of each why it is left out; those of another schema together give one line."""
     alike: dict[str, list[Unreadable]] = {}
     for one in found:
-        named = not isinstance(one, OfAnotherVersion)
+        named = not isinstance(one, OtherVersion)
         alike.setdefault(one.name if named else one.what, []).append(one)
     for first, *others in alike.values():
         first.warn(len(others))
 
 
-def _of_another_version(name: str, schema: int) -> OfAnotherVersion:
+def _other_version(name: str, schema: int) -> OtherVersion:
     """Who wrote a record of another schema, and what to do."""
     newer = schema > SCHEMA
     which, remedy = "an older", "run its cell again"
     if newer:
         which, remedy = "a newer", "update this installation"
     what = f"{which} version wrote it (schema {schema}, this one reads {SCHEMA})"
-    return OfAnotherVersion(name, what, remedy, newer=newer)
+    return OtherVersion(name, what, remedy, newer=newer)

@@ -13,7 +13,7 @@ import msgspec
 import torch
 from torch import Tensor, nn
 
-from lra.core.errors import LraError, reason
+from lra.core.errors import LraError, system_reason
 from lra.core.hashing import checksum
 from lra.core.records import CurvePoint
 from lra.training.objective import Tally
@@ -94,8 +94,8 @@ def save(
         if not isinstance(cause, OSError):
             raise
         raise LraError(
-            f"cannot write checkpoint '{path.name}': {reason(cause)}; make room or choose another "
-            "--store, then run again with --rerun failed"
+            f"cannot write checkpoint '{path.name}': {system_reason(cause)}; make room or choose "
+            "another --store, then run again with --rerun failed"
         ) from error
 
 

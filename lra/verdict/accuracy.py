@@ -1,11 +1,11 @@
 """Which mechanism is more accurate, by how much and how sure: over seeds on given tasks, and by
 rank over tasks.
 
-Two questions that are not the same. `paired` asks whether a difference would be there again with
+Two questions are kept apart. `paired_difference` asks whether a difference would come up again with
 other seeds, on these tasks: tasks are fixed, seeds are drawn, and a seed of one mechanism is paired
-with the same seed of the other, which shares order and data. `ranks` asks whether one mechanism
-would rank above another on other tasks like these: tasks are drawn, and there are few of them
-(Demsar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR 2006).
+with the same seed of the other, which shares order and data. `average_ranks` asks whether one
+mechanism would rank above another on other tasks like these: tasks are drawn, and there are few of
+them (Demsar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR 2006).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from statistics import fmean, variance
 import msgspec
 
 from lra.verdict.ratio import SURE
-from lra.verdict.student import quantile, two_sided
+from lra.verdict.student import quantile, two_sided_p
 
 Accuracies = Mapping[str, Mapping[int, float]]
 """Of one mechanism, by task and then by seed."""
@@ -38,7 +38,7 @@ class Difference(msgspec.Struct, frozen=True):
     """Seeds that both have, all tasks together."""
 
 
-def paired(own: Accuracies, other: Accuracies, grain: float = 0.0) -> Difference | None:
+def paired_difference(own: Accuracies, other: Accuracies, grain: float = 0.0) -> Difference | None:
     """Return how much more accurate `own` is; None where they share no seed on any task.
 
     Each task counts alike, whatever its number of seeds. The variance is that of differences
@@ -64,11 +64,11 @@ def paired(own: Accuracies, other: Accuracies, grain: float = 0.0) -> Difference
     freedom = square**2 / sum(p**2 / (len(one) - 1) for p, one in zip(parts, found, strict=True))
     error = math.sqrt(square)
     margin = quantile(SURE, freedom) * error
-    p = two_sided(value / error, freedom)
+    p = two_sided_p(value / error, freedom)
     return Difference(value, value - margin, value + margin, p, len(found), pairs)
 
 
-def holm(p: Sequence[float]) -> list[float]:
+def holm_adjust(p: Sequence[float]) -> list[float]:
     """Return the probabilities as they are where all these questions are asked at once.
 
     Holm's step-down correction: that any of the true nulls among them falls below a level has at
@@ -81,7 +81,7 @@ def holm(p: Sequence[float]) -> list[float]:
     return found
 
 
-def interval(
+def mean_interval(
     seeds: Sequence[float], grain: float = 0.0, most: float = 1.0
 ) -> tuple[float, float] | None:
     """Return the bounds of the interval of 95 % of the mean over seeds, within 0 and `most`; None
@@ -109,12 +109,12 @@ class Ranks(msgspec.Struct, frozen=True):
     """Friedman's: of ranks that differ so much, where all are alike on every task."""
     tasks: int
 
-    def apart(self, one: str, other: str) -> bool:
+    def differ(self, one: str, other: str) -> bool:
         """Whether two mechanisms are told apart."""
         return self.p < 1 - SURE and abs(self.average[one] - self.average[other]) > self.critical
 
 
-def ranks(accuracies: Mapping[str, Accuracies]) -> Ranks | None:
+def average_ranks(accuracies: Mapping[str, Accuracies]) -> Ranks | None:
     """Return the ranks of mechanisms by their mean accuracy on each task.
 
     Over the tasks that all of them have; None of fewer than three mechanisms or two tasks.

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from lra.core.records import FAILED
-from lra.verdict.change import ACCURACY_SAME, COUNT_MARGIN, of_accuracies
+from lra.verdict.change import ACCURACY_SAME, COUNT_MARGIN, compare_accuracies
 
 LOSSES = 0.0005
 """Share by which the losses of a seeded training may differ. Over 48 steps the same attention in
@@ -47,7 +47,7 @@ Cells = Mapping[str, Figures]
 """Of one mechanism, by what was asked in words."""
 
 
-class Judged(msgspec.Struct, frozen=True):
+class Judgement(msgspec.Struct, frozen=True):
     """One figure, judged by its baseline."""
 
     mechanism: str
@@ -58,19 +58,19 @@ class Judged(msgspec.Struct, frozen=True):
     """What changed, or why it cannot be told."""
 
 
-def judge(mechanism: str, before: Cells, after: Cells, *, whole: bool = False) -> list[Judged]:
+def judge(mechanism: str, before: Cells, after: Cells, *, whole: bool = False) -> list[Judgement]:
     """Judge what a mechanism gives now by its baseline, cell by cell.
 
     Cells that only the baseline has are missed by a `whole` check; another may ask for fewer.
     """
     found = [
-        Judged(mechanism, cell, figure, outcome, why)
+        Judgement(mechanism, cell, figure, outcome, why)
         for cell, now in after.items()
-        for figure, outcome, why in _cell(before.get(cell), now)
+        for figure, outcome, why in _judge_cell(before.get(cell), now)
     ]
     missed = before.keys() - after.keys() if whole else ()
     return found + [
-        Judged(mechanism, cell, "ending", "inconclusive", _MISSED) for cell in sorted(missed)
+        Judgement(mechanism, cell, "ending", "inconclusive", _MISSED) for cell in sorted(missed)
     ]
 
 
@@ -83,35 +83,35 @@ _MISSED = (
 _Judgements = Iterator[tuple[str, Outcome, str]]
 
 
-def _cell(then: Figures | None, now: Figures) -> _Judgements:
+def _judge_cell(then: Figures | None, now: Figures) -> _Judgements:
     other = _OTHER if then and then.asked != now.asked else ""
     if now.laws:
         # What is claimed must hold, whatever was before.
-        yield from _laws(then.laws if then else {}, now.laws, other)
+        yield from _judge_laws(then.laws if then else {}, now.laws, other)
     elif then is None:
         yield "ending", "regression" if now.status in FAILED else "new", now.status
     # What fails now is worse, by whatever code.
     elif other and (now.status not in FAILED or then.status in FAILED):
         yield "ending", "inconclusive", other
     elif then.status != now.status:
-        yield "ending", _ended(now.status), f"{then.status} before, {now.status} now"
+        yield "ending", _judge_status(now.status), f"{then.status} before, {now.status} now"
     else:
         yield "ending", "held", now.status
         # None is tried now.
-        yield from _laws(then.laws, now.laws, other)
-        yield from _counts(then.counts, now.counts)
-        yield from _losses(then.losses, now.losses)
-        yield from _accuracies(then.accuracies, now.accuracies)
+        yield from _judge_laws(then.laws, now.laws, other)
+        yield from _judge_counts(then.counts, now.counts)
+        yield from _judge_losses(then.losses, now.losses)
+        yield from _judge_accuracies(then.accuracies, now.accuracies)
 
 
-def _ended(now: str) -> Outcome:
+def _judge_status(now: str) -> Outcome:
     if now == "ok":
         return "improvement"
     # What could not be tried tells nothing.
     return "inconclusive" if now == "skipped" else "regression"
 
 
-def _counts(then: Mapping[str, float], now: Mapping[str, float]) -> _Judgements:
+def _judge_counts(then: Mapping[str, float], now: Mapping[str, float]) -> _Judgements:
     for name in sorted(then.keys() | now.keys()):
         if name not in then or name not in now:
             side = "before" if name not in then else "now"
@@ -126,7 +126,7 @@ def _counts(then: Mapping[str, float], now: Mapping[str, float]) -> _Judgements:
         yield name, outcome, f"{before:,.0f} before, {after:,.0f} now{share}"
 
 
-def _losses(then: list[float], now: list[float]) -> _Judgements:
+def _judge_losses(then: list[float], now: list[float]) -> _Judgements:
     """Lower losses are no improvement to take for granted: so few steps tell that something else is
     computed, and not whether it is better."""
     if not then and not now:
@@ -134,7 +134,7 @@ def _losses(then: list[float], now: list[float]) -> _Judgements:
     if len(then) != len(now):
         yield "losses", "regression", f"{len(then)} figures before, {len(now)} now"
         return
-    off = [_off(before, after) for before, after in zip(then, now, strict=True)]
+    off = [_relative_difference(before, after) for before, after in zip(then, now, strict=True)]
     largest = max(off, key=abs)
     if abs(largest) <= LOSSES:
         yield "losses", "held", ""
@@ -143,7 +143,7 @@ def _losses(then: list[float], now: list[float]) -> _Judgements:
     yield "losses", "regression", f"differ by up to {100 * largest:+.2f} %; {last}"
 
 
-def _off(before: float, after: float) -> float:
+def _relative_difference(before: float, after: float) -> float:
     """The share by which a loss differs; nothing is larger than that from what is no number."""
     if before == after or (math.isnan(before) and math.isnan(after)):
         return 0.0
@@ -152,7 +152,7 @@ def _off(before: float, after: float) -> float:
     return math.inf if math.isnan(share) else share
 
 
-def _laws(then: Mapping[str, str], now: Mapping[str, str], other: str) -> _Judgements:
+def _judge_laws(then: Mapping[str, str], now: Mapping[str, str], other: str) -> _Judgements:
     """`other` is why the two were not tried alike: a claim may then be gone for that."""
     for law, verdict in now.items():
         lost = then.get(law) == "held" and verdict != "held"
@@ -170,10 +170,10 @@ def _laws(then: Mapping[str, str], now: Mapping[str, str], other: str) -> _Judge
             yield law, "inconclusive", "held before, not tried now"
 
 
-def _accuracies(then: Mapping[str, float], now: Mapping[str, float]) -> _Judgements:
+def _judge_accuracies(then: Mapping[str, float], now: Mapping[str, float]) -> _Judgements:
     if not then:
         return
-    change = of_accuracies(
+    change = compare_accuracies(
         {int(seed): share for seed, share in then.items()},
         {int(seed): share for seed, share in now.items()},
     )

@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from lra.verdict.ratio import SURE
-from lra.verdict.student import reach
+from lra.verdict.student import half_width
 
 Verdict = Literal["same", "better", "worse", "ambiguous", "incomparable"]
 
@@ -54,25 +54,25 @@ class Change(msgspec.Struct, frozen=True):
     pairs: int = 0
 
 
-def of_times(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
+def compare_times(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
     """Judge times, or other figures of which less is better, by replicate; None without a pair.
 
     Each bound holds with probability 95 % by itself (Student's, on logarithms), so that of equal
     cells 5 % would be called worse without the margin. The same to the last digit in every pair is
     the same, whatever their number.
     """
-    return _of_ratios(before, after, TIME_MARGIN, TIME_SAME)
+    return _compare_ratios(before, after, TIME_MARGIN, TIME_SAME)
 
 
-def of_bits(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
+def compare_bits(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
     """Judge bits per byte by seed as times are by replicate; None where no seed is on both sides.
 
     Machines do not change them, so that a smaller difference matters.
     """
-    return _of_ratios(before, after, BITS_MARGIN, BITS_SAME, GRAIN)
+    return _compare_ratios(before, after, BITS_MARGIN, BITS_SAME, GRAIN)
 
 
-def _of_ratios(
+def _compare_ratios(
     before: Mapping[int, float],
     after: Mapping[int, float],
     margin: float,
@@ -103,7 +103,7 @@ def _of_ratios(
     )
 
 
-def of_counts(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
+def compare_counts(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
     """Judge what is counted, such as bytes or operations, less is better; None without a pair.
 
     Where replicates differ the largest counts.
@@ -121,7 +121,7 @@ def of_counts(before: Mapping[int, float], after: Mapping[int, float]) -> Change
     return Change(verdict, ratio=second / first, pairs=1)
 
 
-def of_accuracies(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
+def compare_accuracies(before: Mapping[int, float], after: Mapping[int, float]) -> Change | None:
     """Judge accuracies by seed, more is better; None where no seed is on both sides.
 
     The same to the last digit on every seed is the same, whatever the number of seeds.
@@ -144,7 +144,7 @@ def _half_width(differences: Sequence[float], grain: float) -> float:
 
     `grain` is the least that they are taken to be spread.
     """
-    return reach(SURE, max(stdev(differences), grain), len(differences))
+    return half_width(SURE, max(stdev(differences), grain), len(differences))
 
 
 def _verdict(low: float, high: float, margin: float, alike: float) -> Verdict:

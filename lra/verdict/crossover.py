@@ -72,13 +72,15 @@ def crossover(own: Costs, exact: Costs, gone: Collection[int] = ()) -> Crossover
 
     def crossing(r: int, side: int = 0) -> float:
         ratios = [
-            _BEFORE if n in beaten else _log(_side(own[r][n], side), _side(other[r][n], -side))
+            _BEFORE
+            if n in beaten
+            else _log_ratio(_quartile(own[r][n], side), _quartile(other[r][n], -side))
             for n in lengths
         ]
         return _crossing(lengths, ratios)
 
     found = sorted(map(crossing, shared))
-    at, low, high = _middle(found), None, None
+    at, low, high = _median(found), None, None
     interval: Literal["replicates", "quartiles", "none"] = "none"
     if len(found) > 1:
         interval, low, high = "replicates", found[0], found[-1]
@@ -97,13 +99,13 @@ def crossover(own: Costs, exact: Costs, gone: Collection[int] = ()) -> Crossover
     )
 
 
-def _side(figure: Figure, side: int) -> float:
+def _quartile(figure: Figure, side: int) -> float:
     """The lower quartile, the figure itself or the upper quartile, for -1, 0 and 1."""
     found = (figure.q1, figure.value, figure.q3)[side + 1]
     return figure.value if found is None else found
 
 
-def _log(above: float, below: float) -> float:
+def _log_ratio(above: float, below: float) -> float:
     """Logarithm of a ratio; nothing over nothing is a draw."""
     if above == below:
         return 0.0
@@ -127,7 +129,7 @@ def _crossing(lengths: Sequence[int], ratios: Sequence[float]) -> float:
     return left + (right - left) * ratios[last] / (ratios[last] - ratios[last + 1])
 
 
-def _middle(found: Sequence[float]) -> float:
+def _median(found: Sequence[float]) -> float:
     """The median of sorted logarithms; of two in the middle of which one is none, the later."""
     low, high = found[(len(found) - 1) // 2], found[len(found) // 2]
     return (low + high) / 2 if math.isfinite(low) and math.isfinite(high) else high

@@ -15,14 +15,14 @@ _LENGTHS = ("n", "m")
 _TOKEN = re.compile(r"\s*(sqrt|log|[A-Za-z]|\d+(?:\.\d+)?|[-+/^()])")
 
 
-class Declared(msgspec.Struct, frozen=True):
+class DeclaredCost(msgspec.Struct, frozen=True):
     """A formula, and the exponent of length in it."""
 
     formula: str
     exponent: float
 
 
-def declared(text: str, *, gpu: bool = False) -> Declared | None:
+def parse_cost(text: str, *, gpu: bool = False) -> DeclaredCost | None:
     """Return what a declared cost says of plain inputs; None for what is no such formula.
 
     On a GPU it is the greatest of the first formula and of those said to hold on one.
@@ -31,12 +31,12 @@ def declared(text: str, *, gpu: bool = False) -> Declared | None:
     return _greatest([first, *(one for one in others if gpu and "on a GPU" in one)])
 
 
-def greatest(text: str) -> Declared | None:
+def parse_greatest_cost(text: str) -> DeclaredCost | None:
     """Return the greatest of all formulas of a declared cost, whenever they hold."""
     return _greatest(text.split(";"))
 
 
-def _greatest(clauses: list[str]) -> Declared | None:
+def _greatest(clauses: list[str]) -> DeclaredCost | None:
     try:
         return max((_Formula(clause).read() for clause in clauses), key=lambda one: one.exponent)
     except ValueError:
@@ -52,9 +52,9 @@ class _Formula:
             raise ValueError(f"no formula in '{clause}'")
         self._text, self._place = start, 1
 
-    def read(self) -> Declared:
+    def read(self) -> DeclaredCost:
         exponent = self._factor()
-        return Declared(self._text[: self._place], exponent)
+        return DeclaredCost(self._text[: self._place], exponent)
 
     def _peek(self) -> str:
         match = _TOKEN.match(self._text, self._place)

@@ -20,7 +20,7 @@ from typing import Literal
 
 import msgspec
 
-from lra.verdict.ratio import SURE, Ratio, of_logarithms, ratio
+from lra.verdict.ratio import SURE, Ratio, ratio, ratio_of_logarithms
 from lra.verdict.student import quantile
 
 BAR = 0.8
@@ -32,12 +32,12 @@ ROOM = 0.1
 CLOSE = 0.15
 """A ratio that is no further than this from its bar is undecided, but for memory within `ROOM`."""
 
-Word = Literal["meets", "misses", "undecided"]
+Outcome = Literal["meets", "misses", "undecided"]
 Costs = Mapping[int, float]
 """By replicate."""
 
 
-class Above(msgspec.Struct, frozen=True):
+class RatioAboveFloor(msgspec.Struct, frozen=True):
     """One cost over another, both above the floor."""
 
     value: float
@@ -54,12 +54,12 @@ class Above(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, frozen=True):
     """Whether a goal is met, and which."""
 
-    word: Word
+    word: Outcome
     bar: str
     """What was asked for, in words."""
 
 
-def above(ours: Costs, theirs: Costs, floor: Costs) -> Above | None:
+def ratio_above_floor(ours: Costs, theirs: Costs, floor: Costs) -> RatioAboveFloor | None:
     """Return ours over theirs, both less the floor; None where no round has all three."""
     rounds = sorted(ours.keys() & theirs.keys() & floor.keys())
     if not rounds:
@@ -68,14 +68,14 @@ def above(ours: Costs, theirs: Costs, floor: Costs) -> Above | None:
     other = [theirs[r] - floor[r] for r in rounds]
     low = sum(cost <= 0 for cost in own), sum(cost <= 0 for cost in other)
     if not any(low):
-        found = of_logarithms([math.log(a / b) for a, b in zip(own, other, strict=True)])
-        return Above(found.value, found, 0, 0, len(rounds))
+        found = ratio_of_logarithms([math.log(a / b) for a, b in zip(own, other, strict=True)])
+        return RatioAboveFloor(found.value, found, 0, 0, len(rounds))
     upper, lower = max(0.0, median(own)), max(0.0, median(other))
     value = upper / lower if lower else math.inf if upper else 0.0
-    return Above(value, None, *low, len(rounds))
+    return RatioAboveFloor(value, None, *low, len(rounds))
 
 
-def is_far(theirs: Costs, floor: Costs, exact: Costs) -> bool | None:
+def is_far_above_floor(theirs: Costs, floor: Costs, exact: Costs) -> bool | None:
     """Return whether theirs is far enough above the floor to be beaten there; None where no round
     tells."""
     rounds = [r for r in theirs.keys() & floor.keys() & exact.keys() if exact[r] > 0]
@@ -94,7 +94,7 @@ def time_verdict(
     whole = ratio(ours, theirs)
     if whole is None:
         return None
-    far, found = is_far(theirs, floor, exact), above(ours, theirs, floor)
+    far, found = is_far_above_floor(theirs, floor, exact), ratio_above_floor(ours, theirs, floor)
     if far is None or found is None:
         return Verdict("undecided", "floor or exact attention not measured in the same rounds")
     if not far:
@@ -124,7 +124,7 @@ def memory_verdict(ours: Costs, theirs: Costs, floor: Costs) -> Verdict | None:
     return Verdict("undecided", bar)
 
 
-def _at_most(bar: float, found: Ratio) -> Word:
+def _at_most(bar: float, found: Ratio) -> Outcome:
     """Without an interval, as of one round, nothing is decided."""
     if found.low is None or found.high is None:
         return "undecided"
@@ -133,7 +133,7 @@ def _at_most(bar: float, found: Ratio) -> Word:
     return "misses" if found.value > bar + CLOSE and found.low > bar else "undecided"
 
 
-def _less_than(bar: float, own: list[float], other: list[float]) -> Word:
+def _less_than(bar: float, own: list[float], other: list[float]) -> Outcome:
     """The same where some have no logarithm: by Student's interval of own less bar times other."""
     if len(own) < 2:
         return "undecided"

@@ -43,10 +43,10 @@ def ratio(own: Mapping[int, float], other: Mapping[int, float]) -> Ratio | None:
     Costs are positive; a pair with one that is not is left out.
     """
     shared = [r for r in own if other.get(r, 0.0) > 0 and own[r] > 0]
-    return of_logarithms([math.log(own[r] / other[r]) for r in shared]) if shared else None
+    return ratio_of_logarithms([math.log(own[r] / other[r]) for r in shared]) if shared else None
 
 
-def of_logarithms(found: list[float]) -> Ratio:
+def ratio_of_logarithms(found: list[float]) -> Ratio:
     """Return the ratio of which these are the logarithms, one per pair."""
     middle = fmean(found)
     if len(found) == 1:

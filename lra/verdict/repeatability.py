@@ -17,8 +17,8 @@ from statistics import fmean, median, stdev
 
 import msgspec
 
-from lra.verdict.ratio import SURE, Ratio, of_logarithms
-from lra.verdict.student import caution, least, reach, shown
+from lra.verdict.ratio import SURE, Ratio, ratio_of_logarithms
+from lra.verdict.student import bisect, detection_power, deviation_factor, half_width
 
 LONG = 1024
 """Lengths from which on the width of intervals is stated."""
@@ -32,7 +32,7 @@ _WIDEST = 10.0
 """Of differences that are looked at, as a logarithm: a factor of 22,000."""
 
 
-class Process(msgspec.Struct, frozen=True):
+class ControlledCost(msgspec.Struct, frozen=True):
     """What one process found, in seconds."""
 
     cost: float
@@ -46,11 +46,11 @@ class Process(msgspec.Struct, frozen=True):
         return self.cost / math.sqrt(self.before * self.after)
 
 
-Processes = Mapping[int, Process]
+ControlledCosts = Mapping[int, ControlledCost]
 """Of one cell in one sweep, by replicate."""
 
 
-class Repeat(msgspec.Struct, frozen=True):
+class RepeatedCell(msgspec.Struct, frozen=True):
     """One cell in two sweeps."""
 
     length: int
@@ -65,12 +65,12 @@ class Repeat(msgspec.Struct, frozen=True):
     @property
     def agrees(self) -> bool:
         """Whether the intervals of the two sweeps overlap."""
-        return not apart(self.first, self.second)
+        return not are_disjoint(self.first, self.second)
 
     @property
     def slower(self) -> bool:
         """Whether the gate's rule calls the second sweep slower."""
-        return math.log(self.between.value) > reach(SURE, self.spread, self.between.pairs)
+        return math.log(self.between.value) > half_width(SURE, self.spread, self.between.pairs)
 
 
 class Repeatability(msgspec.Struct, frozen=True):
@@ -98,16 +98,16 @@ class Repeatability(msgspec.Struct, frozen=True):
         return self.agree and self.smallest <= TARGET
 
 
-def to_control(processes: Processes) -> Ratio | None:
+def control_ratio(processes: ControlledCosts) -> Ratio | None:
     """Return the ratio of a cost to its control; None where no process has both.
 
     A process of which a time is not positive is left out.
     """
     found = _ratios(processes)
-    return of_logarithms([math.log(ratio) for ratio in found.values()]) if found else None
+    return ratio_of_logarithms([math.log(ratio) for ratio in found.values()]) if found else None
 
 
-def apart(one: Ratio, other: Ratio) -> bool:
+def are_disjoint(one: Ratio, other: Ratio) -> bool:
     """Whether two ratios have intervals that do not overlap."""
     if one.low is None or one.high is None or other.low is None or other.high is None:
         return False
@@ -120,22 +120,24 @@ def median_width(ratios: Iterable[Ratio]) -> float | None:
     return median(widths) if widths else None
 
 
-def repeat(length: int, first: Processes, second: Processes) -> Repeat | None:
+def repeated_cell(
+    length: int, first: ControlledCosts, second: ControlledCosts
+) -> RepeatedCell | None:
     """Put two sweeps of one cell beside each other; None of fewer than two pairs."""
     one, other = _ratios(first), _ratios(second)
     pairs = [math.log(other[r] / one[r]) for r in sorted(one.keys() & other.keys())]
     if len(pairs) < 2:
         return None
-    return Repeat(
+    return RepeatedCell(
         length=length,
-        first=of_logarithms([math.log(ratio) for ratio in one.values()]),
-        second=of_logarithms([math.log(ratio) for ratio in other.values()]),
-        between=of_logarithms(pairs),
+        first=ratio_of_logarithms([math.log(ratio) for ratio in one.values()]),
+        second=ratio_of_logarithms([math.log(ratio) for ratio in other.values()]),
+        between=ratio_of_logarithms(pairs),
         spread=stdev(pairs),
     )
 
 
-def repeatability(cells: Sequence[Repeat], most: int) -> Repeatability:
+def repeatability(cells: Sequence[RepeatedCell], most: int) -> Repeatability:
     """Judge a machine by two sweeps of at least one cell; `most` pairs are all one can ask for."""
     long = [ratio for c in cells if c.length >= LONG for ratio in (c.first, c.second)]
     return Repeatability(
@@ -143,12 +145,12 @@ def repeatability(cells: Sequence[Repeat], most: int) -> Repeatability:
         agreeing=sum(cell.agrees for cell in cells),
         alarms=sum(cell.slower for cell in cells),
         width=median_width(long),
-        smallest=smallest(cells),
-        smallest_of_most=smallest(cells, most),
+        smallest=smallest_difference(cells),
+        smallest_of_most=smallest_difference(cells, most),
     )
 
 
-def smallest(cells: Sequence[Repeat], pairs: int | None = None) -> float:
+def smallest_difference(cells: Sequence[RepeatedCell], pairs: int | None = None) -> float:
     """Return the smallest difference that the gate's rule finds on 95 % of cells like these.
 
     With `pairs` of processes each; None for as many as they had. Few pairs do not know a noise
@@ -157,19 +159,19 @@ def smallest(cells: Sequence[Repeat], pairs: int | None = None) -> float:
     others it is on them that differences are missed. That cells seem to differ more than they do
     makes the result a little larger still.
     """
-    careful = caution(SURE, sum(cell.between.pairs - 1 for cell in cells) / 2)
+    careful = deviation_factor(SURE, sum(cell.between.pairs - 1 for cell in cells) / 2)
 
     def is_found(difference: float) -> bool:
         found = (
-            shown(SURE, difference, careful * cell.spread, pairs or cell.between.pairs)
+            detection_power(SURE, difference, careful * cell.spread, pairs or cell.between.pairs)
             for cell in cells
         )
         return fmean(found) >= POWER
 
-    return math.expm1(least(0.0, _WIDEST, is_found))
+    return math.expm1(bisect(0.0, _WIDEST, is_found))
 
 
-def _ratios(processes: Processes) -> dict[int, float]:
+def _ratios(processes: ControlledCosts) -> dict[int, float]:
     return {
         replicate: process.ratio
         for replicate, process in sorted(processes.items())

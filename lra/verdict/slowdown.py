@@ -12,13 +12,13 @@ import math
 
 from lra.verdict.change import TIME_MARGIN, Change
 from lra.verdict.ratio import SURE
-from lra.verdict.student import caution, least, reach, shown
+from lra.verdict.student import bisect, detection_power, deviation_factor, half_width
 
 PAIRS, MOST = 12, 48
 """Of processes in one comparison: as many at first, and at most where noise asks for more."""
 TARGET = 0.2
 """The slowdown, as a share, that a comparison has pairs enough for."""
-ALARMS = 0.01
+FALSE_ALARMS = 0.01
 """Share of equal cells that one comparison may call slower."""
 FOUND = 0.95
 """Share of slowdowns of the smallest size that both comparisons find."""
@@ -36,60 +36,60 @@ def margin(spread: float, pairs: int = PAIRS) -> float:
 
     def is_enough(allowed: float) -> bool:
         """Whether few equal cells pass a margin, a logarithm."""
-        return shown(SURE, -allowed, spread, pairs) <= ALARMS
+        return detection_power(SURE, -allowed, spread, pairs) <= FALSE_ALARMS
 
     low = math.log1p(TIME_MARGIN)
-    return TIME_MARGIN if is_enough(low) else math.expm1(least(low, _WIDEST, is_enough))
+    return TIME_MARGIN if is_enough(low) else math.expm1(bisect(low, _WIDEST, is_enough))
 
 
-def calibrated(change: Change) -> float:
+def calibrated_margin(change: Change) -> float:
     """Return the margin that a comparison of one build with itself asks for, as a share.
 
     At least what it is surely off by: builds that are equal may differ by where they lie in memory.
     """
-    spread = spread_of(change)
+    spread = log_deviation(change)
     if spread is None or change.low is None or change.high is None:
         return TIME_MARGIN
     return max(margin(spread, change.pairs), change.low - 1, 1 / change.high - 1)
 
 
-def slower(change: Change, allowed: float) -> bool:
+def is_slower(change: Change, allowed: float) -> bool:
     """Whether a time is surely more than `allowed`, a share, above the other."""
     return change.low is not None and change.low > 1 + allowed
 
 
-def faster(change: Change, allowed: float) -> bool:
+def is_faster(change: Change, allowed: float) -> bool:
     """Whether a time is surely more than `allowed`, a share, below the other."""
     return change.high is not None and change.high < 1 / (1 + allowed)
 
 
-def spread_of(change: Change) -> float | None:
+def log_deviation(change: Change) -> float | None:
     """Return the standard deviation of the logarithms that a ratio of times was found from; None of
     a single pair."""
     if change.ratio is None or change.low is None or change.pairs < 2:
         return None
-    return math.log(change.ratio / change.low) / reach(SURE, 1.0, change.pairs)
+    return math.log(change.ratio / change.low) / half_width(SURE, 1.0, change.pairs)
 
 
-def smallest(spread: float, allowed: float, pairs: int = PAIRS) -> float:
+def smallest_slowdown(spread: float, allowed: float, pairs: int = PAIRS) -> float:
     """Return the smallest slowdown, as a share, that both comparisons find on 95 % of cells."""
     if spread == 0:
         return allowed
 
     def is_found(above: float) -> bool:
         """Whether both find what is so far above the margin, a logarithm."""
-        return shown(SURE, above, spread, pairs) ** 2 >= FOUND
+        return detection_power(SURE, above, spread, pairs) ** 2 >= FOUND
 
-    return math.expm1(math.log1p(allowed) + least(0.0, _WIDEST, is_found))
+    return math.expm1(math.log1p(allowed) + bisect(0.0, _WIDEST, is_found))
 
 
-def needed(spread: float, allowed: float) -> int:
+def pairs_needed(spread: float, allowed: float) -> int:
     """Return how many pairs find a slowdown of 20 % on 95 % of cells, `MOST` at most.
 
     It asks for the spread alone: to go on while a ratio looks bad would find what is not there. The
     first pairs do not know the spread well; it is taken to be as large as it is in four of five
     such cases.
     """
-    careful = spread * caution(CAREFUL, PAIRS - 1)
-    enough = (n for n in range(PAIRS, MOST) if smallest(careful, allowed, n) <= TARGET)
+    careful = spread * deviation_factor(CAREFUL, PAIRS - 1)
+    enough = (n for n in range(PAIRS, MOST) if smallest_slowdown(careful, allowed, n) <= TARGET)
     return next(enough, MOST)

@@ -24,13 +24,13 @@ import msgspec
 
 from lra.verdict.change import TIME_MARGIN
 from lra.verdict.ratio import SURE
-from lra.verdict.student import caution
+from lra.verdict.student import deviation_factor
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LEAST = 3
+SHORTEST_LEVEL = 3
 """Nights that make a level; fewer at the end are not yet told."""
 PENALTY = 6.0
 """Of a step, times the logarithm of the number of nights, in mean absolute deviations. Chosen so
@@ -89,7 +89,7 @@ class Step(msgspec.Struct, frozen=True):
         return abs(self.difference) / self.noise
 
 
-class Course(msgspec.Struct, frozen=True):
+class Segmentation(msgspec.Struct, frozen=True):
     """A sequence of nights as levels and steps."""
 
     levels: tuple[Level, ...]
@@ -97,14 +97,14 @@ class Course(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
     noise: float | None
     """Standard deviation of a night, rather too large than too small; None of fewer than four."""
-    untold: int = 0
+    outliers: int = 0
     """Nights at the end that lie off the last level, on one side, and are too few or too little off
     to be a level of their own."""
 
 
-def course(
+def segment(
     values: Sequence[float | None], margin: float = math.log1p(TIME_MARGIN), grain: float = GRAIN
-) -> Course:
+) -> Segmentation:
     """Return the levels and steps of one value per night, such as logarithms of ratios.
 
     None and what is not finite is a night without a value. A step of at most `margin` is too small
@@ -116,27 +116,27 @@ def course(
     there = [n for n, value in enumerate(values) if value is not None and math.isfinite(value)]
     y = np.array([values[n] for n in there], dtype=float)
     if not there:
-        return Course((), (), None)
+        return Segmentation((), (), None)
     if len(y) < 4:
         level = Level(there[0], there[-1] + 1, float(np.median(y)), len(y))
-        return Course((level,), (), None)
-    noise = _noise(y, grain)
-    pieces = _merged(y, _pieces(y, noise), margin)
+        return Segmentation((level,), (), None)
+    noise = _noise_of(y, grain)
+    pieces = _merge_close(y, _optimal_partition(y, noise), margin)
     levels = [float(np.median(y[a:b])) for a, b in pieces]
-    return Course(
+    return Segmentation(
         levels=tuple(
             Level(there[a], there[b - 1] + 1, level, b - a)
             for (a, b), level in zip(pieces, levels, strict=True)
         ),
         steps=tuple(_step(y, there, pieces[n : n + 2], noise) for n in range(len(pieces) - 1)),
         noise=noise,
-        untold=_untold(y, levels[-1], max(margin, FAR * noise)),
+        outliers=_trailing_outliers(y, levels[-1], max(margin, FAR * noise)),
     )
 
 
-def new(
+def new_steps(
     values: Sequence[float | None],
-    told: Course,
+    told: Segmentation,
     recent: int,
     margin: float = math.log1p(TIME_MARGIN),
     grain: float = GRAIN,
@@ -147,26 +147,29 @@ def new(
     """
     if not told.steps:
         return ()
-    known = course(values[: max(len(values) - recent, 0)], margin, grain).steps
-    return tuple(step for step in told.steps if not any(_same(step, old) for old in known))
+    known = segment(values[: max(len(values) - recent, 0)], margin, grain).steps
+    return tuple(step for step in told.steps if not any(_is_same_step(step, old) for old in known))
 
 
-def _same(one: Step, other: Step) -> bool:
+def _is_same_step(one: Step, other: Step) -> bool:
     """Whether two courses tell of one step: the same way, at places as likely."""
-    near = one.earliest - LEAST <= other.latest and other.earliest - LEAST <= one.latest
+    near = (
+        one.earliest - SHORTEST_LEVEL <= other.latest
+        and other.earliest - SHORTEST_LEVEL <= one.latest
+    )
     return near and (one.difference > 0) == (other.difference > 0)
 
 
-def _noise(y: NDArray[np.float64], grain: float) -> float:
+def _noise_of(y: NDArray[np.float64], grain: float) -> float:
     """Standard deviation of a night, by the differences of neighbours, which few steps are in."""
     import numpy as np
 
     found = float(np.median(np.abs(np.diff(y)))) / (_NORMAL * math.sqrt(2))
-    return max(grain, caution(SURE, _EFFICIENCY * (len(y) - 1)) * found)
+    return max(grain, deviation_factor(SURE, _EFFICIENCY * (len(y) - 1)) * found)
 
 
-def _pieces(y: NDArray[np.float64], noise: float) -> list[tuple[int, int]]:
-    """The best partition into pieces of at least `LEAST` values, as (start, end)."""
+def _optimal_partition(y: NDArray[np.float64], noise: float) -> list[tuple[int, int]]:
+    """The best partition into pieces of at least `SHORTEST_LEVEL` values, as (start, end)."""
     import numpy as np
 
     count, penalty = len(y), PENALTY * math.log(len(y))
@@ -178,8 +181,8 @@ def _pieces(y: NDArray[np.float64], noise: float) -> list[tuple[int, int]]:
     best[0] = -penalty
     # By level of the last piece: its cost with all before it, and its start.
     cost, start = np.full(len(levels), np.inf), np.zeros(len(levels), dtype=int)
-    for end in range(LEAST, count + 1):
-        first = end - LEAST
+    for end in range(SHORTEST_LEVEL, count + 1):
+        first = end - SHORTEST_LEVEL
         cost += off[end - 1]
         begun = best[first] + penalty + total[end] - total[first]
         start[begun < cost] = first
@@ -193,7 +196,7 @@ def _pieces(y: NDArray[np.float64], noise: float) -> list[tuple[int, int]]:
     return pieces[::-1]
 
 
-def _merged(
+def _merge_close(
     y: NDArray[np.float64], pieces: list[tuple[int, int]], margin: float
 ) -> list[tuple[int, int]]:
     """Join neighbours whose levels are at most `margin` apart, the nearest first."""
@@ -234,7 +237,7 @@ def _step(
     )
 
 
-def _untold(y: NDArray[np.float64], level: float, far: float) -> int:
+def _trailing_outliers(y: NDArray[np.float64], level: float, far: float) -> int:
     """How many values at the end lie so far off the level, all on one side."""
     off = y[::-1] - level
     for sign in (1, -1):

@@ -31,7 +31,7 @@ def power(sure: float, freedom: int, distance: float) -> float:
     return 1 - float(nctdtr(freedom, min(distance, _CERTAIN), stdtrit(freedom, sure)))
 
 
-def shown(sure: float, difference: float, spread: float, pairs: int) -> float:
+def detection_power(sure: float, difference: float, spread: float, pairs: int) -> float:
     """Return how often so many pairs show a difference: how often the lower bound of their mean
     lies above 0.
 
@@ -43,7 +43,7 @@ def shown(sure: float, difference: float, spread: float, pairs: int) -> float:
     return power(sure, pairs - 1, difference * math.sqrt(pairs) / spread)
 
 
-def least(low: float, high: float, is_enough: Callable[[float], bool]) -> float:
+def bisect(low: float, high: float, is_enough: Callable[[float], bool]) -> float:
     """Return the least value between two that is enough, where all above it are, by bisection;
     `high` where none is."""
     for _ in range(_HALVINGS):
@@ -52,7 +52,7 @@ def least(low: float, high: float, is_enough: Callable[[float], bool]) -> float:
     return high
 
 
-def caution(sure: float, freedom: float) -> float:
+def deviation_factor(sure: float, freedom: float) -> float:
     """Return what an estimated standard deviation is multiplied by to be, with probability `sure`,
     no smaller than the true one."""
     from scipy.special import chdtri
@@ -60,7 +60,7 @@ def caution(sure: float, freedom: float) -> float:
     return math.sqrt(freedom / float(chdtri(freedom, sure)))
 
 
-def reach(sure: float, spread: float, number: int) -> float:
+def half_width(sure: float, spread: float, number: int) -> float:
     """Return the half-width of one-sided bounds on a mean.
 
     The mean less this half lies below the true mean with probability `sure`, and the mean plus it
@@ -70,7 +70,7 @@ def reach(sure: float, spread: float, number: int) -> float:
     return quantile(2 * sure - 1, number - 1) * spread / math.sqrt(number)
 
 
-def two_sided(distance: float, freedom: float) -> float:
+def two_sided_p(distance: float, freedom: float) -> float:
     """Return how often a value whose mean is 0 is as far from it, in standard errors."""
     from scipy.special import stdtr
 

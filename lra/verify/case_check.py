@@ -12,7 +12,7 @@ ASKED = ("causal", "mask", "position", "training")
 """What must be as in one of the law's own cases."""
 
 
-def misfit(law: Law, subject: Subject) -> str:
+def why_unfit(law: Law, subject: Subject) -> str:
     """Return why a law does not take the one case of a subject, in a line; empty where it does."""
     case = subject.only
     assert case is not None
@@ -27,11 +27,11 @@ def misfit(law: Law, subject: Subject) -> str:
         return ""  # it says so when it is tried
     if not own:
         return ""
-    example = f"write e.g. '{_nearest(law, case, own)}'; all its cases: {_all(own)}"
+    example = f"write e.g. '{_closest_case(law, case, own)}'; all its cases: {_common_fields(own)}"
     for name in ASKED:
         taken = {getattr(one, name) for one in own}
         if getattr(case, name) not in taken:
-            return f"--case '{case}': {law.name} takes {_words(name, taken)} cases; {example}"
+            return f"--case '{case}': {law.name} takes {_describe(name, taken)} cases; {example}"
     if (case.m is None) not in {one.m is None for one in own}:
         which = "one sequence" if case.m is not None else "two sequences (n and m)"
         return f"--case '{case}': {law.name} takes cases of {which}; {example}"
@@ -40,7 +40,7 @@ def misfit(law: Law, subject: Subject) -> str:
     return ""
 
 
-def _nearest(law: Law, case: Case, own: list[Case]) -> Case:
+def _closest_case(law: Law, case: Case, own: list[Case]) -> Case:
     """Return what was asked for, changed to what a law takes; the case of its own that is most like
     it where the sizes do not do either."""
     ways = [{name: getattr(one, name) for name in ASKED} for one in own]
@@ -53,14 +53,14 @@ def _nearest(law: Law, case: Case, own: list[Case]) -> Case:
     return changed if law.takes(changed) else own[best]
 
 
-def _all(own: list[Case]) -> str:
+def _common_fields(own: list[Case]) -> str:
     """Return what all cases of a law have; sizes, seed and trial are free."""
-    words = [_words(name, {getattr(one, name) for one in own}) for name in ASKED]
+    words = [_describe(name, {getattr(one, name) for one in own}) for name in ASKED]
     sequences = sorted({"n alone" if one.m is None else "n and m" for one in own})
     return ", ".join([*words, " or ".join(sequences)])
 
 
-def _words(name: str, taken: set[object]) -> str:
+def _describe(name: str, taken: set[object]) -> str:
     if taken == {True, False}:
         return f"{name} or not"
     if isinstance(next(iter(taken)), bool):

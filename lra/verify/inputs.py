@@ -11,13 +11,13 @@ from torch import Tensor
 from lra.core.findings import Case
 
 
-def normal(case: Case, length: int, width: int, stream: int) -> Tensor:
+def normal_inputs(case: Case, length: int, width: int, stream: int) -> Tensor:
     """Return normal numbers of a case's seed, (B, N, D) float64; each stream has its own."""
     generator = torch.Generator().manual_seed(2 * case.seed + stream)
     return torch.randn(case.batch, length, width, generator=generator, dtype=torch.float64)
 
 
-def real(case: Case) -> Tensor | None:
+def real_positions(case: Case) -> Tensor | None:
     """Return which positions are no padding, (B, M), on the CPU; None where none is."""
     length = case.n if case.m is None else case.m
     if case.mask == "none":

@@ -25,7 +25,7 @@ class Ending:
     words: str
 
 
-def isolated(function: Callable[[], Finding], timeout: float) -> Finding | Ending:
+def run_isolated(function: Callable[[], Finding], timeout: float) -> Finding | Ending:
     """Return what `function` returns in a child process, or how the child ended."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)

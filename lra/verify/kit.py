@@ -16,9 +16,9 @@ import torch
 
 from lra.core.errors import LraError, UnsupportedError, UsageError
 from lra.core.findings import Case, Finding, Verdict
-from lra.core.traceback_place import place
-from lra.verify.case_check import misfit
-from lra.verify.isolation import isolated
+from lra.core.traceback_place import place_of
+from lra.verify.case_check import why_unfit
+from lra.verify.isolation import run_isolated
 from lra.verify.law import Broken, Law, Reported, Untried
 from lra.verify.laws import LAWS
 from lra.verify.subject import Subject
@@ -64,13 +64,15 @@ def verify(
         tell(law)
         started = time.monotonic()
         if subject.only is not None:
-            fits = isolated(partial(_fits, law, subject), patience)
+            fits = run_isolated(partial(_binds, law, subject), patience)
             if isinstance(fits, Finding) and fits.detail:
                 raise UsageError(fits.detail)
-        found = isolated(partial(_alone, law, subject, _first), patience)
+        found = run_isolated(partial(_single_threaded, law, subject, _first_failure), patience)
         if isinstance(found, Finding) and _may_shrink(law, subject, found):
             # In a process of its own: what was found first is not lost by the search for less.
-            smaller = isolated(partial(_alone, law, subject, partial(_shrunk, found)), patience)
+            smaller = run_isolated(
+                partial(_single_threaded, law, subject, partial(_shrink, found)), patience
+            )
             found = smaller if isinstance(smaller, Finding) else found
         if isinstance(found, Finding):
             finding = found
@@ -92,14 +94,16 @@ def verify(
         yield msgspec.structs.replace(finding, says=law.says, seconds=seconds)
 
 
-def _alone(law: Law, subject: Subject, attempt: Callable[[Law, Subject], Finding]) -> Finding:
+def _single_threaded(
+    law: Law, subject: Subject, attempt: Callable[[Law, Subject], Finding]
+) -> Finding:
     """Work in a forked child, where threads of the parent are gone: with one of its own."""
     torch.set_num_threads(1)
     return attempt(law, subject)
 
 
-def _fits(law: Law, subject: Subject) -> Finding:
-    return Finding(law=law.name, verdict="held", detail=misfit(law, subject))
+def _binds(law: Law, subject: Subject) -> Finding:
+    return Finding(law=law.name, verdict="held", detail=why_unfit(law, subject))
 
 
 def try_law(law: Law, subject: Subject) -> Finding:
@@ -108,21 +112,21 @@ def try_law(law: Law, subject: Subject) -> Finding:
     Where the card does not claim it, the mechanism is asked under a card that does. Raises
     `UsageError` as `verify` does.
     """
-    if subject.only is not None and (why := misfit(law, subject)):
+    if subject.only is not None and (why := why_unfit(law, subject)):
         raise UsageError(why)
-    found = _first(law, subject)
-    return _shrunk(found, law, subject) if _may_shrink(law, subject, found) else found
+    found = _first_failure(law, subject)
+    return _shrink(found, law, subject) if _may_shrink(law, subject, found) else found
 
 
-def _first(law: Law, subject: Subject) -> Finding:
+def _first_failure(law: Law, subject: Subject) -> Finding:
     if law.claimed(subject.card):
         if law.oracle and not subject.has_oracle:
             detail = "it has no oracle to compare with"
             return Finding(law=law.name, verdict="skipped", detail=detail)
-        return _tried(law, subject)
+        return _try_case(law, subject)
     if law.claim is None or law.measured or (law.oracle and not subject.has_oracle):
         return Finding(law=law.name, verdict="not claimed")
-    found = _tried(law, subject.claiming(law.claim))
+    found = _try_case(law, subject.claiming(law.claim))
     if found.verdict != "held":
         return Finding(law=law.name, verdict="not claimed", cases=found.cases)
     return msgspec.structs.replace(
@@ -130,7 +134,7 @@ def _first(law: Law, subject: Subject) -> Finding:
     )
 
 
-def _tried(law: Law, subject: Subject, cases: Iterable[Case] | None = None) -> Finding:
+def _try_case(law: Law, subject: Subject, cases: Iterable[Case] | None = None) -> Finding:
     count, case = 0, None
     try:
         if cases is None:
@@ -143,14 +147,16 @@ def _tried(law: Law, subject: Subject, cases: Iterable[Case] | None = None) -> F
     except Untried as words:
         return Finding(law=law.name, verdict="skipped", cases=count, detail=str(words))
     except Broken as words:
-        return _failed(law, count, case, str(words))
+        return _failure(law, count, case, str(words))
     except UnsupportedError as error:
-        return _failed(law, count, case, f"refused: {error}")
+        return _failure(law, count, case, f"refused: {error}")
     except LraError as error:
-        return _failed(law, count, case, str(error), ending="error")
+        return _failure(law, count, case, str(error), ending="error")
     except Exception as error:
         detail = f"{type(error).__name__}: {error}"
-        return _failed(law, count, case, detail, ending="error", inside=place(error, subject.home))
+        return _failure(
+            law, count, case, detail, ending="error", inside=place_of(error, subject.home)
+        )
     if not count:
         return Finding(law=law.name, verdict="skipped", detail="nothing to try it on")
     return Finding(law=law.name, verdict="held", cases=count)
@@ -160,7 +166,7 @@ _WRAPPED = re.compile(r"\binner\.(bidirectional|causal)\.")
 """What an adapter puts before the names of somebody's own parameters."""
 
 
-def _failed(
+def _failure(
     law: Law,
     count: int,
     case: Case | None,
@@ -184,7 +190,7 @@ def _may_shrink(law: Law, subject: Subject, found: Finding) -> bool:
     return found.verdict == "failed" and found.case is not None and whole
 
 
-def _shrunk(found: Finding, law: Law, subject: Subject) -> Finding:
+def _shrink(found: Finding, law: Law, subject: Subject) -> Finding:
     """Return the failure at the smallest input that shows it: in evaluation, one example, one head,
     fewer positions. An empty input is another question."""
     assert found.case is not None
@@ -196,28 +202,28 @@ def _shrunk(found: Finding, law: Law, subject: Subject) -> Finding:
             continue
         if not law.takes(smaller):
             continue
-        again = _tried(law, subject, [smaller])
-        if _same_kind(again, found):
+        again = _try_case(law, subject, [smaller])
+        if _is_same_failure(again, found):
             case, smallest = smaller, again
     if case.m is None:
         for n in range(1, min(case.n, SHRINK_BELOW)):
             smaller = msgspec.structs.replace(case, n=n)
             if not law.takes(smaller):
                 continue
-            again = _tried(law, subject, [smaller])
-            if _same_kind(again, found):
+            again = _try_case(law, subject, [smaller])
+            if _is_same_failure(again, found):
                 smallest = again
                 break
     return msgspec.structs.replace(smallest, cases=found.cases)
 
 
-def _same_kind(again: Finding, found: Finding) -> bool:
+def _is_same_failure(again: Finding, found: Finding) -> bool:
     """Whether two failures say the same but for their numbers."""
     alike = (again.verdict, again.ending) == (found.verdict, found.ending)
-    return alike and _words(again.detail) == _words(found.detail)
+    return alike and _without_numbers(again.detail) == _without_numbers(found.detail)
 
 
-def _words(detail: str) -> str:
+def _without_numbers(detail: str) -> str:
     """Leave numbers out, and how many stand in a row."""
     words = re.sub(r"-?\d+(\.\d+)?(e[-+]?\d+)?|\b(inf|nan)\b", "#", detail)
     return re.sub(r"#(, (#|\.\.\.))+", "#", words)

@@ -28,7 +28,7 @@ class Reported(Exception):  # noqa: N818
     """What a check found that is for the reader to judge."""
 
 
-def something(case: Case) -> bool:
+def is_not_empty(case: Case) -> bool:
     """Take what has examples, queries and keys."""
     return 0 not in (case.batch, case.n, case.m)
 
@@ -46,7 +46,7 @@ class Law:
     """What to try, smallest first."""
     check: Callable[[Subject, Case], None]
     """Returns where the law holds; raises `Broken` where it does not."""
-    takes: Callable[[Case], bool] = something
+    takes: Callable[[Case], bool] = is_not_empty
     """Whether the sizes of a case make sense; all else must be as in one of its own cases."""
     claim: dict[str, object] | None = None
     """Capabilities to pretend where the card lacks them, to find what holds unclaimed; None where
@@ -59,12 +59,12 @@ class Law:
     """Whether smaller inputs would say less: nothing is shrunk, and nothing unclaimed is tried."""
 
 
-def always(card: AttentionCard) -> bool:
+def binds_all(card: AttentionCard) -> bool:
     """Bind every mechanism."""
     return True
 
 
-def difference(found: Tensor, wanted: Tensor) -> float:
+def relative_difference(found: Tensor, wanted: Tensor) -> float:
     """Return the largest difference, relative to the largest wanted size or 1; NaN counts as inf,
     and agrees with nothing.
     """
@@ -79,11 +79,11 @@ def difference(found: Tensor, wanted: Tensor) -> float:
     return float(gap.nan_to_num(nan=torch.inf).amax() / max(1.0, float(size)))
 
 
-def same(found: Tensor, wanted: Tensor, what: str, tolerance: float) -> None:
+def require_same(found: Tensor, wanted: Tensor, what: str, tolerance: float) -> None:
     """Raise `Broken` where two tensors differ by more than the tolerance, or are not numbers."""
     if bool(wanted.isnan().any()) and bool(found.isnan().any()):
         raise Broken(f"{what}: NaN, and so is what it is compared with")
-    gap = difference(found, wanted)
+    gap = relative_difference(found, wanted)
     if gap > tolerance:
         allowed = f"{tolerance:.0e}" if tolerance else "nothing"
         raise Broken(f"{what}: differs by {gap:.1e}, allowed {allowed}")
@@ -95,14 +95,14 @@ def ordinal(number: int) -> str:
     return f"{number}{ending or 'th'}"
 
 
-def finite(tensors: Iterable[tuple[str, Tensor]]) -> None:
+def require_finite(tensors: Iterable[tuple[str, Tensor]]) -> None:
     """Raise `Broken` for the first of these named tensors that is not finite throughout."""
     for name, tensor in tensors:
         if not bool(tensor.isfinite().all()):
             raise Broken(f"{name} is not finite")
 
 
-def gradients(out: Tensor, leaves: Iterable[Tensor]) -> list[Tensor]:
+def projected_gradients(out: Tensor, leaves: Iterable[Tensor]) -> list[Tensor]:
     """Return the gradients of a random projection of `out`, zero where a leaf is not reached."""
     generator = torch.Generator().manual_seed(1)
     upstream = torch.randn(out.shape, dtype=torch.float64, generator=generator)

@@ -21,7 +21,7 @@ def directions(subject: Subject) -> list[bool]:
     return [False] * can.bidirectional + [True] * (can.causal != "no")
 
 
-def crossings(subject: Subject) -> list[bool]:
+def cross_directions(subject: Subject) -> list[bool]:
     """Return the values of `causal` that attention to another sequence may have."""
     return [c for c in directions(subject) if not c or subject.mechanism.crosses_causally]
 
@@ -31,7 +31,7 @@ def masks(subject: Subject, *kinds: MaskKind) -> list[MaskKind]:
     return ["none", *(kinds if subject.card.capabilities.padding != "none" else ())]
 
 
-def schemes(subject: Subject) -> list[str]:
+def position_schemes(subject: Subject) -> list[str]:
     """Return `none`, and one scheme of each kind that acts inside and the card claims."""
     can = subject.card.capabilities
     return ["none", *["alibi"] * can.bias, *["rope"] * can.rotary]
@@ -54,7 +54,7 @@ def requests(
     one of training, in turn.
     """
     ways = directions(subject) if causal is None else list(causal)
-    places = schemes(subject) if positions is None else list(positions)
+    places = position_schemes(subject) if positions is None else list(positions)
     combinations: list[dict[str, Any]] = [
         {"causal": c, "mask": mask, "position": scheme}
         for c, mask, scheme in product(ways, masks, places)

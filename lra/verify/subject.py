@@ -30,7 +30,7 @@ from lra.core import catalogue
 from lra.core.cards import AttentionCard
 from lra.core.errors import LraError
 from lra.core.findings import Case
-from lra.verify.inputs import normal, real
+from lra.verify.inputs import normal_inputs, real_positions
 
 WIDTH, HEAD_WIDTH = 12, 8
 """Of the model and of one head: unequal, so that nothing can stand in for the other."""
@@ -192,7 +192,7 @@ class Subject:
         for name, parameter in layer.named_parameters():
             if name.endswith("bias"):
                 nn.init.normal_(parameter)
-            elif not self.is_ours and parameter.requires_grad and _mutes(parameter):
+            elif not self.is_ours and parameter.requires_grad and _is_muting(parameter):
                 _draw_anew(parameter)
         if steady and not self.is_ours:
             for part in cast(Directions, layer.inner).children():
@@ -212,12 +212,12 @@ class Subject:
     def _normal(
         self, case: Case, length: int, stream: int, dtype: torch.dtype, scale: float
     ) -> Tensor:
-        numbers = normal(case, length, self.width(case), stream).mul(scale)
+        numbers = normal_inputs(case, length, self.width(case), stream).mul(scale)
         return numbers.to(self.device, dtype).requires_grad_()
 
     def mask(self, case: Case) -> Tensor | None:
         """Return which keys are real, (B, M) or, without a source, (B, N); None where all are."""
-        mask = real(case)
+        mask = real_positions(case)
         return None if mask is None else mask.to(self.device)
 
     def context(self, case: Case, layer: Layer) -> Context:
@@ -287,7 +287,7 @@ def seed_torch(seed: int) -> None:
         torch.cuda.manual_seed_all(seed)
 
 
-def _mutes(parameter: Tensor) -> bool:
+def _is_muting(parameter: Tensor) -> bool:
     """Whether it starts as one small number throughout, as the last projection of a block that is
     to start as the identity does: what it scales would be hidden from every law."""
     values = parameter.detach()

@@ -12,7 +12,7 @@ import msgspec
 from lra.core.dataset import SPLITS, SplitName
 from lra.core.errors import DataError
 from lra.core.hashing import checksum, file_hash
-from lra.core.paths import kind_of
+from lra.core.paths import path_kind
 from lra.core.protocol import Rules
 from tasks.sources.files import HUB, expanded, readable
 
@@ -117,9 +117,9 @@ def prepared_set(source: str) -> Facts | None:
     """
     folder = expanded(source)
     with readable(folder):
-        there = not source.startswith(HUB) and kind_of(folder / _FILE) == "file"
+        there = not source.startswith(HUB) and path_kind(folder / _FILE) == "file"
         # No other form has files of these names.
-        split_files = all(kind_of(split_file(folder, name)) == "file" for name in SPLITS)
+        split_files = all(path_kind(split_file(folder, name)) == "file" for name in SPLITS)
     if not there:
         if split_files:
             raise damaged(folder, f"{_FILE} is missing")

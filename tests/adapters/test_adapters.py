@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from torch import Tensor, nn
 
 from attention_impls.contract import Context, Dims
-from lra.adapters.adapt import adapt, assumed, configured, load
-from lra.adapters.parameter_roles import CALL, IGNORED, roles
+from lra.adapters.adapt import adapt, assumptions, configure, load
+from lra.adapters.parameter_roles import CALL, IGNORED, names_by_role
 from lra.core.catalogue import find
 from lra.core.errors import UnsupportedError
 
@@ -122,9 +122,9 @@ def test_one_mask_for_two_sequences_is_no_attention_to_another() -> None:
 @pytest.mark.parametrize("what", sorted(CROSS, key=ALL.index))
 def test_another_sequence_can_be_denied(what: Any) -> None:
     mechanism = adapt(what, "mine")
-    denied = configured(mechanism, config := mechanism.Config(cross=False))
+    denied = configure(mechanism, config := mechanism.Config(cross=False))
     assert denied.card.capabilities == replace(mechanism.card.capabilities, cross=False)
-    assert "taken not to claim cross" in denied.card.assumed == assumed(denied, config)
+    assert "taken not to claim cross" in denied.card.assumed == assumptions(denied, config)
     layer = denied(Dims(width=D, qkv_width=D, heads=H, max_length=16), config)
     assert layer.name == type(layer).__name__ == "mine"
     with pytest.raises(UnsupportedError, match=r"mine.*\bsequence\b"):
@@ -147,13 +147,13 @@ def test_what_is_read_into_a_call_is_said() -> None:
 @pytest.mark.parametrize("cross", [False, True])
 def test_what_no_signature_offers_is_not_claimed_by_a_setting(cross: bool) -> None:
     mechanism = adapt(zoo.Keeps, "mine")
-    assert configured(mechanism, mechanism.Config(cross=cross)) is mechanism
-    assert assumed(mechanism, mechanism.Config(cross=cross)) == mechanism.card.assumed
+    assert configure(mechanism, mechanism.Config(cross=cross)) is mechanism
+    assert assumptions(mechanism, mechanism.Config(cross=cross)) == mechanism.card.assumed
 
 
 def test_a_layer_of_ours_claims_the_same_in_all_configurations() -> None:
     ours = load(find("mechanism", "performer"))
-    assert configured(ours, ours.Config()) is ours
+    assert configure(ours, ours.Config()) is ours
 
 
 @pytest.mark.parametrize("what", [zoo.BuiltCausal, zoo.Registered, zoo.Recurrent])
@@ -238,14 +238,14 @@ ADDED = "0 = attend, the least finite number = ignore"
 )
 def test_it_says_what_it_assumed(what: Any, settings: dict[str, Any], words: list[str]) -> None:
     mechanism = adapt(what, "mine")
-    said = assumed(mechanism, mechanism.Config(**settings))
+    said = assumptions(mechanism, mechanism.Config(**settings))
     assert set(words) <= set(said), said
     assert settings or mechanism.card.assumed == said
 
 
 def test_a_name_spelled_as_it_is_known_comes_before_one_in_capitals() -> None:
-    assert roles(dict.fromkeys(("Q", "q", "K")), CALL) == {"query": "q", "key": "K"}
-    assert roles(dict.fromkeys(("V", "K", "QUERIES", "Keys")), CALL) == {
+    assert names_by_role(dict.fromkeys(("Q", "q", "K")), CALL) == {"query": "q", "key": "K"}
+    assert names_by_role(dict.fromkeys(("V", "K", "QUERIES", "Keys")), CALL) == {
         "query": "QUERIES", "key": "K", "value": "V"
     }  # fmt: skip
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-from lra.measure.memory import resident_peak
+from lra.measure.memory import resident_growth
 
 Pass = Callable[[], None]
 
@@ -178,7 +178,7 @@ def peak_mib(build: Callable[[bool], Pass], threads: int) -> float:
 def _peak(build: Callable[[bool], Pass], threads: int) -> int | None:
     torch.set_num_threads(threads)
     build(True)()
-    return resident_peak(build(False))
+    return resident_growth(build(False))
 
 
 def memory_verdict(peaks: dict[str, float]) -> str:

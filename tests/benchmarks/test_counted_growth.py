@@ -20,13 +20,13 @@ import lra.engine.plan.describe
 import lra.engine.plan.versions
 import lra.store.folder
 import lra.store.unreadable
-from lra.cli.cell_labels import labelled
+from lra.cli.cell_labels import with_labels
 from lra.core.records import Record
 from lra.engine.jobs import Job
 from lra.engine.order.due import Due
 from lra.engine.order.estimate import Estimate
 from lra.engine.plan.planner import RunSpec
-from lra.engine.plan.suite import plan
+from lra.engine.plan.suite import plan_suite
 from lra.report.pictures import style
 from lra.report.render import render
 from lra.store import Store
@@ -139,7 +139,7 @@ def _grown(axis: str, times: int) -> list[Record]:
 
 
 def _filled(folder: Path, made: list[Record]) -> Store:
-    with (store := Store(folder)).writing():
+    with (store := Store(folder)).locked():
         for record in made:
             store.save(record)
     return store
@@ -148,7 +148,7 @@ def _filled(folder: Path, made: list[Record]) -> Store:
 def _due(store: Store, made: list[Record]) -> list[Job]:
     jobs = [Job(cell=record.cell, cache="") for record in made]
     store.refuse_newer(job.cell.id for job in jobs)
-    return Due(store).among(jobs)
+    return Due(store).select(jobs)
 
 
 def _plan(times: int, cache: Path) -> list[Job]:
@@ -163,7 +163,7 @@ def _plan(times: int, cache: Path) -> list[Job]:
     spec = RunSpec(
         suite=asked, mechanisms=("sdpa", "linear", "performer"), device="cpu", cache=str(cache)
     )
-    return labelled(plan(spec))
+    return with_labels(plan_suite(spec))
 
 
 def _counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[None]:

@@ -14,13 +14,13 @@ import pytest
 from grown import records, suite
 
 from lra.cli import report
-from lra.cli.cell_labels import labelled
+from lra.cli.cell_labels import with_labels
 from lra.core.records import Record
 from lra.engine.jobs import Job
 from lra.engine.order.due import Due
 from lra.engine.order.estimate import Estimate
 from lra.engine.plan.planner import RunSpec
-from lra.engine.plan.suite import plan
+from lra.engine.plan.suite import plan_suite
 from lra.store import Store
 
 SIZES = (1_000, 3_000, 10_000)
@@ -49,7 +49,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Store]:
 def test_planning(benchmark: Any, cells: int, cache: Path) -> None:
     spec = RunSpec(suite=suite(cells), mechanisms=("all",), device="cpu", cache=str(cache))
     jobs = benchmark.pedantic(
-        lambda: labelled(plan(spec)), rounds=ROUNDS, iterations=1, warmup_rounds=1
+        lambda: with_labels(plan_suite(spec)), rounds=ROUNDS, iterations=1, warmup_rounds=1
     )
     benchmark.extra_info["cells"] = len(jobs)
 
@@ -63,7 +63,7 @@ def test_finding_what_is_due(benchmark: Any, cells: int, stores: dict[int, Store
         place = stores[cells]
         place.refuse_newer(job.cell.id for job in jobs)
         found = Due(place, together=True)
-        return found.in_turn(found.among(jobs))
+        return found.ordered(found.select(jobs))
 
     benchmark.pedantic(due, rounds=ROUNDS, iterations=1)
 
@@ -118,7 +118,7 @@ def test_reporting(
 
 
 def _fill(store: Store, made: list[Record]) -> None:
-    with store.writing():
+    with store.locked():
         for record in made:
             store.save(record)
 

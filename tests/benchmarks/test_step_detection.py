@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lra.verdict.steps import course
+from lra.verdict.steps import segment
 
 
 def test_courses_of_a_year(benchmark: Any) -> None:
@@ -16,6 +16,6 @@ def test_courses_of_a_year(benchmark: Any) -> None:
     nights = 0.03 * rng.normal(size=(20, 365))
     nights[:, 100:] += math.log(1.1)
     courses = [list(row) for row in nights]
-    found = benchmark.pedantic(lambda: list(map(course, courses)), rounds=5, warmup_rounds=1)
+    found = benchmark.pedantic(lambda: list(map(segment, courses)), rounds=5, warmup_rounds=1)
     assert all(any(abs(step.at - 100) <= 2 for step in one.steps) for one in found)
     benchmark.extra_info["seconds_for_1200"] = round(60 * benchmark.stats["median"], 2)

@@ -75,7 +75,7 @@ def _settle(patch: pytest.MonkeyPatch, folder: Path, cache: Path, warm: Warm) ->
     patch.setenv("LRA_CACHE", str(cache))
     patch.setattr(warnings, "showwarning", warnings.showwarning)
     # Nor may it matter that somebody is about to edit the code.
-    patch.setattr(edits, "unchecked", lambda root: {})
+    patch.setattr(edits, "unchecked_edits", lambda root: {})
     warm.put(patch)
 
 

@@ -15,7 +15,7 @@ from lra.core.findings import Finding
 from lra.core.records import Failure
 from lra.engine.gate import interleave
 from lra.engine.gate.baselines import Baselines, Noise
-from lra.engine.gate.interleave import of_both
+from lra.engine.gate.interleave import stores_of
 from lra.engine.gate.revision import HERE, Build
 from lra.engine.machine.host import machine
 from lra.verdict.change import TIME_MARGIN
@@ -150,8 +150,8 @@ def test_an_update_keeps_how_the_times_of_this_build_repeat(
         **_: object,
     ) -> None:
         asked.append((sides, mechanisms, len(turns)))
-        first, second = of_both(folder)
-        with first.writing(), second.writing():
+        first, second = stores_of(folder)
+        with first.locked(), second.locked():
             for name in mechanisms:
                 noise = 0.02 if name == "sdpa" else 0.01
                 for record in timed(name, *[1.0] * len(turns)):
@@ -160,7 +160,7 @@ def test_an_update_keeps_how_the_times_of_this_build_repeat(
                     second.save(record)
 
     measured([])
-    monkeypatch.setattr(interleave, "in_turns", in_turns)
+    monkeypatch.setattr(interleave, "interleave", in_turns)
     place.write_noise({"full train 512 heads 4 x 64": Noise(0.5, 0.9, 12)})
     everything = [flag for flag in UPDATE if flag != "--deterministic"]
     assert lra(*everything, "--reason", "calibrated", "--quiet").returncode == 0

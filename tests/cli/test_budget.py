@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lra.cli import execute
-from lra.cli.budget_lines import reach, too_short
+from lra.cli.budget_lines import budget_reach, warn_too_short
 from lra.core.cells import BaselineCell, QualityCell
 from lra.engine.jobs import Job
 from lra.engine.process import pool
@@ -130,16 +130,16 @@ def test_a_budget_without_room_for_a_first_cell_says_so(lra) -> None:
 
 def test_nothing_is_said_where_nothing_is_known_or_left() -> None:
     job = Job(cell=_baselines(), cache="")
-    assert too_short(60.0, 50.0, [], {}) is None
-    assert too_short(60.0, 50.0, [job], {}) is None
-    assert too_short(60.0, 0.0, [], {}) is None
-    words = reach(60.0, 50.0, [job], {}, slots=1, together=False)
+    assert warn_too_short(60.0, 50.0, [], {}) is None
+    assert warn_too_short(60.0, 50.0, [job], {}) is None
+    assert warn_too_short(60.0, 0.0, [], {}) is None
+    words = budget_reach(60.0, 50.0, [job], {}, slots=1, together=False)
     assert words == "how far a budget of 60 s reaches is not known"
 
 
 def test_one_cell_is_told_as_one() -> None:
     job = Job(cell=_baselines(), cache="")
-    assert too_short(540.0, 528.0, [job], {job.cell.id: 840.0}) == (
+    assert warn_too_short(540.0, 528.0, [job], {job.cell.id: 840.0}) == (
         "1 cell cannot be resumed once stopped and does not fit a budget of 9 min: baselines "
         "listops (about 14 min); give --budget 15m"
     )

@@ -15,9 +15,9 @@ from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Metric, Record
 from lra.engine.gate import affected, interleave, revision
-from lra.engine.gate.affected import Sources
+from lra.engine.gate.affected import SourceHashes
 from lra.engine.gate.baselines import Baselines, Noise, Reason
-from lra.engine.gate.interleave import of_both
+from lra.engine.gate.interleave import stores_of
 from lra.engine.gate.revision import HOME, Build
 from lra.engine.machine.host import machine
 from lra.report.words import TIMES
@@ -54,8 +54,8 @@ class Machines:
         self.first: Callable[[str, int], Record] = lambda name, turn: timed(name, 1.0, turn)
         self.noise = 0.01
         self.asked: list[tuple[list[str], int]] = []
-        self.before = Sources(("t",), ("c",), dict.fromkeys(NAMES, "old"))
-        self.after = Sources(("t",), ("c",), {**self.before.mechanisms, "linear": "new"})
+        self.before = SourceHashes(("t",), ("c",), dict.fromkeys(NAMES, "old"))
+        self.after = SourceHashes(("t",), ("c",), {**self.before.mechanisms, "linear": "new"})
 
     def in_turns(
         self, sides: Sequence[Build], mechanisms: Sequence[str], *, turns: range, folder: Path,
@@ -63,8 +63,8 @@ class Machines:
     ) -> None:  # fmt: skip
         now = self.slower[min(len(self.asked), len(self.slower) - 1)]
         self.asked.append((list(mechanisms), len(turns)))
-        stores = of_both(folder)
-        with stores[0].writing() as first, stores[1].writing() as second:
+        stores = stores_of(folder)
+        with stores[0].locked() as first, stores[1].locked() as second:
             for turn in turns:
                 for name in mechanisms:
                     noise = 1 + self.noise * (-1) ** turn
@@ -89,15 +89,17 @@ def machines(
     def work_tree(_: str) -> Iterator[Path]:
         yield tree
 
-    def sources(root: Path) -> Sources:
+    def sources(root: Path) -> SourceHashes:
         return {tree: found.before, HOME: found.after}[root]
 
     monkeypatch.setattr(revision, "work_tree", work_tree)
-    monkeypatch.setattr(revision, "branched_from", lambda name: name)
-    monkeypatch.setattr(interleave, "torch_of", lambda one: found.torch.get(one.name, "2.13.0"))
+    monkeypatch.setattr(revision, "merge_base", lambda name: name)
+    monkeypatch.setattr(
+        interleave, "torch_version", lambda one: found.torch.get(one.name, "2.13.0")
+    )
     monkeypatch.setattr(revision, "build", lambda name, tree, _: Build(name, tree, tree, "abc"))
-    monkeypatch.setattr(affected, "sources", sources)
-    monkeypatch.setattr(interleave, "in_turns", found.in_turns)
+    monkeypatch.setattr(affected, "hash_sources", sources)
+    monkeypatch.setattr(interleave, "interleave", found.in_turns)
     measured([])
     place(tmp_path).write({}, Reason("2026-11-20", "abc", (), "a test"))
     return found
@@ -278,14 +280,14 @@ def test_fewer_pairs_than_the_noise_was_measured_with_are_allowed_more(
 
 
 def test_times_taken_by_other_code_cannot_be_compared(lra: Run, machines: Machines) -> None:
-    machines.after = Sources(("u",), ("c",), machines.after.mechanisms)
+    machines.after = SourceHashes(("u",), ("c",), machines.after.mechanisms)
     ran = lra(*CHECK)
     assert ran.returncode == INCONCLUSIVE and machines.asked == []
     assert "time: the code that times was changed since main" in ran.stdout.splitlines()[0]
 
 
 def test_nothing_is_timed_where_no_mechanism_changed(lra: Run, machines: Machines) -> None:
-    machines.after = Sources(("t",), ("d",), machines.before.mechanisms)
+    machines.after = SourceHashes(("t",), ("d",), machines.before.mechanisms)
     ran = lra(*CHECK)
     assert ran.returncode == 0 and machines.asked == []
     assert "No mechanism's sources differ from main: nothing to time." in ran.stdout
@@ -297,7 +299,7 @@ def test_nothing_is_timed_where_no_mechanism_changed(lra: Run, machines: Machine
 
 def test_a_new_mechanism_has_nothing_to_be_timed_against(lra: Run, machines: Machines) -> None:
     old = {name: own for name, own in machines.before.mechanisms.items() if name != "linear"}
-    machines.before = Sources(("t",), ("c",), old)
+    machines.before = SourceHashes(("t",), ("c",), old)
     ran = lra(*CHECK)
     assert ran.returncode == 0 and machines.asked == []
     assert (
@@ -338,7 +340,7 @@ def test_without_a_revision_it_is_the_last_commit_or_none(
 
 
 def test_a_quick_check_looks_at_few_and_times_fewer(lra: Run, machines: Machines) -> None:
-    machines.after = Sources(("t",), ("c",), dict.fromkeys(NAMES, "new"))
+    machines.after = SourceHashes(("t",), ("c",), dict.fromkeys(NAMES, "new"))
     ran = lra(*CHECK, "--quick")
     assert ran.returncode == 0
     ((names, pairs),) = machines.asked
@@ -351,7 +353,7 @@ def test_a_quick_check_looks_at_few_and_times_fewer(lra: Run, machines: Machines
 
 
 def test_a_quick_check_of_a_change_looks_at_what_changed(lra: Run, machines: Machines) -> None:
-    machines.after = Sources(("t",), ("c",), {**machines.before.mechanisms, "full": "new"})
+    machines.after = SourceHashes(("t",), ("c",), {**machines.before.mechanisms, "full": "new"})
     ran = lra(*CHECK, "--quick")
     assert machines.asked == [(["full"], 5)] and "Changes since main reach full." in ran.stdout
     machines.asked.clear()
@@ -382,7 +384,7 @@ def test_what_was_looked_at_is_told_when_it_is_interrupted(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(interleave, "in_turns", interrupted)
+    monkeypatch.setattr(interleave, "interleave", interrupted)
     assert lra(*CHECK, "--out", "out").returncode == INTERRUPTED
     assert "\n\nChanges since main reach linear.\n" in (tmp_path / "out/summary.md").read_text()
 

@@ -74,7 +74,7 @@ def test_a_training_for_accuracy_is_repeated_only_where_it_is_absent_or_did_not_
 ) -> None:
     found = measured(store)
     bad = {"status": status, "failure": Failure(type="Error", message="once")}
-    with store.writing():
+    with store.locked():
         for record in found:
             store.save(ended(record.cell))
         store.save(ended(seeds(found)[1].cell, **bad))
@@ -85,7 +85,7 @@ def test_a_training_for_accuracy_is_repeated_only_where_it_is_absent_or_did_not_
 
 def test_what_takes_seconds_is_always_run_again(store: Store) -> None:
     found = measured(store)
-    with store.writing():
+    with store.locked():
         for record in found:
             store.save(ended(record.cell))
     due = run_again(found, measured(store))

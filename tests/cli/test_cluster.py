@@ -115,7 +115,7 @@ def test_what_is_wrong_here_is_said_before_any_worker_is_waited_for(
     flags = ["--impl", "linear", *TINY, "--cluster", "tcp://127.0.0.1:9", "--store", "here"]
     with ExitStack() as stack:
         if wrong == "store":
-            stack.enter_context(Store(tmp_path / "here").writing())
+            stack.enter_context(Store(tmp_path / "here").locked())
         flags += {"name": ["--impl", "linaer"], "setting": ["--set", "qqq=1"]}.get(wrong, [])
         ran = lra("run", *flags)
     words = {

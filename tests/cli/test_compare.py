@@ -14,8 +14,8 @@ from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Metric, Record
 from lra.engine.gate import affected, interleave, revision
-from lra.engine.gate.affected import Sources
-from lra.engine.gate.interleave import of_both
+from lra.engine.gate.affected import SourceHashes
+from lra.engine.gate.interleave import stores_of
 from lra.engine.gate.revision import Build
 from lra.store import Store
 
@@ -42,7 +42,7 @@ def _record(name: str, seconds: float, replicate: int) -> Record:
 @pytest.fixture
 def stores(tmp_path: Path) -> None:
     for name, factor in (("old", 1.0), ("new", 1.5)):
-        with Store(tmp_path / name).writing() as place:
+        with Store(tmp_path / name).locked() as place:
             for record in (*timed("linear", factor, factor), *timed("sdpa", 1.0, 1.0)):
                 place.save(record)
     (tmp_path / "empty").mkdir()
@@ -74,11 +74,11 @@ def test_two_stores(lra, stores: None) -> None:
 def test_only_what_is_worse_fails(
     before: str, after: str, code: int, lra, stores: None, tmp_path: Path
 ) -> None:
-    with Store(tmp_path / "noisy").writing() as place:
+    with Store(tmp_path / "noisy").locked() as place:
         # Slower by the mean, and as its two processes differ nobody can tell.
         for record in timed("linear", 0.9, 1.6):
             place.save(record)
-    with Store(tmp_path / "failing").writing() as place:
+    with Store(tmp_path / "failing").locked() as place:
         for record in timed("sdpa", 1.0, 1.0):
             failed = msgspec.structs.replace(record, status="oom", metrics={})
             place.save(failed)
@@ -113,7 +113,7 @@ def test_nothing_in_common_is_inconclusive(lra, stores: None) -> None:
 def test_what_another_code_measured_is_inconclusive_and_says_why(
     lra, stores: None, tmp_path: Path
 ) -> None:
-    with Store(tmp_path / "other").writing() as place:
+    with Store(tmp_path / "other").locked() as place:
         for record in timed("linear", 1.0, 1.0):
             cell = msgspec.structs.replace(record.cell, versions={"time": 2})
             place.save(msgspec.structs.replace(record, id=cell.id, cell=cell))
@@ -192,7 +192,7 @@ def test_folders_that_hide_mechanisms_say_so_and_a_store_names_the_mechanisms(
 
 
 def test_a_mechanism_whose_name_has_a_line_break_is_told_on_one_line(lra, tmp_path: Path) -> None:
-    with Store(tmp_path / "odd").writing() as place:
+    with Store(tmp_path / "odd").locked() as place:
         for record in (*timed("two\nlines", 1.0, 1.0), *timed("sdpa", 2.0, 2.0)):
             place.save(record)
     ran = lra("compare", "two\nlines", "sdpa", "--store", "odd")
@@ -234,9 +234,9 @@ def revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
         **_: object,
     ) -> None:
         asked.append((*(side.name for side in sides), *mechanisms))
-        for side, store in zip(sides, of_both(folder), strict=True):
+        for side, store in zip(sides, stores_of(folder), strict=True):
             assert side.root.name == side.name
-            with store.writing():
+            with store.locked():
                 for name in mechanisms:
                     for record in timed(name, *[seconds[side.name]] * len(turns)):
                         store.save(record)
@@ -244,8 +244,10 @@ def revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
     monkeypatch.setattr(revision, "commit_of", lambda name: f"commit of {name}")
     monkeypatch.setattr(revision, "work_tree", work_tree)
     monkeypatch.setattr(revision, "build", lambda name, tree, _: Build(name, tree, tree, "abc"))
-    monkeypatch.setattr(affected, "sources", lambda tree: Sources(("t",), ("c",), own[tree.name]))
-    monkeypatch.setattr(interleave, "in_turns", in_turns)
+    monkeypatch.setattr(
+        affected, "hash_sources", lambda tree: SourceHashes(("t",), ("c",), own[tree.name])
+    )
+    monkeypatch.setattr(interleave, "interleave", in_turns)
     return asked
 
 
@@ -257,7 +259,7 @@ def test_the_second_of_two_revisions_is_told_against_the_first(
     assert revisions == [("fast", "slow", "linear")], "what the first has not cannot be timed"
     assert ran.stdout.startswith("slow against fast: time slower in 1 of 1 cell, linear train 512")
     assert ran.stderr.endswith("records: results/runs/fast..slow/A and results/runs/fast..slow/B\n")
-    kept = [store.records() for store in of_both(tmp_path / "results/runs/fast..slow")]
+    kept = [store.records() for store in stores_of(tmp_path / "results/runs/fast..slow")]
     assert [{r.metrics["latency"].value for r in side} for side in kept] == [{1.0}, {1.5}]
     assert [len(side) for side in kept] == [3, 3]
     ran = lra("compare", "slow", "fast", "--pairs", "3")
@@ -272,13 +274,13 @@ def test_own_mechanisms_that_are_noisy_are_timed_on_by_where_they_lie(
         _: object, mechanisms: Sequence[str], *, turns: range, folder: Path, **__: object
     ) -> None:
         asked.append((list(mechanisms), len(turns)))
-        for store, sign in zip(of_both(folder), (1, -1), strict=True):
-            with store.writing():
+        for store, sign in zip(stores_of(folder), (1, -1), strict=True):
+            with store.locked():
                 for turn in turns:
                     store.save(_record("Mine", 1.0 + 0.1 * sign * (-1) ** turn, turn))
 
     asked: list[tuple[list[str], int]] = []
-    monkeypatch.setattr(interleave, "in_turns", in_turns)
+    monkeypatch.setattr(interleave, "interleave", in_turns)
     mine = tmp_path / "mine.py"
     mine.write_text("class Mine: ...\n")
     ran = lra("compare", "fast", "slow", "--impl", f"{mine}:Mine")

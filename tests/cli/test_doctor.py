@@ -46,7 +46,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU that the driver shows, hidden from torch; torch says that it can use one."""
     card = {"name": "GPU model 0", "memory_bytes": 2**30, "driver": "570.12"}
     monkeypatch.setattr(host, "gpus", lambda: [card])
-    monkeypatch.setattr(host, "library", lambda name: "2.13.0")
+    monkeypatch.setattr(host, "library_version", lambda name: "2.13.0")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
 
@@ -87,7 +87,7 @@ def test_a_gpu_beside_a_torch_for_cpus_is_a_note_and_no_fault(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("nothing to try")
 
-    monkeypatch.setattr(host, "library", lambda name: "2.13.0+cpu")
+    monkeypatch.setattr(host, "library_version", lambda name: "2.13.0+cpu")
     monkeypatch.setattr(subprocess, "run", refuse)
     ran = lra("doctor")
     assert ran.returncode == 0

@@ -18,7 +18,7 @@ def test_the_estimate_is_of_as_many_cells_side_by_side(
     flags: tuple[str, ...], told: str, lra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two cells that run beside others, and three timings that do not, of ten minutes each."""
-    monkeypatch.setattr(pool, "slots_for", lambda jobs: 4)
+    monkeypatch.setattr(pool, "default_slots", lambda jobs: 4)
     monkeypatch.setattr(
         execute, "_expected", lambda missing, *_: {job.cell.id: 600.0 for job in missing}
     )
@@ -36,7 +36,7 @@ def test_the_estimate_is_of_as_many_cells_as_a_cluster_has_workers(
     jobs = 'system = "slurm"\njobs = {}\n[job]\nprocesses = {}\n'
     (tmp_path / "one.toml").write_text(jobs.format(1, 1))
     (tmp_path / "four.toml").write_text(jobs.format(2, 2))
-    monkeypatch.setattr(pool, "slots_for", lambda jobs: 2)
+    monkeypatch.setattr(pool, "default_slots", lambda jobs: 2)
     monkeypatch.setattr(
         execute, "_expected", lambda missing, *_: {job.cell.id: 600.0 for job in missing}
     )

@@ -46,7 +46,7 @@ def test_cells_of_an_edited_clone_stand_apart_and_a_run_says_so(
 ) -> None:
     asked = ("run", "--impl", "linear", *TINY, "--dry-run", "--json")
     plain = lra(*asked)
-    monkeypatch.setattr(edits, "unchecked", lambda root: {"lra/training/loop.py": "e1"})
+    monkeypatch.setattr(edits, "unchecked_edits", lambda root: {"lra/training/loop.py": "e1"})
     ran = lra(*asked)
     assert (plain.stderr.count("loop.py"), ran.stderr.count("loop.py")) == (0, 1)
     ids = [{cell["id"] for cell in json.loads(one.stdout)} for one in (plain, ran)]

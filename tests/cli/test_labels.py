@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lra.cli.cell_labels import labelled
+from lra.cli.cell_labels import with_labels
 from lra.core import scales
 from lra.core.protocol import Machine
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite, load_suite
 from lra.engine.plan.planner import RunSpec
-from lra.engine.plan.suite import plan
+from lra.engine.plan.suite import plan_suite
 
 SUITES = sorted((Path(scales.__file__).parents[1] / "suites").glob("*.toml"))
 ONE = EfficiencyBlock(
@@ -39,8 +39,8 @@ def labels(suite: Suite, cache: str, *mechanisms: str) -> list[str]:
     asked = RunSpec(suite=suite, mechanisms=mechanisms, device="cpu", cache=cache)
     if suite.efficiency and all(block.device == "cuda" for block in suite.efficiency):
         asked = msgspec.structs.replace(asked, device="cuda", machines={"cuda": GPU})
-    jobs = plan(asked)
-    return [job.label for job in labelled(jobs)]
+    jobs = plan_suite(asked)
+    return [job.label for job in with_labels(jobs)]
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,14 @@ def test_rates_are_said_where_they_are_searched_for(cache: str) -> None:
     block = QualityBlock(scale="mini", tasks=("text",))
     suite = Suite(name="s", title="", quality=(block,))
     asked = RunSpec(suite=suite, mechanisms=("linear",), device="cpu", cache=cache)
-    tuned = plan(msgspec.structs.replace(asked, track="tuned"))
+    tuned = plan_suite(msgspec.structs.replace(asked, track="tuned"))
     own = scales.load_scale("mini")
     rate = own.train_spec("text").learning_rate
-    assert [job.label for job in labelled(tuned)] == [
+    assert [job.label for job in with_labels(tuned)] == [
         "baselines text",
         *(f"linear text rate {rate * factor:g}" for factor in own.rates),
     ]
-    assert [job.label for job in labelled(plan(asked))] == ["baselines text", "linear text"]
+    assert [job.label for job in with_labels(plan_suite(asked))] == [
+        "baselines text",
+        "linear text",
+    ]

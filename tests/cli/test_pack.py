@@ -73,7 +73,7 @@ def test_a_store_that_cannot_be_packed_is_refused_in_one_line(
     lra, twins: tuple[Path, Path]
 ) -> None:
     _, packed = twins
-    with Store(packed).writing():
+    with Store(packed).locked():
         ran = lra("pack", str(packed))
     assert ran.returncode == USAGE
     assert ran.stderr.startswith(f"lra: the store '{packed}' is in use by another run")
@@ -112,7 +112,7 @@ def test_reference_records_may_be_packed(
     lra, finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "results/reference/one-machine"
-    with Store(place).writing() as committed:
+    with Store(place).locked() as committed:
         for one in Store(finished.store).records():
             committed.save(replace(one, seconds=one.seconds + 1))
     before = len(committed.records())

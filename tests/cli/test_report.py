@@ -36,7 +36,7 @@ def test_reference_records_of_a_clone_stand_beside_the_runs(
         record for record in Store(finished.store).records() if isinstance(record.cell, QualityCell)
     ]
     cell = replace(trained.cell, mechanism=Mechanism(name="elsewhere"))
-    with Store(tmp_path / "results/reference/one-machine").writing() as committed:
+    with Store(tmp_path / "results/reference/one-machine").locked() as committed:
         committed.save(replace(trained, cell=cell, id=cell.id))
     asked = ("report", "--store", str(finished.store), "--out")
     assert lra(*asked, "without").returncode == 0
@@ -54,7 +54,7 @@ def test_what_is_stated_of_electricity_makes_an_estimate(lra, finished, tmp_path
     cell = replace(timed.cell, device="cuda")
     energy = {"energy": Metric(value=3.6, unit="J"), "energy_seconds": Metric(value=0.1, unit="s")}
     metrics = {**timed.metrics, **energy}
-    with Store(tmp_path / "powered").writing() as store:
+    with Store(tmp_path / "powered").locked() as store:
         store.save(replace(timed, id=cell.id, cell=cell, metrics=metrics))
     stated = ("--grid-intensity", "400", "--price", "0.3")
     ran = lra("report", "--store", "powered", *stated)

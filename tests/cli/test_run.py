@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lra.cli.data import varied
+from lra.cli.data import balanced_places
 from lra.core.cells import EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.records import Failure, Metric, Record
@@ -317,8 +317,8 @@ def test_data_show_prints_examples_and_baselines(lra) -> None:
 
 
 def test_examples_shown_are_of_different_labels_while_there_are_any() -> None:
-    assert varied([1, 1, 0, 1, 2], 2) == [0, 2]
-    assert varied([1, 1, 0, 1, 2], 4) == [0, 2, 4, 1]
-    assert varied([1, 1], 2) == [0, 1]
-    assert varied([1], 2) == [0]
-    assert varied([], 2) == []
+    assert balanced_places([1, 1, 0, 1, 2], 2) == [0, 2]
+    assert balanced_places([1, 1, 0, 1, 2], 4) == [0, 2, 4, 1]
+    assert balanced_places([1, 1], 2) == [0, 1]
+    assert balanced_places([1], 2) == [0]
+    assert balanced_places([], 2) == []

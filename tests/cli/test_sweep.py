@@ -92,7 +92,7 @@ def test_what_is_read_by_round_is_measured_with_its_round(lra, tmp_path: Path) -
     ran = lra("sweep", "--suite", "together.toml", "--impl", "linear", "--store", "store")
     assert ran.returncode == 0, ran.stderr
     store = Store(tmp_path / "store")
-    with store.writing():
+    with store.locked():
         for record in store.records():
             store.save(replace(record, started_at="2020-01-01T11:00:00+00:00"))
     assert due("apart", "linear,performer") == ["performer train 16"]
@@ -205,11 +205,17 @@ def test_an_order_is_asked_for_in_ranges_alone(lra) -> None:
 
 
 def test_numbers_are_read_once_each_and_ranges_double() -> None:
-    assert axes.numbers(["256..2048", "1000,512"], "length", "") == (256, 512, 1024, 2048, 1000)
-    assert axes.numbers(["3..13"], "length", "") == (3, 6, 12)
-    assert axes.choices(["*"], "mode", ("forward", "train")) == ("forward", "train")
+    assert axes.parse_numbers(["256..2048", "1000,512"], "length", "") == (
+        256,
+        512,
+        1024,
+        2048,
+        1000,
+    )
+    assert axes.parse_numbers(["3..13"], "length", "") == (3, 6, 12)
+    assert axes.parse_words(["*"], "mode", ("forward", "train")) == ("forward", "train")
     with pytest.raises(UsageError, match="smaller first"):
-        axes.numbers([f"1..{axes.MOST + 1}"], "length", "")
+        axes.parse_numbers([f"1..{axes.MOST + 1}"], "length", "")
 
 
 @pytest.mark.parametrize(("flags", "told"), [((), "1800 s"), (("--timeout", "2h"), "7200 s")])
@@ -240,12 +246,12 @@ def test_what_was_left_out_is_due_without_pruning(lra, tmp_path: Path) -> None:
         lines = lra(*asked, *flags, "--dry-run").stdout.splitlines()
         return dict(line.split()[:2] for line in lines)[timed.id]
 
-    with store.writing():
+    with store.locked():
         store.save(replace(timed, status="skipped", failure=failure))
         store.save(replace(twin, status="oom", metrics={}))
     assert state() == "done"
     assert state("--no-prune") == state("--rerun", "failed") == "due"
     # The shorter one was tried again and now fits: nothing leaves the longer one out.
-    with store.writing():
+    with store.locked():
         store.save(twin)
     assert state() == "due"

@@ -15,7 +15,7 @@ import pytest
 from lra.cli.flags import YEAR, pairs, seconds
 from lra.cli.main import VERBS, run_command_line
 from lra.core.cards import Causal, Decode, Padding
-from lra.core.errors import LONGEST, UsageError, cut
+from lra.core.errors import LONGEST, UsageError, truncate
 from lra.core.protocol import ModelSpec, TrainSpec
 
 USAGE = 2
@@ -197,11 +197,11 @@ def test_a_long_mistake_is_cut_to_its_point(mistake: str, lra) -> None:
 
 def test_a_message_that_is_cut_keeps_its_beginning_and_its_remedy() -> None:
     short = "a" * LONGEST
-    assert cut(short) == short
-    told = cut(f"unknown task '{'x' * 500} {'y' * 500}'; did you mean 'text'?")
+    assert truncate(short) == short
+    told = truncate(f"unknown task '{'x' * 500} {'y' * 500}'; did you mean 'text'?")
     assert told.startswith("unknown task 'xxx") and "...yyy" in told
     assert told.endswith("yyy'; did you mean 'text'?") and len(told) < 120
-    words = cut(f"no such {'word ' * 200}; give another")
+    words = truncate(f"no such {'word ' * 200}; give another")
     assert words.startswith("no such word") and words.endswith("; give another")
     assert len(words) == LONGEST
 

@@ -280,7 +280,7 @@ def test_the_full_form_is_planned_and_tried_again(
         assert [job.cell.form for job in jobs] == [form]
         return [(job, Record(id=job.cell.id, cell=job.cell, **done)) for job in jobs]
 
-    monkeypatch.setattr(cached, "recorded", found)
+    monkeypatch.setattr(cached, "cached_records", found)
     ran = lra("verify", "--impl", "identity", *flags)
     assert ran.returncode == 1
     (again,) = (line for line in ran.stdout.splitlines() if line.startswith("  reproduce: "))

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lra.core.trained_attention import Attended, Rollout, pack_rollout
+from lra.core.trained_attention import Rollout, TrainedAttention, pack_rollout
 
 PIXELS = np.arange(9, dtype=np.uint8).reshape(3, 3)
 SHARES = PIXELS / 40.0
@@ -35,4 +35,4 @@ def test_what_is_no_picture_of_its_size_is_refused(field, content):
 
 
 def test_the_distance_is_the_mean_over_layers_and_heads():
-    assert Attended(examples=1, distances=((1.0, 2.0), (3.0, 6.0))).distance == 3.0
+    assert TrainedAttention(examples=1, distances=((1.0, 2.0), (3.0, 6.0))).distance == 3.0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lra.core import catalogue
-from lra.core.errors import LraError, UsageError, close, nearest
+from lra.core.errors import LraError, UsageError, closest_names, unknown_name
 
 SEVEN = {"full", "sdpa", "identity", "linear", "performer", "linformer", "sliding_window"}
 FIVE = {"listops", "text", "retrieval", "image", "pathfinder"}
@@ -46,12 +46,12 @@ def test_expand_takes_lists_wildcards_and_all() -> None:
 
 @pytest.mark.parametrize("known", [("peer:alpha", "peer:beta"), ("alpha", "beta")])
 def test_a_prefix_is_no_likeness(known: tuple[str, ...]) -> None:
-    assert close("peer:alpa", known) == [known[0]]
-    assert close("peer:", known) == close("peer:xy", known) == []
+    assert closest_names("peer:alpa", known) == [known[0]]
+    assert closest_names("peer:", known) == closest_names("peer:xy", known) == []
 
 
 def test_where_there_is_no_name_none_is_offered() -> None:
-    assert str(nearest("law", "x", [])) == "unknown law 'x'; there is none"
+    assert str(unknown_name("law", "x", [])) == "unknown law 'x'; there is none"
 
 
 def test_every_target_loads_and_its_reference_leads_back() -> None:
@@ -126,7 +126,7 @@ def test_an_entry_point_is_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
         return [point] if group == "lra.attention" else []
 
     monkeypatch.setattr(catalogue, "entry_points", installed)
-    assert catalogue.installed("mechanism") == ["theirs"]
+    assert catalogue.entry_point_names("mechanism") == ["theirs"]
     assert catalogue.load(catalogue.find("mechanism", "theirs")).__name__ == "Full"
 
 
@@ -167,8 +167,8 @@ def test_a_name_that_two_packages_give_is_refused(
     monkeypatch.syspath_prepend(tmp_path)
     install(tmp_path, "acme", "theirs = acme.one:Mine", "sole = acme.one:Sole", group=group)
     install(tmp_path, "zenith", "theirs = zenith:Mine", f"{ours} = zenith:Ours", group=group)
-    assert {"sole", "theirs", ours} <= set(catalogue.installed(kind))
-    assert len(catalogue.installed(kind)) == len(set(catalogue.installed(kind)))
+    assert {"sole", "theirs", ours} <= set(catalogue.entry_point_names(kind))
+    assert len(catalogue.entry_point_names(kind)) == len(set(catalogue.entry_point_names(kind)))
     for ask in (catalogue.find, lambda kind, name: catalogue.expand(kind, [name])):
         with pytest.raises(UsageError, match=r"acme\.one:Mine of 'acme' and zenith:Mine of"):
             ask(kind, "theirs")
@@ -181,7 +181,7 @@ def test_a_name_that_two_packages_give_is_refused(
     assert [target.name for target in catalogue.expand(kind, ["sole", "acme.one:Mine"])] == [
         "sole", "Mine",
     ]  # fmt: skip
-    assert set(catalogue.doubled(kind)) == {"theirs", ours}
+    assert set(catalogue.ambiguous_names(kind)) == {"theirs", ours}
 
 
 def test_a_package_that_is_found_twice_is_one(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
-from lra.core.validation import misfit
+from lra.core.validation import why_invalid
 
 
 class Inner(msgspec.Struct):
@@ -63,4 +63,4 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
 def test_what_is_said_of_it(data: Any, told: str) -> None:
     with pytest.raises(msgspec.ValidationError) as refused:
         msgspec.convert(data, Outer)
-    assert misfit(refused.value, data, Outer) == told
+    assert why_invalid(refused.value, data, Outer) == told

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lra.core import errors
-from lra.core.traceback_place import place
+from lra.core.traceback_place import place_of
 
 
 def raised(file: Path) -> BaseException:
@@ -21,10 +21,10 @@ def test_the_innermost_frame_of_a_file_and_its_siblings(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("import json\n\njson.loads('')\n")
     error = raised(file)
-    assert place(error, str(file)) == " (mine.py, line 3)"
-    assert place(error, "json").startswith(" (decoder.py, line ")
-    assert place(error) == place(error, "json")
-    assert place(error, "torch") == place(ValueError(), str(file)) == ""
+    assert place_of(error, str(file)) == " (mine.py, line 3)"
+    assert place_of(error, "json").startswith(" (decoder.py, line ")
+    assert place_of(error) == place_of(error, "json")
+    assert place_of(error, "torch") == place_of(ValueError(), str(file)) == ""
 
 
 def test_a_file_beside_our_folder_is_not_taken_for_ours(tmp_path: Path) -> None:
@@ -36,17 +36,17 @@ def test_a_file_beside_our_folder_is_not_taken_for_ours(tmp_path: Path) -> None:
     }.items():
         file.write_text(source)
         error = raised(file)
-        assert place(error).startswith(f" ({theirs}.py, ")
-        assert place(error, str(root / "mine.py")).startswith(" (test_places.py, ")
-        assert place(error, str(file)) == " (mine.py, line 3)"
+        assert place_of(error).startswith(f" ({theirs}.py, ")
+        assert place_of(error, str(root / "mine.py")).startswith(" (test_places.py, ")
+        assert place_of(error, str(file)) == " (mine.py, line 3)"
 
 
 def test_a_module_of_ours_is_its_own_file_alone(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("from lra.core.findings import parse\n\nparse('n=x')\n")
     error = raised(file)
-    assert place(error, "lra.core.findings").startswith(" (findings.py, ")
-    assert place(error, "lra.core.errors") == ""
+    assert place_of(error, "lra.core.findings").startswith(" (findings.py, ")
+    assert place_of(error, "lra.core.errors") == ""
 
 
 def test_an_environment_in_somebodys_folder_is_not_theirs(tmp_path: Path) -> None:
@@ -55,4 +55,4 @@ def test_an_environment_in_somebodys_folder_is_not_theirs(tmp_path: Path) -> Non
     inner.write_text("1 / 0\n")
     file = tmp_path / "mine.py"
     file.write_text(f"import runpy\n\n\nrunpy.run_path({str(inner)!r})\n")
-    assert place(raised(file), str(file)) == " (mine.py, line 4)"
+    assert place_of(raised(file), str(file)) == " (mine.py, line 4)"

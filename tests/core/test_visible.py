@@ -7,14 +7,14 @@ import unicodedata
 
 import pytest
 
-from lra.core.escape import visible, visible_lines
+from lra.core.escape import escape_controls, escape_lines
 
 MARKS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 
 
 @pytest.mark.parametrize("mark", [*MARKS, *"\u200b\u200d\ufeff\u00ad\u3164\u034f\u2028\0\x1b"])
 def test_an_invisible_character_is_an_escape(mark: str) -> None:
-    shown = visible(f"a{mark}b")
+    shown = escape_controls(f"a{mark}b")
     assert shown.isprintable() and mark not in shown and len(shown) > len("a\\b")
 
 
@@ -22,14 +22,14 @@ def test_no_control_of_unicode_is_left() -> None:
     every = map(chr, range(sys.maxunicode + 1))
     hidden = [c for c in every if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")]
     assert len(hidden) > 200
-    assert visible("".join(hidden)).isprintable()
+    assert escape_controls("".join(hidden)).isprintable()
 
 
 @pytest.mark.parametrize("text", ["", "a b", "\u00e9\u4e2d\u0639\u00d7\u00b1\u00b5", "x" * 1000])
 def test_what_is_seen_stays(text: str) -> None:
-    assert visible(text) == visible_lines(text) == text
+    assert escape_controls(text) == escape_lines(text) == text
 
 
 def test_lines_stay_lines_where_there_are_several() -> None:
-    assert visible_lines("a\u202eb\nc\td\r\n") == "a\\u202eb\nc\\td\\r\n"
-    assert visible("a\nb") == "a\\nb"
+    assert escape_lines("a\u202eb\nc\td\r\n") == "a\\u202eb\nc\\td\\r\n"
+    assert escape_controls("a\nb") == "a\\nb"

@@ -21,7 +21,7 @@ def server() -> Iterator[ForkServer]:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """A store held open for writing."""
-    with Store(tmp_path / "store").writing() as store:
+    with Store(tmp_path / "store").locked() as store:
         yield store
 
 

@@ -35,16 +35,16 @@ def place(tmp_path: Path) -> Baselines:
 
 
 def test_what_is_written_is_read_back(place: Baselines) -> None:
-    assert not place.present() and place.names() == [] and not place.path.exists()
+    assert not place.exists() and place.names() == [] and not place.path.exists()
     assert (place.figures("linear"), place.noise(), place.journal()) == ({}, {}, [])
     noise = {"linear train 512": Noise(spread=0.1, allowed=0.04, pairs=12)}
     place.write({"linear": {"laws": FULL}, "sdpa": {"train 1": figures()}}, FIRST)
     place.write_noise(noise)
     again = Baselines(place.path.parent, CLASS)
-    assert again.present() and again.names() == ["linear", "sdpa"]
+    assert again.exists() and again.names() == ["linear", "sdpa"]
     assert again.figures("linear") == {"laws": FULL}
     assert (again.noise(), again.journal()) == (noise, [FIRST])
-    assert not Baselines(place.path.parent, "another-cpu-2c").present()
+    assert not Baselines(place.path.parent, "another-cpu-2c").exists()
 
 
 def test_cells_are_replaced_one_by_one_and_the_journal_grows(place: Baselines) -> None:
@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_read_is_one_line_that_names_it(place: Baselines, 
     assert "\n" not in str(error.value)
     (place.path / "_journal.json").write_text("[")
     with pytest.raises(StoreError, match=r"_journal\.json' cannot be read"):
-        place.present()
+        place.exists()
 
 
 def test_a_folder_that_cannot_be_written_is_one_line_that_names_it(tmp_path: Path) -> None:
@@ -106,4 +106,4 @@ def test_a_folder_that_cannot_be_written_is_one_line_that_names_it(tmp_path: Pat
     with pytest.raises(StoreError, match=r"cannot write the baseline '.*': not a directory; mend"):
         place.write({}, FIRST)
     with pytest.raises(StoreError, match="cannot be read"):
-        place.present()
+        place.exists()

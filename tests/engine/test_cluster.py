@@ -41,7 +41,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """A store that all tests of a cluster share: its folder is what workers know it by."""
-    with Store(tmp_path_factory.mktemp("cluster") / "store").writing() as store:
+    with Store(tmp_path_factory.mktemp("cluster") / "store").locked() as store:
         yield store
 
 
@@ -212,7 +212,7 @@ def test_a_worker_that_loses_the_folder_runs_no_more_and_its_cell_is_left(
     tmp_path: Path, cache: Path
 ) -> None:
     with (
-        Store(tmp_path / "store").writing() as store,
+        Store(tmp_path / "store").locked() as store,
         open_cluster("local:1", store.path, device="cpu") as cluster,
     ):
         cluster.patience = 0.5
@@ -237,7 +237,7 @@ def test_a_scheduler_that_is_gone_ends_the_run_with_a_line_and_its_cells_are_lef
     tmp_path: Path, cache: Path
 ) -> None:
     with (
-        Store(tmp_path / "store").writing() as store,
+        Store(tmp_path / "store").locked() as store,
         shared(store.path) as folder,
         local(1, folder) as (scheduler, _),
         open_cluster(scheduler.scheduler_address, store.path, device="cpu") as cluster,
@@ -326,7 +326,7 @@ from lra.store import Store
 
 place = Path(sys.argv[1])
 with (
-    Store(place / "store").writing() as store,
+    Store(place / "store").locked() as store,
     open_cluster("local:1", store.path, device="cpu") as cluster,
 ):
     print(*cluster.client.run(os.getpid).values(), flush=True)

@@ -177,7 +177,7 @@ def test_cells_run_in_jobs_which_are_cancelled_at_the_end(
     text = 'system = "slurm"\njobs = 1\n[job]\ncores = 1\nmemory = "1 GB"\n'
     file = written(tmp_path, text + 'scheduler_options = {host = "127.0.0.1"}\n')
     with (
-        Store(tmp_path / "store").writing() as store,
+        Store(tmp_path / "store").locked() as store,
         open_cluster(str(file), store.path, device="cpu") as cluster,
     ):
         (record,) = Grid(store, cluster).run([timing("Toy", cache)])

@@ -23,7 +23,7 @@ from lra.engine.cluster.messages import Ended, Word
 from lra.engine.cluster.shared_folder import Shared
 from lra.engine.cluster.workers import Member
 from lra.engine.jobs import Job, Outcome
-from lra.engine.machine.host import facts
+from lra.engine.machine.host import machine_facts
 from lra.engine.machine.provenance import provenance
 from lra.store import Store
 
@@ -53,7 +53,7 @@ class Roster:
             host="here",
             gpus=(),
             machines={"cpu": Machine(processor="toy", cores=1)},
-            provenance=provenance(facts()),
+            provenance=provenance(machine_facts()),
         )
         self.member = Member("w0", "w0", greeting, "")
         self.members, self.names = {"w0": self.member}, {"w0"}
@@ -102,7 +102,7 @@ def grid(tmp_path: Path, roster: Roster) -> Iterator[Grid]:
         localised=lambda job, checkpoint: job,
         tend=lambda joined: None,
     )
-    with Store(tmp_path / "store").writing() as store:
+    with Store(tmp_path / "store").locked() as store:
         yield Grid(store, cluster, watcher=Diary())
 
 

@@ -197,7 +197,7 @@ def test_what_fails_with_the_folder_is_no_row_of_the_cell(
     worker = SimpleNamespace(pid=1, exit_code=0, close=lambda: None)
     server = SimpleNamespace(start=lambda payload: worker, close=lambda: None)
     monkeypatch.setattr(worker, "ForkServer", lambda: server)
-    monkeypatch.setattr(worker, "Running", Ran)
+    monkeypatch.setattr(worker, "Supervisor", Ran)
     monkeypatch.setattr(worker, "listen", list)
     with shared(tmp_path / "store") as folder:
         order = Order(job=training("Toy", cache), run="r", shared=folder, grace=1.0)

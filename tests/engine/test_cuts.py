@@ -12,7 +12,7 @@ from engine_jobs import baselines, training
 
 from lra.core.records import Record
 from lra.engine.jobs import Job, Progress
-from lra.engine.order.lost_time import Cuts, wanted
+from lra.engine.order.lost_time import LostTime, seconds_needed
 from lra.engine.process.runner import Watcher
 from lra.store import Store
 
@@ -27,7 +27,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def stop(store: Store, job: Job, clock: list[float], *, after: float) -> None:
-    cuts = Cuts(store, Diary())
+    cuts = LostTime(store, Diary())
     cuts.started(job)
     clock[0] += after
     cuts.left(job)
@@ -38,11 +38,11 @@ def record_of(job: Job) -> Record:
 
 
 def test_a_cell_that_was_lost_is_to_have_a_quarter_more(store: Store, clock: list[float]) -> None:
-    assert wanted(store, LOST) is None
+    assert seconds_needed(store, LOST) is None
     stop(store, LOST, clock, after=80.0)
-    assert wanted(store, LOST) == 100.0
+    assert seconds_needed(store, LOST) == 100.0
     stop(store, LOST, clock, after=160.0)
-    assert wanted(store, LOST) == 200.0
+    assert seconds_needed(store, LOST) == 200.0
 
 
 def test_one_that_is_stopped_sooner_the_next_time_is_to_have_no_less(
@@ -50,24 +50,24 @@ def test_one_that_is_stopped_sooner_the_next_time_is_to_have_no_less(
 ) -> None:
     stop(store, LOST, clock, after=80.0)
     stop(store, LOST, clock, after=4.0)
-    assert wanted(store, LOST) == 100.0
+    assert seconds_needed(store, LOST) == 100.0
 
 
 def test_a_training_loses_nothing(store: Store, clock: list[float]) -> None:
     stop(store, KEPT, clock, after=80.0)
-    assert wanted(store, KEPT) is None
+    assert seconds_needed(store, KEPT) is None
 
 
 def test_a_record_takes_its_place(store: Store, clock: list[float]) -> None:
     stop(store, LOST, clock, after=80.0)
-    Cuts(store, Diary()).finished(LOST, record_of(LOST))
-    assert wanted(store, LOST) is None
+    LostTime(store, Diary()).finished(LOST, record_of(LOST))
+    assert seconds_needed(store, LOST) is None
     assert list(store.checkpoint("").parent.iterdir()) == []
 
 
 def test_a_note_that_was_cut_off_says_nothing(store: Store) -> None:
     store.checkpoint(LOST.cell.id).with_suffix(".cut").write_text("")
-    assert wanted(store, LOST) is None
+    assert seconds_needed(store, LOST) is None
 
 
 def test_the_other_watcher_hears_all(store: Store) -> None:
@@ -81,7 +81,7 @@ def test_the_other_watcher_hears_all(store: Store) -> None:
     }
     assert set(told) == {name for name in vars(Watcher) if not name.startswith("_")}
     other = Mock(spec=Watcher)
-    cuts = Cuts(store, other)
+    cuts = LostTime(store, other)
     for name, what in told.items():
         getattr(cuts, name)(*what)
     assert other.mock_calls == [getattr(call, name)(*what) for name, what in told.items()]

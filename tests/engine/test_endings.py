@@ -17,7 +17,7 @@ from lra.core.records import Failure, Metric, Record
 from lra.engine.jobs import Job, Outcome
 from lra.engine.plan.show import ShowSpec, plan_show
 from lra.engine.process import exit_status
-from lra.engine.process.exit_status import Ending, judge, not_installed, pruned
+from lra.engine.process.exit_status import Ending, outcome_of, skip_pruned, skip_uninstalled
 
 
 def ending(**known: Any) -> Ending:
@@ -50,7 +50,7 @@ JOB = timing("Toy", Path("/somewhere/cache"))
     ],
 )
 def test_a_worker_without_an_outcome(known: dict[str, Any], status: str, kind: str) -> None:
-    outcome = judge(ending(**known), JOB)
+    outcome = outcome_of(ending(**known), JOB)
     assert outcome.status == status
     assert outcome.failure is not None
     assert (outcome.failure.type, outcome.failure.phase) == (kind, "train")
@@ -60,19 +60,19 @@ def test_a_worker_without_an_outcome(known: dict[str, Any], status: str, kind: s
 def test_the_remedy_for_a_timeout_is_one_that_the_verb_has(tmp_path: Path) -> None:
     (picture,) = plan_show(ShowSpec(mechanisms=("identity",), cache=str(tmp_path)))
     for job, remedy in ((JOB, "; give --timeout more, and --rerun failed"), (picture, "positions")):
-        found = judge(ending(exit_code=-9, timeout=3.0), job).failure
+        found = outcome_of(ending(exit_code=-9, timeout=3.0), job).failure
         assert found is not None and found.message.endswith(remedy)
         assert ("--" in found.message) == (job is JOB)
 
 
 def test_an_outcome_that_arrived_counts_whatever_came_after() -> None:
     sent = Outcome(status="ok", parameters=3)
-    assert judge(ending(outcome=sent, exit_code=-9, timeout=1.0), JOB) == sent
+    assert outcome_of(ending(outcome=sent, exit_code=-9, timeout=1.0), JOB) == sent
 
 
 def test_what_a_law_found_is_stripped_too() -> None:
     told = Finding(law="output", verdict="failed", detail="FileNotFoundError: '/home/me/a b/t.bin'")
-    found = judge(ending(outcome=Outcome(status="ok", findings=(told,))), JOB).findings
+    found = outcome_of(ending(outcome=Outcome(status="ok", findings=(told,))), JOB).findings
     assert [finding.detail for finding in found] == ["FileNotFoundError: 't.bin'"]
 
 
@@ -85,7 +85,9 @@ def test_what_the_worker_says_of_its_failure_is_stripped_and_gets_its_tail() -> 
     )
     failure = Failure(type="DataError", message="/data of mine/reviews.csv, row 3: no label")
     tail = "File /home/somebody/my tricks/trick.py saw /store/checkpoints/abc.pt, /etc/a/b.txt"
-    found = judge(ending(outcome=Outcome(status="error", failure=failure), tail=tail), job).failure
+    found = outcome_of(
+        ending(outcome=Outcome(status="error", failure=failure), tail=tail), job
+    ).failure
     assert found is not None
     assert found.message == "reviews.csv, row 3: no label"
     assert found.tail == "File trick.py saw abc.pt, b.txt"
@@ -102,7 +104,7 @@ def test_no_credential_is_in_anything_that_a_record_takes_from_others() -> None:
         metrics={"a": Metric(value=None, unit="s", why_null=words), "b": Metric.share(0.5)},
         method={"decode_failed": words, "timer": secret, "declared_time": "O(n / m / d)", "n": 3},
     )
-    found = judge(ending(outcome=sent, tail=words), JOB)
+    found = outcome_of(ending(outcome=sent, tail=words), JOB)
     assert found.failure is not None
     assert (found.failure.message, found.failure.tail) == (told, told)
     assert [finding.detail for finding in found.findings] == [told]
@@ -114,7 +116,7 @@ def test_no_credential_is_in_anything_that_a_record_takes_from_others() -> None:
 
 def test_a_refusal_needs_no_tail() -> None:
     failure = Failure(type="UnsupportedError", message="cannot be causal")
-    found = judge(ending(outcome=Outcome(status="unsupported", failure=failure)), JOB).failure
+    found = outcome_of(ending(outcome=Outcome(status="unsupported", failure=failure)), JOB).failure
     assert found is not None and found.tail == ""
 
 
@@ -126,7 +128,7 @@ def _record(job: Job, status: Any) -> Record:
 def test_longer_twins_of_what_ran_out_are_skipped(status: str) -> None:
     cache = Path("/cache")
     failed = [_record(timing("Toy", cache, length=64), status)]
-    longer = pruned(timing("Toy", cache, length=128).cell, failed)
+    longer = skip_pruned(timing("Toy", cache, length=128).cell, failed)
     assert longer is not None and longer.status == "skipped"
     assert longer.failure is not None and f"{status} already at length 64" in longer.failure.message
     for other in (
@@ -138,7 +140,7 @@ def test_longer_twins_of_what_ran_out_are_skipped(status: str) -> None:
         training("Toy", cache),
         baselines(cache),
     ):
-        assert pruned(other.cell, failed) is None
+        assert skip_pruned(other.cell, failed) is None
 
 
 def _error(length: int, **changes: Any) -> Job:
@@ -160,20 +162,20 @@ def _error(length: int, **changes: Any) -> Job:
 def test_errors_at_longer_inputs_than_one_that_ran_out_are_skipped_too(status: str) -> None:
     failed = [_record(_error(64), status)]
     for longer in (_error(128), _error(128, seed=1)):
-        found = pruned(longer.cell, failed)
+        found = skip_pruned(longer.cell, failed)
         assert found is not None and found.failure is not None
         assert found.failure.message == f"not tried: {status} already at length 64"
     for other in (_error(32), _error(64, seed=1), _error(128, input_scale=2.0)):
-        assert pruned(other.cell, failed) is None
+        assert skip_pruned(other.cell, failed) is None
     timed = timing("Toy", Path("/cache"), length=128)
-    assert pruned(timed.cell, failed) is None
+    assert skip_pruned(timed.cell, failed) is None
 
 
 @pytest.mark.parametrize("status", ["ok", "crash", "error", "unsupported", "skipped"])
 def test_other_endings_say_nothing_about_longer_twins(status: str) -> None:
     cache = Path("/cache")
     failed = [_record(timing("Toy", cache, length=64), status)]
-    assert pruned(timing("Toy", cache, length=128).cell, failed) is None
+    assert skip_pruned(timing("Toy", cache, length=128).cell, failed) is None
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def test_a_peer_whose_package_is_missing_is_skipped_and_a_broken_one_is_not(
 
     monkeypatch.setattr(exit_status, "version", version)
     job = msgspec.structs.replace(JOB, mechanism=mechanism, unavailable=unavailable)
-    found = not_installed(job)
+    found = skip_uninstalled(job)
     if not told:
         assert found is None
         return

@@ -12,14 +12,14 @@ from attention_impls.contract import Context, Dims
 from attention_impls.recurrent.s4d import S4d
 from lra.core.errors import LraError, UnsupportedError
 from lra.engine.jobs import Job, Outcome
-from lra.engine.process.failures import _TOO_OFTEN, failed
+from lra.engine.process.failures import _TOO_OFTEN, outcome_of_exception
 
 
 def ended(error: BaseException, job: Job) -> Outcome:
     try:
         raise error
     except BaseException as raised:
-        return failed(raised, "train", job)
+        return outcome_of_exception(raised, "train", job)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_line_of_whoever_wrote_the_mechanism_comes_first(tmp_path: Path) -> 
     job = Job(cell=timing("Toy", tmp_path).cell, mechanism=f"{file}:Mine", cache=str(tmp_path))
     with pytest.raises(Exception) as caught:
         exec(compile(file.read_text(), str(file), "exec"))
-    outcome = failed(caught.value, "build", job)
+    outcome = outcome_of_exception(caught.value, "build", job)
     assert outcome.failure is not None and outcome.failure.message.endswith(" (mine.py, line 3)")
 
 
@@ -91,5 +91,5 @@ def test_a_line_of_our_own_mechanism_comes_before_torchs(tmp_path: Path) -> None
     job = Job(cell=timing("Toy", tmp_path).cell, mechanism="s4d", cache=str(tmp_path))
     with pytest.raises(RuntimeError) as caught:
         layer.mix(torch.zeros(1, 8, 3), Context())
-    outcome = failed(caught.value, "train", job)
+    outcome = outcome_of_exception(caught.value, "train", job)
     assert outcome.failure is not None and " (s4d.py, line " in outcome.failure.message

@@ -155,7 +155,7 @@ def test_a_training_that_loses_a_process_each_time_is_given_up_and_keeps_its_che
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torchrun, "TRIES", 2)
-    monkeypatch.setattr(torchrun, "memory_kills", lambda: 5)
+    monkeypatch.setattr(torchrun, "oom_kills", lambda: 5)
     job = shared("KilledAgain", cache, note=tmp_path, steps=60, evaluate_every=10)
     told: list[Progress] = []
     with pytest.raises(LraError) as caught:
@@ -181,7 +181,7 @@ def test_a_training_that_loses_processes_for_memory_is_out_of_it(
         return "process 1 of 2 ended with SIGKILL"
 
     kills = iter([5, 7])
-    monkeypatch.setattr(torchrun, "memory_kills", lambda: next(kills))
+    monkeypatch.setattr(torchrun, "oom_kills", lambda: next(kills))
     monkeypatch.setattr(torchrun, "_launch", launch)
     with pytest.raises(MemoryError, match=r"^process 1 of 2 ended with SIGKILL: the kernel killed"):
         torchrun.run(shared("Toy", cache), lambda progress: None)
@@ -223,7 +223,7 @@ def test_the_process_is_named_that_the_others_followed(
     failures: dict[int, tuple[int, int]], words: str
 ) -> None:
     found = {rank: failure(*ended) for rank, ended in failures.items()}
-    assert torchrun._told(found, 3) == words
+    assert torchrun._describe_failures(found, 3) == words
 
 
 @pytest.mark.parametrize(("folder", "place"), [("/short", "/short"), ("/" + "x" * 88, "/tmp")])

@@ -19,7 +19,7 @@ from lra.engine.process.launch import environment
 def test_this_machine_has_a_class_and_facts_without_names() -> None:
     machine = host.machine()
     assert machine.processor and machine.cores >= 1 and machine.driver is None
-    facts = host.facts()
+    facts = host.machine_facts()
     assert facts["cores_allowed"] == machine.cores <= (os.cpu_count() or 1)
     assert facts["memory_bytes"] > 2**20
     text = json.dumps(facts)
@@ -62,7 +62,7 @@ def test_memory_is_limited_by_the_cgroup(cgroup: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["memory.events", "memory.oom_control"])
 def test_kills_for_memory_are_counted(cgroup: Path, name: str) -> None:
     (cgroup / name).write_text("low 0\noom 7\noom_kill 3\n")
-    assert host.memory_kills() == 3
+    assert host.oom_kills() == 3
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_container_that_does_not_see_its_cgroup_has_the_limits_of_the_root(tre
 def test_kills_are_counted_in_the_innermost_cgroup(tree: Path) -> None:
     for place, kills in ((".", 9), ("system.slice/job_7", 5), ("system.slice/job_7/step_0", 2)):
         (tree / place / "memory.events").write_text(f"oom_kill {kills}\n")
-    assert host.memory_kills() == 2
+    assert host.oom_kills() == 2
 
 
 class FakeNvml(SimpleNamespace):
@@ -265,7 +265,7 @@ def test_without_a_driver_or_the_library_there_is_no_gpu(
 def test_a_gpu_is_the_default_only_where_torch_can_use_it(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, build: str, device: str
 ) -> None:
-    monkeypatch.setattr(host, "library", lambda name: build)
+    monkeypatch.setattr(host, "library_version", lambda name: build)
     assert host.default_device() == device
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lra.core import catalogue
-from lra.engine.plan.introspect import Request, answer
+from lra.engine.plan.introspect import Request, answer_request
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def reason(reference: str) -> str | None:
-    return answer(Request(catalogue.find("mechanism", reference))).unavailable
+    return answer_request(Request(catalogue.find("mechanism", reference))).unavailable
 
 
 @pytest.mark.parametrize(
@@ -99,5 +99,5 @@ def test_an_installed_module_is_named_and_its_neighbours_are_not(
 def test_what_declares_no_card_is_no_task(folder: Path) -> None:
     file = folder / "broken_task.py"
     file.write_text("def mine(x):\n    return x\n")
-    found = answer(Request(catalogue.find("task", f"{file}:mine")))
+    found = answer_request(Request(catalogue.find("task", f"{file}:mine")))
     assert found.unavailable == "it is no task, as it declares no card; CONTRIBUTING.md says how"

@@ -11,16 +11,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lra.cli.axes import put
+from lra.cli.axes import replace_axes
 from lra.core.cells import BaselineCell, Direction, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.protocol import Machine
 from lra.core.scales import load_suite
 from lra.engine.machine import host
-from lra.engine.plan.axes import timed
+from lra.engine.plan.axes import timing_points
 from lra.engine.plan.data import check_sources
 from lra.engine.plan.planner import RunSpec
-from lra.engine.plan.suite import plan
+from lra.engine.plan.suite import plan_suite
 
 SCALE = """
 title = "small"
@@ -76,11 +76,11 @@ def changed(spec: RunSpec, **changes: object) -> RunSpec:
 
 
 def quality(spec: RunSpec) -> list[QualityCell]:
-    return [job.cell for job in plan(spec) if isinstance(job.cell, QualityCell)]
+    return [job.cell for job in plan_suite(spec) if isinstance(job.cell, QualityCell)]
 
 
 def test_the_cells_of_a_suite(spec: RunSpec) -> None:
-    cells = [job.cell for job in plan(spec)]
+    cells = [job.cell for job in plan_suite(spec)]
     assert Counter(type(cell) for cell in cells) == {
         BaselineCell: 2,
         QualityCell: 2 * 2,
@@ -118,7 +118,7 @@ def test_a_plan_is_deterministic_across_processes(spec: RunSpec) -> None:
         [sys.executable, "-c", code, msgspec.json.encode(spec).decode()],
         cwd=Path(__file__).parents[2], check=True, capture_output=True, text=True,
     )  # fmt: skip
-    assert told.stdout.split() == [job.cell.id for job in plan(spec)]
+    assert told.stdout.split() == [job.cell.id for job in plan_suite(spec)]
 
 
 def test_seeds_change_the_cell_and_never_the_data(spec: RunSpec) -> None:
@@ -131,7 +131,7 @@ def test_devices_are_of_trainings_and_make_no_other_cell(
     spec: RunSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host, "cores_allowed", lambda: 4)
-    alone, shared = plan(spec), plan(changed(spec, devices=2))
+    alone, shared = plan_suite(spec), plan_suite(changed(spec, devices=2))
     assert [job.cell.id for job in shared] == [job.cell.id for job in alone]
     assert {job.devices for job in alone} == {1}
     assert all((job.devices == 2) == isinstance(job.cell, QualityCell) for job in shared)
@@ -140,7 +140,7 @@ def test_devices_are_of_trainings_and_make_no_other_cell(
 def test_a_scale_fits_hyper_parameters_and_a_sweep_keeps_the_papers(spec: RunSpec) -> None:
     features = {
         type(job.cell): job.cell.mechanism.config["features"]
-        for job in plan(spec)
+        for job in plan_suite(spec)
         if not isinstance(job.cell, BaselineCell) and job.cell.mechanism.name == "performer"
     }
     assert features == {QualityCell: 16, EfficiencyCell: 256}
@@ -172,14 +172,14 @@ def test_settings_override_both(spec: RunSpec) -> None:
 )
 def test_a_wrong_setting_is_one_line(spec: RunSpec, settings: dict[str, str], told: str) -> None:
     with pytest.raises(UsageError, match=told) as caught:
-        plan(changed(spec, settings=settings))
+        plan_suite(changed(spec, settings=settings))
     assert "\n" not in str(caught.value)
 
 
 def test_tasks_replace_the_suites(spec: RunSpec) -> None:
     assert {cell.data.task for cell in quality(changed(spec, tasks=("text",)))} == {"text"}
     with pytest.raises(UsageError, match="no settings for the task 'image'"):
-        plan(changed(spec, tasks=("image",)))
+        plan_suite(changed(spec, tasks=("image",)))
 
 
 def test_baselines_add_exact_attention_and_no_mixing(spec: RunSpec) -> None:
@@ -195,7 +195,7 @@ def test_real_data_has_another_hash_and_no_path_in_the_cell(spec: RunSpec, tmp_p
     assert cell.data.source == "file"
     assert cell.data.hash and not quality(spec)[0].data.hash
     assert str(tmp_path) not in msgspec.json.encode(cell).decode()
-    job = next(job for job in plan(real) if isinstance(job.cell, QualityCell))
+    job = next(job for job in plan_suite(real) if isinstance(job.cell, QualityCell))
     assert job.source == str(tmp_path)
 
 
@@ -217,7 +217,7 @@ def test_a_model_has_the_scales_sizes_and_settings_and_decoding_is_causal(spec: 
         directions=("bidirectional", "causal"), heads=(1, 2), batches=(1, 8),
     )  # fmt: skip
     suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(block,))
-    cells = [job.cell for job in plan(changed(spec, suite=suite))]
+    cells = [job.cell for job in plan_suite(changed(spec, suite=suite))]
     ours = [
         cell
         for cell in cells
@@ -237,7 +237,7 @@ def test_a_model_has_the_scales_sizes_and_settings_and_decoding_is_causal(spec: 
     block = msgspec.structs.replace(block, modes=("train", "decode"), levels=("model",))
     suite = msgspec.structs.replace(suite, efficiency=(block,))
     with pytest.raises(UsageError, match="level layer"):
-        plan(changed(spec, suite=suite))
+        plan_suite(changed(spec, suite=suite))
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_decoding_is_planned_once_and_causal(
         block, lengths=(64,), modes=("train", "decode"), directions=directions
     )
     suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(block,))
-    cells = [job.cell for job in plan(changed(spec, mechanisms=("linear",), suite=suite))]
+    cells = [job.cell for job in plan_suite(changed(spec, mechanisms=("linear",), suite=suite))]
     ours = [c for c in cells if isinstance(c, EfficiencyCell) and c.mechanism.name == "linear"]
     assert sorted((c.mode, c.direction) for c in ours) == sorted((m, d) for d, m in found)
 
@@ -268,7 +268,7 @@ def test_decoding_in_both_directions_is_refused(spec: RunSpec) -> None:
     (block,) = spec.suite.efficiency
     block = msgspec.structs.replace(block, modes=("decode",), directions=("bidirectional",))
     with pytest.raises(UsageError, match="decoding is causal"):
-        list(timed(block))
+        list(timing_points(block))
 
 
 def test_compiled_cells_are_cells_of_their_own_and_decoding_has_none(spec: RunSpec) -> None:
@@ -276,11 +276,11 @@ def test_compiled_cells_are_cells_of_their_own_and_decoding_has_none(spec: RunSp
     block = msgspec.structs.replace(
         block, lengths=(64,), modes=("train", "decode"), executions=("eager", "compiled")
     )
-    found = [(point["mode"], point["execution"]) for point in timed(block)]
+    found = [(point["mode"], point["execution"]) for point in timing_points(block)]
     assert found == [("train", "eager"), ("train", "compiled"), ("decode", "eager")]
     block = msgspec.structs.replace(block, modes=("decode",), executions=("compiled",))
     with pytest.raises(UsageError, match="measured eagerly"):
-        list(timed(block))
+        list(timing_points(block))
 
 
 def test_a_block_for_another_device_is_left_out_and_a_suite_of_such_is_one_line(
@@ -290,11 +290,11 @@ def test_a_block_for_another_device_is_left_out_and_a_suite_of_such_is_one_line(
     here, there = (msgspec.structs.replace(block, device=d) for d in ("cpu", "cuda"))
     there = msgspec.structs.replace(there, batches=(32,))
     suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(here, there))
-    cells = [job.cell for job in plan(changed(spec, suite=suite))]
+    cells = [job.cell for job in plan_suite(changed(spec, suite=suite))]
     assert {cell.batch for cell in cells if isinstance(cell, EfficiencyCell)} == {1}
     suite = msgspec.structs.replace(suite, efficiency=(there,))
     with pytest.raises(UsageError, match="no block for cpu, only for cuda; say --device cuda") as e:
-        plan(changed(spec, suite=suite))
+        plan_suite(changed(spec, suite=suite))
     assert "\n" not in str(e.value)
 
 
@@ -305,7 +305,7 @@ def test_table_2_is_a_training_step_of_the_papers_text_model(
     here = Machine(processor="Example GPU", cores=2, driver="580")
     monkeypatch.setattr("lra.engine.plan.planner.machine", lambda device: here)
     asked = changed(spec, suite=load_suite("table2"), mechanisms=("linear",), device=device)
-    cells = [job.cell for job in plan(asked)]
+    cells = [job.cell for job in plan_suite(asked)]
     assert len(cells) == 3 * 4 * 3, "three mechanisms, four lengths, three rounds"
     for cell in cells:
         assert isinstance(cell, EfficiencyCell) and cell.model is not None
@@ -347,7 +347,7 @@ def _timed_whole(spec: RunSpec, **of_task: object) -> dict[str, EfficiencyCell]:
         modes=("train",), levels=("layer", "model"),
     )  # fmt: skip
     suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(block,))
-    jobs = [job for job in plan(changed(spec, suite=suite)) if job.mechanism == "performer"]
+    jobs = [job for job in plan_suite(changed(spec, suite=suite)) if job.mechanism == "performer"]
     assert {job.task for job in jobs} == {"", block.task}
     return {c.level: c for c in (job.cell for job in jobs) if isinstance(c, EfficiencyCell)}
 
@@ -373,11 +373,11 @@ def test_a_call_of_so_many_tokens_has_as_many_examples_as_fit(spec: RunSpec) -> 
     block = msgspec.structs.replace(
         block, lengths=(32, 64, 100, 4096), modes=("forward",), tokens=1024
     )
-    found = [(point["length"], point["batch"]) for point in timed(block)]
+    found = [(point["length"], point["batch"]) for point in timing_points(block)]
     assert found == [(32, 32), (64, 16), (100, 10), (4096, 1)]
     # A person's batches come before the suite's tokens.
-    asked = put(block, {"batches": (2,)})
-    assert {point["batch"] for point in timed(asked)} == {2}
+    asked = replace_axes(block, {"batches": (2,)})
+    assert {point["batch"] for point in timing_points(asked)} == {2}
 
 
 def test_where_a_process_measures_all_of_a_mechanism_its_cells_come_together(
@@ -389,7 +389,7 @@ def test_where_a_process_measures_all_of_a_mechanism_its_cells_come_together(
         executions=("eager", "compiled"), replicates=2, only=("performer",),
     )  # fmt: skip
     suite = msgspec.structs.replace(spec.suite, quality=(), efficiency=(block, block))
-    jobs = plan(changed(spec, mechanisms=("linear", "performer"), suite=suite))
+    jobs = plan_suite(changed(spec, mechanisms=("linear", "performer"), suite=suite))
     timings = [job for job in jobs if isinstance(job.cell, EfficiencyCell)]
     names = {job.cell.mechanism.name for job in timings}
     assert names == {"identity", "sdpa", "performer"}

@@ -14,7 +14,7 @@ from lra.core.cells import EfficiencyCell, ErrorCell
 from lra.core.errors import UsageError
 from lra.core.scales import EfficiencyBlock, ErrorBlock, Suite
 from lra.engine.plan.planner import RunSpec
-from lra.engine.plan.suite import plan
+from lra.engine.plan.suite import plan_suite
 
 BLOCK = ErrorBlock(
     scale="mini",
@@ -41,7 +41,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
 def cells(cache: str, *mechanisms: str, block: ErrorBlock = BLOCK, **asked: Any) -> list[ErrorCell]:
     suite = Suite(name="near", title="", error=(block,))
     spec = RunSpec(suite=suite, mechanisms=mechanisms, device="cpu", cache=cache, **asked)
-    found = [job.cell for job in plan(spec)]
+    found = [job.cell for job in plan_suite(spec)]
     assert len({cell.id for cell in found}) == len(found)
     return [cell for cell in found if isinstance(cell, ErrorCell)]
 
@@ -69,7 +69,7 @@ def test_what_does_not_claim_to_come_near_softmax_is_left_out(cache: str, tmp_pa
     # Beside a block that measures something else there is no need to say so.
     suite = Suite(name="both", title="", efficiency=(TIMED,), error=(BLOCK,))
     spec = RunSpec(suite=suite, mechanisms=("linear",), device="cpu", cache=cache)
-    assert {type(job.cell) for job in plan(spec)} == {EfficiencyCell}
+    assert {type(job.cell) for job in plan_suite(spec)} == {EfficiencyCell}
     # Of what cannot be imported nothing is known; its cells say why.
     (tmp_path / "broken.py").write_text("import nothing_of_that_name\n")
     found = cells(cache, "performer", f"{tmp_path / 'broken.py'}:Broken")

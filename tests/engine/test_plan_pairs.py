@@ -15,9 +15,9 @@ from lra.core.errors import UsageError
 from lra.core.scales import EfficiencyBlock, Pair, Suite, load_suite
 from lra.engine.jobs import Job
 from lra.engine.plan.describe import Describer
-from lra.engine.plan.peers import paired
+from lra.engine.plan.peers import peer_pairs
 from lra.engine.plan.planner import RunSpec
-from lra.engine.plan.suite import plan
+from lra.engine.plan.suite import plan_suite
 
 BLOCK = EfficiencyBlock(
     scale="mini",
@@ -45,7 +45,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def jobs(cache: str, *mechanisms: str, pairs: tuple[Pair, ...] = PAIRS, **asked: Any) -> list[Job]:
     suite = Suite(name="beside", title="", efficiency=(BLOCK,), pairs=pairs)
-    return plan(RunSpec(suite=suite, mechanisms=mechanisms, device="cpu", cache=cache, **asked))
+    return plan_suite(
+        RunSpec(suite=suite, mechanisms=mechanisms, device="cpu", cache=cache, **asked)
+    )
 
 
 def cells(found: list[Job]) -> list[EfficiencyCell]:
@@ -127,7 +129,7 @@ def test_a_wrong_pair_is_one_line(pair: Pair, told: str, cache: str) -> None:
 
 def test_the_shipped_pairs_set_what_makes_both_do_the_same_work(cache: str) -> None:
     suite = load_suite("peers")
-    everything = paired(suite, catalogue.expand("mechanism", ["all"]))
+    everything = peer_pairs(suite, catalogue.expand("mechanism", ["all"]))
     assert len(everything) == 2 * len(suite.pairs)
     describer = Describer(Path(cache))
     for pair in suite.pairs:

@@ -16,7 +16,7 @@ from lra.core.protocol import Mechanism
 from lra.core.scales import load_suite
 from lra.engine.jobs import Job
 from lra.engine.plan.planner import RunSpec
-from lra.engine.plan.suite import plan
+from lra.engine.plan.suite import plan_suite
 from lra.engine.work import profile
 from lra.measure.profile import Profile
 from lra.training.setup import Training
@@ -39,12 +39,12 @@ def changed(spec: RunSpec, **changes: object) -> RunSpec:
 
 
 def profiles(spec: RunSpec) -> list[ProfileCell]:
-    return [job.cell for job in plan(spec) if isinstance(job.cell, ProfileCell)]
+    return [job.cell for job in plan_suite(spec) if isinstance(job.cell, ProfileCell)]
 
 
 def test_a_suite_has_one_profile_a_mechanism_and_task_and_the_limit_first(spec: RunSpec) -> None:
     """Shuffled tokens cost what others do, and are no cell of their own."""
-    jobs = plan(changed(spec, baselines=True))
+    jobs = plan_suite(changed(spec, baselines=True))
     assert [type(job.cell) for job in jobs] == [CeilingCell] + [ProfileCell] * 6
     assert all(job.alone for job in jobs)
     assert Counter(job.label for job in jobs[1:]) == {
@@ -64,7 +64,7 @@ def test_a_profile_is_of_the_training_that_the_suite_has(spec: RunSpec) -> None:
     (own,) = profiles(asked)
     trained = next(
         job.cell
-        for job in plan(changed(asked, profile=False))
+        for job in plan_suite(changed(asked, profile=False))
         if isinstance(job.cell, QualityCell) and job.cell.mechanism.name == "linear"
     )
     for field in ("scale", "mechanism", "data", "model", "training", "threads", "device"):
@@ -78,14 +78,14 @@ def test_a_profile_is_of_the_training_that_the_suite_has(spec: RunSpec) -> None:
 
 
 def test_a_type_of_numbers_has_a_limit_of_its_own(spec: RunSpec) -> None:
-    jobs = plan(changed(spec, settings={"training.precision": "bfloat16"}))
+    jobs = plan_suite(changed(spec, settings={"training.precision": "bfloat16"}))
     assert [job.cell.dtype for job in jobs if isinstance(job.cell, CeilingCell)] == ["bfloat16"]
 
 
 def test_a_suite_for_other_mechanisms_has_none(spec: RunSpec) -> None:
     (block,) = load_suite("certificate").quality[1:]
     with pytest.raises(UsageError, match="trains none of these mechanisms"):
-        plan(changed(spec, suite=msgspec.structs.replace(spec.suite, quality=(block,))))
+        plan_suite(changed(spec, suite=msgspec.structs.replace(spec.suite, quality=(block,))))
 
 
 def job(mechanism: str, cache: Path) -> Job:

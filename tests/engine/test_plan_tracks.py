@@ -11,7 +11,7 @@ from lra.core.cells import BaselineCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.scales import load_scale, load_suite
 from lra.engine.plan.planner import RunSpec
-from lra.engine.plan.suite import plan
+from lra.engine.plan.suite import plan_suite
 
 SCALE = """
 title = "tiny"
@@ -46,7 +46,7 @@ def planned(folder: Path, blocks: str, *, rates: str = "", **asked: object) -> l
         device="cpu",
         cache=str(folder.parent / "described"),
     )
-    jobs = plan(msgspec.structs.replace(spec, **asked))
+    jobs = plan_suite(msgspec.structs.replace(spec, **asked))
     return [job.cell for job in jobs if isinstance(job.cell, QualityCell)]
 
 
@@ -106,7 +106,7 @@ def test_the_certificate_puts_exact_attention_on_shuffled_input_beside_all_in_or
     spec = RunSpec(
         suite=suite, mechanisms=asked, device="cpu", cache=str(tmp_path.parent / "described")
     )
-    cells = [job.cell for job in plan(spec) if isinstance(job.cell, QualityCell)]
+    cells = [job.cell for job in plan_suite(spec) if isinstance(job.cell, QualityCell)]
     found = {order: [c for c in cells if c.data.order == order] for order in ("given", "shuffled")}
     whole = ["listops", "text", "retrieval", "image", "pathfinder"]
     assert [(c.mechanism.name, c.data.task) for c in found["given"]] == [
@@ -135,7 +135,7 @@ def test_simple_baselines_are_of_the_given_order_alone(tmp_path: Path) -> None:
         device="cpu",
         cache=str(tmp_path.parent / "described"),
     )
-    found = [job.cell for job in plan(spec) if isinstance(job.cell, BaselineCell)]
+    found = [job.cell for job in plan_suite(spec) if isinstance(job.cell, BaselineCell)]
     assert [cell.data.order for cell in found] == ["given"]
 
 

@@ -11,7 +11,7 @@ from lra.core.cells import EfficiencyCell, ProfileCell, QualityCell
 from lra.core.protocol import Machine
 from lra.core.scales import EfficiencyBlock, QualityBlock, Suite
 from lra.engine.plan.planner import RunSpec
-from lra.engine.plan.suite import plan
+from lra.engine.plan.suite import plan_suite
 
 MACHINE = Machine(processor="A", cores=2)
 SUITE = Suite(
@@ -66,7 +66,7 @@ def test_versions_of(more: dict[str, Any], name: str, features: set[str], cache:
         suite=SUITE, mechanisms=("sdpa",), machines={"cpu": MACHINE, "cuda": MACHINE},
         cache=str(cache), **given,
     )  # fmt: skip
-    found = {_name(job.cell): job.cell.versions for job in plan(spec)}
+    found = {_name(job.cell): job.cell.versions for job in plan_suite(spec)}
     assert found[name].keys() == features
     assert {found[name][one] for one in features if not one.startswith("sizes/")} == {1}
 

@@ -22,7 +22,7 @@ from lra.core.records import Failure, Metric, Record
 from lra.engine.jobs import Job
 from lra.engine.machine.timing_lock import TimingLock
 from lra.engine.process.launch import ForkServer
-from lra.engine.process.pool import Pool, slots_for
+from lra.engine.process.pool import Pool, default_slots
 from lra.engine.process.runner import Watcher
 from lra.store import Store
 
@@ -41,7 +41,7 @@ def endings(
         training("Diverges", cache, steps=200),
         timing("Toy", cache),
     ]
-    with Store(tmp_path_factory.mktemp("endings")).writing() as store:
+    with Store(tmp_path_factory.mktemp("endings")).locked() as store:
         found = {r.cell.mechanism.name: r for r in Pool(store, server, slots=1).run(jobs)}  # type: ignore[union-attr]
         assert {r.id: r for r in store.records()} == {r.id: r for r in found.values()}
     return found
@@ -284,13 +284,13 @@ def test_as_many_cells_run_side_by_side_as_cores_allow_and_one_on_a_gpu(cache: P
         found = [msgspec.structs.replace(trained, cell=cell) for cell in cells]
         return [*found, timing("Toy", cache)]
 
-    assert slots_for(jobs("cpu", "cpu")) == 16
-    assert slots_for([*jobs("cpu"), *jobs("cpu", threads=3)]) == 5
-    assert slots_for(jobs("cpu", threads=32)) == 1
+    assert default_slots(jobs("cpu", "cpu")) == 16
+    assert default_slots([*jobs("cpu"), *jobs("cpu", threads=3)]) == 5
+    assert default_slots(jobs("cpu", threads=32)) == 1
     on_three = [msgspec.structs.replace(job, devices=3) for job in jobs("cpu", threads=2)[:1]]
-    assert slots_for([*jobs("cpu"), *on_three]) == 2
-    assert slots_for(jobs("cpu", "cuda")) == 1
-    assert slots_for(jobs()) == 1
+    assert default_slots([*jobs("cpu"), *on_three]) == 2
+    assert default_slots(jobs("cpu", "cuda")) == 1
+    assert default_slots(jobs()) == 1
 
 
 def test_timing_waits_until_it_is_alone(server: ForkServer, store: Store, cache: Path) -> None:

@@ -164,7 +164,7 @@ def test_a_run_that_no_longer_waits_gives_up_its_place(
     else:
         assert list(run.run([job])) == []
     assert run.left == [job] and len(diary.whom) == 1
-    assert not other.wanted
+    assert not other.is_contended
 
 
 def test_two_runs_take_turns_and_a_series_gives_way(
@@ -184,7 +184,7 @@ def test_two_runs_take_turns_and_a_series_gives_way(
             replace(timing("Toy", cache, length=8 * n), series="one")
             for n in range(1, 7 if name == "first" else 4)
         ]
-        with Store(tmp_path / name).writing() as store:
+        with Store(tmp_path / name).locked() as store:
             records = list(pool(tmp_path, store, server, slots=1, watcher=Tells()).run(jobs))
         apart[name] = [record.method["cells_before"] for record in records]
 

@@ -24,9 +24,9 @@ from lra.core.records import Record
 from lra.engine.jobs import Job, Progress
 from lra.engine.machine.timing_lock import TimingLock
 from lra.engine.order import lost_time
-from lra.engine.order.admission import Stretch
+from lra.engine.order.admission import Admission
 from lra.engine.order.budget import Budget
-from lra.engine.order.lost_time import Cuts, wanted
+from lra.engine.order.lost_time import LostTime, seconds_needed
 from lra.engine.process.launch import ForkServer, Worker
 from lra.engine.process.pool import Pool
 from lra.engine.process.runner import RunStopped, Watcher
@@ -94,7 +94,7 @@ def test_what_does_not_fit_and_cannot_be_continued_is_not_started(
     diary = Diary(at_training=lambda: now.__setitem__(0, 99.0))
     now = [0.0]
     budget = Budget(100, lambda: now[0])
-    stretch = Stretch(lambda: budget.left, jobs, {job.cell.id: 95.0 for job in jobs})
+    stretch = Admission(lambda: budget.left, jobs, {job.cell.id: 95.0 for job in jobs})
     pool = Pool(store, server, slots=1, budget=budget, admits=stretch.admits, watcher=diary)
     assert list(pool.run(jobs)) == []
     assert diary.lines == ["start Slow listops", "left Slow listops"]
@@ -116,16 +116,16 @@ def test_what_was_lost_is_not_tried_again_in_as_short_a_time(
     job = timing("Sleeps", cache)
     for lines in (["start Sleeps forward 32", "left Sleeps forward 32"], []):
         budget, diary = Budget(100, lambda: now[0]), Passes()
-        least = wanted(store, job)
+        least = seconds_needed(store, job)
         known = {} if least is None else {job.cell.id: least}
-        stretch = Stretch(lambda budget=budget: budget.left, [job], known)
+        stretch = Admission(lambda budget=budget: budget.left, [job], known)
         pool = Pool(
             store,
             server,
             slots=1,
             budget=budget,
             admits=stretch.admits,
-            watcher=Cuts(store, diary),
+            watcher=LostTime(store, diary),
         )
         assert list(pool.run([job])) == [] and pool.left[0].cell == job.cell
         assert diary.lines == lines
@@ -236,7 +236,7 @@ timing_lock._NAME = str(place / "lock")
 jobs = [timing("Toy", place), timing("Sleeps", place, note=str(place))]
 if __name__ == "__main__":
     try:
-        with ForkServer() as server, Store(place / "store").writing() as store:
+        with ForkServer() as server, Store(place / "store").locked() as store:
             for record in Pool(store, server, slots=1).run(jobs):
                 print(record.id, server._process.pid, flush=True)
     except RunStopped as stopped:

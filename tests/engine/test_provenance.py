@@ -14,7 +14,7 @@ from lra.engine.machine.provenance import (
     checkout,
     distribution_hash,
     distribution_of,
-    library,
+    library_version,
     provenance,
 )
 
@@ -73,9 +73,9 @@ def test_without_git_nothing_is_known(project: Path, monkeypatch: pytest.MonkeyP
 def test_the_record_says_versions() -> None:
     found = provenance({"processor": "toy"})
     assert found.version == lra.__version__
-    assert found.libraries["torch"] == library("torch") != ""
+    assert found.libraries["torch"] == library_version("torch") != ""
     assert found.libraries["python"]
-    assert "no-such-library" not in found.libraries and library("no-such-library") == ""
+    assert "no-such-library" not in found.libraries and library_version("no-such-library") == ""
     assert found.host == {"processor": "toy"}
 
 

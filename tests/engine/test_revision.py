@@ -10,7 +10,7 @@ import pytest
 
 from lra.core.errors import UsageError
 from lra.engine.gate import revision
-from lra.engine.gate.revision import branched_from, build, commit_of, last_commit, work_tree
+from lra.engine.gate.revision import build, commit_of, last_commit, merge_base, work_tree
 
 PROJECT = '[project]\nname = "lra"\ndependencies = ["b", "a"]\n'
 PYTHON = """#!/bin/sh
@@ -181,10 +181,10 @@ def test_another_build_of_torch_has_an_environment_of_its_own(
 
 def test_what_came_to_a_branch_since_is_no_change_of_ours(home: Path) -> None:
     git(home, "switch", "-q", "-c", "ours", "v1")
-    assert branched_from("main") == commit_of("v1")
+    assert merge_base("main") == commit_of("v1")
     commit(home, "third")
-    assert branched_from("main") == branched_from("v1") == commit_of("v1")
-    assert branched_from("HEAD") == commit_of("ours")
+    assert merge_base("main") == merge_base("v1") == commit_of("v1")
+    assert merge_base("HEAD") == commit_of("ours")
 
 
 def test_packages_that_cannot_be_installed_are_one_line_and_tried_again(

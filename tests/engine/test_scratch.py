@@ -16,7 +16,7 @@ import pytest
 from processes import gone
 
 from lra.engine.process.launch import ForkServer
-from lra.engine.process.temporary import Scratch, sweep
+from lra.engine.process.temporary import TemporaryFolder, sweep
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_what_a_kill_of_everything_leaves_goes_with_the_next_run(place: Path) ->
 
 
 def test_only_what_is_ours_and_left_is_removed(place: Path, tmp_path: Path) -> None:
-    alive, left = Scratch(), Scratch()
+    alive, left = TemporaryFolder(), TemporaryFolder()
     os.close(left.mark)
     (left.path / "beyond").symlink_to(tmp_path)
     (tmp_path / "kept").write_text("words")
@@ -102,7 +102,7 @@ def test_only_what_is_ours_and_left_is_removed(place: Path, tmp_path: Path) -> N
 
 
 def test_anothers_folder_is_left(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    left = Scratch()
+    left = TemporaryFolder()
     os.close(left.mark)
     monkeypatch.setattr(os, "geteuid", lambda: left.path.stat().st_uid + 1)
     sweep()
@@ -114,7 +114,7 @@ def test_anothers_folder_is_left(place: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_two_that_sweep_at_once_do_not_meet(place: Path) -> None:
-    left = Scratch()
+    left = TemporaryFolder()
     os.close(left.mark)
     other = os.open(left.path / ".lra-owner", os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from lra.engine.process.secrets import MASK, masked
+from lra.engine.process.secrets import MASK, mask_credentials
 
 BODY = "aB3dE5fG7hJ9kL1mN3pQ5rS7"
 JWT = ".".join(("ey" + "JhbGciOiJIUzI1NiJ9", "eyJzdWIiOiIxMjM0NTY3ODkwIn0", "dozjgNryP4J3jVmN"))
@@ -38,7 +38,7 @@ TOKENS = {
     ["cannot log in with {}", "refused ({}), try again", "'{}'", "url?x:{}&y=1", "a\n{}\nb"],
 )
 def test_a_credential_is_masked_and_the_words_around_it_stay(secret: str, around: str) -> None:
-    found = masked(around.format(secret))
+    found = mask_credentials(around.format(secret))
     assert found == around.format(MASK)
 
 
@@ -61,7 +61,7 @@ def test_a_credential_is_masked_and_the_words_around_it_stay(secret: str, around
     ],
 )
 def test_what_a_name_tells_is_masked(text: str, left: str) -> None:
-    assert masked(text) == left
+    assert mask_credentials(text) == left
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_what_a_name_tells_is_masked(text: str, left: str) -> None:
     ],
 )
 def test_ordinary_words_are_let_be(text: str) -> None:
-    assert masked(text) == text
+    assert mask_credentials(text) == text
 
 
 def test_a_long_text_takes_no_long_time() -> None:
@@ -96,5 +96,5 @@ def test_a_long_text_takes_no_long_time() -> None:
 
     began = process_time()
     for text in ("a" * 20_000, "token=" * 3_000, "A1+/" * 5_000, "://a:" * 4_000, "- " * 9_000):
-        masked(text)
+        mask_credentials(text)
     assert process_time() - began < 5

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lra.engine.process.signals import StopSignals, Terminated, signal_name, terminable
+from lra.engine.process.signals import StopSignals, Terminated, raise_terminated, signal_name
 
 
 def test_signals_are_noted_and_handlers_restored() -> None:
@@ -39,13 +39,13 @@ def test_a_closed_terminal_is_a_request_and_its_second_signal_no_hurry() -> None
 @pytest.mark.usefixtures("no_nohup")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_an_end_is_an_exception(number: signal.Signals) -> None:
-    with pytest.raises(Terminated, match=f"stopped by {number.name}"), terminable():
+    with pytest.raises(Terminated, match=f"stopped by {number.name}"), raise_terminated():
         os.kill(os.getpid(), number)
     assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
 
 
 @pytest.mark.usefixtures("no_nohup")
-@pytest.mark.parametrize("context", [StopSignals, terminable])
+@pytest.mark.parametrize("context", [StopSignals, raise_terminated])
 def test_under_nohup_a_closed_terminal_is_nothing(context: Any) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with context():

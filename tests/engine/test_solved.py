@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from lra.core.dataset import UNASKED, Split
-from lra.engine.work.baseline import SOLVED_ROWS, _largest, _solved
+from lra.engine.work.baseline import SOLVED_ROWS, _majority_share, _score_rule
 from tasks.recall import Recall, RecallConfig
 
 
@@ -25,16 +25,16 @@ def test_tokens_that_nothing_is_asked_of_are_no_answers() -> None:
     split = Recall(RecallConfig(pairs=4), length=24).generate("test", 8)
     unasked = (split.labels == UNASKED).mean()
     assert unasked > 0.5
-    assert _solved(Recall(RecallConfig(pairs=4), length=24), split) == {"exact_solver": 1.0}
-    assert _solved(Guesses(RecallConfig(pairs=4), length=24), split) == {"exact_solver": 0.5}
+    assert _score_rule(Recall(RecallConfig(pairs=4), length=24), split) == {"exact_solver": 1.0}
+    assert _score_rule(Guesses(RecallConfig(pairs=4), length=24), split) == {"exact_solver": 0.5}
 
 
 def test_the_largest_class_is_of_what_is_asked() -> None:
     tokens = np.ones((3, 4), dtype=np.uint8)
     labels = [[UNASKED, 2, UNASKED, 1], [UNASKED] * 4, [2, UNASKED, UNASKED, UNASKED]]
     by_token = Split.of(list(tokens), np.array(labels).ravel(), by_token=True)
-    assert _largest(by_token) == pytest.approx(2 / 3)
-    assert _largest(Split.of(list(tokens), np.array([0, 5, 5]))) == pytest.approx(2 / 3)
+    assert _majority_share(by_token) == pytest.approx(2 / 3)
+    assert _majority_share(Split.of(list(tokens), np.array([0, 5, 5]))) == pytest.approx(2 / 3)
 
 
 def test_a_task_without_a_rule_has_no_share() -> None:
@@ -43,7 +43,7 @@ def test_a_task_without_a_rule_has_no_share() -> None:
             return None
 
     task = Unruled(RecallConfig(pairs=1), length=8)
-    assert _solved(task, task.generate("test", 8)) == {}
+    assert _score_rule(task, task.generate("test", 8)) == {}
 
 
 def test_the_first_rows_are_tried() -> None:
@@ -56,5 +56,5 @@ def test_the_first_rows_are_tried() -> None:
             tried.append(len(split))
             return super().solve(split)
 
-    share = _solved(Counts(RecallConfig(pairs=1), length=8), split)["exact_solver"]
+    share = _score_rule(Counts(RecallConfig(pairs=1), length=8), split)["exact_solver"]
     assert tried == [SOLVED_ROWS] and share == pytest.approx(0.5, abs=0.01)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lra.core.errors import UsageError
-from lra.engine.process.error_text import cleaned, named, one_line, strip_paths
+from lra.engine.process.error_text import named_line, one_line, publishable, strip_paths
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_nothing_of_this_machine_stays(place: Path) -> None:
 def test_credentials_and_places_are_gone_together() -> None:
     text = "cannot read /home/alice/x.csv with password=ab/cd/ef in /my data/y.csv"
     told = "cannot read x.csv with password=[masked] in y.csv"
-    assert cleaned(text, ["/my data"]) == told
+    assert publishable(text, ["/my data"]) == told
 
 
 def test_one_line() -> None:
@@ -82,6 +82,6 @@ def test_one_line() -> None:
 
 
 def test_an_error_of_ours_is_its_words_and_anothers_is_named() -> None:
-    assert named(UsageError("write\nanother")) == "write another"
-    assert named(KeyError("q")) == "KeyError: 'q'"
-    assert named(ValueError()) == "ValueError"
+    assert named_line(UsageError("write\nanother")) == "write another"
+    assert named_line(KeyError("q")) == "KeyError: 'q'"
+    assert named_line(ValueError()) == "ValueError"

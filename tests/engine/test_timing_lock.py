@@ -136,17 +136,17 @@ def test_who_came_first_is_served_first(tmp_path: Path) -> None:
 def test_who_steps_aside_keeps_its_place_and_is_in_nobodys_way(tmp_path: Path) -> None:
     first, second, third = (TimingLock(tmp_path / "lock") for _ in range(3))
     assert first.acquire() and not second.acquire() and not third.acquire()
-    second.step_aside()
-    assert second.waited == 0.0 < third.waited and second.wanted
+    second.yield_turn()
+    assert second.waited == 0.0 < third.waited and second.is_contended
     first.release()
     assert not second._queues and third.acquire()
     assert not first.acquire() and not second.acquire()
     third.release()
     assert not first.acquire() and second.acquire()
     first.release()
-    assert not second.wanted
+    assert not second.is_contended
     second.release()
-    assert not second.wanted
+    assert not second.is_contended
 
 
 @on_linux

@@ -11,7 +11,7 @@ from lra.core.errors import LraError
 from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Metric, Record, encode
 from lra.engine.gate import interleave
-from lra.engine.gate.interleave import AT_ONCE, in_turns, of_both, unlike
+from lra.engine.gate.interleave import AT_ONCE, differences, stores_of, time_interleaved
 from lra.engine.gate.revision import Build
 from lra.store import Store
 
@@ -66,11 +66,11 @@ class Turns:
     def run(self, *mechanisms: str, turns: range = range(4)) -> tuple[Store, Store]:
         self.told: list[str] = []
         folder = self.folder / "times"
-        in_turns(
+        time_interleaved(
             (self.builds["one"], self.builds["other"]), mechanisms, suite=Path("suite.toml"),
-            device="cpu", turns=turns, folder=folder, told=self.told.append,
+            device="cpu", turns=turns, folder=folder, log=self.told.append,
         )  # fmt: skip
-        return of_both(folder)
+        return stores_of(folder)
 
     def asked(self) -> list[list[str]]:
         """Each command: what Python's path was, then the words."""
@@ -167,9 +167,9 @@ def test_builds_with_another_torch_are_told_apart(
     old = Build("v1", tmp_path, environment / "bin/python", "c0ffee")
     new = Build("the working tree", tmp_path, tmp_path / "python")
     installed = {"v1": "2.13.0", "the working tree": "2.13.0"}
-    monkeypatch.setattr(interleave, "torch_of", lambda one: installed[one.name])
-    assert unlike((old, new)) == ""
+    monkeypatch.setattr(interleave, "torch_version", lambda one: installed[one.name])
+    assert differences((old, new)) == ""
     installed["the working tree"] = "2.13.0+cpu"
-    told = unlike((old, new))
+    told = differences((old, new))
     assert told.startswith("v1 has torch 2.13.0 and the working tree torch 2.13.0+cpu: ")
     assert told.endswith(f"and delete {environment}")

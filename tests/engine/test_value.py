@@ -11,7 +11,7 @@ from engine_jobs import baselines, timing, training
 from lra.core.cells import CeilingCell, ErrorCell
 from lra.core.protocol import Machine, Mechanism
 from lra.engine.jobs import Job
-from lra.engine.order.priority import by_value
+from lra.engine.order.priority import by_priority
 
 CACHE = Path("cache")
 BASELINES = baselines(CACHE)
@@ -55,7 +55,7 @@ def ordered(
 ) -> list[Job]:
     """The jobs by value; each takes its number of seconds, where there is one."""
     told = zip(jobs, seconds, strict=False)
-    return by_value(
+    return by_priority(
         jobs,
         missing={job.cell.id for job in jobs if job not in recorded},
         begun={job.cell.id for job in begun},

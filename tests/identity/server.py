@@ -37,7 +37,7 @@ def answer(root: str, cases: list[str]) -> list[object]:
     found = []
     for case in cases:
         looks[0] = 0
-        one = probe.answer(case)
+        one = probe.run_case(case)
         found.append({"case": one.case, "about": one.about, "uses": one.uses, "bits": one.bits,
                       "entered": one.entered, "failure": one.failure})  # fmt: skip
     return found

@@ -14,14 +14,14 @@ import pytest
 from lra.core.versions import declared
 from lra.engine.gate.revision import HOME
 from lra.engine.process.launch import environment
-from lra.identity.answers import Answer
-from lra.identity.check import answers_of, decide, digest, hashes
+from lra.identity.answers import CaseOutcome
+from lra.identity.check import answers_of, decide, digest_of, hashes
 from lra.identity.lock import Lock
 from lra.identity.sources import Units, units, units_of
 from tests.identity.changes import CHANGES, Change
 
 PACKAGES = ("lra", "tasks", "attention_impls")
-Ask = Callable[..., list[Answer]]
+Ask = Callable[..., list[CaseOutcome]]
 
 
 @pytest.fixture(scope="module")
@@ -46,19 +46,21 @@ def ask() -> Iterator[Ask]:
         assert child.stdin is not None and child.stdout is not None
         stdin, stdout = child.stdin, child.stdout
 
-        def ask(root: Path, *cases: str) -> list[Answer]:
+        def ask(root: Path, *cases: str) -> list[CaseOutcome]:
             stdin.write(json.dumps({"root": str(root), "cases": cases}) + "\n")
             stdin.flush()
             found = json.loads(stdout.readline())
             assert len(found) == len(cases)
-            return [Answer(**one, versions=declared((one["about"], *one["uses"]))) for one in found]
+            return [
+                CaseOutcome(**one, versions=declared((one["about"], *one["uses"]))) for one in found
+            ]
 
         yield ask
         stdin.close()
 
 
 @pytest.fixture(scope="module")
-def answers(ask: Ask, house: Path) -> list[Answer]:
+def answers(ask: Ask, house: Path) -> list[CaseOutcome]:
     """Answers of the cases on the code as it is."""
     cases = sorted({case for change in CHANGES for case in change.cases})
     found = ask(house, *cases)
@@ -67,8 +69,8 @@ def answers(ask: Ask, house: Path) -> list[Answer]:
 
 
 @pytest.fixture(scope="module")
-def before(answers: list[Answer]) -> dict[str, str]:
-    return {one.case: digest(one) for one in answers}
+def before(answers: list[CaseOutcome]) -> dict[str, str]:
+    return {one.case: digest_of(one) for one in answers}
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +86,7 @@ FINDING = {
 """Files that cases enter and no figure comes of: names, versions, words and other people's code."""
 
 
-def test_another_process_gives_the_same_bits(answers: list[Answer]) -> None:
+def test_another_process_gives_the_same_bits(answers: list[CaseOutcome]) -> None:
     """A probe, each of whose cases has a process to itself, as against a server's forks."""
     names = ("mechanism/linear", "data/listops", "train", "time")
     found = {one.case: (one.bits, one.failure) for one in answers_of(HOME, print, *names)}
@@ -92,7 +94,7 @@ def test_another_process_gives_the_same_bits(answers: list[Answer]) -> None:
     assert len(set(found.values())) == len(names)
 
 
-def test_what_cases_enter_is_watched(answers: list[Answer], own: Units) -> None:
+def test_what_cases_enter_is_watched(answers: list[CaseOutcome], own: Units) -> None:
     watched = {name.partition(":")[0] for name in own}
     entered = {
         name.partition(":")[0]

@@ -14,12 +14,12 @@ from lra.core import versions
 from lra.core.errors import LraError
 from lra.engine.gate.revision import HOME
 from lra.identity import lock
-from lra.identity.audit import draw
+from lra.identity.audit import draw_records
 from lra.identity.calls import SMALL
 from lra.identity.cases import TRAININGS, cases
-from lra.identity.check import Check, decide, digest, hashes
+from lra.identity.check import Check, decide, digest_of, hashes
 from lra.identity.lock import Accepted, Lock, code_of
-from lra.identity.sources import differing, touched, units
+from lra.identity.sources import changed_units, required_cases, units
 from tests.identity.toy import FILE, SOURCE, answer
 
 
@@ -43,7 +43,7 @@ def test_functions_that_an_edit_touches(
 ) -> None:
     before = hashes(units(tree(SOURCE)))
     after = units(tree(SOURCE.replace(old, new, 1)))
-    found = touched(differing(before, after), after)
+    found = required_cases(changed_units(before, after), after)
     assert {name.partition(":")[2] for name in found} == changed
     assert all(functions == {name} for name, functions in found.items())
 
@@ -53,7 +53,7 @@ def test_a_name_that_only_others_read_is_seen_by_any_of_them(tree: Callable[[str
     (root / "lra/training/loop.py").write_text("def a():\n    return WIDTH\n\nb = WIDTH\n")
     before = hashes(units(root))
     after = units(tree("WIDTH = 4\n"))
-    found = touched(differing(before, after), after)
+    found = required_cases(changed_units(before, after), after)
     assert found == {f"{FILE}:WIDTH": {"lra/training/loop.py:a"}}
 
 
@@ -65,7 +65,7 @@ def test_a_name_that_others_import_wants_each_of_its_readers(tree: Callable[[str
     before = hashes(units(root))
     after = units(tree("WIDTH = 4\n\ndef own():\n    return WIDTH\n"))
     readers = {f"{FILE}:own", "lra/training/loop.py:a"}
-    assert touched(differing(before, after), after) == {name: {name} for name in readers}
+    assert required_cases(changed_units(before, after), after) == {name: {name} for name in readers}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def use(x):
 """
     before = hashes(units(tree(text)))
     after = units(tree(text.replace(old, new)))
-    found = touched(differing(before, after), after).keys()
+    found = required_cases(changed_units(before, after), after).keys()
     assert found and found <= {f"{FILE}:{name}" for name in ("use", "helper", "solve")}
 
 
@@ -110,7 +110,7 @@ def test_an_import_is_followed_by_another_name(tree: Callable[[str], Path]) -> N
     (root / "lra/training/loop.py").write_text(text)
     before = hashes(units(root))
     after = units(tree("WIDTH = 4\n"))
-    assert touched(differing(before, after), after).keys() == {"lra/training/loop.py:a"}
+    assert required_cases(changed_units(before, after), after).keys() == {"lra/training/loop.py:a"}
 
 
 def test_what_is_gone_is_a_change_too(tree: Callable[[str], Path]) -> None:
@@ -121,7 +121,7 @@ def test_what_is_gone_is_a_change_too(tree: Callable[[str], Path]) -> None:
 def test_bodies_exchanged_are_two_changes(tree: Callable[[str], Path]) -> None:
     before = hashes(units(tree("def a():\n    return 1\n\ndef b():\n    return 2\n")))
     after = units(tree("def a():\n    return 2\n\ndef b():\n    return 1\n"))
-    assert differing(before, after) == {f"{FILE}:a", f"{FILE}:b"}
+    assert changed_units(before, after) == {f"{FILE}:a", f"{FILE}:b"}
 
 
 TRAIN, DROPOUT = ("train",), ("train", "train/dropout")
@@ -140,14 +140,14 @@ def test_no_more_is_bumped_than_what_moved_by_itself(
     now: dict[str, str], verdict: str, bumps: set[str]
 ) -> None:
     uses = {"train": (), "train/dropout": TRAIN, "train, new": ()}
-    before = {case: digest(answer(case, uses=uses[case])) for case in ("train", "train/dropout")}
+    before = {case: digest_of(answer(case, uses=uses[case])) for case in ("train", "train/dropout")}
     answers = [answer(case, bits, uses[case]) for case, bits in now.items()]
     found = decide(Lock(), {}, answers, before)
     assert (found.verdict, set(found.bumps)) == (verdict, bumps)
 
 
 def test_a_bumped_case_demands_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = {"train": digest(answer("train"))}
+    before = {"train": digest_of(answer("train"))}
     monkeypatch.setattr(versions, "_bumped", lambda: {"train": 2})
     assert decide(Lock(), {}, [answer("train", "b")], before).verdict == "kept"
 
@@ -161,8 +161,8 @@ def test_a_feature_excuses_no_more_than_edits_that_its_own_cases_meet(
     both = mechanism.replace("return x\n", "return -x\n")
     uses = ("mechanism/linear",)
     before = {
-        "mechanism/linear": digest(answer("mechanism/linear")),
-        "time": digest(answer("time", "a", uses)),
+        "mechanism/linear": digest_of(answer("mechanism/linear")),
+        "time": digest_of(answer("time", "a", uses)),
     }
     for text, wanted in ((mechanism, {*uses}), (both, {*uses, "time"})):
         answers = [
@@ -178,8 +178,8 @@ def test_an_edit_that_no_function_tells_of_excuses_nothing(tree: Callable[[str],
     now = units(tree(bases.replace("x * HALF", "x / HALF")))
     uses = ("mechanism/linear",)
     before = {
-        "mechanism/linear": digest(answer("mechanism/linear")),
-        "time": digest(answer("time", "a", uses)),
+        "mechanism/linear": digest_of(answer("mechanism/linear")),
+        "time": digest_of(answer("time", "a", uses)),
     }
     answers = [
         answer("mechanism/linear", "b", (), "Mixer.mix"),
@@ -190,8 +190,8 @@ def test_an_edit_that_no_function_tells_of_excuses_nothing(tree: Callable[[str],
 
 def test_a_bump_of_what_did_not_move_excuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     uses = ("mechanism/sdpa",)
-    before = {"mechanism/sdpa": digest(answer("mechanism/sdpa")),
-              "train": digest(answer("train", "a", uses))}  # fmt: skip
+    before = {"mechanism/sdpa": digest_of(answer("mechanism/sdpa")),
+              "train": digest_of(answer("train", "a", uses))}  # fmt: skip
     monkeypatch.setattr(versions, "_bumped", lambda: {"mechanism/sdpa": 2})
     answers = [answer("mechanism/sdpa"), answer("train", "b", uses)]
     assert set(decide(Lock(), {}, answers, before).bumps) == {"train"}
@@ -214,7 +214,7 @@ def test_a_lock_knows_all_cases_of_a_toolchain_or_none(
 def test_a_changed_function_is_entered_or_named(tree: Callable[[str], Path]) -> None:
     locked = Lock(sources=hashes(units(tree(SOURCE))))
     now = units(tree(SOURCE.replace("return x\n", "return x + 0\n")))
-    before = {"train": digest(answer("train"))}
+    before = {"train": digest_of(answer("train"))}
     name = f"{FILE}:helper"
     for entered, unseen in ((("helper",), ()), (("Mixer.mix",), (name,))):
         found = decide(locked, now, [answer("train", "a", (), *entered)], before)
@@ -276,7 +276,7 @@ def test_an_override_that_moves_to_another_class_is_missed(tree: Callable[[str],
 
 
 def test_a_case_that_is_gone_is_missed() -> None:
-    before = {case: digest(answer(case)) for case in ("train", "time")}
+    before = {case: digest_of(answer(case)) for case in ("train", "time")}
     assert decide(Lock(), {}, [answer("time")], before).unseen == ("train",)
 
 
@@ -327,7 +327,7 @@ KNOWN = cases()
 
 @pytest.mark.parametrize("feature", sorted({case.about for case in KNOWN}))
 def test_a_feature_that_moves_all_its_users_is_bumped_alone(feature: str) -> None:
-    before = {case.name: digest(answer(case.name)) for case in KNOWN}
+    before = {case.name: digest_of(answer(case.name)) for case in KNOWN}
     answers = [
         msgspec.structs.replace(
             answer(case.name, "b" if feature in (case.about, *case.uses) else "a", case.uses),
@@ -392,4 +392,4 @@ def test_a_lock_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_no_record_to_audit_is_one_line() -> None:
     with pytest.raises(LraError, match="no record can be measured again here"):
-        draw([], 10, seed=0)
+        draw_records([], 10, seed=0)

@@ -108,7 +108,7 @@ def test_a_lock_that_came_with_an_edit_proves_nothing_to_the_branch_it_goes_to(
     git(root, "init", "--quiet")
     git(root, "add", ".")
     git(root, "commit", "--quiet", "--message", "base")
-    monkeypatch.setattr(revision, "branched_from", lambda name: name)
+    monkeypatch.setattr(revision, "merge_base", lambda name: name)
     assert lra("check", "--since", "HEAD")[0] == 0
     checkout(NOISY, "b")
     forged = msgspec.structs.replace(lock.read(root), sources=hashes(units(root)))
@@ -125,7 +125,7 @@ def test_a_commit_without_a_lock_is_one_line(commit: str, words: str, tmp_path: 
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "empty")
     with pytest.raises(LraError, match=words):
-        lock.at(tmp_path, commit)
+        lock.read_at_commit(tmp_path, commit)
 
 
 def test_a_case_that_fails_locks_nothing(

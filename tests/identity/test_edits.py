@@ -14,10 +14,10 @@ from lra.core.errors import LraError
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite
 from lra.engine.gate.revision import HOME
 from lra.engine.plan.planner import RunSpec
-from lra.engine.plan.suite import plan
+from lra.engine.plan.suite import plan_suite
 from lra.identity import lock
 from lra.identity.check import Check
-from lra.identity.edits import unchecked
+from lra.identity.edits import unchecked_edits
 from lra.identity.lock import Lock
 from lra.identity.sources import hashes, units
 from tests.identity.toy import FILE, SOURCE, git
@@ -44,22 +44,22 @@ def test_no_mechanism_imports_another() -> None:
 
 
 def test_an_edit_is_unchecked_until_the_lock_knows_it(clone: Path) -> None:
-    assert unchecked(clone) == {}
+    assert unchecked_edits(clone) == {}
     (clone / FILE).write_text(SOURCE.replace("x * HALF", "x / HALF"))
-    halved = unchecked(clone)
+    halved = unchecked_edits(clone)
     assert halved.keys() == {FILE}
     (clone / FILE).write_text(SOURCE.replace("x * HALF", "x + HALF"))
-    assert unchecked(clone).keys() == {FILE} and unchecked(clone) != halved
+    assert unchecked_edits(clone).keys() == {FILE} and unchecked_edits(clone) != halved
     git(clone, "commit", "--all", "--quiet", "--message", "unchecked")
-    assert unchecked(clone).keys() == {FILE}
+    assert unchecked_edits(clone).keys() == {FILE}
     lock.write(clone, Lock(sources=hashes(units(clone))))
-    assert unchecked(clone) == {}
+    assert unchecked_edits(clone) == {}
 
 
 @pytest.mark.parametrize("text", [SOURCE.replace('"""Mix."""', '"""Stir."""'), f"# A\n{SOURCE}"])
 def test_words_are_no_edit(clone: Path, text: str) -> None:
     (clone / FILE).write_text(text)
-    assert unchecked(clone) == {}
+    assert unchecked_edits(clone) == {}
 
 
 def test_new_and_lost_files_are_edits(clone: Path) -> None:
@@ -67,11 +67,11 @@ def test_new_and_lost_files_are_edits(clone: Path) -> None:
     (clone / OTHER).write_text("ROWS = 3\n")
     (clone / "tasks" / "notes.txt").write_text("none of Python's")
     (clone / FILE).unlink()
-    assert unchecked(clone).keys() == {FILE, OTHER}
+    assert unchecked_edits(clone).keys() == {FILE, OTHER}
 
 
 def test_outside_a_clone_nothing_is_edited(tree: Callable[[str], Path]) -> None:
-    assert unchecked(tree(SOURCE)) == {}
+    assert unchecked_edits(tree(SOURCE)) == {}
 
 
 @pytest.fixture(scope="module")
@@ -105,11 +105,11 @@ EVERY = {*OF_PERFORMER, "linear", "linear text", "linear listops", "baseline tex
 )
 def test_cells_that_an_edit_may_touch_stand_apart(file: str, apart: set[str], cache: Path) -> None:
     spec = RunSpec(suite=SUITE, mechanisms=("linear", "performer"), device="cpu", cache=str(cache))
-    plain = {_name(job.cell): job.cell.id for job in plan(spec)}
+    plain = {_name(job.cell): job.cell.id for job in plan_suite(spec)}
     for edited in ("a", "b"):
         after = {
             _name(job.cell): job.cell.id
-            for job in plan(msgspec.structs.replace(spec, edits={file: edited}))
+            for job in plan_suite(msgspec.structs.replace(spec, edits={file: edited}))
         }
         assert {name for name in plain if plain[name] != after[name]} == apart
     assert {"linear", "performer text"} < plain.keys()
@@ -130,6 +130,6 @@ def test_a_file_that_is_half_written_is_an_edit(clone: Path) -> None:
     (clone / FILE).write_text("def broken(:")
     (clone / "tasks").mkdir()
     (clone / OTHER).write_bytes(b"\xff\xfe")
-    assert unchecked(clone).keys() == {FILE, OTHER}
+    assert unchecked_edits(clone).keys() == {FILE, OTHER}
     with pytest.raises(LraError, match="is no Python"):
         Check(clone)

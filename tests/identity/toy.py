@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from lra.core.versions import declared
-from lra.identity.answers import Answer
+from lra.identity.answers import CaseOutcome
 
 SOURCE = '''
 """A mechanism."""
@@ -29,9 +29,9 @@ def helper(x):
 FILE = "lra/training/step.py"
 
 
-def answer(case: str, bits: str = "a", uses: tuple[str, ...] = (), *entered: str) -> Answer:
+def answer(case: str, bits: str = "a", uses: tuple[str, ...] = (), *entered: str) -> CaseOutcome:
     about = case.partition(",")[0]
-    return Answer(
+    return CaseOutcome(
         case=case, about=about, uses=uses, versions=declared((about, *uses)), bits=bits,
         entered=tuple(f"{FILE}:{name}" for name in entered),
     )  # fmt: skip

@@ -54,7 +54,7 @@ def test_eager_cells_never_meet_the_compiler(seen: list[str]) -> None:
     assert seen == [] and "compile_time" not in found.metrics
     assert found.method["compile"] == "eager"
     function = object()
-    assert compiled.carried_out(cell(execution="eager"), function) is function  # type: ignore[arg-type]
+    assert compiled.as_executed(cell(execution="eager"), function) is function  # type: ignore[arg-type]
 
 
 def test_compiling_takes_what_the_first_call_does_more_than_the_second(

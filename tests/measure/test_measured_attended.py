@@ -9,7 +9,7 @@ import torch
 from lra.core.catalogue import find, load
 from lra.core.dataset import Dataset, Split
 from lra.core.protocol import ModelSpec
-from lra.measure.trained_attention import DRAWN, attention_rollout, measure_attended
+from lra.measure.trained_attention import DRAWN, attention_rollout, measure_trained_attention
 from lra.models.build import build_model
 
 CPU = torch.device("cpu")
@@ -48,7 +48,7 @@ def pictures(rows=20):
 
 
 def looked(net, **how):
-    return measure_attended(net, pictures(), CPU, **{**AS_IS, **how})
+    return measure_trained_attention(net, pictures(), CPU, **{**AS_IS, **how})
 
 
 def test_attention_that_reads_all_alike_looks_a_third_of_the_way():
@@ -84,7 +84,7 @@ def test_when_time_is_up_no_further_sequence_is_begun(monkeypatch):
 def test_it_is_the_validation_split_that_is_looked_at():
     held, other = pictures(6).train, pictures(20).train
     data = Dataset(other, held, other, classes=2, vocabulary=256, length=SIDE**2)
-    assert measure_attended(model(), data, CPU, **AS_IS).examples == 6
+    assert measure_trained_attention(model(), data, CPU, **AS_IS).examples == 6
 
 
 def test_dropout_is_off():
@@ -113,7 +113,7 @@ def alike(**config):
 @pytest.mark.parametrize("inputs", [1, 2])
 def test_padding_is_neither_a_query_nor_a_key(inputs, pad_to_length):
     how = {**AS_IS, "pad_to_length": pad_to_length, "pictures": False}
-    found = measure_attended(alike(), ragged(4, 12, inputs=inputs), CPU, **how)
+    found = measure_trained_attention(alike(), ragged(4, 12, inputs=inputs), CPU, **how)
     thirds = [(n * n - 1) / (3 * n) for n in (4, 12)]
     assert found.examples == 2
     assert found.distance == pytest.approx(np.mean(thirds))
@@ -123,7 +123,7 @@ def test_a_model_that_was_trained_on_padding_is_looked_at_with_it():
     """Segments of what is padded to 16 are 4 tokens long, of what is not 1."""
     data, net = ragged(4), model("nystromformer", landmarks=4, convolution=1)
     apart = [
-        measure_attended(net, data, CPU, **{**AS_IS, "pad_to_length": padded}).distance
+        measure_trained_attention(net, data, CPU, **{**AS_IS, "pad_to_length": padded}).distance
         for padded in (False, True)
     ]
     assert apart[0] != pytest.approx(apart[1], rel=1e-3)
@@ -133,21 +133,23 @@ def test_what_the_original_masks_is_masked():
     tokens = [np.array([5, 0, 5, 0, 5, 0, 5, 0], dtype=np.uint8)]
     split = Split.of(tokens, [0])
     data = Dataset(split, split, split, classes=2, vocabulary=256, length=8)
-    found = measure_attended(alike(length=8), data, CPU, **{**AS_IS, "rules": "lra2021"})
+    found = measure_trained_attention(alike(length=8), data, CPU, **{**AS_IS, "rules": "lra2021"})
     assert found.distance == pytest.approx(2 * (4 * 4 - 1) / (3 * 4))
 
 
 def test_under_the_originals_rules_every_model_was_trained_on_padding():
     data, net = ragged(4), model("nystromformer", landmarks=4, convolution=1)
     apart = [
-        measure_attended(net, data, CPU, **{**AS_IS, "rules": "lra2021", "pad_to_length": padded})
+        measure_trained_attention(
+            net, data, CPU, **{**AS_IS, "rules": "lra2021", "pad_to_length": padded}
+        )
         for padded in (False, True)
     ]
     assert apart[0] == apart[1]
 
 
 def test_a_sequence_without_tokens_looks_nowhere():
-    found = measure_attended(alike(), ragged(0, 4), CPU, **{**AS_IS, "pictures": False})
+    found = measure_trained_attention(alike(), ragged(0, 4), CPU, **{**AS_IS, "pictures": False})
     assert found.distance == pytest.approx((0 + (4 * 4 - 1) / (3 * 4)) / 2)
 
 
@@ -176,7 +178,7 @@ def test_of_long_inputs_so_few_are_looked_at_that_their_weights_fit(monkeypatch,
 
 def test_however_many_there_are_sixty_four_are_looked_at():
     data = pictures(70)
-    assert measure_attended(model("identity"), data, CPU, **AS_IS).examples == 64
+    assert measure_trained_attention(model("identity"), data, CPU, **AS_IS).examples == 64
 
 
 def test_a_rollout_is_the_product_of_the_layers_each_half_residual():

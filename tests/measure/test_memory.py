@@ -23,7 +23,7 @@ def square() -> None:
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")
 def test_a_square_matrix_is_seen_though_freed_before_the_call_returns() -> None:
     square()
-    peak = memory.resident_peak(square)
+    peak = memory.resident_growth(square)
     assert peak is not None
     assert abs(peak - MATRIX) < SLACK * MATRIX
 
@@ -31,7 +31,7 @@ def test_a_square_matrix_is_seen_though_freed_before_the_call_returns() -> None:
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")
 def test_an_earlier_larger_peak_hides_nothing() -> None:
     torch.ones(2 * SIZE, SIZE)
-    peak = memory.resident_peak(square)
+    peak = memory.resident_growth(square)
     assert peak is not None
     assert abs(peak - MATRIX) < SLACK * MATRIX
 
@@ -43,7 +43,7 @@ def test_what_only_the_first_call_needs_is_not_counted() -> None:
     def call() -> None:
         torch.ones(next(sizes) * SIZE, SIZE)
 
-    peak = memory.resident_peak(call)
+    peak = memory.resident_growth(call)
     assert peak is not None
     assert abs(peak - MATRIX) < SLACK * MATRIX
 
@@ -57,20 +57,20 @@ def test_what_the_first_call_keeps_for_good_is_counted() -> None:
             kept.append(torch.ones(SIZE, SIZE))
         torch.ones(SIZE, SIZE)
 
-    peak = memory.resident_peak(call)
+    peak = memory.resident_growth(call)
     assert peak is not None
     assert abs(peak - 2 * MATRIX) < SLACK * 2 * MATRIX
 
 
 def test_a_call_that_holds_nothing_has_hardly_a_peak() -> None:
     small = torch.ones(8)
-    peak = memory.resident_peak(lambda: small.add_(1.0))
+    peak = memory.resident_growth(lambda: small.add_(1.0))
     assert peak is None or peak < SLACK * MATRIX
 
 
 def test_what_runs_between_calls_comes_before_and_after_each() -> None:
     done: list[str] = []
-    memory.resident_peak(lambda: done.append("call"), between=lambda: done.append("between"))
+    memory.resident_growth(lambda: done.append("call"), between=lambda: done.append("between"))
     assert done == ["between", *["call", "between"] * memory.CALLS]
 
 
@@ -106,8 +106,8 @@ def test_a_peak_that_the_counting_cannot_tell_is_unknown_with_a_reason() -> None
 
 
 def test_where_others_gave_memory_of_a_gpu_back_its_peak_is_unknown_with_a_reason() -> None:
-    assert memory._taken(2000, 2000).value == 2000
-    found = memory._taken(1999, 2000)
+    assert memory._allocated(2000, 2000).value == 2000
+    found = memory._allocated(1999, 2000)
     assert found.value is None and "given back" in (found.why_null or "")
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from lra.measure.energy import CounterError
-from lra.measure.nvml import Board, board, throttle_words
+from lra.measure.nvml import Board, board, describe_throttling
 
 CUDA = torch.device("cuda")
 
@@ -73,8 +73,8 @@ def test_a_cpu_has_no_board() -> None:
 
 
 def test_throttling_in_words() -> None:
-    assert throttle_words(0x1) == []
-    assert throttle_words(0x4 | 0x20) == ["power cap", "temperature"]
+    assert describe_throttling(0x1) == []
+    assert describe_throttling(0x4 | 0x20) == ["power cap", "temperature"]
 
 
 def test_a_board_tells_energy_neighbours_and_clocks(driver: Any) -> None:

@@ -22,11 +22,11 @@ from lra.measure import profile
 from lra.measure.profile import (
     TOP,
     Profile,
-    Stretch,
-    in_parts,
+    StepTimer,
     measure_profile,
     padding_share,
-    spread,
+    sample_steps,
+    time_parts,
 )
 from lra.training.setup import Training, model_for
 from lra.training.step import Step
@@ -82,8 +82,8 @@ def test_each_part_is_timed_once_a_step_and_in_order(monkeypatch: pytest.MonkeyP
             Step, name, lambda *a, part=part, name=name: (called.append(name), part(*a))[1]
         )
     own, waits = step(model()), []
-    with in_parts(own, lambda: waits.append(0), Ticks()) as parts:
-        Stretch(own, lambda: None, Ticks())([3, 1])
+    with time_parts(own, lambda: waits.append(0), Ticks()) as parts:
+        StepTimer(own, lambda: None, Ticks())([3, 1])
     assert called == [*PARTS, *PARTS]
     assert parts == dict.fromkeys(PARTS, 2.0)
     assert len(waits) == 2 * len(PARTS)
@@ -92,18 +92,18 @@ def test_each_part_is_timed_once_a_step_and_in_order(monkeypatch: pytest.MonkeyP
 
 def test_in_micro_batches_some_parts_run_several_times() -> None:
     own = step(model(), micro_batches=2)
-    with in_parts(own, lambda: None, Ticks()) as parts:
-        Stretch(own, lambda: None, Ticks())([0])
+    with time_parts(own, lambda: None, Ticks()) as parts:
+        StepTimer(own, lambda: None, Ticks())([0])
     several = {"batch", "forward", "backward"}
     assert parts == {name: 2.0 if name in several else 1.0 for name in PARTS}
 
 
 def test_steps_in_parts_end_in_the_weights_of_plain_steps() -> None:
     plain, timed = model(), model()
-    Stretch(step(plain), lambda: None, Ticks())(range(6))
+    StepTimer(step(plain), lambda: None, Ticks())(range(6))
     own = step(timed)
-    with in_parts(own, lambda: None, Ticks()):
-        Stretch(own, lambda: None, Ticks())(range(6))
+    with time_parts(own, lambda: None, Ticks()):
+        StepTimer(own, lambda: None, Ticks())(range(6))
     for one, other in zip(plain.parameters(), timed.parameters(), strict=True):
         assert torch.equal(one, other)
     assert not torch.equal(next(iter(plain.parameters())), next(iter(model().parameters())))
@@ -113,8 +113,8 @@ def test_batches_are_spread_over_the_lengths_of_an_epoch() -> None:
     own = step(model())
     longest = {n: own.order.longest_E[own.order.rows(n)].max() for n in range(own.order.batches)}
     assert own.order.batches == 10
-    assert sorted(spread(own, 50)) == list(range(10))
-    few = spread(own, 5)
+    assert sorted(sample_steps(own, 50)) == list(range(10))
+    few = sample_steps(own, 5)
     assert len({*few}) == 5
     assert [longest[n] for n in few] == sorted(longest.values())[1::2]
 
@@ -149,13 +149,13 @@ def profiled(
 def stretches(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """The batches of each stretch that is made."""
     made: list[list[int]] = []
-    run = Stretch.__call__
+    run = StepTimer.__call__
 
-    def noted(self: Stretch, batches: Sequence[int]) -> float:
+    def noted(self: StepTimer, batches: Sequence[int]) -> float:
         made.append([*batches])
         return run(self, batches)
 
-    monkeypatch.setattr(Stretch, "__call__", noted)
+    monkeypatch.setattr(StepTimer, "__call__", noted)
     return made
 
 
@@ -221,7 +221,7 @@ def test_the_longest_batch_warms_up_and_the_rest_follow_in_turn(
     stretches: list[list[int]],
 ) -> None:
     profiled()
-    few = spread(step(model()), 5)
+    few = sample_steps(step(model()), 5)
     # Warm up, new lengths, all, how long a step takes, twice more, two stretches, in parts, under
     # the profiler, counted.
     assert stretches == [few[-1:], few[:-1], *[few] * 7, few[::2], *([one] for one in few)]
@@ -230,7 +230,7 @@ def test_the_longest_batch_warms_up_and_the_rest_follow_in_turn(
 @pytest.mark.parametrize("bucketed", [True, False])
 def test_each_batch_is_met_before_it_counts(bucketed: bool, stretches: list[list[int]]) -> None:
     found = profiled(seconds=20.0, tick=0.1, bucketed=bucketed)
-    few, whole = (spread(step(model(), bucketed=bucketed), most) for most in (5, 50))
+    few, whole = (sample_steps(step(model(), bucketed=bucketed), most) for most in (5, 50))
     assert len(found.metrics["step_seconds"].samples) == 5
     new = [few[:-1]] if bucketed else []
     # Twice before, five stretches, in parts, under the profiler.
@@ -257,12 +257,12 @@ def test_a_step_at_a_new_length_is_told_apart() -> None:
 
 def test_of_batches_that_are_rounded_to_one_length_the_first_is_new() -> None:
     own = step(model())
-    few = spread(own, 5)
-    assert profile._of_other_lengths(own, few) == few[:-1]
+    few = sample_steps(own, 5)
+    assert profile._warm_up_batches(own, few) == few[:-1]
     own.collate.multiple = 8
     longest = [own.order.longest_E[own.order.rows(done)].max() for done in few]
     assert len({-(-n // 8) for n in longest}) < len(few)
-    (*new,) = profile._of_other_lengths(own, few)
+    (*new,) = profile._warm_up_batches(own, few)
     rounded = [own.collate.padded(int(n)) for n in longest]
     assert new == [few[rounded.index(n)] for n in sorted(set(rounded))[:-1]]
 

@@ -104,9 +104,9 @@ def test_kernels_are_launches_a_step_without_copies() -> None:
 def test_a_gpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[torch.device] = []
     monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
-    profile._waiting_for(CUDA)()
+    profile._synchronized(CUDA)()
     assert waited == [CUDA]
-    profile._waiting_for(torch.device("cpu"))()
+    profile._synchronized(torch.device("cpu"))()
     assert waited == [CUDA]
 
 

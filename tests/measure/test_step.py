@@ -15,7 +15,7 @@ from attention_impls.positions.sinusoidal import Sinusoidal
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import UnsupportedError
 from lra.core.protocol import ModelSpec
-from lra.measure.efficiency import Around, measure_efficiency
+from lra.measure.efficiency import ModelContext, measure_efficiency
 from lra.measure.step import build, prepare_step
 from tasks.contract import Task
 from tasks.recall import Recall
@@ -80,7 +80,7 @@ def test_an_example_has_one_label_and_where_tokens_are_asked_each_has_its_own(
 
 
 def test_the_cell_counts_the_whole_model() -> None:
-    around = Around(Sinusoidal, Text.card)
+    around = ModelContext(Sinusoidal, Text.card)
     found = measure_efficiency(cell(), Identity, Identity.Config(), around)
     assert found.parameters > 257 * 8
     assert "AdamW" in found.method["timed_region"]

@@ -7,7 +7,7 @@ import gc
 import pytest
 import torch
 
-from lra.measure.live_tensors import highest, tensor_peak
+from lra.measure.live_tensors import highest_sum, tensor_peak
 
 MIB = 2**20
 
@@ -58,5 +58,5 @@ def test_it_sees_gradients_and_scratch_inside_operations() -> None:
 
 
 def test_highest() -> None:
-    assert highest([]) == 0 and highest([-5, 3]) == 0
-    assert highest([4, -4, 5, -1, 2]) == 6
+    assert highest_sum([]) == 0 and highest_sum([-5, 3]) == 0
+    assert highest_sum([4, -4, 5, -1, 2]) == 6

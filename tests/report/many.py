@@ -62,6 +62,6 @@ def records() -> list[Record]:
 
 
 if __name__ == "__main__":
-    with (store := Store(Path(sys.argv[1]))).writing():
+    with (store := Store(Path(sys.argv[1]))).locked():
         for record in records():
             store.save(record)

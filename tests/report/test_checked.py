@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from lra.changes.check_report import Checked, junit, line, sentences, summary
-from lra.verdict.baseline import Judged, Outcome
+from lra.verdict.baseline import Judgement, Outcome
 
-WORSE = Judged("linear", "train 1024", "peak_tensor_bytes", "regression", "100 before, 105 now")
-BETTER = Judged("sdpa", "forward 256", "operations", "improvement", "9 before, 5 now")
-UNSURE = Judged("", "", "baseline", "inconclusive", "no baseline for machines of class x")
-NEW = Judged("sdpa", "train 256", "ending", "new", "ok")
-FINE = Judged("sdpa", "laws", "causality", "held")
+WORSE = Judgement("linear", "train 1024", "peak_tensor_bytes", "regression", "100 before, 105 now")
+BETTER = Judgement("sdpa", "forward 256", "operations", "improvement", "9 before, 5 now")
+UNSURE = Judgement("", "", "baseline", "inconclusive", "no baseline for machines of class x")
+NEW = Judgement("sdpa", "train 256", "ending", "new", "ok")
+FINE = Judgement("sdpa", "laws", "causality", "held")
 
 
 def test_the_first_sentence_is_what_failed_and_the_worst_of_it() -> None:
@@ -40,7 +40,7 @@ def test_the_first_sentence_is_what_failed_and_the_worst_of_it() -> None:
          "peak_tensor_bytes: 100 before, 105 now"),
     ],
 )  # fmt: skip
-def test_a_check_passes_fails_or_cannot_tell(held: tuple[Judged, ...], first: str) -> None:
+def test_a_check_passes_fails_or_cannot_tell(held: tuple[Judgement, ...], first: str) -> None:
     checked = Checked(held)
     assert sentences(checked)[0] == first
     assert checked.passed == first.startswith("check passed")
@@ -81,7 +81,7 @@ def test_the_summary_shows_regressions_and_folds_the_rest() -> None:
 
 
 def test_odd_names_break_no_table() -> None:
-    odd = Judged("a|b_c\n", "two\nlines", "*_", "regression", "<b> `x` | y\r\nz")
+    odd = Judgement("a|b_c\n", "two\nlines", "*_", "regression", "<b> `x` | y\r\nz")
     page = summary(Checked((odd,), ("not | timed: *_",), stopped="a\nb|c"))
     header, row = rows(page)
     assert row.replace("\\|", "").count("|") == header.count("|") == 5
@@ -113,7 +113,7 @@ KINDS: dict[Outcome, str | None] = {
 
 @pytest.mark.parametrize("outcome", KINDS)
 def test_each_outcome_is_a_case_of_its_kind(outcome: Outcome) -> None:
-    one = Judged("linear", "train 1024", "operations", outcome, "1 before, 2 now")
+    one = Judgement("linear", "train 1024", "operations", outcome, "1 before, 2 now")
     (case,) = parsed(Checked((one,))).iter("testcase")
     assert case.attrib == {"classname": "linear", "name": "train 1024 operations"}
     assert [child.tag for child in case] == ([KINDS[outcome]] if KINDS[outcome] else [])
@@ -147,7 +147,7 @@ def test_a_check_that_stopped_is_an_error() -> None:
 
 
 def test_odd_names_are_xml_all_the_same() -> None:
-    odd = Judged("<a & b>\x00", "two\nlines", '"q" \u00d7', "regression", "\x1b[31mred")
+    odd = Judgement("<a & b>\x00", "two\nlines", '"q" \u00d7', "regression", "\x1b[31mred")
     (case,) = parsed(Checked((odd,))).iter("testcase")
     assert case.get("classname") == "<a & b>\\x00"
     assert case.get("name") == 'two\\nlines "q" \u00d7'

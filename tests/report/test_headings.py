@@ -13,7 +13,7 @@ import pytest
 
 from lra.core.cells import QualityCell
 from lra.core.records import Metric, Record
-from lra.core.trained_attention import Attended
+from lra.core.trained_attention import TrainedAttention
 from lra.report.assemble import assemble, spoken
 from lra.report.headings import distinct
 from lra.report.page import markdown_text
@@ -59,7 +59,7 @@ def trained(name: str, task: str, accuracy: float | None, **asked: str) -> list[
                 id=cell.id,
                 cell=cell,
                 metrics=record.metrics | more,
-                attended=Attended(examples=64, distances=((9.0,),)),
+                attended=TrainedAttention(examples=64, distances=((9.0,),)),
             )
         )
     return found

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    with Store(tmp_path / "store").writing() as place:
+    with Store(tmp_path / "store").locked() as place:
         for record in store()[0]:
             place.save(record)
     return place.path
@@ -46,7 +46,7 @@ def test_texts_are_of_one_kind_and_missing_in_one_way(saved: Path) -> None:
 
 
 def test_numbers_are_numbers_in_a_store_without_any(tmp_path: Path) -> None:
-    with Store(tmp_path / "store").writing() as place:
+    with Store(tmp_path / "store").locked() as place:
         place.save(quality("linear", "text", status="oom"))
     table = lra.load(place.path)
     assert table.value.isna().all() and table.value.dtype == table.replicate.dtype == "float64"
@@ -54,7 +54,7 @@ def test_numbers_are_numbers_in_a_store_without_any(tmp_path: Path) -> None:
 
 
 def test_the_newest_record_of_a_question_counts(tmp_path: Path) -> None:
-    with Store(tmp_path / "store").writing() as place:
+    with Store(tmp_path / "store").locked() as place:
         place.save(quality("linear", "text", 0.5, measure=1))
         place.save(quality("linear", "text", 0.7, measure=2, started="2026-11-21T10:00:00Z"))
     table = lra.load(place.path)

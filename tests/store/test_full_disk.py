@@ -31,11 +31,11 @@ def test_a_store_that_cannot_be_locked_for_want_of_room(tmp_path: Path) -> None:
         no_room(),
         pytest.raises(StoreError, match=r"cannot write \.lock to the store '.*': file too large; "
                       r"choose another --store or make room$"),
-        Store(tmp_path).writing(),
+        Store(tmp_path).locked(),
     ):  # fmt: skip
         raise AssertionError("it is held")
     # Nobody else is kept from it.
-    with Store(tmp_path).writing():
+    with Store(tmp_path).locked():
         assert (tmp_path / ".lock").read_text() == f"{os.getpid()}\n"
 
 
@@ -62,5 +62,5 @@ def test_whatever_the_disk_refuses_is_a_line(
     with monkeypatch.context() as patched:
         patched.setattr(Path, call, refuse)
         says = rf"cannot write {name} to the store '.*': {os.strerror(number).lower()}; .*{remedy}$"
-        with pytest.raises(StoreError, match=says), Store(tmp_path).writing():
+        with pytest.raises(StoreError, match=says), Store(tmp_path).locked():
             raise AssertionError("it is held")

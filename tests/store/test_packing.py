@@ -42,7 +42,7 @@ def mixed(folder: Path) -> None:
     name, older than the loose one; loose ones of two kinds."""
     packed(folder, 3)
     write(folder / "before.jsonl.gz", [changed(encode(record(4)), seconds=5.0)])
-    with Store(folder).writing() as store:
+    with Store(folder).locked() as store:
         for one in (replace(record(1), seconds=8.0), record(4), record(5), ceiling()):
             store.save(one)
 
@@ -89,7 +89,7 @@ def test_an_end_at_any_step_loses_nothing(
             steps.left = -1
             mixed(folder)
             store = Store(folder)
-            with store.writing():
+            with store.locked():
                 steps.taken, steps.left = 0, number
                 try:
                     pack(store)
@@ -105,7 +105,7 @@ def test_an_end_at_any_step_loses_nothing(
                     steps.left = -1
             assert everything(folder) == wanted, number
             assert {one.id: encode(one) for one in store.records()} == wanted, number
-            with store.writing():
+            with store.locked():
                 pack(store)
             assert everything(folder) == wanted, number
             assert sorted(contents(folder)) == [".lock", "ceiling.jsonl.gz", PACK]
@@ -118,12 +118,12 @@ def test_a_kill_leaves_half_a_pack_that_the_next_writer_sweeps(tmp_path: Path) -
     (tmp_path / f"{PACK}.123.tmp").write_bytes(b"half")
     (tmp_path / "notes.jsonl.gz.tmp").write_bytes(b"mine")
     assert len(everything(tmp_path)) == 6
-    with Store(tmp_path).writing():
+    with Store(tmp_path).locked():
         assert [file.name for file in tmp_path.glob("*.tmp")] == ["notes.jsonl.gz.tmp"]
 
 
 def test_packing_says_how_much_there_was_and_is(tmp_path: Path) -> None:
-    with Store(tmp_path).writing() as store:
+    with Store(tmp_path).locked() as store:
         for replicate in range(30):
             store.save(record(replicate))
         loose = sum(len(encode(record(replicate))) for replicate in range(30))
@@ -147,7 +147,7 @@ def test_a_pack_that_gets_nothing_new_is_not_written_again(tmp_path: Path) -> No
 
 def test_what_is_packed_is_what_was_written(tmp_path: Path) -> None:
     """Fields of a later version of this schema included."""
-    with Store(tmp_path).writing() as store:
+    with Store(tmp_path).locked() as store:
         later = msgspec.json.decode(encode(record())) | {"colour": "\u00e9", "figure": 0.1}
         text = msgspec.json.format(msgspec.json.encode(later), indent=1)
         (tmp_path / f"{record().id}.json").write_bytes(text + b"\n")
@@ -168,7 +168,7 @@ def test_what_is_packed_is_what_was_written(tmp_path: Path) -> None:
 def test_a_loose_record_that_cannot_be_read_stays(
     content: bytes, words: str, tmp_path: Path
 ) -> None:
-    with Store(tmp_path).writing() as store:
+    with Store(tmp_path).locked() as store:
         store.save(record(1))
         (tmp_path / f"{record(0).id}.json").write_bytes(content)
         with pytest.warns(StoreWarning, match=words):

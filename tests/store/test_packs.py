@@ -34,7 +34,7 @@ def strict() -> Iterator[None]:
 
 def packed(folder: Path, number: int = 6) -> Store:
     """A store of so many records in one pack."""
-    with Store(folder).writing() as store:
+    with Store(folder).locked() as store:
         for replicate in range(number):
             store.save(record(replicate))
         pack(store)
@@ -107,7 +107,7 @@ def test_the_reference_is_read_alike_packed_in_few_files_a_seventh_in_size(tmp_p
 
 def test_the_same_records_make_the_same_pack(tmp_path: Path) -> None:
     first = packed(tmp_path / "a")
-    with Store(tmp_path / "b").writing() as other:
+    with Store(tmp_path / "b").locked() as other:
         for replicate in reversed(range(6)):
             other.save(record(replicate))
             pack(other)
@@ -171,7 +171,7 @@ def test_what_is_packed_meanwhile_is_found(tmp_path: Path) -> None:
     """At once, though the clock of a file system is coarse."""
     reader = Store(tmp_path)
     for replicate in range(20):
-        with Store(tmp_path).writing() as writer:
+        with Store(tmp_path).locked() as writer:
             writer.save(record(replicate))
             assert reader.load(record(replicate).id) is not None
             assert reader.load("none") is None

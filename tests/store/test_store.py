@@ -57,7 +57,7 @@ def record(replicate: int = 0, points: int = 0) -> Record:
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     store = Store(tmp_path / "deep" / "store")
-    with store.writing():
+    with store.locked():
         pass
     return store
 
@@ -90,7 +90,7 @@ from pathlib import Path
 sys.path[:0] = sys.argv[3:]
 from lra.store import Store
 from test_store import record
-with Store(Path(sys.argv[1])).writing() as store:
+with Store(Path(sys.argv[1])).locked() as store:
     first = 1000 * int(sys.argv[2])
     for replicate in range(first, first + 1000):
         written = record(replicate, points=6000)
@@ -118,7 +118,7 @@ def test_writers_killed_at_any_instant_lose_nothing_they_acknowledged(tmp_path: 
         writer.stdout.close()
         # Any warning would be a torn record, and fail this test.
         assert acknowledged <= {found.id for found in store.records()}
-    with store.writing():
+    with store.locked():
         assert not list(store.path.glob("*.tmp"))
     assert len(acknowledged) >= 5
 
@@ -129,7 +129,7 @@ from pathlib import Path
 sys.path[:0] = sys.argv[3:]
 from lra.store import Store
 from test_store import record
-with Store(Path(sys.argv[1])).writing() as store:
+with Store(Path(sys.argv[1])).locked() as store:
     if sys.argv[2] == "in the middle of the file":
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
@@ -149,7 +149,7 @@ def test_a_writer_killed_at_the_worst_instant_leaves_the_old_record(
     assert done.returncode < 0
     assert store.records() == [record()]
     assert len(list(store.path.glob("*.tmp"))) == 1
-    with store.writing():
+    with store.locked():
         assert not list(store.path.glob("*.tmp"))
 
 
@@ -166,7 +166,7 @@ def test_opening_for_writing_sweeps_what_dead_writers_left(store: Store) -> None
     kept = store.checkpoint(id)
     kept.write_bytes(b"weights")
     assert len(store.records()) == 1
-    with store.writing():
+    with store.locked():
         assert not list(store.path.rglob("*.tmp"))
     assert kept.read_bytes() == b"weights"
 
@@ -178,7 +178,7 @@ def test_opening_for_writing_leaves_other_peoples_files(store: Store) -> None:
     theirs = {*names, *(f"checkpoints/{name}" for name in below)}
     for name in theirs:
         (store.path / name).write_text("mine")
-    with store.writing():
+    with store.locked():
         pass
     left = {str(file.relative_to(store.path)) for file in store.path.rglob("*.tmp")}
     assert left == theirs
@@ -254,26 +254,26 @@ def test_a_cell_whose_record_a_newer_version_wrote_is_refused(
 
 
 def test_a_second_writer_is_refused_in_one_line_and_readers_are_not(store: Store) -> None:
-    with store.writing():
+    with store.locked():
         store.save(record())
         other = Store(store.path)
         assert other.load(record().id) == record()
         words = rf"in use.*process {os.getpid()}.*--store"
-        with pytest.raises(StoreError, match=words) as refused, other.writing():
+        with pytest.raises(StoreError, match=words) as refused, other.locked():
             pass
         assert "\n" not in str(refused.value)
-    with other.writing():
+    with other.locked():
         pass
 
 
 def test_the_lock_of_a_dead_writer_is_free(store: Store) -> None:
     code = "import os,sys; sys.path.insert(0, sys.argv[2])\nfrom pathlib import Path\n"
     code += "from lra.store import Store\n"
-    code += "with Store(Path(sys.argv[1])).writing(): os.kill(os.getpid(), 9)"
+    code += "with Store(Path(sys.argv[1])).locked(): os.kill(os.getpid(), 9)"
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code, str(store.path), str(root)])
     assert done.returncode == -9
-    with store.writing():
+    with store.locked():
         pass
 
 
@@ -281,7 +281,7 @@ def test_the_lock_of_a_dead_writer_is_free(store: Store) -> None:
 def test_a_store_that_is_a_file_or_below_one_is_refused(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("not a folder")
     store = Store(tmp_path / place)
-    with pytest.raises(StoreError, match=r"cannot write.*--store"), store.writing():
+    with pytest.raises(StoreError, match=r"cannot write.*--store"), store.locked():
         pass
     with pytest.raises(StoreError, match=r"cannot read.*--store"):
         store.records()
@@ -294,7 +294,7 @@ def test_a_store_without_permission_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with (
         pytest.raises(StoreError, match=r"permission denied.*mend its permissions"),
-        Store(tmp_path / "store").writing(),
+        Store(tmp_path / "store").locked(),
     ):
         pass
 

@@ -21,9 +21,16 @@ from numpy.typing import NDArray
 from lra.core.cells import EfficiencyCell
 from lra.report.costs.disturbed import disturbed
 from lra.store import Store
-from lra.verdict.change import Change, of_times
-from lra.verdict.repeatability import Process
-from lra.verdict.slowdown import MOST, PAIRS, calibrated, needed, slower, spread_of
+from lra.verdict.change import Change, compare_times
+from lra.verdict.repeatability import ControlledCost
+from lra.verdict.slowdown import (
+    MOST,
+    PAIRS,
+    calibrated_margin,
+    is_slower,
+    log_deviation,
+    pairs_needed,
+)
 
 from .simulated import CELLS, NOISY, QUIET, SHARED, Machine, sweeps
 
@@ -74,7 +81,7 @@ def scatter() -> list[NDArray[np.float64]]:
             values = [record.metrics[n].value for n in names if n in record.metrics]
             if len(values) == len(names) and all(values):
                 alike = type(cell)(**{**_fields(cell), "replicate": 0})
-                cells[alike.id].append(np.log(Process(*[v or 0.0 for v in values]).ratio))
+                cells[alike.id].append(np.log(ControlledCost(*[v or 0.0 for v in values]).ratio))
     several = [np.array(own) for own in cells.values() if len(own) > 2]
     wide = [(own - own.mean()) * np.sqrt(len(own) / (len(own) - 1)) for own in several]
     return [own for own in wide if own.std() > 0]
@@ -88,11 +95,11 @@ def rates(machines: Iterator[Batch], ratio: float, comparisons: int) -> tuple[fl
     pairs: list[int] = []
     while len(once) < comparisons:
         batch = next(machines)
-        allowed = [calibrated(_compared(both, 1.0, 0.0)) for both in batch()]
+        allowed = [calibrated_margin(_compared(both, 1.0, 0.0)) for both in batch()]
         for first, again, own in zip(batch(), batch(), allowed, strict=True):
             change = _compared(first, ratio, own)
-            once.append(slower(change, own))
-            twice.append(once[-1] and slower(_compared(again, ratio, own), own))
+            once.append(is_slower(change, own))
+            twice.append(once[-1] and is_slower(_compared(again, ratio, own), own))
             pairs.append(change.pairs)
     return fmean(once[:comparisons]), fmean(twice[:comparisons]), fmean(pairs)
 
@@ -100,20 +107,20 @@ def rates(machines: Iterator[Batch], ratio: float, comparisons: int) -> tuple[fl
 def _compared(both: Sides, ratio: float, allowed: float) -> Change:
     """Compare over as many pairs as their noise asks for."""
     first = _change(both, ratio, PAIRS)
-    more = needed(spread_of(first) or 0.0, allowed)
+    more = pairs_needed(log_deviation(first) or 0.0, allowed)
     return _change(both, ratio, more) if more > PAIRS else first
 
 
 def _change(both: Sides, ratio: float, pairs: int) -> Change:
     before, after = both
-    found = of_times(
+    found = compare_times(
         dict(enumerate(before[:pairs])), {n: ratio * v for n, v in enumerate(after[:pairs])}
     )
     assert found is not None
     return found
 
 
-def _ratios(one: Mapping[int, Process], other: Mapping[int, Process]) -> Sides:
+def _ratios(one: Mapping[int, ControlledCost], other: Mapping[int, ControlledCost]) -> Sides:
     return [p.ratio for p in one.values()], [p.ratio for p in other.values()]
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lra.verdict.repeatability import Process, Repeat, repeat
+from lra.verdict.repeatability import ControlledCost, RepeatedCell, repeated_cell
 
 CELLS = 12
 """As many as the self-test has."""
@@ -35,7 +35,7 @@ NOISY = Machine(bias=0.03, drift=0.02)
 SHARED = Machine(bias=0.08, drift=0.05)
 """A hosted runner."""
 
-Sweeps = list[tuple[dict[int, Process], dict[int, Process]]]
+Sweeps = list[tuple[dict[int, ControlledCost], dict[int, ControlledCost]]]
 """Two sweeps of each cell."""
 
 
@@ -58,13 +58,13 @@ def sweeps(
         for cell in range(CELLS):
             before, cost, after = times[turn, cell].tolist()
             cost *= (1 + cell) * (slower if second else 1.0)
-            found[cell][second][pair] = Process(cost, before, after)
+            found[cell][second][pair] = ControlledCost(cost, before, after)
     return found
 
 
-def repeats(found: Sweeps) -> list[Repeat]:
+def repeats(found: Sweeps) -> list[RepeatedCell]:
     """Put the sweeps beside each other, at lengths of 1024."""
-    both = [repeat(1024, first, second) for first, second in found]
+    both = [repeated_cell(1024, first, second) for first, second in found]
     return [one for one in both if one is not None]
 
 

@@ -11,7 +11,7 @@ from statistics import fmean, median
 
 import numpy as np
 
-from lra.verdict.steps import course
+from lra.verdict.steps import segment
 
 from .simulated import NOISY, QUIET, SHARED, Machine, nightly
 
@@ -23,7 +23,7 @@ NEVER = 99
 def false_steps(machine: Machine, nights: int, trials: int) -> float:
     """Share of courses without a step that have one."""
     rng = np.random.default_rng(0)
-    return fmean(bool(course(list(nightly(rng, machine, nights))).steps) for _ in range(trials))
+    return fmean(bool(segment(list(nightly(rng, machine, nights))).steps) for _ in range(trials))
 
 
 def found(machine: Machine, ratio: float) -> float:
@@ -36,7 +36,7 @@ def creeps(machine: Machine) -> float:
 
     def risen(seed: int) -> bool:
         values = nightly(np.random.default_rng(seed), machine, 60)
-        told = course(list(values + np.clip(0.01 * (np.arange(60) - 19), 0.0, 0.2)))
+        told = segment(list(values + np.clip(0.01 * (np.arange(60) - 19), 0.0, 0.2)))
         return bool(told.steps) and told.levels[-1].value > told.levels[0].value + 0.1
 
     return fmean(map(risen, range(TRIALS)))
@@ -56,7 +56,7 @@ def _near(machine: Machine, ratio: float, nights: int, at: int, seed: int) -> bo
     # Of one seed the same nights, however many of them there are yet.
     values = nightly(np.random.default_rng(seed), machine, 90)[:nights]
     values[at:] += math.log(ratio)
-    return any(abs(step.at - at) <= 2 for step in course(list(values)).steps)
+    return any(abs(step.at - at) <= 2 for step in segment(list(values)).steps)
 
 
 def main() -> None:

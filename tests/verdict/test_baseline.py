@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lra.verdict.baseline import Figures, Judged, Outcome, judge
+from lra.verdict.baseline import Figures, Judgement, Outcome, judge
 
 NAN = math.nan
 
@@ -16,7 +16,7 @@ def figures(**own: Any) -> Figures:
     return Figures(**{"asked": "a", **own})
 
 
-def held(before: Figures | None, after: Figures) -> list[Judged]:
+def held(before: Figures | None, after: Figures) -> list[Judgement]:
     return judge("linear", {} if before is None else {"cell": before}, {"cell": after})
 
 
@@ -24,7 +24,7 @@ def outcomes(before: Figures | None, after: Figures) -> dict[str, Outcome]:
     return {one.figure: one.outcome for one in held(before, after)}
 
 
-def only(before: Figures, after: Figures, figure: str) -> Judged:
+def only(before: Figures, after: Figures, figure: str) -> Judgement:
     (one,) = (one for one in held(before, after) if one.figure == figure)
     return one
 

@@ -6,7 +6,13 @@ import math
 
 import pytest
 
-from lra.verdict.peer_ratio import Costs, above, is_far, memory_verdict, time_verdict
+from lra.verdict.peer_ratio import (
+    Costs,
+    is_far_above_floor,
+    memory_verdict,
+    ratio_above_floor,
+    time_verdict,
+)
 
 
 def rounds(*values: float) -> Costs:
@@ -25,7 +31,7 @@ def word(ours: Costs, theirs: Costs, floor: Costs = FLOOR, exact: Costs = EXACT)
 
 def test_the_ratio_above_the_floor_is_of_differences_of_one_round() -> None:
     # (3 - 1) / (5 - 1) and (6 - 2) / (10 - 2): a half in both, though the second was twice as slow.
-    found = above(rounds(3.0, 6.0), rounds(5.0, 10.0), rounds(1.0, 2.0))
+    found = ratio_above_floor(rounds(3.0, 6.0), rounds(5.0, 10.0), rounds(1.0, 2.0))
     assert found is not None and found.ratio is not None
     assert (found.value, found.ratio.low, found.ratio.high) == pytest.approx((0.5, 0.5, 0.5))
     assert (found.rounds, found.ours_at_floor, found.theirs_at_floor) == (2, 0, 0)
@@ -34,7 +40,7 @@ def test_the_ratio_above_the_floor_is_of_differences_of_one_round() -> None:
 def test_its_interval_by_hand() -> None:
     # Differences 1/e, 1 and e over 1: logarithms -1, 0, 1; t of 97.5 % with 2 degrees is 4.3027.
     ours = rounds(1 + math.exp(-1), 2.0, 1 + math.e)
-    found = above(ours, rounds(2.0, 2.0, 2.0), FLOOR)
+    found = ratio_above_floor(ours, rounds(2.0, 2.0, 2.0), FLOOR)
     assert found is not None and found.ratio is not None
     assert found.value == pytest.approx(1.0)
     assert math.log(found.ratio.high or 0.0) == pytest.approx(4.3027 / math.sqrt(3), rel=1e-4)
@@ -42,28 +48,28 @@ def test_its_interval_by_hand() -> None:
 
 def test_at_the_floor_there_is_no_logarithm_and_no_crash() -> None:
     # Ours less the floor: 0, -0.5, 0.2, of which the median is 0.
-    found = above(rounds(1.0, 0.5, 1.2), rounds(3.0, 3.0, 3.0), FLOOR)
+    found = ratio_above_floor(rounds(1.0, 0.5, 1.2), rounds(3.0, 3.0, 3.0), FLOOR)
     assert found is not None and found.ratio is None
     assert (found.value, found.ours_at_floor, found.theirs_at_floor) == (0.0, 2, 0)
     # Medians 1 and 2, one round of theirs at the floor.
-    found = above(rounds(2.0, 2.0, 2.0), rounds(1.0, 3.0, 5.0), FLOOR)
+    found = ratio_above_floor(rounds(2.0, 2.0, 2.0), rounds(1.0, 3.0, 5.0), FLOOR)
     assert found is not None and found.ratio is None
     assert (found.value, found.ours_at_floor, found.theirs_at_floor) == (0.5, 0, 1)
-    found = above(rounds(2.0, 2.0, 2.0), rounds(1.0, 1.0, 3.0), FLOOR)
+    found = ratio_above_floor(rounds(2.0, 2.0, 2.0), rounds(1.0, 1.0, 3.0), FLOOR)
     assert found is not None and found.value == math.inf
-    found = above(FLOOR, FLOOR, FLOOR)
+    found = ratio_above_floor(FLOOR, FLOOR, FLOOR)
     assert found is not None and (found.value, found.ours_at_floor) == (0.0, 3)
-    assert above(rounds(1.0), {1: 1.0}, FLOOR) is None
-    assert above(FLOOR, FLOOR, {}) is None
+    assert ratio_above_floor(rounds(1.0), {1: 1.0}, FLOOR) is None
+    assert ratio_above_floor(FLOOR, FLOOR, {}) is None
 
 
 def test_far_is_a_tenth_of_exact_attention_above_the_floor() -> None:
-    assert is_far(rounds(2.0, 2.0), FLOOR, EXACT) is True  # (2 - 1) / 10
-    assert is_far(rounds(1.9, 1.9), FLOOR, EXACT) is False
+    assert is_far_above_floor(rounds(2.0, 2.0), FLOOR, EXACT) is True  # (2 - 1) / 10
+    assert is_far_above_floor(rounds(1.9, 1.9), FLOOR, EXACT) is False
     # The median round tells: 0.05, 0.05 and 4.
-    assert is_far(rounds(1.5, 1.5, 41.0), FLOOR, EXACT) is False
-    assert is_far(rounds(2.0), FLOOR, {}) is None
-    assert is_far(rounds(2.0), FLOOR, rounds(0.0)) is None
+    assert is_far_above_floor(rounds(1.5, 1.5, 41.0), FLOOR, EXACT) is False
+    assert is_far_above_floor(rounds(2.0), FLOOR, {}) is None
+    assert is_far_above_floor(rounds(2.0), FLOOR, rounds(0.0)) is None
 
 
 @pytest.mark.parametrize(

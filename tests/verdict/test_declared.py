@@ -7,7 +7,7 @@ import re
 import pytest
 
 from lra.core.catalogue import find, names
-from lra.verdict.declared_cost import Declared, declared, greatest
+from lra.verdict.declared_cost import DeclaredCost, parse_cost, parse_greatest_cost
 
 
 @pytest.mark.parametrize(
@@ -36,23 +36,23 @@ from lra.verdict.declared_cost import Declared, declared, greatest
     ],
 )
 def test_the_greatest_degree_counts_with_m_as_n(text: str, exponent: float) -> None:
-    found = declared(text)
+    found = parse_cost(text)
     assert found is not None
     assert found.exponent == pytest.approx(exponent)
 
 
 def test_what_holds_on_a_gpu_counts_there_alone() -> None:
     text = "O(n (d + c)); O(n (l + n c / l)) on a GPU or with a trained bias"
-    assert declared(text) == Declared("O(n (d + c))", 1)
-    assert declared(text, gpu=True) == Declared("O(n (l + n c / l))", 2)
-    assert declared("O(n); O(n m) with a bias", gpu=True) == Declared("O(n)", 1)
+    assert parse_cost(text) == DeclaredCost("O(n (d + c))", 1)
+    assert parse_cost(text, gpu=True) == DeclaredCost("O(n (l + n c / l))", 2)
+    assert parse_cost("O(n); O(n m) with a bias", gpu=True) == DeclaredCost("O(n)", 1)
 
 
 def test_the_greatest_of_all_that_is_said_is_of_padding_and_biases_too() -> None:
     text = "O(n); O(n m) with a bias; O(n sqrt(n)) else"
-    assert greatest(text) == Declared("O(n m)", 2)
-    assert greatest("O(n)") == declared("O(n)")
-    assert greatest("O(n); whatever with a bias") is None
+    assert parse_greatest_cost(text) == DeclaredCost("O(n m)", 2)
+    assert parse_greatest_cost("O(n)") == parse_cost("O(n)")
+    assert parse_greatest_cost("O(n); whatever with a bias") is None
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_greatest_of_all_that_is_said_is_of_padding_and_biases_too() -> None
     ["", "nothing", "linear", "O(", "O()", "O(n", "O(n * d)", "O(n^d)", "O(n^(1/0))", "O(n +)"],
 )
 def test_what_is_no_formula_has_no_exponent(text: str) -> None:
-    assert declared(text) is None
+    assert parse_cost(text) is None
 
 
 def test_every_card_of_ours_can_be_read() -> None:
@@ -68,4 +68,4 @@ def test_every_card_of_ours_can_be_read() -> None:
     texts = [file.read_text(encoding="utf-8") for file in files]
     costs = [cost for text in texts for cost in re.findall(r'(?:time|memory)="(.*)"', text)]
     assert len(costs) == 2 * len(files)
-    assert [cost for cost in costs if declared(cost) is None] == []
+    assert [cost for cost in costs if parse_cost(cost) is None] == []

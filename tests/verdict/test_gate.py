@@ -9,19 +9,19 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from lra.verdict.change import TIME_MARGIN, Change, of_times
-from lra.verdict.repeatability import Process
+from lra.verdict.change import TIME_MARGIN, Change, compare_times
+from lra.verdict.repeatability import ControlledCost
 from lra.verdict.slowdown import (
     MOST,
     PAIRS,
     TARGET,
-    calibrated,
-    faster,
+    calibrated_margin,
+    is_faster,
+    is_slower,
+    log_deviation,
     margin,
-    needed,
-    slower,
-    smallest,
-    spread_of,
+    pairs_needed,
+    smallest_slowdown,
 )
 
 from .simulated import CELLS, NOISY, SHARED, Machine, sweeps
@@ -33,7 +33,7 @@ RUNS = 60
 def change(*logarithms: float) -> Change:
     """Times of as many pairs of processes."""
     one = dict.fromkeys(range(len(logarithms)), 1.0)
-    found = of_times(one, {n: math.exp(log) for n, log in enumerate(logarithms)})
+    found = compare_times(one, {n: math.exp(log) for n, log in enumerate(logarithms)})
     assert found is not None
     return found
 
@@ -64,32 +64,35 @@ def test_one_in_a_hundred_of_equal_cells_passes_the_margin(spread: float, pairs:
 @pytest.mark.parametrize("spread", [0.01, 0.05, 0.2])
 @pytest.mark.parametrize("pairs", [2, 5, 12])
 def test_the_spread_is_read_back_from_the_bounds(spread: float, pairs: int) -> None:
-    assert spread_of(alternating(spread, pairs, middle=0.3)) == pytest.approx(spread)
+    assert log_deviation(alternating(spread, pairs, middle=0.3)) == pytest.approx(spread)
 
 
 def test_one_pair_has_no_spread_and_equal_ones_have_none_to_speak_of() -> None:
-    assert spread_of(change(0.1)) is None and calibrated(change(0.1)) == TIME_MARGIN
-    assert spread_of(change(0.0, 0.0)) == 0.0 and calibrated(change(0.0, 0.0)) == TIME_MARGIN
-    assert spread_of(Change("worse", pairs=3)) is None
+    assert log_deviation(change(0.1)) is None and calibrated_margin(change(0.1)) == TIME_MARGIN
+    assert (
+        log_deviation(change(0.0, 0.0)) == 0.0
+        and calibrated_margin(change(0.0, 0.0)) == TIME_MARGIN
+    )
+    assert log_deviation(Change("worse", pairs=3)) is None
 
 
 def test_a_calibrated_margin_allows_for_noise_and_for_what_equal_builds_are_surely_off_by() -> None:
     for pairs in (5, 12):
-        assert calibrated(alternating(0.2, pairs)) == pytest.approx(margin(0.2, pairs))
+        assert calibrated_margin(alternating(0.2, pairs)) == pytest.approx(margin(0.2, pairs))
     for middle in (0.3, -0.3):
         off = alternating(0.01, middle=middle)
         assert off.low is not None and off.high is not None
         surely = max(off.low, 1 / off.high) - 1
-        assert calibrated(off) == pytest.approx(surely) and surely > 0.3
+        assert calibrated_margin(off) == pytest.approx(surely) and surely > 0.3
 
 
 def test_slower_and_faster_are_beyond_the_margin_for_sure() -> None:
     slow = Change("worse", ratio=1.2, low=1.11, high=1.3, pairs=12)
-    assert slower(slow, 0.10) and not slower(slow, 0.12)
+    assert is_slower(slow, 0.10) and not is_slower(slow, 0.12)
     fast = Change("better", ratio=0.8, low=0.7, high=0.89, pairs=12)
-    assert faster(fast, 0.12) and not faster(fast, 0.13)
+    assert is_faster(fast, 0.12) and not is_faster(fast, 0.13)
     unsure = Change("ambiguous", ratio=2.0, pairs=1)
-    assert not slower(unsure, 0.0) and not faster(unsure, 0.0)
+    assert not is_slower(unsure, 0.0) and not is_faster(unsure, 0.0)
 
 
 @cache
@@ -100,27 +103,27 @@ def compared(machine: Machine, slowdown: float, seed: int) -> list[Change]:
     for _ in range(RUNS):
         for first, second in sweeps(rng, machine, PAIRS, slower=slowdown):
             ratios = [_ratios(own) for own in (first, second)]
-            judged = of_times(*ratios)
+            judged = compare_times(*ratios)
             assert judged is not None
             found.append(judged)
     return found
 
 
-def _ratios(own: dict[int, Process]) -> dict[int, float]:
+def _ratios(own: dict[int, ControlledCost]) -> dict[int, float]:
     return {pair: process.ratio for pair, process in own.items()}
 
 
 @cache
 def allowed(machine: Machine) -> float:
     """As a baseline has it for what was not calibrated itself: the largest of one day's cells."""
-    return max(calibrated(one) for one in compared(machine, 1.0, 0)[:CELLS])
+    return max(calibrated_margin(one) for one in compared(machine, 1.0, 0)[:CELLS])
 
 
 def failing(machine: Machine, slowdown: float, seed: int) -> list[bool]:
     """Whether a cell is slower, and slower again on fresh pairs."""
     first, again = (compared(machine, slowdown, seed + more) for more in (0, 1))
     return [
-        slower(one, allowed(machine)) and slower(other, allowed(machine))
+        is_slower(one, allowed(machine)) and is_slower(other, allowed(machine))
         for one, other in zip(first, again, strict=True)
     ]
 
@@ -129,7 +132,7 @@ def failing(machine: Machine, slowdown: float, seed: int) -> list[bool]:
 def test_equal_builds_do_not_fail_twice(machine: Machine) -> None:
     found = failing(machine, 1.0, seed=1)
     assert len(found) >= 500 and not any(found)
-    once = [slower(one, allowed(machine)) for one in compared(machine, 1.0, 1)]
+    once = [is_slower(one, allowed(machine)) for one in compared(machine, 1.0, 1)]
     assert sum(once) <= 0.02 * len(once)
 
 
@@ -142,22 +145,32 @@ def test_a_build_that_takes_a_fifth_longer_fails_twice_on_a_machine_of_ones_own(
 def test_the_smallest_slowdown_is_found_twice_on_95_percent_and_a_smaller_one_is_not(
     machine: Machine,
 ) -> None:
-    spreads = [spread_of(one) or 0.0 for one in compared(machine, 1.0, 1)]
-    told = smallest(math.sqrt(fmean(spread**2 for spread in spreads)), allowed(machine))
+    spreads = [log_deviation(one) or 0.0 for one in compared(machine, 1.0, 1)]
+    told = smallest_slowdown(math.sqrt(fmean(spread**2 for spread in spreads)), allowed(machine))
     # A standard error of 720 is 0.8 %, and drift is no normal sample.
     assert fmean(failing(machine, 1 + told, seed=5)) >= 0.93
     assert fmean(failing(machine, 1 + told / 2, seed=5)) <= 0.5
 
 
 def test_what_can_be_seen_follows_noise_margin_and_pairs() -> None:
-    assert smallest(0.0, 0.05) == 0.05
-    assert smallest(0.01, 0.03) < smallest(0.05, 0.03) < smallest(0.05, 0.10)
-    assert smallest(0.05, 0.03, pairs=5) > smallest(0.05, 0.03, pairs=12)
+    assert smallest_slowdown(0.0, 0.05) == 0.05
+    assert (
+        smallest_slowdown(0.01, 0.03)
+        < smallest_slowdown(0.05, 0.03)
+        < smallest_slowdown(0.05, 0.10)
+    )
+    assert smallest_slowdown(0.05, 0.03, pairs=5) > smallest_slowdown(0.05, 0.03, pairs=12)
 
 
 def test_pairs_are_as_many_as_find_a_fifth_and_no_more_than_it_takes() -> None:
-    assert needed(0.0, 0.03) == needed(0.03, 0.03) == PAIRS
-    assert PAIRS < needed(0.12, 0.03) < needed(0.15, 0.03) < needed(1.0, 0.03) == MOST
-    pairs = needed(0.12, 0.05)
-    assert smallest(0.12, 0.05, pairs) < TARGET < smallest(0.2, 0.05, pairs)
-    assert needed(0.12, 0.10) > pairs
+    assert pairs_needed(0.0, 0.03) == pairs_needed(0.03, 0.03) == PAIRS
+    assert (
+        PAIRS
+        < pairs_needed(0.12, 0.03)
+        < pairs_needed(0.15, 0.03)
+        < pairs_needed(1.0, 0.03)
+        == MOST
+    )
+    pairs = pairs_needed(0.12, 0.05)
+    assert smallest_slowdown(0.12, 0.05, pairs) < TARGET < smallest_slowdown(0.2, 0.05, pairs)
+    assert pairs_needed(0.12, 0.10) > pairs

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from lra.verdict.ratio import of_logarithms, ratio
+from lra.verdict.ratio import ratio, ratio_of_logarithms
 
 
 def test_a_slow_spell_that_both_share_cancels() -> None:
@@ -19,7 +19,7 @@ def test_a_slow_spell_that_both_share_cancels() -> None:
 
 def test_interval_by_hand() -> None:
     # Logarithms -1, 0 and 1: mean 0, standard deviation 1; t of 97.5 % with 2 degrees is 4.3027.
-    found = of_logarithms([-1.0, 0.0, 1.0])
+    found = ratio_of_logarithms([-1.0, 0.0, 1.0])
     assert found.value == pytest.approx(1.0)
     assert math.log(found.high or 0.0) == pytest.approx(4.3027 / math.sqrt(3), rel=1e-4)
     assert math.log(found.low or 0.0) == pytest.approx(-4.3027 / math.sqrt(3), rel=1e-4)
@@ -41,6 +41,6 @@ def test_only_replicates_that_both_have_and_that_cost_something_count() -> None:
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
     rng = np.random.default_rng(0)
-    found = [of_logarithms(list(rng.normal(math.log(1.3), 0.1, 5))) for _ in range(4000)]
+    found = [ratio_of_logarithms(list(rng.normal(math.log(1.3), 0.1, 5))) for _ in range(4000)]
     held = np.mean([(f.low or 0.0) <= 1.3 <= (f.high or 0.0) for f in found])
     assert 0.94 < held < 0.96

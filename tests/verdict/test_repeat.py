@@ -12,49 +12,49 @@ import pytest
 from lra.verdict.ratio import Ratio
 from lra.verdict.repeatability import (
     TARGET,
-    Process,
-    Repeat,
+    ControlledCost,
     Repeatability,
-    apart,
+    RepeatedCell,
+    are_disjoint,
+    control_ratio,
     median_width,
-    repeat,
     repeatability,
-    smallest,
-    to_control,
+    repeated_cell,
+    smallest_difference,
 )
-from lra.verdict.student import caution, power
+from lra.verdict.student import deviation_factor, power
 
 from .simulated import CELLS, NOISY, QUIET, SHARED, Machine, repeats, sweeps
 
 RUNS = 100
 
 
-def process(cost: float, before: float = 1.0, after: float = 1.0) -> Process:
-    return Process(cost, before, after)
+def process(cost: float, before: float = 1.0, after: float = 1.0) -> ControlledCost:
+    return ControlledCost(cost, before, after)
 
 
 def test_the_control_of_a_process_is_the_geometric_mean_of_before_and_after() -> None:
     assert process(6.0, 1.0, 4.0).ratio == pytest.approx(3.0)
-    found = to_control({0: process(6.0, 1.0, 4.0), 1: process(60.0, 10.0, 40.0)})
+    found = control_ratio({0: process(6.0, 1.0, 4.0), 1: process(60.0, 10.0, 40.0)})
     assert found is not None and found.pairs == 2
     assert (found.value, found.low, found.high) == pytest.approx((3.0, 3.0, 3.0))
 
 
 def test_a_process_without_a_time_is_left_out() -> None:
-    found = to_control({0: process(2.0), 1: process(0.0), 2: process(2.0, after=0.0)})
+    found = control_ratio({0: process(2.0), 1: process(0.0), 2: process(2.0, after=0.0)})
     assert found is not None and found.pairs == 1
-    assert to_control({1: process(0.0)}) is None
+    assert control_ratio({1: process(0.0)}) is None
 
 
 def test_pairs_are_those_of_one_replicate() -> None:
     first = {0: process(1.0), 1: process(10.0), 2: process(5.0)}
     second = {0: process(2.0), 1: process(20.0), 3: process(7.0)}
-    found = repeat(512, first, second)
+    found = repeated_cell(512, first, second)
     assert found is not None
     assert (found.between.value, found.between.pairs) == (pytest.approx(2.0), 2)
     assert found.first.pairs == found.second.pairs == 3
     assert found.spread == pytest.approx(0.0)
-    assert repeat(512, {0: process(1.0)}, {0: process(1.0)}) is None
+    assert repeated_cell(512, {0: process(1.0)}, {0: process(1.0)}) is None
 
 
 @pytest.mark.parametrize(
@@ -64,20 +64,20 @@ def test_pairs_are_those_of_one_replicate() -> None:
 def test_sweeps_agree_where_their_intervals_overlap(
     one: tuple[float, float], other: tuple[float, float], are_apart: bool
 ) -> None:
-    assert apart(Ratio(1.5, *one, pairs=3), Ratio(1.5, *other, pairs=3)) is are_apart
+    assert are_disjoint(Ratio(1.5, *one, pairs=3), Ratio(1.5, *other, pairs=3)) is are_apart
 
 
 def test_one_process_agrees_with_everything_and_has_no_width() -> None:
-    assert not apart(Ratio(1.0, None, None, 1), Ratio(9.0, 8.0, 10.0, 3))
+    assert not are_disjoint(Ratio(1.0, None, None, 1), Ratio(9.0, 8.0, 10.0, 3))
     assert median_width([Ratio(1.0, None, None, 1)]) is None
     wide = [Ratio(2.0, 1.0, 3.0, 3), Ratio(2.0, 1.9, 2.1, 3), Ratio(2.0, 1.8, 2.2, 3)]
     assert median_width(wide) == pytest.approx(0.2)
 
 
 def test_width_is_of_long_inputs_alone() -> None:
-    def cell(length: int, width: float) -> Repeat:
+    def cell(length: int, width: float) -> RepeatedCell:
         ratio = Ratio(1.0, 1.0, 1.0 + width, 3)
-        return Repeat(length, ratio, ratio, Ratio(1.0, 0.9, 1.1, 3), 0.1)
+        return RepeatedCell(length, ratio, ratio, Ratio(1.0, 0.9, 1.1, 3), 0.1)
 
     found = repeatability([cell(1023, 5.0), cell(1024, 0.1), cell(2048, 0.2)], 12)
     assert found.width == pytest.approx(0.15)
@@ -99,19 +99,23 @@ def test_a_difference_is_found_as_often_as_power_says(pairs: int) -> None:
 
 def test_a_cautious_deviation_is_too_small_once_in_twenty() -> None:
     found = np.random.default_rng(5).normal(size=(20_000, 9)).std(1, ddof=1)
-    assert np.mean(caution(0.95, 8) * found < 1) == pytest.approx(0.05, abs=0.01)
+    assert np.mean(deviation_factor(0.95, 8) * found < 1) == pytest.approx(0.05, abs=0.01)
 
 
 def test_a_machine_without_noise_resolves_everything_and_more_pairs_resolve_more() -> None:
-    still = repeat(1024, {r: process(2.0) for r in range(3)}, {r: process(2.0) for r in range(3)})
+    still = repeated_cell(
+        1024, {r: process(2.0) for r in range(3)}, {r: process(2.0) for r in range(3)}
+    )
     assert still is not None
-    assert smallest([still]) < 1e-6
+    assert smallest_difference([still]) < 1e-6
     cells = repeats(sweeps(np.random.default_rng(0), NOISY, 4))
-    assert smallest(cells, 12) < smallest(cells, 6) < smallest(cells)
+    assert (
+        smallest_difference(cells, 12) < smallest_difference(cells, 6) < smallest_difference(cells)
+    )
 
 
 @cache
-def tried(machine: Machine, replicates: int, seed: int) -> list[list[Repeat]]:
+def tried(machine: Machine, replicates: int, seed: int) -> list[list[RepeatedCell]]:
     rng = np.random.default_rng(seed)
     return [repeats(sweeps(rng, machine, replicates)) for _ in range(RUNS)]
 
@@ -128,7 +132,7 @@ def found(machine: Machine, replicates: int, slower: float) -> float:
     return share([_as_much_slower(cell, slower).slower for cell in cells])
 
 
-def _as_much_slower(cell: Repeat, slower: float) -> Repeat:
+def _as_much_slower(cell: RepeatedCell, slower: float) -> RepeatedCell:
     """What would have been found; a test below holds that to be so."""
     value = slower * cell.between.value
     return msgspec.structs.replace(cell, between=msgspec.structs.replace(cell.between, value=value))

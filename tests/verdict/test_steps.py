@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lra.verdict.steps import LEAST, Course, course, new
+from lra.verdict.steps import SHORTEST_LEVEL, Segmentation, new_steps, segment
 
 from .simulated import NOISY, QUIET, SHARED, Machine, nightly
 
@@ -24,9 +24,11 @@ def quiet(*levels: tuple[int, float], seed: int = 0) -> list[float]:
     return [mean + 0.01 * rng.normal() for mean in means]
 
 
-def share(machine: Machine, change: NDArray[np.float64], trials: int, seed: int) -> list[Course]:
+def share(
+    machine: Machine, change: NDArray[np.float64], trials: int, seed: int
+) -> list[Segmentation]:
     rng = np.random.default_rng(seed)
-    return [course(list(nightly(rng, machine, len(change)) + change)) for _ in range(trials)]
+    return [segment(list(nightly(rng, machine, len(change)) + change)) for _ in range(trials)]
 
 
 def step_at(night: int, ratio: float, nights: int = NIGHTS) -> NDArray[np.float64]:
@@ -34,7 +36,7 @@ def step_at(night: int, ratio: float, nights: int = NIGHTS) -> NDArray[np.float6
 
 
 def test_levels_steps_and_how_sure() -> None:
-    found = course(quiet((20, 0.0), (15, 0.10), (25, -0.05)))
+    found = segment(quiet((20, 0.0), (15, 0.10), (25, -0.05)))
     assert [step.at for step in found.steps] == [20, 35]
     assert [(one.start, one.end, one.nights) for one in found.levels] == [
         (0, 20, 20),
@@ -82,29 +84,29 @@ def test_one_or_two_outlying_nights_are_no_step(nights: int, far: float) -> None
         values = quiet((nights, 0.0))
         for night in where:
             values[night] += far
-        assert not course(values).steps, where
+        assert not segment(values).steps, where
 
 
 def test_a_spell_of_four_nights_is_no_step_and_what_stays_is() -> None:
-    assert not course(quiet((30, 0.0), (4, 0.5), (30, 0.0))).steps
-    assert len(course(quiet((30, 0.0), (34, 0.5))).steps) == 1
+    assert not segment(quiet((30, 0.0), (4, 0.5), (30, 0.0))).steps
+    assert len(segment(quiet((30, 0.0), (34, 0.5))).steps) == 1
 
 
 def test_at_the_end_it_is_told_from_three_nights_on_and_pointed_out_before() -> None:
     for nights in range(1, 6):
-        found = course(quiet((40, 0.0), (nights, 0.3)))
-        if nights < LEAST:
-            assert not found.steps and found.untold == nights
+        found = segment(quiet((40, 0.0), (nights, 0.3)))
+        if nights < SHORTEST_LEVEL:
+            assert not found.steps and found.outliers == nights
         else:
-            assert [step.at for step in found.steps] == [40] and not found.untold
-    assert course(quiet((40, 0.0))).untold == 0
+            assert [step.at for step in found.steps] == [40] and not found.outliers
+    assert segment(quiet((40, 0.0))).outliers == 0
 
 
 def test_gaps_are_gaps() -> None:
     values: list[float | None] = [*quiet((20, 0.0), (20, 0.2))]
     values[0] = values[18] = values[19] = None
     values[5], values[39] = math.nan, math.inf
-    found = course(values)
+    found = segment(values)
     (step,) = found.steps
     assert (step.at, step.last) == (20, 17)
     assert [(one.start, one.end, one.nights) for one in found.levels] == [(1, 18, 16), (20, 39, 19)]
@@ -112,23 +114,23 @@ def test_gaps_are_gaps() -> None:
 
 @pytest.mark.parametrize("values", [[], [None, math.nan], [None] * 9])
 def test_no_value_is_no_level(values: list[float | None]) -> None:
-    assert course(values) == Course((), (), None)
+    assert segment(values) == Segmentation((), (), None)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_of_fewer_than_four_values_there_is_a_level_and_no_noise(number: int) -> None:
-    found = course([1.0, None, 5.0, 2.0][: number + (number > 1)])
+    found = segment([1.0, None, 5.0, 2.0][: number + (number > 1)])
     assert len(found.levels) == 1 and found.noise is None and not found.steps
     assert found.levels[0].nights == number
 
 
 def test_without_any_spread_the_grain_is_the_noise() -> None:
-    constant = course([0.5] * 30)
+    constant = segment([0.5] * 30)
     assert not constant.steps and constant.noise == 0.003 and constant.levels[0].value == 0.5
-    (step,) = course([0.5] * 10 + [0.6] * 10).steps
+    (step,) = segment([0.5] * 10 + [0.6] * 10).steps
     assert (step.at, step.earliest, step.latest) == (10, 10, 10)
-    assert not course([0.5] * 10 + [0.52] * 10).steps, "less than 3 % does not matter"
-    (small,) = course([0.5] * 10 + [0.52] * 10, margin=0.01, grain=0.001).steps
+    assert not segment([0.5] * 10 + [0.52] * 10).steps, "less than 3 % does not matter"
+    (small,) = segment([0.5] * 10 + [0.52] * 10, margin=0.01, grain=0.001).steps
     assert small.difference == pytest.approx(0.02)
 
 
@@ -138,7 +140,7 @@ def test_the_optimum_is_the_least_of_all_partitions() -> None:
     rng = np.random.default_rng(7)
     for _ in range(20):
         y = np.round(np.repeat(rng.normal(size=4), 3) + 0.1 * rng.normal(size=12), 3)
-        noise = steps._noise(y, 0.003)
+        noise = steps._noise_of(y, 0.003)
 
         def cost(cuts: tuple[int, ...], y: NDArray[np.float64] = y, noise: float = noise) -> float:
             places = [0, *cuts, len(y)]
@@ -146,23 +148,23 @@ def test_the_optimum_is_the_least_of_all_partitions() -> None:
             for a, b in pairwise(places):
                 off = np.abs(y[a:b, None] - y) / (math.sqrt(2 / math.pi) * noise)
                 total += np.minimum(off, steps._CAP).sum(axis=0).min()
-                if b - a < LEAST:
+                if b - a < SHORTEST_LEVEL:
                     return math.inf
             return total
 
         every = [cuts for n in range(4) for cuts in combinations(range(1, len(y)), n)]
-        found = tuple(start for start, _ in steps._pieces(y, noise)[1:])
+        found = tuple(start for start, _ in steps._optimal_partition(y, noise)[1:])
         assert cost(found) == pytest.approx(min(map(cost, every)))
 
 
 def test_what_was_told_before_is_not_new_and_what_took_long_to_tell_is() -> None:
     values = quiet((20, 0.0), (20, 0.2))
-    assert new(values, course(values), 7) == ()
-    assert [step.at for step in new(values, course(values), 18)] == [20]
+    assert new_steps(values, segment(values), 7) == ()
+    assert [step.at for step in new_steps(values, segment(values), 18)] == [20]
     rng = np.random.default_rng(11)
     late = 0
     for _ in range(40):
         noisy = list(nightly(rng, NOISY, 80) + step_at(40, 1.1, 80))
-        told = next((n for n in range(43, 80) if course(noisy[:n]).steps), 80)
-        late += told > 50 and bool(new(noisy[:told], course(noisy[:told]), 7))
+        told = next((n for n in range(43, 80) if segment(noisy[:n]).steps), 80)
+        late += told > 50 and bool(new_steps(noisy[:told], segment(noisy[:told]), 7))
     assert late > 5, "a step of which its date alone says that it is old"

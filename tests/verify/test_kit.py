@@ -17,7 +17,7 @@ from lra.core.cards import Capabilities
 from lra.core.errors import UsageError
 from lra.core.findings import Case, Finding, parse
 from lra.verify import kit
-from lra.verify.case_check import misfit
+from lra.verify.case_check import why_unfit
 from lra.verify.laws import LAWS
 from lra.verify.subject import Subject
 from verify.faults.claims import ComesNoNearer
@@ -150,7 +150,7 @@ def test_a_case_that_a_law_does_not_take_is_no_verdict(law: str, text: str, word
     _, found, example = str(raised.value).partition("; write e.g. '")
     if found:
         better = Subject(Dense, Dense.Config(), only=parse(example.partition("'")[0]))
-        assert not misfit(kit.select([law])[0], better), "what it advises is taken"
+        assert not why_unfit(kit.select([law])[0], better), "what it advises is taken"
 
 
 def test_every_law_takes_its_own_cases() -> None:
@@ -256,7 +256,7 @@ def test_the_full_form_has_ten_times_the_patience(
         asked.append(timeout)
         return Finding(law="batch", verdict="held")
 
-    monkeypatch.setattr(kit, "isolated", answer)
+    monkeypatch.setattr(kit, "run_isolated", answer)
     list(kit.verify(Subject(Dense, Dense.Config(), full), kit.select(["batch"]), timeout=3.0))
     assert asked == [patience]
 

@@ -21,7 +21,7 @@ from lra.engine.cluster.shared_folder import Shared
 from lra.engine.cluster.worker import dismiss
 from lra.engine.cluster.workers import Roster
 from lra.engine.jobs import Job
-from lra.engine.machine.provenance import library
+from lra.engine.machine.provenance import library_version
 
 _OTHERS = 60.0
 """Seconds that further workers have to come once there is one."""
@@ -104,7 +104,7 @@ class Cluster:
     @property
     def device(self) -> Device:
         """cuda where its workers have GPUs and torch is a build that can use them."""
-        has = "cuda" in self.machines and "+cpu" not in library("torch")
+        has = "cuda" in self.machines and "+cpu" not in library_version("torch")
         return "cuda" if has else "cpu"
 
     @property

@@ -22,8 +22,8 @@ from lra.engine.cluster.messages import Ended, Order, Waits, Word, pack
 from lra.engine.cluster.worker import carry
 from lra.engine.cluster.workers import Member
 from lra.engine.jobs import Job, Outcome, Progress
-from lra.engine.process.error_text import named
-from lra.engine.process.runner import Runner, Terms
+from lra.engine.process.error_text import named_line
+from lra.engine.process.runner import Runner, RunOptions
 from lra.engine.process.supervisor import TICK, utc
 from lra.store import Store
 
@@ -56,7 +56,7 @@ class Grid(Runner):
     new checkpoint in between, becomes a row that says so.
     """
 
-    def __init__(self, store: Store, cluster: Cluster, **terms: Unpack[Terms]) -> None:
+    def __init__(self, store: Store, cluster: Cluster, **terms: Unpack[RunOptions]) -> None:
         found = next(iter(cluster.roster.members.values())).greeting.provenance
         super().__init__(store, found, **terms)
         self._cluster, self._roster = cluster, cluster.roster
@@ -197,7 +197,7 @@ class Grid(Runner):
             self._roster.members.pop(flight.member.address, None)
             yield from self._mourn(flight)
             return
-        self._roster.refuse(flight.member, f"cannot run cells: {named(error)}; see its log")
+        self._roster.refuse(flight.member, f"cannot run cells: {named_line(error)}; see its log")
         self._again(flight.job)
 
     def _mourn(self, flight: _Flight) -> Iterator[Record]:

@@ -18,7 +18,7 @@ from lra.engine.cluster.messages import pack
 from lra.engine.cluster.shared_folder import Shared
 from lra.engine.machine import host
 from lra.engine.machine.gpus import gpu_ids
-from lra.engine.machine.provenance import library, provenance
+from lra.engine.machine.provenance import library_version, provenance
 
 _ROOT = Path(__file__).resolve().parents[3]
 _ROOMS = ("lra", "tasks", "attention_impls")
@@ -66,7 +66,7 @@ def greet(shared: bytes) -> bytes:
             host=value_hash(_BOOT.read_text() if _BOOT.is_file() else platform.node()),
             cpus=tuple(sorted(os.sched_getaffinity(0))) if able else (),
             gpus=gpu_ids(),
-            provenance=provenance(host.facts()),
+            provenance=provenance(host.machine_facts()),
             problem=folder.problem(),
         )
     )
@@ -83,7 +83,7 @@ def build() -> Build:
     return Build(
         version=__version__,
         code=value_hash([(str(file.relative_to(_ROOT)), file_hash(file)) for file in files]),
-        torch=library("torch"),
+        torch=library_version("torch"),
         python=platform.python_version().rpartition(".")[0],
         distributed=version("distributed"),
     )

@@ -15,7 +15,7 @@ from lra.core.errors import LraError, UsageError
 from lra.engine.cluster.shared_folder import Shared
 from lra.engine.machine import host
 from lra.engine.process.launch import environment
-from lra.engine.process.temporary import Scratch, sweep
+from lra.engine.process.temporary import TemporaryFolder, sweep
 
 PREFIX = "local:"
 MOST_FALLS = 3
@@ -52,7 +52,7 @@ class LocalWorkers:
     def __init__(self, scheduler: str, number: int, shared: Shared) -> None:
         self._scheduler, self._shared = scheduler, shared
         sweep()
-        self._scratch = Scratch("lra-cluster-")
+        self._scratch = TemporaryFolder("lra-cluster-")
         self._falls = [0] * number
         self._processes = [self._start(place) for place in range(number)]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lra.core.errors import StoreError, reason
+from lra.core.errors import StoreError, system_reason
 from lra.core.protocol import Frozen
 
 
@@ -35,7 +35,8 @@ class Shared(Frozen, frozen=True):
             trial.touch()
             trial.unlink()
         except OSError as error:
-            return f"cannot write to the store '{folder}': {reason(error)}; mend its permissions"
+            why = system_reason(error)
+            return f"cannot write to the store '{folder}': {why}; mend its permissions"
         return ""
 
     def log(self, name: str) -> Path:
@@ -59,7 +60,7 @@ def shared(store: Path) -> Iterator[Shared]:
             os.fsync(stream.fileno())
     except OSError as error:
         raise StoreError(
-            f"cannot write to the store '{store}': {reason(error)}; "
+            f"cannot write to the store '{store}': {system_reason(error)}; "
             "choose another --store or mend its permissions"
         ) from error
     try:

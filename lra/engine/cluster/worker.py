@@ -27,9 +27,9 @@ from lra.engine.jobs import Progress
 from lra.engine.machine import host
 from lra.engine.machine.provenance import provenance
 from lra.engine.machine.timing_lock import TimingLock
-from lra.engine.process.exit_status import judge
+from lra.engine.process.exit_status import outcome_of
 from lra.engine.process.launch import ForkServer
-from lra.engine.process.supervisor import TICK, Running, listen
+from lra.engine.process.supervisor import TICK, Supervisor, listen
 
 _ENDS = (Status.closing_gracefully, Status.closing, Status.closed, Status.failed)
 _SAID = Progress | Waits | Ended
@@ -124,7 +124,7 @@ class Station:
         job, server = order.job, self._serving(order.run, order.variables)
         logger.info("start %s", job.label)
         worker = server.start(msgspec.msgpack.encode(job))
-        running = Running(job, worker, timeout=order.timeout, told=tell)
+        running = Supervisor(job, worker, timeout=order.timeout, on_progress=tell)
         self._attend(running, order.grace, is_unwanted)
         running.drain()
         if worker.pid is None or (running.outcome is None and worker.exit_code is None):
@@ -138,7 +138,7 @@ class Station:
         if running.outcome is None and (running.stopped or running.asked_to_stop):
             logger.info("stopped %s", job.label)
             return Ended()
-        outcome = judge(ending, job)
+        outcome = outcome_of(ending, job)
         logger.info("%s %s  [%.1f s]", outcome.status, job.label, running.seconds)
         if outcome.failure is not None:
             logger.info("%s\n%s", outcome.failure.message, ending.tail)
@@ -153,7 +153,7 @@ class Station:
             provenance=self._provenance,
         )
 
-    def _attend(self, running: Running, grace: float, is_unwanted: Callable[[], bool]) -> None:
+    def _attend(self, running: Supervisor, grace: float, is_unwanted: Callable[[], bool]) -> None:
         """Wait until a cell has ended, with `grace` seconds once it is no longer wanted."""
         deadline = 0.0
         while not listen([running]):
@@ -181,7 +181,7 @@ class Station:
             # Before anything imports torch: the worker itself never does.
             with _environment(variables):
                 self._server, self._run = ForkServer(), run
-                self._provenance = provenance(host.facts())
+                self._provenance = provenance(host.machine_facts())
         return self._server
 
     def _end(self) -> None:

@@ -19,7 +19,7 @@ from lra.engine.cluster.shared_folder import Shared
 from lra.engine.cluster.worker import prepare
 from lra.engine.jobs import Job
 from lra.engine.machine import offline
-from lra.engine.process.error_text import named
+from lra.engine.process.error_text import named_line
 from lra.engine.process.signals import Terminated
 
 _BETWEEN = 0.5
@@ -199,7 +199,9 @@ class Roster:
                 raise
             except Exception as error:
                 # Whatever it is, it is over there, and this run has to go on without.
-                words = f"cannot say what it is ({named(error)}); start it from the environment "
+                words = (
+                    f"cannot say what it is ({named_line(error)}); start it from the environment "
+                )
                 self._turn_away(address, name, f"{words}of the run")
                 continue
             self._admit(address, name, greeting)

@@ -10,7 +10,7 @@ import msgspec
 
 from lra.core.errors import LraError
 from lra.core.protocol import Frozen
-from lra.engine.machine.provenance import last_words
+from lra.engine.machine.provenance import last_line
 from lra.engine.plan.versions import PLAIN, UNASKED
 
 _TIMING = (
@@ -52,7 +52,7 @@ print(json.dumps({
 """
 
 
-class Sources(Frozen, frozen=True):
+class SourceHashes(Frozen, frozen=True):
     """Hashes of a tree's sources, each with what it imports."""
 
     timing: tuple[str, ...]
@@ -63,30 +63,30 @@ class Sources(Frozen, frozen=True):
     """By name, all of them: also what they say of themselves."""
 
 
-def sources(root: Path) -> Sources:
+def hash_sources(root: Path) -> SourceHashes:
     """Hash the sources of a tree, as the tree itself does."""
     asked = (_TIMING, _CHECKING, PLAIN, (*UNASKED["call"], "oracle"))
     command = [sys.executable, "-c", _ASK, *map(" ".join, asked)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     if done.returncode:
         raise LraError(
-            f"the sources of an earlier revision cannot be read: {last_words(done)}; "
+            f"the sources of an earlier revision cannot be read: {last_line(done)}; "
             "name a later revision"
         )
-    return msgspec.json.decode(done.stdout, type=Sources)
+    return msgspec.json.decode(done.stdout, type=SourceHashes)
 
 
-def changed(before: Sources, after: Sources) -> list[str]:
+def changed_mechanisms(before: SourceHashes, after: SourceHashes) -> list[str]:
     """Return the mechanisms that are new or may take another time, sorted."""
     return _differing(before.mechanisms, after.mechanisms)
 
 
-def reached(before: Sources, after: Sources) -> list[str]:
+def affected_mechanisms(before: SourceHashes, after: SourceHashes) -> list[str]:
     """Return the mechanisms of which a check may come out otherwise: all, where what checks them
     changed."""
     if before.checking != after.checking:
         return sorted(after.mechanisms)
-    return sorted({*changed(before, after), *_differing(before.claims, after.claims)})
+    return sorted({*changed_mechanisms(before, after), *_differing(before.claims, after.claims)})
 
 
 def _differing(before: dict[str, str], after: dict[str, str]) -> list[str]:

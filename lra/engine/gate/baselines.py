@@ -13,8 +13,8 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from lra.core.errors import StoreError, reason
-from lra.core.paths import kind_of
+from lra.core.errors import StoreError, system_reason
+from lra.core.paths import path_kind
 from lra.core.protocol import Frozen
 from lra.verdict.baseline import Figures
 
@@ -50,13 +50,13 @@ class Baselines:
         self.machine = machine
         self.path = folder / machine
 
-    def present(self) -> bool:
+    def exists(self) -> bool:
         """Return whether this class of machine has any."""
         return bool(self.journal())
 
     def names(self) -> list[str]:
         """Return the mechanisms that have one, sorted."""
-        there = kind_of(self.path) == "folder"
+        there = path_kind(self.path) == "folder"
         files = self.path.glob("*.json") if there else ()
         return sorted(unquote(f.stem) for f in files if f.name not in (_JOURNAL, _NOISE))
 
@@ -91,7 +91,7 @@ class Baselines:
             yield
         except OSError as error:
             raise StoreError(
-                f"cannot write the baseline '{self.path}': {reason(error)}; "
+                f"cannot write the baseline '{self.path}': {system_reason(error)}; "
                 "mend its permissions or choose another --baselines"
             ) from error
 

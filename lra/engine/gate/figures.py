@@ -27,13 +27,13 @@ def figures(records: Iterable[Record]) -> dict[str, dict[str, Figures]]:
     found: dict[str, dict[str, Figures]] = defaultdict(dict)
     for record in records:
         if isinstance(record.cell, EfficiencyCell | QualityCell | VerifyCell):
-            own, words = found[record.cell.mechanism.name], _words(record.cell)
+            own, words = found[record.cell.mechanism.name], _describe(record.cell)
             now = _figures(record)
-            own[words] = _together(own[words], now) if words in own else now
+            own[words] = _group_by_seed(own[words], now) if words in own else now
     return {name: dict(sorted(found[name].items())) for name in sorted(found)}
 
 
-def _words(cell: EfficiencyCell | QualityCell | VerifyCell) -> str:
+def _describe(cell: EfficiencyCell | QualityCell | VerifyCell) -> str:
     if isinstance(cell, EfficiencyCell):
         return f"{cell.mode} {cell.length} {cell.direction}"
     if isinstance(cell, QualityCell):
@@ -47,7 +47,7 @@ def _words(cell: EfficiencyCell | QualityCell | VerifyCell) -> str:
 
 def _figures(record: Record) -> Figures:
     cell = record.cell
-    common = Figures(asked=_asked(cell), status=record.status)
+    common = Figures(asked=_question_hash(cell), status=record.status)
     if record.status != "ok":
         return common
     if isinstance(cell, VerifyCell):
@@ -79,7 +79,7 @@ def _losses(record: Record) -> Iterator[float]:
         yield point.validation_loss
 
 
-def _asked(cell: Cell) -> str:
+def _question_hash(cell: Cell) -> str:
     """The hash of a cell without its seed and the versions of the code."""
     plain = msgspec.to_builtins(cell)
     for name in ("versions", "seed"):
@@ -87,7 +87,7 @@ def _asked(cell: Cell) -> str:
     return value_hash(plain)
 
 
-def _together(one: Figures, other: Figures) -> Figures:
+def _group_by_seed(one: Figures, other: Figures) -> Figures:
     # What failed is worse than what could not be tried.
     status = min((one.status, other.status), key=lambda ended: (ended not in FAILED, ended == "ok"))
     return msgspec.structs.replace(

@@ -18,8 +18,8 @@ import msgspec
 from lra.core.cells import EfficiencyCell
 from lra.core.errors import LraError
 from lra.core.records import Record
-from lra.engine.gate.revision import Build, torch_of
-from lra.engine.machine.provenance import last_words
+from lra.engine.gate.revision import Build, torch_version
+from lra.engine.machine.provenance import last_line
 from lra.store import Store
 
 AT_ONCE = 4
@@ -31,7 +31,7 @@ Told = Callable[[str], None]
 Sides = tuple[Build, Build]
 
 
-def in_turns(
+def time_interleaved(
     sides: Sides,
     mechanisms: Sequence[str],
     *,
@@ -39,30 +39,30 @@ def in_turns(
     device: str,
     turns: range,
     folder: Path,
-    told: Told,
+    log: Told,
 ) -> None:
-    """Time mechanisms in both builds, a turn a replicate; `of_both` has the stores in `folder`.
+    """Time mechanisms in both builds, a turn a replicate; `stores_of` has the stores in `folder`.
 
     Raises `LraError` with a build's own words where it cannot be timed.
     """
-    gathered = of_both(folder)
+    gathered = stores_of(folder)
     for first in range(0, len(mechanisms), AT_ONCE):
         some = mechanisms[first : first + AT_ONCE]
         for turn in turns:
             order = (0, 1) if turn % 2 == 0 else (1, 0)
             for side in order:
-                told(f"pair {turn - turns.start + 1} of {len(turns)}: {sides[side].name}, "
+                log(f"pair {turn - turns.start + 1} of {len(turns)}: {sides[side].name}, "
                      f"{', '.join(some)}")  # fmt: skip
                 with tempfile.TemporaryDirectory() as scratch:
                     # It leaves a report where it runs.
                     found = Store(Path(scratch) / "store")
                     _sweep(sides[side], some, suite, device, found.path)
-                    _gather(found, gathered[side], turn)
+                    _copy_records(found, gathered[side], turn)
 
 
-def unlike(sides: Sides) -> str:
+def differences(sides: Sides) -> str:
     """Return why what two builds take cannot be compared; empty where it can."""
-    one, other = map(torch_of, sides)
+    one, other = map(torch_version, sides)
     if one == other:
         return ""
     made = [str(side.python.parents[1]) for side in sides if side.commit]
@@ -73,7 +73,7 @@ def unlike(sides: Sides) -> str:
     )
 
 
-def of_both(folder: Path) -> tuple[Store, Store]:
+def stores_of(folder: Path) -> tuple[Store, Store]:
     """Return the stores of the two builds: `A` and `B` in the folder."""
     return Store(folder / "A"), Store(folder / "B")
 
@@ -85,23 +85,23 @@ def _sweep(build: Build, mechanisms: Sequence[str], suite: Path, device: str, st
         "--quiet",
     ]  # fmt: skip
     done = subprocess.run(
-        command, cwd=store.parent, env=_environment(build), capture_output=True, text=True
+        command, cwd=store.parent, env=_build_environment(build), capture_output=True, text=True
     )
     if done.returncode not in _ENDED:
-        why = last_words(done).removeprefix("lra: ")
+        why = last_line(done).removeprefix("lra: ")
         raise LraError(f"{build.name} cannot be timed: {why}")
 
 
-def _environment(build: Build) -> dict[str, str]:
+def _build_environment(build: Build) -> dict[str, str]:
     """With the build's sources first, and of a build from a commit with no others."""
-    told = os.environ.get("PYTHONPATH", "") if not build.commit else ""
-    path = os.pathsep.join([str(build.root), *([told] if told else [])])
+    sources = os.environ.get("PYTHONPATH", "") if not build.commit else ""
+    path = os.pathsep.join([str(build.root), *([sources] if sources else [])])
     return {**os.environ, "PYTHONPATH": path}
 
 
-def _gather(turn_store: Store, into: Store, turn: int) -> None:
+def _copy_records(turn_store: Store, into: Store, turn: int) -> None:
     """Put a turn's records into the store of its side, as replicates of that number."""
-    with into.writing():
+    with into.locked():
         for record in turn_store.records():
             into.save(_as_replicate(record, turn))
 

@@ -16,7 +16,7 @@ from lra.core.errors import UsageError
 from lra.core.hashing import value_hash
 from lra.core.protocol import Frozen
 from lra.engine.machine.host import cache_folder
-from lra.engine.machine.provenance import checkout, last_words, output, outside_git
+from lra.engine.machine.provenance import checkout, command_output, last_line, without_git_variables
 
 HOME = Path(__file__).resolve().parents[3]
 """Where the running code lies."""
@@ -45,7 +45,7 @@ def last_commit() -> str | None:
     if dirty is None:
         return None
     name = "HEAD" if dirty else "HEAD^"
-    return name if output("git", "-C", str(HOME), "rev-parse", "--verify", name) else None
+    return name if command_output("git", "-C", str(HOME), "rev-parse", "--verify", name) else None
 
 
 def commit_of(revision: str) -> str:
@@ -59,7 +59,9 @@ def commit_of(revision: str) -> str:
         )
     # A name that begins with a dash would be a flag of git's.
     name = f"{revision}^{{commit}}"
-    found = output("git", "-C", str(HOME), "rev-parse", "--verify", "--end-of-options", name)
+    found = command_output(
+        "git", "-C", str(HOME), "rev-parse", "--verify", "--end-of-options", name
+    )
     if found is None:
         raise UsageError(
             f"no revision '{revision}' in this clone; name a commit, branch or tag, or git fetch it"
@@ -67,11 +69,11 @@ def commit_of(revision: str) -> str:
     return found
 
 
-def branched_from(revision: str) -> str:
+def merge_base(revision: str) -> str:
     """Return the last commit that a revision and the working tree have in common: what came to the
     revision since is no change of the working tree."""
     commit = commit_of(revision)
-    return output("git", "-C", str(HOME), "merge-base", "HEAD", commit) or commit
+    return command_output("git", "-C", str(HOME), "merge-base", "HEAD", commit) or commit
 
 
 @contextmanager
@@ -89,20 +91,22 @@ def work_tree(revision: str) -> Iterator[Path]:
                 _git("worktree", "prune")
 
 
-def build(revision: str, tree: Path, told: Callable[[str], None]) -> Build:
+def build(revision: str, tree: Path, log: Callable[[str], None]) -> Build:
     """Give a work tree the packages that its pyproject.toml and constraints.txt ask for.
 
-    The environment is kept under the cache folder; revisions that ask for the same share it. `told`
+    The environment is kept under the cache folder; revisions that ask for the same share it. `log`
     hears of what takes minutes. Raises `UsageError` with pip's last line where it fails.
     """
-    environment = cache_folder() / "environments" / _asked_for(tree)
+    environment = cache_folder() / "environments" / _requirements(tree)
     python = environment / "bin" / "python"
     # The interpreter is a link, to one that may have been removed since.
     if not python.exists():
-        told(f"installing the packages of {revision}, once")
+        log(f"installing the packages of {revision}, once")
         shutil.rmtree(environment, ignore_errors=True)
         # Whole or absent, and another check may be making the same.
-        with tempfile.TemporaryDirectory(prefix=".new-", dir=_made(environment.parent)) as folder:
+        with tempfile.TemporaryDirectory(
+            prefix=".new-", dir=_create_environment(environment.parent)
+        ) as folder:
             new = Path(folder) / "environment"
             _install(tree, new, revision)
             try:
@@ -114,18 +118,18 @@ def build(revision: str, tree: Path, told: Callable[[str], None]) -> Build:
     return Build(revision, tree, python, tree.name)
 
 
-def torch_of(one: Build) -> str:
+def torch_version(one: Build) -> str:
     """Return the version of torch in a build's environment: `2.13.0+cpu`."""
     ask = "from importlib.metadata import version; print(version('torch'))"
-    return output(str(one.python), "-c", ask) or "none"
+    return command_output(str(one.python), "-c", ask) or "none"
 
 
-def _made(folder: Path) -> Path:
+def _create_environment(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _asked_for(tree: Path) -> str:
+def _requirements(tree: Path) -> str:
     # Where the running torch is another build, pip has been told of another index.
     running = version("torch")
     return value_hash([sys.version, running, _dependencies(tree), _constraints(tree)])
@@ -141,7 +145,7 @@ def _install(tree: Path, environment: Path, revision: str) -> None:
         done = subprocess.run(command, cwd=tree, capture_output=True, text=True)
         if done.returncode:
             raise UsageError(
-                f"revision '{revision}': its packages cannot be installed: {last_words(done)}; see "
+                f"revision '{revision}': its packages cannot be installed: {last_line(done)}; see "
                 "that pip reaches its index, or name another revision"
             )
 
@@ -162,6 +166,6 @@ def _is_clone() -> bool:
 
 def _git(*words: str) -> None:
     command = ["git", "-C", str(HOME), *words]
-    done = subprocess.run(command, capture_output=True, text=True, env=outside_git())
+    done = subprocess.run(command, capture_output=True, text=True, env=without_git_variables())
     if done.returncode:
-        raise UsageError(f"git {words[0]} {words[1]}: {last_words(done)}; mend that and try again")
+        raise UsageError(f"git {words[0]} {words[1]}: {last_line(done)}; mend that and try again")

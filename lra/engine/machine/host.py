@@ -13,7 +13,7 @@ from lra.core.cells import Device
 from lra.core.errors import UsageError
 from lra.core.protocol import Machine
 from lra.engine.machine.gpus import gpus as gpus
-from lra.engine.machine.provenance import library, output
+from lra.engine.machine.provenance import command_output, library_version
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUP = Path("/proc/self/cgroup")
@@ -42,10 +42,10 @@ def machine(device: Device = "cpu") -> Machine:
 
 def default_device() -> Device:
     """Return cuda where a GPU is visible and torch is a build that can use it."""
-    return "cuda" if gpus() and "+cpu" not in library("torch") else "cpu"
+    return "cuda" if gpus() and "+cpu" not in library_version("torch") else "cpu"
 
 
-def facts() -> dict[str, Any]:
+def machine_facts() -> dict[str, Any]:
     """Return what a record says about the machine."""
     return {
         "system": platform.system(),
@@ -60,7 +60,7 @@ def facts() -> dict[str, Any]:
 def processor() -> str:
     """Return the processor's model name, the architecture where the system does not tell."""
     if sys.platform == "darwin":
-        told = output("sysctl", "-n", "machdep.cpu.brand_string")
+        told = command_output("sysctl", "-n", "machdep.cpu.brand_string")
     else:
         told = next(
             (
@@ -107,7 +107,7 @@ def memory_bytes() -> int | None:
     return total
 
 
-def memory_kills() -> int:
+def oom_kills() -> int:
     """Return how many processes the kernel has killed for memory, here or on the machine.
 
     A worker that ends with SIGKILL while this rises ran out of memory.

@@ -37,9 +37,10 @@ _ROOMS = ("lra", "tasks", "attention_impls", "pyproject.toml")
 
 
 def provenance(host: dict[str, Any]) -> Provenance:
-    """Return the code and the machine of a record; `host` is `lra.engine.machine.host.facts()`."""
+    """Return the code and the machine of a record; `host` is "
+    "`lra.engine.machine.host.machine_facts()`."""
     commit, dirty = checkout(Path(__file__).parents[3])
-    libraries = {name: library(name) for name in _LIBRARIES}
+    libraries = {name: library_version(name) for name in _LIBRARIES}
     return Provenance(
         git_commit=commit,
         git_dirty=dirty,
@@ -60,12 +61,12 @@ def checkout(root: Path) -> tuple[str | None, bool | None]:
     """
     if not (root / ".git").exists():
         return None, None
-    commit = output("git", "-C", str(root), "rev-parse", "HEAD")
-    changes = output("git", "-C", str(root), "status", "--porcelain", "--", *_ROOMS)
+    commit = command_output("git", "-C", str(root), "rev-parse", "HEAD")
+    changes = command_output("git", "-C", str(root), "status", "--porcelain", "--", *_ROOMS)
     return commit, None if changes is None else bool(changes)
 
 
-def library(name: str) -> str:
+def library_version(name: str) -> str:
     """Return the installed version of a distribution, empty if there is none."""
     try:
         return version(name)
@@ -92,24 +93,24 @@ def distribution_hash(name: str) -> str:
     return value_hash([version(name), code])
 
 
-def output(*command: str) -> str | None:
+def command_output(*command: str) -> str | None:
     """Return what a command prints; None where it is not there or fails."""
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, env=outside_git(), timeout=30
+            command, capture_output=True, text=True, env=without_git_variables(), timeout=30
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def last_words(done: subprocess.CompletedProcess[str]) -> str:
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
     """Return the last line of what a command wrote to standard error, or else to its output."""
     said = done.stderr.strip() or done.stdout.strip() or "it said nothing"
     return said.splitlines()[-1]
 
 
-def outside_git() -> dict[str, str]:
+def without_git_variables() -> dict[str, str]:
     """Return the environment without GIT_DIR and its like, which a hook of git's has and which
     would send git to another repository."""
     return {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}

@@ -83,7 +83,7 @@ class TimingLock:
         self.news = ""
         return True
 
-    def step_aside(self) -> None:
+    def yield_turn(self) -> None:
         """Let others go first while this one could not use the lock; it keeps its place."""
         if not self._held:
             self._close()
@@ -99,15 +99,15 @@ class TimingLock:
         return time.monotonic() - self._since if self._queues else 0.0
 
     @property
-    def wanted(self) -> bool:
+    def is_contended(self) -> bool:
         """Whether another run holds the lock or waits for it; where only `flock` knows, False."""
         if self._descriptor is None:
             descriptor = self._open()
             try:
-                return _first_range(descriptor, 0, 0) is not None
+                return _next_locked_byte(descriptor, 0, 0) is not None
             finally:
                 os.close(descriptor)
-        return _first_range(self._descriptor, 0, 0) is not None
+        return _next_locked_byte(self._descriptor, 0, 0) is not None
 
     def _queue(self) -> int:
         """Open the file and take a ticket, once."""
@@ -121,10 +121,10 @@ class TimingLock:
         return self._descriptor
 
     def _has_its_turn(self, descriptor: int) -> bool:
-        if _first_range(descriptor, 0, self._ticket) is None:
+        if _next_locked_byte(descriptor, 0, self._ticket) is None:
             return True
         now = time.monotonic()
-        if _first_range(descriptor, _HELD, 0) is not None:
+        if _next_locked_byte(descriptor, _HELD, 0) is not None:
             self._idle_since = now
         return now - self._idle_since > IDLE
 
@@ -168,7 +168,7 @@ class TimingLock:
     def _open_at(self, path: Path) -> int:
         # The file may be another user's: reading is enough to lock it.
         try:
-            _check(path, path.lstat())
+            _check_safe(path, path.lstat())
             descriptor = os.open(path, _FLAGS)
         except FileNotFoundError:
             try:
@@ -183,7 +183,7 @@ class TimingLock:
                 _refuse(path, "a link")
             raise
         try:
-            _check(path, os.fstat(descriptor))
+            _check_safe(path, os.fstat(descriptor))
         except LraError:
             os.close(descriptor)
             raise
@@ -191,7 +191,7 @@ class TimingLock:
         return descriptor
 
 
-def _check(path: Path, found: os.stat_result) -> None:
+def _check_safe(path: Path, found: os.stat_result) -> None:
     """Raise `LraError` for what is no file, or may be another's tomorrow."""
     if not stat.S_ISREG(found.st_mode):
         _refuse(path, _KINDS.get(stat.S_IFMT(found.st_mode), "a device"))
@@ -222,7 +222,7 @@ def _range_lock(descriptor: int, kind: int, start: int) -> None:
             fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _RANGE.pack(kind, os.SEEK_SET, start, 1, 0))
 
 
-def _first_range(descriptor: int, start: int, length: int) -> int | None:
+def _next_locked_byte(descriptor: int, start: int, length: int) -> int | None:
     """Return a byte that somebody else has locked, of so many or, for 0, of all that follow."""
     if sys.platform == "linux":
         asked = _RANGE.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
@@ -242,6 +242,6 @@ def _holder(descriptor: int) -> Iterator[str]:
             match line.split():
                 case [_, "FLOCK", _, "WRITE", pid, where, *_] if where == place:
                     yield f"process {pid}"
-    since = _first_range(descriptor, _HELD, 0)
+    since = _next_locked_byte(descriptor, _HELD, 0)
     if since is not None:
         yield f"begun {(time.monotonic_ns() - since + _HELD) / 1e9:.0f} s ago"

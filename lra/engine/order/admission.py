@@ -15,7 +15,7 @@ from lra.engine.jobs import Job
 from lra.engine.order.due import round_of
 
 
-class Stretch:
+class Admission:
     """Seconds in which jobs are run; `left` says how many there still are.
 
     `expected` has about how many cells take, where that is known; with `together` rounds are not
@@ -67,7 +67,7 @@ def too_long(jobs: Iterable[Job], expected: Mapping[str, float], room: float) ->
     return {id: seconds for id, seconds in least.items() if seconds >= room}
 
 
-def ended_within(
+def count_ended_within(
     jobs: Sequence[Job],
     expected: Mapping[str, float],
     room: float,
@@ -80,7 +80,7 @@ def ended_within(
     Those of which nothing is known take no time and are not counted.
     """
     spent, ended = 0.0, 0
-    stretch = Stretch(lambda: room - spent, jobs, expected, together=together)
+    stretch = Admission(lambda: room - spent, jobs, expected, together=together)
     for job in jobs:
         if job.cell.id in expected and stretch.admits(job):
             seconds = expected[job.cell.id]

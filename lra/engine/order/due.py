@@ -14,7 +14,7 @@ from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Mechanism
 from lra.core.records import FAILED, Record
 from lra.engine.jobs import Job
-from lra.engine.process.exit_status import at_their_limit, pruned
+from lra.engine.process.exit_status import resource_failures, skip_pruned
 from lra.store import Store
 
 Rerun = Literal["missing", "failed", "disturbed", "all"]
@@ -45,14 +45,14 @@ class Due:
         self.store, self.rerun, self.busy = store, rerun, busy
         self.timeout, self.prune, self.together = timeout, prune, together
 
-    def among(self, jobs: Sequence[Job]) -> list[Job]:
+    def select(self, jobs: Sequence[Job]) -> list[Job]:
         """Return the jobs that are due, in the order of the plan."""
         due = {job.cell.id for job in jobs if self._is_due(job)}
         if self.together:
-            due |= self._of_their_rounds(jobs, due)
+            due |= self._outdated_rounds(jobs, due)
         return [job for job in jobs if job.cell.id in due]
 
-    def in_turn(self, due: Sequence[Job]) -> list[Job]:
+    def ordered(self, due: Sequence[Job]) -> list[Job]:
         """Return jobs in the order to run them: from the first without a record on, or else from
         the oldest record's; with `together` the whole of its round first.
 
@@ -69,7 +69,7 @@ class Due:
             end = start + rounds.count(rounds[first])
         return [*due[first:end], *due[start:first], *due[end:], *due[:start]]
 
-    def begun(self, jobs: Iterable[Job], due: Iterable[Job]) -> set[str]:
+    def resumable(self, jobs: Iterable[Job], due: Iterable[Job]) -> set[str]:
         """Return which of those due go on with what was paid for: trainings that have a checkpoint;
         with `together` the rest of a round of which some was measured just now."""
         waiting = {job.cell.id: job for job in due}
@@ -94,15 +94,15 @@ class Due:
         if self.rerun == "disturbed":
             return record.id in self.busy
         if record.failure is not None and record.failure.type == "Pruned":
-            return self.rerun == "failed" or pruned(job.cell, self._limits) is None
+            return self.rerun == "failed" or skip_pruned(job.cell, self._limits) is None
         return self.rerun == "failed" and record.status in FAILED
 
     @cached_property
     def _limits(self) -> list[Record]:
         """What leaves longer inputs out."""
-        return at_their_limit(self.store.records(), self.timeout) if self.prune else []
+        return resource_failures(self.store.records(), self.timeout) if self.prune else []
 
-    def _of_their_rounds(self, jobs: Sequence[Job], due: Set[str]) -> set[str]:
+    def _outdated_rounds(self, jobs: Sequence[Job], due: Set[str]) -> set[str]:
         """Cells whose figures are too old for what is due of their rounds, or for the rest of one
         that was broken by a pause."""
         rounds: dict[str, list[str]] = defaultdict(list)
@@ -111,7 +111,7 @@ class Due:
         before, found = datetime.now(UTC) - _PAUSE, set[str]()
         for ids in rounds.values():
             records = [record for id in ids if (record := self.store.load(id)) is not None]
-            if not due.isdisjoint(ids) or _broken(records):
+            if not due.isdisjoint(ids) or _has_pause(records):
                 found |= {r.id for r in records if r.status == "ok" and _span(r)[1] < before}
         return found
 
@@ -123,7 +123,7 @@ def round_of(job: Job) -> str:
     return replace(job.cell, mechanism=Mechanism(name=""), versions={}).id
 
 
-def _broken(records: Iterable[Record]) -> bool:
+def _has_pause(records: Iterable[Record]) -> bool:
     """Whether there was a pause between figures of one round; a cell that failed may fill it."""
     end = None
     for record in sorted(records, key=lambda record: record.started_at):

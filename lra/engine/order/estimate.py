@@ -44,7 +44,7 @@ class Estimate:
                 if isinstance(record.cell, ProfileCell):
                     self._profiles[_training(record.cell)].append(record)
                 elif isinstance(record.cell, QualityCell):
-                    alike = _throughout(record.cell)
+                    alike = _shared_settings(record.cell)
                     known = self._trained.get(alike, record)
                     self._trained[alike] = min(known, record, key=lambda r: r.started_at)
         self._by_kind = {kind: sorted(own.items(), key=_first) for kind, own in oldest.items()}
@@ -66,7 +66,7 @@ class Estimate:
         # The next smaller, or as large, and the next larger.
         place = bisect(alike, size, key=_first)
         near = alike[max(0, place - 1) : place + 1]
-        known, nearest = min(near, key=lambda one: (_apart(one[0], size), one[1].started_at))
+        known, nearest = min(near, key=lambda one: (_size_ratio(one[0], size), one[1].started_at))
         ratio = size / known
         if isinstance(cell, EfficiencyCell | ErrorCell):
             ratio = max(1.0, ratio) ** GROWTH
@@ -80,7 +80,7 @@ class Estimate:
         """The oldest training on the cell's class of machine with its settings and steps."""
         if not isinstance(cell, QualityCell):
             return None
-        return self._trained.get(_throughout(cell))
+        return self._trained.get(_shared_settings(cell))
 
     def _by_profile(self, cell: Cell) -> float | None:
         """Steps times what one takes, and the evaluations, by the newest of the profiles that are
@@ -91,9 +91,9 @@ class Estimate:
         if not profiles:
             return None
         nearest = max(
-            profiles, key=lambda record: (_likeness(record.cell, cell), record.started_at)
+            profiles, key=lambda record: (_similarity(record.cell, cell), record.started_at)
         )
-        if _kind(cell) in self._by_kind and not all(_likeness(nearest.cell, cell)):
+        if _kind(cell) in self._by_kind and not all(_similarity(nearest.cell, cell)):
             return None
         step, row = nearest.metrics["step_seconds"].value, nearest.metrics["row_seconds"].value
         if step is None or row is None:
@@ -102,20 +102,22 @@ class Estimate:
         return training_seconds(cell.training, rows, step=step, row=row)
 
 
-def _throughout(cell: QualityCell) -> bytes:
+def _shared_settings(cell: QualityCell) -> bytes:
     """What trainings share that are alike in all that decides how long they take."""
-    alike = (_training(cell), _size(cell), _deciding(cell))
+    alike = (_training(cell), _size(cell), _time_determinants(cell))
     return msgspec.json.encode(alike, order="sorted")
 
 
-def _likeness(one: Cell, other: QualityCell) -> tuple[bool, ...]:
+def _similarity(one: Cell, other: QualityCell) -> tuple[bool, ...]:
     """In which of what decides a step's time two trainings are alike, what matters most first."""
     if not isinstance(one, QualityCell | ProfileCell):
         return (False,)
-    return tuple(a == b for a, b in zip(_deciding(one), _deciding(other), strict=True))
+    return tuple(
+        a == b for a, b in zip(_time_determinants(one), _time_determinants(other), strict=True)
+    )
 
 
-def _deciding(cell: QualityCell | ProfileCell) -> tuple[object, ...]:
+def _time_determinants(cell: QualityCell | ProfileCell) -> tuple[object, ...]:
     data = cell.data
     return (
         cell.machine,
@@ -139,7 +141,7 @@ def _first(one: tuple[float, Record]) -> float:
     return one[0]
 
 
-def _apart(one: float, other: float) -> float:
+def _size_ratio(one: float, other: float) -> float:
     """By what factor two sizes differ."""
     return max(one, other) / min(one, other)
 

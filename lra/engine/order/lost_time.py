@@ -20,7 +20,7 @@ MORE = 1.25
 """By what factor a cell is to have longer than it had in vain."""
 
 
-class Cuts(Watcher):
+class LostTime(Watcher):
     """Tells another watcher what happens, and notes in the store what was stopped in vain."""
 
     def __init__(self, store: Store, watcher: Watcher) -> None:
@@ -53,20 +53,20 @@ class Cuts(Watcher):
         """Note how long it had, where all of that is lost and it never had longer."""
         if not isinstance(job.cell, QualityCell):
             had = time.monotonic() - self._began[job.cell.id]
-            had = max(had, _had(self._store, job) or 0.0)
+            had = max(had, _seconds_lost(self._store, job) or 0.0)
             # A run that ends for want of disk space is to say so itself.
             with suppress(OSError):
                 _note(self._store, job).write_text(f"{had:.1f}\n", encoding="ascii")
         self._watcher.left(job)
 
 
-def wanted(store: Store, job: Job) -> float | None:
+def seconds_needed(store: Store, job: Job) -> float | None:
     """Return how many seconds a cell is to have after it was stopped; None where it was not."""
-    had = _had(store, job)
+    had = _seconds_lost(store, job)
     return None if had is None else MORE * had
 
 
-def _had(store: Store, job: Job) -> float | None:
+def _seconds_lost(store: Store, job: Job) -> float | None:
     try:
         return float(_note(store, job).read_text(encoding="ascii"))
     except (OSError, ValueError):

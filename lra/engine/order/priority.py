@@ -36,7 +36,7 @@ Unit = list[Job]
 """What is not split up: the timings of a round, or any other cell by itself."""
 
 
-def by_value(
+def by_priority(
     turn: Sequence[Job],
     *,
     missing: Set[str],

@@ -16,7 +16,7 @@ def combinations(axes: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(axes, values, strict=True))
 
 
-def timed(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
+def timing_points(block: EfficiencyBlock) -> Iterator[dict[str, Any]]:
     """Yield every combination of a block's axes, by the names of a cell's fields.
 
     Rounds of replicates come one after the other, so that a slow spell of the machine does not

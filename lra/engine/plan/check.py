@@ -8,7 +8,7 @@ from lra.core.cells import BaselineCell, Device
 from lra.core.scales import load_suite
 from lra.engine.jobs import Job
 from lra.engine.plan.planner import RunSpec
-from lra.engine.plan.suite import plan
+from lra.engine.plan.suite import plan_suite
 from lra.engine.plan.verify import VerifySpec, plan_verify
 
 COUNTS, QUALITY = "check", "check_quality"
@@ -33,7 +33,7 @@ def plan_check(
     found = laws + [
         job
         for suite in (COUNTS, *([QUALITY] if quality else []))
-        for job in plan(
+        for job in plan_suite(
             RunSpec(
                 suite=load_suite(suite),
                 mechanisms=names,

@@ -8,8 +8,8 @@ from typing import Any, cast
 from lra.core import catalogue
 from lra.core.cards import TaskCard
 from lra.core.catalogue import Target
-from lra.core.errors import UsageError, close, readable
-from lra.core.paths import kind_of
+from lra.core.errors import UsageError, closest_names, ensure_readable
+from lra.core.paths import path_kind
 from lra.core.protocol import DataSpec, Rules
 from lra.core.scales import Scale, convert, load_scale, names
 from lra.engine.plan.describe import Describer
@@ -28,7 +28,7 @@ def data_spec(
     if only not in (None, settings.length):
         raise UsageError(
             f"{task.name} has {only} tokens, scale '{scale.name}' gives it {settings.length}; "
-            + _where_it_fits(task.name, only, has_table=task.name in scale.tasks)
+            + _length_advice(task.name, only, has_table=task.name in scale.tasks)
         )
     parameters = describer.describe(task).configure(settings.parameters, _where(scale, task))
     rules = rules or scale.rules
@@ -46,14 +46,18 @@ def data_spec(
     )
 
 
-def refuse_slips(scale: Scale, tasks: Sequence[Target]) -> None:
+def refuse_misspelled_tasks(scale: Scale, tasks: Sequence[Target]) -> None:
     """Raise `UsageError` for a table of the scale that seems to mean one of the tasks and has
     another name: the task would get [default], in silence."""
-    known = {*catalogue.names("task"), *catalogue.installed("task"), *(t.name for t in tasks)}
+    known = {
+        *catalogue.names("task"),
+        *catalogue.entry_point_names("task"),
+        *(t.name for t in tasks),
+    }
     for task in tasks:
         if task.name in scale.tasks:
             continue
-        for alike in close(task.name, scale.tasks.keys() - known):
+        for alike in closest_names(task.name, scale.tasks.keys() - known):
             is_longer = alike.startswith(task.name) or task.name.startswith(alike)
             if not is_longer and not task.file.with_name(f"{alike}.py").exists():
                 raise UsageError(
@@ -62,7 +66,7 @@ def refuse_slips(scale: Scale, tasks: Sequence[Target]) -> None:
                 )
 
 
-def _where_it_fits(task: str, length: int | None, *, has_table: bool) -> str:
+def _length_advice(task: str, length: int | None, *, has_table: bool) -> str:
     """Which of our scales has a task at its only length, and else what to write."""
     if has_table:
         return f"set length = {length} in its [tasks.{task}]"
@@ -84,7 +88,7 @@ def _where(scale: Scale, task: Target) -> str:
     return f"scale '{scale.name}', parameters of task '{task.name}'"
 
 
-def by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:
+def sources_by_task(sources: dict[str, str], tasks: Iterable[Target]) -> dict[str, str]:
     """Return real data by the name of its task, `hub` alone as the set that it stands for.
 
     Refuses data of a task that is not among these.
@@ -108,7 +112,7 @@ def check_sources(sources: dict[str, str]) -> None:
         catalogue.find("task", task)
         if source == "hub" or source.startswith(HUB):
             continue
-        with readable(f"--data {task}={source}"):
-            there = kind_of(expanded(source)) is not None
+        with ensure_readable(f"--data {task}={source}"):
+            there = path_kind(expanded(source)) is not None
         if not there:
             raise UsageError(f"--data {task}={source}: no such file or folder; check the path")

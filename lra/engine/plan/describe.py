@@ -22,7 +22,7 @@ import msgspec
 
 from lra.core.cards import AttentionCard, PositionCard, TaskCard
 from lra.core.catalogue import Target
-from lra.core.errors import LraError, UsageError, nearest
+from lra.core.errors import LraError, UsageError, unknown_name
 from lra.core.hashing import source_hash, value_hash
 from lra.engine.plan.introspect import CARDS, Answer, Request
 from lra.engine.process.launch import environment
@@ -58,7 +58,7 @@ class Description:
         if found.unknown is not None:
             if not self.defaults:
                 raise UsageError(f"{where}: there is nothing to configure; leave it out")
-            raise UsageError(f"{where}: {nearest('field', found.unknown, self.defaults)}")
+            raise UsageError(f"{where}: {unknown_name('field', found.unknown, self.defaults)}")
         if found.unavailable is not None:
             raise self._unavailable(found.unavailable)
         if found.config is None:

@@ -16,13 +16,13 @@ from lra.core.protocol import ModelSpec
 from lra.core.scales import EfficiencyBlock, Scale, load_scale
 from lra.core.versions import Versions, declared, of_model, of_timing
 from lra.engine.jobs import Job
-from lra.engine.plan.axes import timed
-from lra.engine.plan.peers import Subject, paired
-from lra.engine.plan.planner import Planning, portable
-from lra.engine.plan.versions import of_position
+from lra.engine.plan.axes import timing_points
+from lra.engine.plan.peers import Subject, peer_pairs
+from lra.engine.plan.planner import Planner, portable_part
+from lra.engine.plan.versions import position_version
 
 
-def efficiency_jobs(run: Planning, block: EfficiencyBlock, number: int) -> Iterator[Job]:
+def efficiency_jobs(run: Planner, block: EfficiencyBlock, number: int) -> Iterator[Job]:
     """Yield the jobs of a suite's block of that number, short inputs first; where a process
     measures all cells of a mechanism, one mechanism after the other."""
     jobs = _by_length(run, block)
@@ -46,21 +46,21 @@ def _series(job: Job, number: int) -> str:
     return f"{number} {cell.replicate} {value_hash(cell.mechanism)}"
 
 
-def _by_length(run: Planning, block: EfficiencyBlock) -> Iterator[Job]:
+def _by_length(run: Planner, block: EfficiencyBlock) -> Iterator[Job]:
     subjects, scale = _subjects(run, block), load_scale(block.scale)
     for dtype in block.dtypes if block.ceilings else ():
         if (run.spec.device, dtype) == ("cpu", "float16"):
             # Where it has no units for halves one large product takes a minute.
             continue
         yield run.ceiling(dtype)
-    for point in timed(block):
+    for point in timing_points(block):
         task = catalogue.find("task", block.task) if point["level"] == "model" else None
         used = _versions(run, point)
-        parts = ["cost", *portable(run.spec.device, point["execution"])]
+        parts = ["cost", *portable_part(run.spec.device, point["execution"])]
         parts += ["decode"] if point["mode"] == "decode" else []
         if task is not None:
-            point |= _whole(run, task, scale, causal=point["direction"] == "causal")
-            used |= _around(run, task, point["model"])
+            point |= _model_fields(run, task, scale, causal=point["direction"] == "causal")
+            used |= _context_versions(run, task, point["model"])
         # A layer by itself is timed with the paper's hyper-parameters, not with the scale's.
         fitted = scale.mechanisms if point["level"] == "model" else {}
         for target, chosen in subjects:
@@ -71,7 +71,7 @@ def _by_length(run: Planning, block: EfficiencyBlock) -> Iterator[Job]:
                 torch=run.torch,
                 threads=run.machine.cores,
                 versions=used | run.versions_of(target, *parts),
-                mechanism=run.configured(target, settings),
+                mechanism=run.mechanism_for(target, settings),
                 device=run.spec.device,
                 seconds=block.seconds,
                 **point,
@@ -79,14 +79,14 @@ def _by_length(run: Planning, block: EfficiencyBlock) -> Iterator[Job]:
             yield run.job(cell, mechanism=target, task=task)
 
 
-def _subjects(run: Planning, block: EfficiencyBlock) -> list[Subject]:
+def _subjects(run: Planner, block: EfficiencyBlock) -> list[Subject]:
     """What is measured, with the settings that the suite chooses."""
     suite = run.spec.suite
     if not suite.pairs:
-        found = run.beside(True, block.beside)
+        found = run.with_anchors(True, block.beside)
         named = {*block.only, *block.beside}
         return [(target, {}) for target in found if not block.only or target.name in named]
-    pairs = paired(suite, run.mechanisms)
+    pairs = peer_pairs(suite, run.mechanisms)
     run.unavailable |= {
         target.name: words
         for target, _ in pairs
@@ -95,7 +95,7 @@ def _subjects(run: Planning, block: EfficiencyBlock) -> list[Subject]:
     return [(catalogue.find("mechanism", name), {}) for name in block.beside] + pairs
 
 
-def _whole(run: Planning, task: Target, scale: Scale, *, causal: bool) -> dict[str, Any]:
+def _model_fields(run: Planner, task: Target, scale: Scale, *, causal: bool) -> dict[str, Any]:
     """What a cell of level `model` says beside its point on the axes; sizes are the scale's."""
     model = run.model_of(task, scale)
     model = msgspec.structs.replace(model, causal=causal or model.causal)
@@ -103,19 +103,19 @@ def _whole(run: Planning, task: Target, scale: Scale, *, causal: bool) -> dict[s
     return {"task": task.name, "model": model, **sizes}
 
 
-def _around(run: Planning, task: Target, model: ModelSpec) -> Versions:
+def _context_versions(run: Planner, task: Target, model: ModelSpec) -> Versions:
     """The versions of what is timed around a mechanism: of its task no more than the sizes of
     embedding and head, which no cell says."""
     card = run.card_of(task)
     sizes = () if card is None else (card.vocabulary, card.classes, card.inputs)
     return {
         **declared(of_model(model, inputs=1 if card is None else card.inputs)),
-        **of_position(model.position),
+        **position_version(model.position),
         f"sizes/{task.name}": value_hash(sizes),
     }
 
 
-def _versions(run: Planning, point: Mapping[str, Any]) -> Versions:
+def _versions(run: Planner, point: Mapping[str, Any]) -> Versions:
     """The versions of what times a point on the axes."""
     how = {name: point[name] for name in ("mode", "level", "execution")}
     return declared(of_timing(**how, device=run.spec.device))

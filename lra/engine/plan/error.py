@@ -17,7 +17,7 @@ from lra.engine.plan.describe import Describer
 from lra.engine.plan.versions import ORACLE, measure_hash
 
 
-def approximating(targets: Iterable[Target], describer: Describer) -> list[Target]:
+def softmax_approximations(targets: Iterable[Target], describer: Describer) -> list[Target]:
     """Return the mechanisms whose card claims to come near softmax attention, or to be it.
 
     One that cannot be imported has no card; it stays, so that its cells say why.

@@ -17,9 +17,9 @@ from lra.core import catalogue
 from lra.core.cards import AttentionCard, PositionCard, TaskCard
 from lra.core.catalogue import Kind, MisnamedError, Target
 from lra.core.errors import LraError
-from lra.core.traceback_place import place
-from lra.core.validation import misfit
-from lra.engine.process.error_text import cleaned, named
+from lra.core.traceback_place import place_of
+from lra.core.validation import why_invalid
+from lra.engine.process.error_text import named_line, publishable
 
 _Value = TypeVar("_Value")
 
@@ -54,16 +54,18 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it can, and has not the name asked for."""
 
 
-def answer(request: Request) -> Answer:
+def answer_request(request: Request) -> Answer:
     """Import the module of a request and answer it; whatever goes wrong there is an answer too."""
     try:
         return _answer(request)
     except LraError as error:
-        return Answer(unavailable=cleaned(named(error)), misnamed=isinstance(error, MisnamedError))
+        return Answer(
+            unavailable=publishable(named_line(error)), misnamed=isinstance(error, MisnamedError)
+        )
     except (Exception, SystemExit) as error:
-        words = cleaned(named(error))
+        words = publishable(named_line(error))
         # A syntax error's own words end with its place.
-        inside = "" if isinstance(error, SyntaxError) else place(error, request.target.module)
+        inside = "" if isinstance(error, SyntaxError) else place_of(error, request.target.module)
         return Answer(unavailable=words + inside)
 
 
@@ -75,7 +77,7 @@ def _answer(request: Request) -> Answer:
     if not hasattr(found, "card"):
         kind = request.target.kind
         raise LraError(f"it is no {kind}, as it declares no card; CONTRIBUTING.md says how")
-    card = _checked("card", msgspec.to_builtins(found.card), CARDS[request.target.kind])
+    card = _validated("card", msgspec.to_builtins(found.card), CARDS[request.target.kind])
     return Answer(card=msgspec.to_builtins(card), defaults=_defaults(config))
 
 
@@ -88,17 +90,17 @@ def _defaults(config: Any) -> dict[str, Any]:
     missing = [field.name for field in msgspec.structs.fields(config) if field.required]
     if missing:
         raise LraError(f"its Config has no default for {', '.join(missing)}; give every field one")
-    plain = _canonical(config())
-    _checked("Config", plain, config)
+    plain = _plain_values(config())
+    _validated("Config", plain, config)
     return plain
 
 
-def _checked(what: str, data: Any, kind: type[_Value]) -> _Value:
+def _validated(what: str, data: Any, kind: type[_Value]) -> _Value:
     """Python lets a field hold anything; what does not fit its type is told with its place."""
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
-        words = " ".join(misfit(error, data, kind).split())
+        words = " ".join(why_invalid(error, data, kind).split())
         raise LraError(f"in its {what}, {words}; mend it there") from error
 
 
@@ -117,14 +119,14 @@ def _configure(config: Any, changes: dict[str, Any]) -> Answer:
     if config is None:
         return Answer(config={})
     try:
-        return Answer(config=_canonical(msgspec.convert(changes, config)))
+        return Answer(config=_plain_values(msgspec.convert(changes, config)))
     except msgspec.ValidationError as error:
-        return Answer(problem=" ".join(misfit(error, changes, config).split()))
+        return Answer(problem=" ".join(why_invalid(error, changes, config).split()))
     except LraError as error:
-        return Answer(problem=named(error))
+        return Answer(problem=named_line(error))
 
 
-def _canonical(config: Any) -> dict[str, Any]:
+def _plain_values(config: Any) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(config, order="sorted")
     return plain
 
@@ -136,7 +138,7 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     for line in sys.stdin.buffer:
         request = msgspec.json.decode(line, type=Request)
-        answers.write(msgspec.json.encode(answer(request)) + b"\n")
+        answers.write(msgspec.json.encode(answer_request(request)) + b"\n")
 
 
 if __name__ == "__main__":

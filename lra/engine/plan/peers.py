@@ -14,7 +14,7 @@ Subject = tuple[Target, Mapping[str, Any]]
 """A mechanism, and the settings that a suite chooses for it."""
 
 
-def paired(suite: Suite, asked: Collection[Target]) -> list[Subject]:
+def peer_pairs(suite: Suite, asked: Collection[Target]) -> list[Subject]:
     """Return both sides of each of a suite's pairs of which one side is asked for, in its order.
 
     Raises `UsageError` for a pair of what does not belong together, and where nobody asked for any.

@@ -29,11 +29,11 @@ from lra.core.scales import QualityBlock, Scale, Suite
 from lra.core.versions import EDITS, Versions
 from lra.engine.jobs import Job
 from lra.engine.machine.host import machine
-from lra.engine.machine.provenance import library
-from lra.engine.plan.data import by_task
+from lra.engine.machine.provenance import library_version
+from lra.engine.plan.data import sources_by_task
 from lra.engine.plan.describe import Describer
 from lra.engine.plan.settings import Settings
-from lra.engine.plan.versions import measure_hash, mechanism_hash, of_data, of_mechanism
+from lra.engine.plan.versions import data_version, measure_hash, mechanism_hash, mechanism_versions
 
 _HOME = Path(__file__).resolve().parents[3]
 
@@ -73,29 +73,29 @@ class RunSpec(Frozen, frozen=True, kw_only=True):
         return self.machines[device] if self.machines else machine(device)
 
 
-class Planning:
+class Planner:
     """What the blocks of one run have in common."""
 
     def __init__(self, spec: RunSpec) -> None:
         self.spec = spec
-        self.torch = library("torch")
+        self.torch = library_version("torch")
         self.machine = spec.machine(spec.device)
         self.describer = Describer(Path(spec.cache))
         # Sources are read once for a run, however many cells it has.
         self.described = described = cache(self.describer.describe)
         self.hash_of = cache(lambda target, use: mechanism_hash(target, described(target), use))
         self.versions_of = cache(
-            lambda target, *parts: of_mechanism(target, described(target), *parts)
+            lambda target, *parts: mechanism_versions(target, described(target), *parts)
         )
         self._configured: dict[tuple[Target, bytes], Mechanism] = {}
         self._owners = _owners() if spec.edits else {}
         self.settings = Settings(spec.settings)
         self.mechanisms = catalogue.expand("mechanism", spec.mechanisms)
-        self.unavailable = unavailable(self.mechanisms, self.describer)
+        self.unavailable = find_unavailable(self.mechanisms, self.describer)
         self.tasks = catalogue.expand("task", spec.tasks)
 
         quality = [task for block in spec.suite.quality for task in self.tasks_of(block)]
-        self.sources = by_task(spec.sources, quality)
+        self.sources = sources_by_task(spec.sources, quality)
 
     def tasks_of(self, block: QualityBlock) -> list[Target]:
         """Return the tasks of a block: those asked for, else its own."""
@@ -112,16 +112,16 @@ class Planning:
         card = self.described(task).card
         return card if isinstance(card, TaskCard) else None
 
-    def beside(self, wanted: bool, beside: Iterable[str]) -> list[Target]:
+    def with_anchors(self, wanted: bool, beside: Iterable[str]) -> list[Target]:
         """Return the asked-for mechanisms, preceded by those measured beside them."""
         extra = [catalogue.find("mechanism", name) for name in beside] if wanted else []
         return list({target.name: target for target in (*extra, *self.mechanisms)}.values())
 
     def data_version(self, task: Target) -> Versions:
         """Return the version of a task's data, as the run has it."""
-        return of_data(task, real=task.name in self.sources)
+        return data_version(task, real=task.name in self.sources)
 
-    def configured(self, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
+    def mechanism_for(self, target: Target, chosen: Mapping[str, Any]) -> Mechanism:
         """Return a mechanism with what the run's files choose; what a person sets comes before
         that."""
         asked = (target, msgspec.json.encode(chosen, order="sorted"))
@@ -175,12 +175,12 @@ class Planning:
         return {file: one for file, one in edits if self._owners.get(file) in (None, mechanism)}
 
 
-def portable(device: Device, execution: str) -> list[str]:
+def portable_part(device: Device, execution: str) -> list[str]:
     """Return the part of a mechanism's versions that is of compilers and GPUs."""
     return ["portable"] if device == "cuda" or execution == "compiled" else []
 
 
-def unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str, str]:
+def find_unavailable(mechanisms: Iterable[Target], describer: Describer) -> dict[str, str]:
     """Return why mechanisms cannot be imported, by name; each is a row that says so.
 
     Raises `UsageError` where that would be all there is.

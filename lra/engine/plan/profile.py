@@ -9,14 +9,14 @@ from lra.core.cells import ProfileCell
 from lra.core.scales import QualityBlock
 from lra.core.versions import declared
 from lra.engine.jobs import Job
-from lra.engine.plan.planner import Planning
+from lra.engine.plan.planner import Planner
 from lra.engine.plan.quality import first_trainings
 
 _AFTER = ("/oracle", "/decode")
 """Parts of a mechanism that a training asks for when it has ended."""
 
 
-def profile_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
+def profile_jobs(run: Planner, block: QualityBlock) -> Iterator[Job]:
     """Yield the jobs of a block; seeds, rates and orders of tokens cost alike and have no cells.
 
     A limit comes before the first step that computes in its type, with as many threads.

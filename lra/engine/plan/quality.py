@@ -16,20 +16,20 @@ from lra.core.protocol import DataSpec, ModelSpec, Rules, TrainSpec
 from lra.core.scales import QualityBlock, Scale, load_scale
 from lra.core.versions import Versions, declared, of_training
 from lra.engine.jobs import Job
-from lra.engine.plan.data import data_spec, refuse_slips
+from lra.engine.plan.data import data_spec, refuse_misspelled_tasks
 from lra.engine.plan.devices import refuse_devices
-from lra.engine.plan.planner import Planning, portable
-from lra.engine.plan.versions import measure_hash, of_position
+from lra.engine.plan.planner import Planner, portable_part
+from lra.engine.plan.versions import measure_hash, position_version
 from tasks.sources.data_hash import answers_hash
 
 _SCORED = ("measure/baselines.py", "measure/baselines_by_token.py")
 
 
-def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
+def quality_jobs(run: Planner, block: QualityBlock) -> Iterator[Job]:
     """Yield the jobs of a block; in another order than the given, baselines are of that still."""
     scale = _load_scale(run.spec.scale or block.scale)
     tasks = run.tasks_of(block)
-    refuse_slips(scale, tasks)
+    refuse_misspelled_tasks(scale, tasks)
     spec, devices = run.spec, run.spec.devices
     refuse_devices(devices, spec.device, spec.machine("cpu"), block.threads)
     if block.order != "given":
@@ -64,7 +64,7 @@ def quality_jobs(run: Planning, block: QualityBlock) -> Iterator[Job]:
 
 
 def first_trainings(
-    run: Planning, block: QualityBlock
+    run: Planner, block: QualityBlock
 ) -> Iterator[tuple[Target, Target, QualityCell]]:
     """Yield mechanism, task and the first seed of each training of a block, at the task's own rate
     and in the given order of tokens."""
@@ -73,18 +73,18 @@ def first_trainings(
 
 
 def _first_trainings(
-    run: Planning, block: QualityBlock, scale: Scale, data: Mapping[str, DataSpec]
+    run: Planner, block: QualityBlock, scale: Scale, data: Mapping[str, DataSpec]
 ) -> Iterator[tuple[Target, Target, QualityCell]]:
     for name in block.only:
         catalogue.find("mechanism", name)
-    for target in run.beside(run.spec.baselines, (EXACT, NO_MIXING)):
+    for target in run.with_anchors(run.spec.baselines, (EXACT, NO_MIXING)):
         if block.only and target.name not in block.only:
             continue
         for task in run.tasks_of(block):
             yield target, task, _first(run, scale, block.threads, target, task, data[task.name])
 
 
-def _data(run: Planning, scale: Scale, tasks: Iterable[Target]) -> dict[str, DataSpec]:
+def _data(run: Planner, scale: Scale, tasks: Iterable[Target]) -> dict[str, DataSpec]:
     return {
         task.name: data_spec(task, scale, run.describer, run.sources.get(task.name), run.spec.rules)
         for task in tasks
@@ -92,7 +92,7 @@ def _data(run: Planning, scale: Scale, tasks: Iterable[Target]) -> dict[str, Dat
 
 
 def _first(
-    run: Planning, scale: Scale, threads: int, target: Target, task: Target, data: DataSpec
+    run: Planner, scale: Scale, threads: int, target: Target, task: Target, data: DataSpec
 ) -> QualityCell:
     """The first seed of a training, at the task's own rate."""
     model = run.model_of(task, scale)
@@ -108,7 +108,7 @@ def _first(
         torch=run.torch,
         threads=threads,
         versions=_versions(run, target, task, data, model, training),
-        mechanism=run.configured(target, scale.settings(target.name, data.rules, task.name)),
+        mechanism=run.mechanism_for(target, scale.settings(target.name, data.rules, task.name)),
         data=data,
         model=model,
         training=training,
@@ -119,7 +119,7 @@ def _first(
 
 
 def _versions(
-    run: Planning,
+    run: Planner,
     target: Target,
     task: Target,
     data: DataSpec,
@@ -135,7 +135,7 @@ def _versions(
         inputs=1 if card is None else card.inputs,
         device=run.spec.device,
     )
-    parts = portable(run.spec.device, training.execution)
+    parts = portable_part(run.spec.device, training.execution)
     if isinstance(own, AttentionCard) and own.weights == "convex":
         # Its record says what was attended to, by the oracle.
         used.append("look")
@@ -147,13 +147,13 @@ def _versions(
         used.append("data/shuffled")
     return {
         **declared(used),
-        **of_position(model.position),
+        **position_version(model.position),
         **run.versions_of(target, *parts),
         **run.data_version(task),
     }
 
 
-def _rates(run: Planning, scale: Scale, rules: Rules) -> tuple[float, ...]:
+def _rates(run: Planner, scale: Scale, rules: Rules) -> tuple[float, ...]:
     """Multiples of a task's learning rate that are tried."""
     if run.spec.track == "matched":
         return (1.0,)
@@ -170,12 +170,12 @@ def _rates(run: Planning, scale: Scale, rules: Rules) -> tuple[float, ...]:
     return scale.rates
 
 
-def _metric(run: Planning, task: Target) -> TaskMetric:
+def _metric(run: Planner, task: Target) -> TaskMetric:
     card = run.card_of(task)
     return card.metric if card is not None else "accuracy"
 
 
-def _refuse_answers_at_tokens(run: Planning, tasks: Iterable[Target], order: str) -> None:
+def _refuse_answers_at_tokens(run: Planner, tasks: Iterable[Target], order: str) -> None:
     for task in tasks:
         card = run.card_of(task)
         if card is not None and card.asks == "token":
@@ -185,7 +185,7 @@ def _refuse_answers_at_tokens(run: Planning, tasks: Iterable[Target], order: str
             )
 
 
-def _refuse_lost_answers(run: Planning, task: Target, model: ModelSpec) -> None:
+def _refuse_lost_answers(run: Planner, task: Target, model: ModelSpec) -> None:
     card = run.card_of(task)
     if card is not None and card.asks != "token" and model.pooling == "none":
         raise UsageError(

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from lra.core import peers
-from lra.core.catalogue import Target, installed, names
-from lra.core.errors import UsageError, nearest
+from lra.core.catalogue import Target, entry_point_names, names
+from lra.core.errors import UsageError, unknown_name
 from lra.core.protocol import ModelSpec, TrainSpec
 from lra.core.scales import convert
 from lra.engine.plan.describe import Description
@@ -43,7 +43,7 @@ class Settings:
             head, _, field = key.partition(".")
             if head == section and field:
                 if field not in spec.__struct_fields__:
-                    raise nearest(f"{section} field", field, spec.__struct_fields__)
+                    raise unknown_name(f"{section} field", field, spec.__struct_fields__)
                 changes[field] = value
                 self._unused.discard(key)
         if not changes:
@@ -89,7 +89,11 @@ class Settings:
             head, dot, field = key.partition(".")
             if head in ("model", "training") and field:
                 raise UsageError(f"--set {key}: nothing is trained here; leave it out")
-            if dot and head in (*names("mechanism"), *installed("mechanism"), *peers.names()):
+            if dot and head in (
+                *names("mechanism"),
+                *entry_point_names("mechanism"),
+                *peers.names(),
+            ):
                 raise UsageError(
                     f"--set {key}: '{head}' is not in this run; add it to --impl, or leave the "
                     "setting out"
@@ -103,7 +107,7 @@ class Settings:
                 raise UsageError(
                     f"--set {key}: no mechanism of this run has settings; leave it out"
                 )
-            raise nearest("setting", key, self._fields)
+            raise unknown_name("setting", key, self._fields)
 
 
 def _value(key: str, text: str) -> Any:

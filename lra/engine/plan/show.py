@@ -16,9 +16,9 @@ from lra.core.scales import Scale, load_scale
 from lra.core.vectors import read_vectors
 from lra.engine.jobs import Job
 from lra.engine.machine.host import machine
-from lra.engine.machine.provenance import library
+from lra.engine.machine.provenance import library_version
 from lra.engine.plan.describe import Describer, Description
-from lra.engine.plan.planner import unavailable
+from lra.engine.plan.planner import find_unavailable
 from lra.engine.plan.settings import Settings
 from lra.engine.plan.versions import measure_hash, mechanism_hash
 
@@ -60,7 +60,7 @@ def plan_show(spec: ShowSpec) -> list[Job]:
     check_size(length, spec.heads)
     scale, settings = load_scale(spec.scale), Settings(spec.settings)
     describer = Describer(Path(spec.cache))
-    unavailable(targets, describer)
+    find_unavailable(targets, describer)
     jobs = [
         _job(spec, target, (length, width), scale, settings, describer.describe(target))
         for target in targets
@@ -82,7 +82,7 @@ def _job(
     )
     cell = ShowCell(
         machine=machine("cpu"),
-        torch=library("torch"),
+        torch=library_version("torch"),
         threads=1,
         versions={
             "show": measure_hash("show", "measure/pattern.py"),

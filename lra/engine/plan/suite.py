@@ -11,13 +11,13 @@ from lra.core.errors import UsageError
 from lra.core.scales import ErrorBlock
 from lra.engine.jobs import Job
 from lra.engine.plan.efficiency import efficiency_jobs
-from lra.engine.plan.error import approximating, error_cells
-from lra.engine.plan.planner import Planning, RunSpec
+from lra.engine.plan.error import error_cells, softmax_approximations
+from lra.engine.plan.planner import Planner, RunSpec
 from lra.engine.plan.profile import profile_jobs
 from lra.engine.plan.quality import quality_jobs
 
 
-def plan(spec: RunSpec) -> list[Job]:
+def plan_suite(spec: RunSpec) -> list[Job]:
     """Return the jobs of a run, each cell once: baselines, then quality, then efficiency by length,
     then errors; or the profiles of its trainings alone.
 
@@ -26,7 +26,7 @@ def plan(spec: RunSpec) -> list[Job]:
     """
     if spec.profile:
         spec = replace(spec, suite=replace(spec.suite, efficiency=(), error=()))
-    run, blocks = Planning(spec), spec.suite
+    run, blocks = Planner(spec), spec.suite
     trained = profile_jobs if spec.profile else quality_jobs
     timed = [block for block in blocks.efficiency if block.device in (None, spec.device)]
     found: dict[str, Job] = {}
@@ -42,7 +42,7 @@ def plan(spec: RunSpec) -> list[Job]:
     return list(found.values())
 
 
-def _why_empty(run: Planning) -> str:
+def _why_empty(run: Planner) -> str:
     """Why a suite comes to no cell, and what to do."""
     blocks = run.spec.suite
     if blocks.error:
@@ -62,12 +62,12 @@ def _why_empty(run: Planning) -> str:
     return "has no cells; give it a block"
 
 
-def _error_jobs(run: Planning, block: ErrorBlock) -> Iterator[Job]:
-    targets = approximating(run.mechanisms, run.describer)
+def _error_jobs(run: Planner, block: ErrorBlock) -> Iterator[Job]:
+    targets = softmax_approximations(run.mechanisms, run.describer)
     for target, cell in error_cells(
         block,
         targets,
-        run.configured,
+        run.mechanism_for,
         hash_of=partial(run.hash_of, use="error"),
         machine=run.machine,
         torch=run.torch,

@@ -8,14 +8,14 @@ from pathlib import Path
 from lra.core import catalogue
 from lra.core.catalogue import Target
 from lra.core.cells import Device, VerifyCell
-from lra.core.errors import UsageError, nearest
+from lra.core.errors import UsageError, unknown_name
 from lra.core.findings import Case
 from lra.core.protocol import Frozen, Mechanism
 from lra.engine.jobs import Job
 from lra.engine.machine.host import machine
-from lra.engine.machine.provenance import library
+from lra.engine.machine.provenance import library_version
 from lra.engine.plan.describe import Describer
-from lra.engine.plan.planner import unavailable
+from lra.engine.plan.planner import find_unavailable
 from lra.engine.plan.settings import Settings
 from lra.engine.plan.versions import measure_hash, mechanism_hash
 
@@ -44,7 +44,7 @@ def plan_verify(spec: VerifySpec) -> list[Job]:
     """
     settings, describer = Settings(spec.settings), Describer(Path(spec.cache))
     targets = catalogue.expand("mechanism", spec.mechanisms)
-    unavailable(targets, describer)
+    find_unavailable(targets, describer)
     jobs = [_job(spec, target, settings, describer) for target in targets]
     settings.refuse_unused()
     return jobs
@@ -62,7 +62,7 @@ def _job(spec: VerifySpec, target: Target, settings: Settings, describer: Descri
     positions = tuple(catalogue.find("position", name).file for name in POSITIONS)
     cell = VerifyCell(
         machine=machine(spec.device),
-        torch=library("torch"),
+        torch=library_version("torch"),
         threads=1,
         versions={
             "verify": measure_hash("verify", "verify/kit.py", outside=positions),
@@ -82,7 +82,7 @@ def _job(spec: VerifySpec, target: Target, settings: Settings, describer: Descri
     )
 
 
-def names_of(laws: Sequence[str]) -> tuple[str, ...]:
+def parse_law_names(laws: Sequence[str]) -> tuple[str, ...]:
     """Return the law names in comma lists, checked.
 
     Raises `UsageError` with the nearest name for one that does not exist.
@@ -93,5 +93,5 @@ def names_of(laws: Sequence[str]) -> tuple[str, ...]:
         raise UsageError(f"--check {','.join(laws)}: names no law; e.g. --check causality")
     for name in found:
         if name not in known:
-            raise nearest("law", name, known)
+            raise unknown_name("law", name, known)
     return tuple(dict.fromkeys(found))

@@ -47,7 +47,7 @@ UNASKED: dict[str, tuple[str, ...]] = {
 call: training and timing; cost: what the record of a timing or a profile repeats."""
 
 
-def of_mechanism(target: Target, description: Description, *parts: str) -> Versions:
+def mechanism_versions(target: Target, description: Description, *parts: str) -> Versions:
     """Return the versions of a mechanism and of `parts` of it, such as `decode`.
 
     Other people's has its sources' hash; of one that is unavailable that is the reason's.
@@ -61,13 +61,13 @@ def of_mechanism(target: Target, description: Description, *parts: str) -> Versi
     return found
 
 
-def of_position(reference: str) -> Versions:
+def position_version(reference: str) -> Versions:
     """Return the version of a scheme of positions, as `ModelSpec` names it."""
     target, feature = catalogue.find("position", reference), f"position/{reference}"
     return declared([feature]) if target.ours else {feature: source_hash(target.file)}
 
 
-def of_data(task: Target, *, real: bool) -> Versions:
+def data_version(task: Target, *, real: bool) -> Versions:
     """Return the version of a task's generator, or of how it reads real data."""
     feature = f"data/{task.name}/read" if real else f"data/{task.name}"
     if task.ours:

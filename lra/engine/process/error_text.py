@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lra.core.errors import LraError
-from lra.engine.process.secrets import masked
+from lra.engine.process.secrets import mask_credentials
 
 _QUOTED = re.compile(
     r"""(?P<quote>["'`])(?:/|[A-Za-z]:\\)[^"'`\n]*[/\\](?P<name>[^"'`/\\\n]*)(?P=quote)"""
@@ -48,10 +48,10 @@ def strip_paths(text: str, known: Iterable[str] = ()) -> str:
     return _BARE.sub("", text)
 
 
-def cleaned(text: str, known: Iterable[str] = ()) -> str:
+def publishable(text: str, known: Iterable[str] = ()) -> str:
     """Return text without credentials and places, as a record holds it."""
     # Credentials first: one may hold what looks like a path.
-    return strip_paths(masked(text), known)
+    return strip_paths(mask_credentials(text), known)
 
 
 def one_line(error: BaseException) -> str:
@@ -59,7 +59,7 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def named(error: BaseException) -> str:
+def named_line(error: BaseException) -> str:
     """Return an exception's text on one line, after its class where that is none of ours: their
     words alone may say little (`KeyError: 'q'`)."""
     words, name = one_line(error), type(error).__name__

@@ -13,8 +13,8 @@ from lra.core import peers
 from lra.core.cells import Cell, EfficiencyCell, ErrorCell, ShowCell
 from lra.core.records import Failure, Record
 from lra.engine.jobs import Job, Outcome
-from lra.engine.process.error_text import cleaned
-from lra.engine.process.secrets import masked
+from lra.engine.process.error_text import publishable
+from lra.engine.process.secrets import mask_credentials
 from lra.engine.process.signals import signal_name
 
 ByLength = EfficiencyCell | ErrorCell
@@ -41,34 +41,34 @@ class Ending:
     """End of its standard output and error, as written."""
 
 
-def judge(ending: Ending, job: Job) -> Outcome:
+def outcome_of(ending: Ending, job: Job) -> Outcome:
     """Return the outcome of a job whose worker has ended."""
-    outcome = ending.outcome or _without_words(ending, job.cell)
+    outcome = ending.outcome or _unexplained_outcome(ending, job.cell)
     checkpoints = str(Path(job.checkpoint).parent)
     modules = [reference.partition(":")[0] for reference in (job.mechanism, job.task)]
     known = [place for place in (job.source, job.cache, checkpoints, *modules) if place]
     findings = tuple(
-        msgspec.structs.replace(finding, detail=cleaned(finding.detail, known))
+        msgspec.structs.replace(finding, detail=publishable(finding.detail, known))
         for finding in outcome.findings
     )
     failure = outcome.failure and msgspec.structs.replace(
         outcome.failure,
-        message=cleaned(outcome.failure.message, known),
-        tail="" if outcome.status == "unsupported" else cleaned(ending.tail, known),
+        message=publishable(outcome.failure.message, known),
+        tail="" if outcome.status == "unsupported" else publishable(ending.tail, known),
     )
     metrics = {
         name: metric
         if metric.why_null is None
-        else msgspec.structs.replace(metric, why_null=cleaned(metric.why_null, known))
+        else msgspec.structs.replace(metric, why_null=publishable(metric.why_null, known))
         for name, metric in outcome.metrics.items()
     }
     # Only notes of what went wrong have places; other texts may be formulas.
     method = {
         name: value
         if not isinstance(value, str)
-        else cleaned(value, known)
+        else publishable(value, known)
         if name.endswith(NOTED)
-        else masked(value)
+        else mask_credentials(value)
         for name, value in outcome.method.items()
     }
     return msgspec.structs.replace(
@@ -76,7 +76,7 @@ def judge(ending: Ending, job: Job) -> Outcome:
     )
 
 
-def not_installed(job: Job) -> Outcome | None:
+def skip_uninstalled(job: Job) -> Outcome | None:
     """Return `skipped` for a cell of a peer whose package is not installed; else None."""
     if not job.unavailable or not job.mechanism.startswith(peers.PREFIX):
         return None
@@ -89,7 +89,7 @@ def not_installed(job: Job) -> Outcome | None:
     return None
 
 
-def at_their_limit(records: Iterable[Record], timeout: float | None) -> list[Record]:
+def resource_failures(records: Iterable[Record], timeout: float | None) -> list[Record]:
     """Return the records of what ran out of memory, or of as much time as cells have now."""
     return [
         record
@@ -102,7 +102,7 @@ def at_their_limit(records: Iterable[Record], timeout: float | None) -> list[Rec
     ]
 
 
-def pruned(cell: Cell, failed: Iterable[Record]) -> Outcome | None:
+def skip_pruned(cell: Cell, failed: Iterable[Record]) -> Outcome | None:
     """Return `skipped` for a cell whose shorter twin ran out of memory or time; else None."""
     if not isinstance(cell, ByLength):
         return None
@@ -112,21 +112,21 @@ def pruned(cell: Cell, failed: Iterable[Record]) -> Outcome | None:
             record.status in ("oom", "timeout")
             and isinstance(twin, ByLength)
             and twin.length < cell.length
-            and _at(cell, twin) == twin
+            and _at_length(cell, twin) == twin
         ):
             message = f"not tried: {record.status} already at length {twin.length}"
             return Outcome(status="skipped", failure=Failure(type="Pruned", message=message))
     return None
 
 
-def repeats(cell: Cell, other: Cell) -> bool:
+def is_same_but_repetition(cell: Cell, other: Cell) -> bool:
     """Return whether two cells are the same but for the number of the repetition."""
     if not isinstance(cell, ByLength) or not isinstance(other, ByLength):
         return False
-    return cell.length == other.length and _at(cell, other) == other
+    return cell.length == other.length and _at_length(cell, other) == other
 
 
-def _at(cell: ByLength, twin: ByLength) -> ByLength:
+def _at_length(cell: ByLength, twin: ByLength) -> ByLength:
     """The cell at the length, and of the repetition, of another."""
     if isinstance(cell, EfficiencyCell) and isinstance(twin, EfficiencyCell):
         return msgspec.structs.replace(cell, length=twin.length, replicate=twin.replicate)
@@ -135,7 +135,7 @@ def _at(cell: ByLength, twin: ByLength) -> ByLength:
     return cell
 
 
-def _without_words(ending: Ending, cell: Cell) -> Outcome:
+def _unexplained_outcome(ending: Ending, cell: Cell) -> Outcome:
     """The outcome of a worker that said nothing about its end."""
     code, phase = ending.exit_code, ending.phase
     if ending.timeout is not None:

@@ -17,9 +17,9 @@ from lra.core import catalogue
 from lra.core.catalogue import Kind
 from lra.core.errors import LraError, UnsupportedError, UsageError
 from lra.core.records import Failure
-from lra.core.traceback_place import place
+from lra.core.traceback_place import place_of
 from lra.engine.jobs import Job, Outcome
-from lra.engine.process.error_text import named
+from lra.engine.process.error_text import named_line
 
 _OUT_OF_MEMORY = (
     "DefaultCPUAllocator",
@@ -39,9 +39,9 @@ _GAVE_UP = (
 )
 
 
-def failed(error: BaseException, phase: str, job: Job) -> Outcome:
+def outcome_of_exception(error: BaseException, phase: str, job: Job) -> Outcome:
     """Return how a cell ended that raised; print the traceback, unless it is only unsupported."""
-    short = Failure(type=type(error).__name__, message=named(error), phase=phase)
+    short = Failure(type=type(error).__name__, message=named_line(error), phase=phase)
     if isinstance(error, UnsupportedError):
         return Outcome(status="unsupported", failure=short)
     # The tail of the record: all that this process wrote to its standard error.
@@ -65,9 +65,9 @@ def _place(error: BaseException, job: Job) -> str:
         # A file that is gone by now must not hide what went wrong.
         with suppress(UsageError):
             target = catalogue.find(kind, reference) if reference else None
-            if target and (inside := place(error, target.module)):
+            if target and (inside := place_of(error, target.module)):
                 return inside
-    return place(error)
+    return place_of(error)
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -81,7 +81,7 @@ def _serve(control: socket.socket, entry: str) -> None:
         os.close(connection_fd)
         os.close(log_fd)
         status_of[pid] = status_fd
-        _tell(status_fd, pid)
+        _send_event(status_fd, pid)
     for pid in status_of:
         kill_group(pid)
 
@@ -93,11 +93,11 @@ def _reap(status_of: dict[int, int]) -> None:
             # What a worker left behind in its group ends with it.
             kill_group(pid)
             status_fd = status_of.pop(pid)
-            _tell(status_fd, os.waitstatus_to_exitcode(status))
+            _send_event(status_fd, os.waitstatus_to_exitcode(status))
             os.close(status_fd)
 
 
-def _tell(status_fd: int, number: int) -> None:
+def _send_event(status_fd: int, number: int) -> None:
     with suppress(BrokenPipeError):
         os.write(status_fd, STATUS.pack(number, time.monotonic()))
 
@@ -113,7 +113,7 @@ def _become_worker(server: int, entry: str, connection_fd: int, log_fd: int) -> 
     code = 1
     try:
         os.setpgid(0, 0)
-        die_with(server)
+        die_with_parent(server)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
@@ -121,7 +121,7 @@ def _become_worker(server: int, entry: str, connection_fd: int, log_fd: int) -> 
         os.dup2(log_fd, 2)
         os.close(log_fd)
         faulthandler.enable()
-        _volunteer()
+        _prefer_for_oom_kill()
         gc.enable()
         importlib.import_module(entry).main(Connection(connection_fd))
         code = 0
@@ -135,7 +135,7 @@ def _become_worker(server: int, entry: str, connection_fd: int, log_fd: int) -> 
         os._exit(code)
 
 
-def die_with(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent dies; only Linux can."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -143,7 +143,7 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
-def _volunteer() -> None:
+def _prefer_for_oom_kill() -> None:
     """Let the kernel, short of memory, take this process rather than the run."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")

@@ -15,7 +15,7 @@ from types import TracebackType
 
 from lra.core.errors import LraError
 from lra.engine.process.fork_server import STATUS, kill_group
-from lra.engine.process.temporary import Scratch, sweep
+from lra.engine.process.temporary import TemporaryFolder, sweep
 
 ENTRY = "lra.engine.process.worker"
 """Module that a worker runs; reached by name, so that the run never imports torch."""
@@ -97,7 +97,7 @@ class ForkServer:
         self._entry = entry
         self._started = 0
         sweep()
-        self._scratch = Scratch()
+        self._scratch = TemporaryFolder()
         self._folder = self._scratch.path
         self._control, theirs = socket.socketpair()
         with theirs, self._log.open("wb") as log:

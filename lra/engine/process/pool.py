@@ -18,10 +18,10 @@ from lra.engine.machine import host
 from lra.engine.machine.provenance import provenance
 from lra.engine.machine.timing_lock import TimingLock
 from lra.engine.order.budget import GRACE_MOST
-from lra.engine.process.exit_status import judge
+from lra.engine.process.exit_status import outcome_of
 from lra.engine.process.launch import ForkServer, Worker
-from lra.engine.process.runner import Runner, Terms
-from lra.engine.process.supervisor import TICK, Running, listen
+from lra.engine.process.runner import Runner, RunOptions
+from lra.engine.process.supervisor import TICK, Supervisor, listen
 from lra.store import Store
 
 PATIENCE = 10.0
@@ -39,11 +39,11 @@ class Pool(Runner):
     """
 
     def __init__(
-        self, store: Store, server: ForkServer, *, slots: int, **terms: Unpack[Terms]
+        self, store: Store, server: ForkServer, *, slots: int, **terms: Unpack[RunOptions]
     ) -> None:
-        super().__init__(store, provenance(host.facts()), **terms)
+        super().__init__(store, provenance(host.machine_facts()), **terms)
         self.server, self.slots = server, slots
-        self._running: list[Running] = []
+        self._running: list[Supervisor] = []
         self._lock = TimingLock()
         self._spare: tuple[str, Worker] | None = None
         """A series, and the worker that waits for its next job."""
@@ -88,17 +88,19 @@ class Pool(Runner):
     def _may_pass(self) -> bool:
         """Whether other cells may start before a timing: while another run times they lose no
         time to it; the last cell of that run, which may be about to end, is waited for."""
-        return self._lock.wanted if self._running else self._lock.waited > PATIENCE
+        return self._lock.is_contended if self._running else self._lock.waited > PATIENCE
 
     def _launch(self, job: Job) -> None:
         if not job.alone:
             # Its turn would be lost on a run that cannot time now.
-            self._lock.step_aside()
+            self._lock.yield_turn()
         checkpoint = self.store.checkpoint(job.cell.id)
         job = msgspec.structs.replace(job, checkpoint=str(checkpoint))
         worker, written = self._worker_for(job)
         told = partial(self.watcher.progress, job)
-        self._running.append(Running(job, worker, timeout=self.timeout, told=told, written=written))
+        self._running.append(
+            Supervisor(job, worker, timeout=self.timeout, on_progress=told, written=written)
+        )
         self._launched(job)
 
     def _worker_for(self, job: Job) -> tuple[Worker, int]:
@@ -134,7 +136,7 @@ class Pool(Runner):
         ended = listen(self._running)
         return [record for running in ended if (record := self._finish(running)) is not None]
 
-    def _finish(self, running: Running) -> Record | None:
+    def _finish(self, running: Supervisor) -> Record | None:
         """Store what came of a worker that has ended."""
         worker, job = running.worker, running.job
         running.drain()
@@ -144,7 +146,7 @@ class Pool(Runner):
             self._leave(job)
             raise self.server.lost()
         ending = running.ending()
-        if running.stays and not worker.ended:
+        if running.is_idle and not worker.ended:
             self._spare = job.series, worker
         else:
             worker.close()
@@ -155,15 +157,15 @@ class Pool(Runner):
             # It fell with the process that starts workers, through no fault of its own.
             self._leave(job)
             raise self.server.lost()
-        outcome = judge(ending, job)
+        outcome = outcome_of(ending, job)
         return self._save(job, outcome, started_at=running.started_at, seconds=running.seconds)
 
-    def _forget(self, running: Running) -> None:
+    def _forget(self, running: Supervisor) -> None:
         self._running.remove(running)
         if running.job.alone:
             self._lock.release()
 
-    def _is_told_to_stop(self, running: Running) -> bool:
+    def _is_told_to_stop(self, running: Supervisor) -> bool:
         """Whether a worker ended because the run does, by its order or whoever ends all of us."""
         if running.worker.exit_code == -signal.SIGTERM and not self._signals.received:
             # A signal to a whole cgroup may reach the worker first.
@@ -194,7 +196,7 @@ class Pool(Runner):
         return late
 
 
-def slots_for(jobs: Iterable[Job]) -> int:
+def default_slots(jobs: Iterable[Job]) -> int:
     """Return how many cells of a plan may run at once: as many as the cores allow with the threads
     of the one that computes with most; one where they share a GPU, its memory and its time."""
     beside = [job for job in jobs if not job.alone]

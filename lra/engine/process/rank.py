@@ -13,13 +13,13 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from lra.engine.process.fork_server import die_with
+from lra.engine.process.fork_server import die_with_parent
 
 
 def main(parent: int, job_file: Path, address: str) -> NoReturn:
     """Train with the others, tell the worker, and end this process."""
     # Before torch is imported, which takes seconds.
-    die_with(parent)
+    die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     from multiprocessing.connection import Connection
 
@@ -43,7 +43,7 @@ def main(parent: int, job_file: Path, address: str) -> NoReturn:
         if is_first:
             send(progress)
 
-    from lra.engine.process.failures import failed
+    from lra.engine.process.failures import outcome_of_exception
     from lra.engine.work.quality import as_rank
     from lra.training.outcome import Interrupted
     from lra.training.ranks import is_lost
@@ -59,7 +59,7 @@ def main(parent: int, job_file: Path, address: str) -> NoReturn:
         if is_lost(error):
             print(f"another process of this training was lost: {error}", file=sys.stderr)
             _end(LOST)
-        send(failed(error, phase, job))
+        send(outcome_of_exception(error, phase, job))
         _end(1)
     if is_first:
         send(outcome)

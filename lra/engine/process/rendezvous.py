@@ -21,12 +21,12 @@ BACKEND = "lra-loopback"
 _HOST = "127.0.0.1"
 
 
-def offer() -> None:
+def register_loopback() -> None:
     """Let torchrun's engine know it."""
-    rendezvous_handler_registry.register(BACKEND, _Meeting)
+    rendezvous_handler_registry.register(BACKEND, _LoopbackRendezvous)
 
 
-class _Meeting(RendezvousHandler):
+class _LoopbackRendezvous(RendezvousHandler):
     """One node, whose processes find the store at an address of their environment."""
 
     def __init__(self, parameters: RendezvousParameters) -> None:

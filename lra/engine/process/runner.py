@@ -14,7 +14,13 @@ from lra.core.errors import LraError
 from lra.core.records import Provenance, Record
 from lra.engine.jobs import Job, Outcome, Progress
 from lra.engine.order.budget import GRACE_MOST, Budget
-from lra.engine.process.exit_status import ByLength, at_their_limit, not_installed, pruned, repeats
+from lra.engine.process.exit_status import (
+    ByLength,
+    is_same_but_repetition,
+    resource_failures,
+    skip_pruned,
+    skip_uninstalled,
+)
 from lra.engine.process.signals import StopSignals
 from lra.engine.process.supervisor import utc
 from lra.store import Store
@@ -48,7 +54,7 @@ class Watcher:
         """Something happened to a machine that cells run on, in one line."""
 
 
-class Terms(TypedDict, total=False):
+class RunOptions(TypedDict, total=False):
     """What a run may be given, wherever its jobs are carried out; see `Runner`."""
 
     timeout: float | None
@@ -144,9 +150,9 @@ class Runner(ABC):
     def _settle(self, job: Job) -> Generator[Record, None, bool]:
         """Yield the record of a waiting job that is not worth starting; one that is not admitted is
         left. Return whether it was either, and waits no longer."""
-        why = not_installed(job)
+        why = skip_uninstalled(job)
         if why is None and self.prune:
-            why = pruned(job.cell, [*self._failed_before, *self._failed])
+            why = skip_pruned(job.cell, [*self._failed_before, *self._failed])
         if why is not None:
             self._waiting.remove(job)
             yield self._save(job, why, started_at=utc(), seconds=0.0)
@@ -160,7 +166,9 @@ class Runner(ABC):
     def _launched(self, job: Job) -> None:
         """Note that a job runs."""
         # What is tried again says nothing of longer inputs until it has ended.
-        self._failed_before = [r for r in self._failed_before if not repeats(job.cell, r.cell)]
+        self._failed_before = [
+            r for r in self._failed_before if not is_same_but_repetition(job.cell, r.cell)
+        ]
         self.watcher.started(job)
 
     def _save(
@@ -206,4 +214,4 @@ class Runner(ABC):
         """What ran out of memory in earlier runs, or of as much time as there is now."""
         if not any(isinstance(job.cell, ByLength) for job in self._waiting):
             return []
-        return at_their_limit(self.store.records(), self.timeout)
+        return resource_failures(self.store.records(), self.timeout)

@@ -56,17 +56,17 @@ _ASSIGNED_TOKEN = re.compile(
 )
 
 
-def masked(text: str) -> str:
+def mask_credentials(text: str) -> str:
     """Return a text with what looks like a credential masked."""
     if "PRIVATE KEY-----" in text:
         text = _PEM.sub(MASK, text)
     text = _ADDRESS.sub(MASK, text)
     text = _TOKENS.sub(MASK, text)
     text = _BEARER.sub(rf"\g<1>{MASK}", text)
-    text = _ASSIGNED.sub(_assigned, text)
+    text = _ASSIGNED.sub(_mask_assignment, text)
     return _ASSIGNED_TOKEN.sub(rf"\g<name>\g<open>{MASK}", text)
 
 
-def _assigned(match: re.Match[str]) -> str:
+def _mask_assignment(match: re.Match[str]) -> str:
     quote = match["quote"] or ""
     return f"{match['name']}{quote}{MASK}{quote}"

@@ -31,7 +31,7 @@ class Terminated(LraError):  # noqa: N818  an ending, not a fault
 
 
 @contextmanager
-def terminable() -> Iterator[None]:
+def raise_terminated() -> Iterator[None]:
     """While the context lasts SIGTERM and SIGHUP raise `Terminated`, so that what is done at an end
     is done.
 
@@ -41,13 +41,13 @@ def terminable() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         if number == signal.SIGHUP:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            _let_go_of_terminal()
+            _detach_from_terminal()
         raise Terminated(f"stopped by {signal_name(number)}")
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, stop) for number in _endings()}
+    before = {number: signal.signal(number, stop) for number in _stop_signals()}
     try:
         yield
     finally:
@@ -70,7 +70,7 @@ class StopSignals:
 
     def __enter__(self) -> StopSignals:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, *_endings()):
+            for number in (signal.SIGINT, *_stop_signals()):
                 self._before[number] = signal.signal(number, self._note)
         return self
 
@@ -85,7 +85,7 @@ class StopSignals:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGHUP:
-            _let_go_of_terminal()
+            _detach_from_terminal()
             if self.count:
                 # The shell and the kernel may each send one: nobody is in a hurry.
                 return
@@ -95,13 +95,13 @@ class StopSignals:
         )
 
 
-def _endings() -> list[signal.Signals]:
+def _stop_signals() -> list[signal.Signals]:
     """Signals that ask for an end; not SIGHUP where it is ignored, as under nohup."""
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [signal.SIGTERM] if ignored else [signal.SIGTERM, signal.SIGHUP]
 
 
-def _let_go_of_terminal() -> None:
+def _detach_from_terminal() -> None:
     """Send nowhere what goes to a terminal that is gone: a line that fails would be in the way of
     saving."""
     for descriptor in (1, 2):

@@ -23,11 +23,11 @@ TICK = 0.25
 """Seconds between looks at clocks and signals while nothing else happens."""
 
 
-class Running:
+class Supervisor:
     """A job and the worker process of a fork server that runs it, from request to end.
 
     `timeout` is in seconds from the fork, or from the end of the job before in the same worker;
-    `told` hears where the worker stands. `written` is how many bytes that worker wrote before.
+    `on_progress` hears where the worker stands. `written` is how many bytes that worker wrote before.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Running:
         worker: Worker,
         *,
         timeout: float | None,
-        told: Callable[[Progress], None],
+        on_progress: Callable[[Progress], None],
         written: int = 0,
     ) -> None:
         self.job, self.worker = job, worker
@@ -46,12 +46,12 @@ class Running:
         """Whether it says that it has saved its checkpoint and ends for that."""
         self.asked_to_stop = False
         self._phase = "start"
-        self._timeout, self._told = timeout, told
+        self._timeout, self._on_progress = timeout, on_progress
         self._timed_out = False
-        self._memory_kills = host.memory_kills()
+        self._memory_kills = host.oom_kills()
         self._began: float | None = None if worker.pid is None else time.monotonic()
         """Where it follows another job; else the fork is the beginning."""
-        self._told_at = 0.0
+        self._outcome_at = 0.0
         self._written_before = written
 
     @property
@@ -61,14 +61,14 @@ class Running:
         own = [self.worker.fileno()]
         return own if connection.closed else [*own, connection.fileno()]
 
-    def hear(self, source: int) -> None:
+    def receive(self, source: int) -> None:
         """Take in what came over one of the descriptors."""
         if source == self.worker.fileno():
             self.worker.poll()
         else:
             self._receive()
 
-    def look_at_clock(self) -> None:
+    def enforce_timeout(self) -> None:
         """Kill the worker where its time is over."""
         if self._timeout is None or self.worker.pid is None:
             return
@@ -90,19 +90,19 @@ class Running:
             exit_code=self.worker.exit_code,
             phase=self._phase,
             timeout=self._timeout if self._timed_out else None,
-            out_of_memory=host.memory_kills() > self._memory_kills,
+            out_of_memory=host.oom_kills() > self._memory_kills,
             tail=self.worker.tail(after=self._written_before),
         )
 
     @property
-    def stays(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether its job has ended and the worker waits for another."""
         return self.outcome is not None and stays_after(self.outcome, self.job)
 
     @property
     def seconds(self) -> float:
         """How long it took from fork to end; of a job in a series, to its outcome."""
-        return (self._told_at if self.stays else self.worker.ended_at) - self._start
+        return (self._outcome_at if self.is_idle else self.worker.ended_at) - self._start
 
     @property
     def _start(self) -> float:
@@ -119,22 +119,22 @@ class Running:
         match message:
             case Progress():
                 self._phase = message.phase
-                self._told(message)
+                self._on_progress(message)
             case Stopped():
                 self.stopped = True
             case Outcome():
-                self.outcome, self._told_at = message, time.monotonic()
+                self.outcome, self._outcome_at = message, time.monotonic()
 
 
-def listen(to: Sequence[Running]) -> list[Running]:
+def listen(to: Sequence[Supervisor]) -> list[Supervisor]:
     """Wait for news, a tick at most, take them in, and return those whose jobs have ended."""
     by_source = {source: running for running in to for source in running.sources}
     for source in wait(list(by_source), timeout=TICK):
         assert isinstance(source, int)
-        by_source[source].hear(source)
+        by_source[source].receive(source)
     for running in to:
-        running.look_at_clock()
-    return [running for running in to if running.worker.ended or running.stays]
+        running.enforce_timeout()
+    return [running for running in to if running.worker.ended or running.is_idle]
 
 
 def utc() -> str:

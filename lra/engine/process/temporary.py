@@ -19,7 +19,7 @@ _PREFIX = "lra-"
 _MARK = ".lra-owner"
 
 
-class Scratch:
+class TemporaryFolder:
     """A folder of this process, and of whoever inherits `mark`; made here."""
 
     def __init__(self, prefix: str = _PREFIX) -> None:

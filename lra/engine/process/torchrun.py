@@ -28,7 +28,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from lra.core.errors import LraError
 from lra.engine.jobs import LOST, Job, Message, Outcome, Progress, Report, Stopped
-from lra.engine.machine.host import memory_kills
+from lra.engine.machine.host import oom_kills
 from lra.engine.process import rendezvous
 from lra.engine.process.signals import signal_name
 from lra.training.outcome import Interrupted
@@ -53,10 +53,10 @@ def run(job: Job, report: Report) -> Outcome:
     killed for memory, and `LraError` where processes die without a word however often they are
     started.
     """
-    heard, kills = _Heard(), memory_kills()
+    heard, kills = _RankMessages(), oom_kills()
     signal.signal(signal.SIGTERM, _stop_once)
     try:
-        how = _tried(job, heard, report)
+        how = _run_with_retries(job, heard, report)
     except SignalException:
         # Between two starts, or after the last.
         how = _STOPPED
@@ -64,7 +64,7 @@ def run(job: Job, report: Report) -> Outcome:
         return heard.outcome
     if heard.stopped or how == _STOPPED:
         raise Interrupted(heard.last.step, heard.last.steps)
-    if memory_kills() > kills:
+    if oom_kills() > kills:
         raise MemoryError(f"{how}: the kernel killed for memory, which ran out")
     raise LraError(
         f"{how}, {TRIES} times of {TRIES}; what was reached stands in the checkpoint: "
@@ -72,7 +72,7 @@ def run(job: Job, report: Report) -> Outcome:
     )
 
 
-class _Heard:
+class _RankMessages:
     """What the processes have told so far."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class _Heard:
         self.last = Progress(phase="start")
 
 
-def _tried(job: Job, heard: _Heard, report: Report) -> str:
+def _run_with_retries(job: Job, heard: _RankMessages, report: Report) -> str:
     """Start all processes until they end with a word, `TRIES` times at most; return how the last
     ones ended."""
     how = ""
@@ -89,7 +89,7 @@ def _tried(job: Job, heard: _Heard, report: Report) -> str:
         folder = Path(name)
         (folder / "job").write_bytes(msgspec.msgpack.encode(job))
         for _ in range(TRIES):
-            with _hearing(folder / "socket", heard, report):
+            with _listening(folder / "socket", heard, report):
                 how = _launch(job.devices, folder)
             if heard.outcome is not None or heard.stopped or how == _STOPPED:
                 break
@@ -103,7 +103,7 @@ def _socket_folder() -> str:
 
 
 @contextmanager
-def _hearing(address: Path, heard: _Heard, report: Report) -> Iterator[None]:
+def _listening(address: Path, heard: _RankMessages, report: Report) -> Iterator[None]:
     """Listen to the processes in a thread of its own, until they have ended and said all."""
     ended = threading.Event()
     address.unlink(missing_ok=True)
@@ -136,7 +136,7 @@ def _hearing(address: Path, heard: _Heard, report: Report) -> Iterator[None]:
             thread.join()
 
 
-def _take(connection: Connection, heard: _Heard, report: Report) -> bool:
+def _take(connection: Connection, heard: _RankMessages, report: Report) -> bool:
     """Take in one message; False where the other end is closed."""
     try:
         message = msgspec.msgpack.decode(connection.recv_bytes(), type=Message)
@@ -156,7 +156,7 @@ def _take(connection: Connection, heard: _Heard, report: Report) -> bool:
 
 def _launch(devices: int, folder: Path) -> str:
     """Start the processes, wait for their end, and say in a few words how it was."""
-    rendezvous.offer()
+    rendezvous.register_loopback()
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -179,13 +179,13 @@ def _launch(devices: int, folder: Path) -> str:
     try:
         elastic_launch(config, sys.executable)(*command)
     except ChildFailedError as error:
-        return _told(error.failures, devices)
+        return _describe_failures(error.failures, devices)
     except SignalException:
         return _STOPPED
     return f"{devices} processes ended without a result"
 
 
-def _told(failures: Mapping[int, ProcessFailure], devices: int) -> str:
+def _describe_failures(failures: Mapping[int, ProcessFailure], devices: int) -> str:
     """How processes ended that did not end well: of several the one that the others followed."""
     first = min(failure.timestamp for failure in failures.values())
     causes = {

@@ -20,7 +20,7 @@ import torch
 from lra.core.cells import Cell
 from lra.core.errors import LraError
 from lra.engine.jobs import Job, Message, Outcome, Progress, Report, Stopped, stays_after
-from lra.engine.process.failures import failed
+from lra.engine.process.failures import outcome_of_exception
 from lra.training.outcome import Interrupted
 
 REPORT_EVERY = 0.2
@@ -39,16 +39,16 @@ def main(connection: Connection) -> None:
             job = msgspec.msgpack.decode(connection.recv_bytes(), type=Job)
         except EOFError:
             return
-        last = _last_words(job, connection)
+        last = _report_end(job, connection)
         if isinstance(last, Outcome) and job.series:
             last = msgspec.structs.replace(last, method=last.method | {"cells_before": before})
         connection.send_bytes(msgspec.msgpack.encode(last))
         if not isinstance(last, Outcome) or not stays_after(last, job):
             return
-        _clear()
+        _free_memory()
 
 
-def _last_words(job: Job, connection: Connection) -> Message:
+def _report_end(job: Job, connection: Connection) -> Message:
     """The end of a job, however it comes."""
     phase = _Phase(connection)
     try:
@@ -56,10 +56,10 @@ def _last_words(job: Job, connection: Connection) -> Message:
     except Interrupted:
         return Stopped()
     except BaseException as error:
-        return failed(error, phase.name, job)
+        return outcome_of_exception(error, phase.name, job)
 
 
-def _clear() -> None:
+def _free_memory() -> None:
     """Leave the next cell of a series the memory of a new process."""
     gc.collect()
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
@@ -74,18 +74,18 @@ def run_cell(job: Job, *, report: Report = lambda progress: None) -> Outcome:
     if job.unavailable:
         raise LraError(job.unavailable)
     torch.set_num_threads(job.cell.threads)
-    outcome: Outcome = _work(type(job.cell)).run(job.cell, job, report)
+    outcome: Outcome = _work_module(type(job.cell)).run(job.cell, job, report)
     return outcome
 
 
-def _work(kind: type[Cell]) -> ModuleType:
+def _work_module(kind: type[Cell]) -> ModuleType:
     """The module that runs cells of a kind: it is called as the kind's tag."""
     return importlib.import_module(f"lra.engine.work.{kind.__struct_config__.tag}")
 
 
 # Imported before the fork, or every worker would pay for it.
 for _kind in Cell.__args__:
-    _work(_kind)
+    _work_module(_kind)
 
 
 class _Phase:

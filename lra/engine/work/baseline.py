@@ -34,10 +34,10 @@ def run(cell: BaselineCell, job: Job, report: Report) -> Outcome:
         fitted = f"logistic regression, at most {STEPS} steps of L-BFGS, on the first {rows:,} "
         method = {"bag of tokens": f"{fitted}training rows"}
     if task.card.metric == "accuracy":
-        method["largest class of the test split"] = _largest(dataset.test)
+        method["largest class of the test split"] = _majority_share(dataset.test)
     found |= task.rules_of_thumb(dataset)
     if cell.data.source == "generated":
-        solved = _solved(task, dataset.test)
+        solved = _score_rule(task, dataset.test)
         if solved:
             method["exact solver"] = f"the task's own rule, on at most {SOLVED_ROWS} test rows"
         found |= solved
@@ -50,13 +50,13 @@ def run(cell: BaselineCell, job: Job, report: Report) -> Outcome:
     )
 
 
-def _largest(split: Split) -> float:
+def _majority_share(split: Split) -> float:
     """The share of the most frequent of the labels asked for."""
     asked = split.labels[split.labels != UNASKED]
     return float(np.unique(asked, return_counts=True)[1].max() / len(asked))
 
 
-def _solved(task: Task, split: Split) -> dict[str, float]:
+def _score_rule(task: Task, split: Split) -> dict[str, float]:
     """How many of the first rows the task's own rule tells; nothing where it has none."""
     first = split.first(SOLVED_ROWS)
     answers = task.solve(first)

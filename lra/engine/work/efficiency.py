@@ -9,7 +9,7 @@ from lra.core import catalogue
 from lra.core.cells import EfficiencyCell
 from lra.engine.jobs import Job, Outcome, Progress, Report
 from lra.engine.work.mechanism import device, load_mechanism
-from lra.measure.efficiency import Around, measure_efficiency
+from lra.measure.efficiency import ModelContext, measure_efficiency
 from tasks.contract import Task
 
 
@@ -21,7 +21,7 @@ def run(cell: EfficiencyCell, job: Job, report: Report) -> Outcome:
         cell,
         mechanism,
         config,
-        _around(cell, job),
+        _model_context(cell, job),
         report=lambda phase: report(Progress(phase=phase)),
     )
     return Outcome(
@@ -32,10 +32,10 @@ def run(cell: EfficiencyCell, job: Job, report: Report) -> Outcome:
     )
 
 
-def _around(cell: EfficiencyCell, job: Job) -> Around | None:
+def _model_context(cell: EfficiencyCell, job: Job) -> ModelContext | None:
     """What a whole model needs beside its mechanism."""
     if cell.model is None:
         return None
     position = catalogue.load(catalogue.find("position", cell.model.position))
     task = catalogue.load(catalogue.find("task", job.task or cell.task))
-    return Around(cast(type[Position], position), cast(type[Task], task).card)
+    return ModelContext(cast(type[Position], position), cast(type[Task], task).card)

@@ -6,7 +6,7 @@ import msgspec
 import torch
 
 from attention_impls.contract import Layer, MechanismConfig
-from lra.adapters.adapt import configured, load
+from lra.adapters.adapt import configure, load
 from lra.core import catalogue
 from lra.core.errors import LraError, UsageError
 from lra.core.protocol import Mechanism
@@ -20,7 +20,7 @@ def load_mechanism(mechanism: Mechanism, reference: str) -> tuple[type[Layer], M
         config = msgspec.convert(mechanism.config, layer.Config)
     except msgspec.ValidationError as error:
         raise UsageError(f"mechanism '{mechanism.name}': {error}; fix its settings") from error
-    return configured(layer, config), config
+    return configure(layer, config), config
 
 
 def device(name: str) -> torch.device:

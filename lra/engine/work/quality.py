@@ -27,7 +27,7 @@ from lra.engine.process import torchrun
 from lra.engine.process.error_text import one_line
 from lra.engine.work.data import load
 from lra.engine.work.mechanism import device, load_mechanism
-from lra.measure.trained_attention import measure_attended
+from lra.measure.trained_attention import measure_trained_attention
 from lra.models.build import parameter_count
 from lra.training import outcome as training
 from lra.training.decoding import decode_agreement
@@ -40,7 +40,7 @@ def run(cell: QualityCell, job: Job, report: Report) -> Outcome:
     """Return the score on the test set, and the curve that led there."""
     if job.devices > 1:
         return torchrun.run(job, report)
-    return _trained(cell, job, report, device(cell.device), ALONE)
+    return _train(cell, job, report, device(cell.device), ALONE)
 
 
 def as_rank(cell: QualityCell, job: Job, report: Report) -> Outcome:
@@ -51,10 +51,10 @@ def as_rank(cell: QualityCell, job: Job, report: Report) -> Outcome:
         place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(place)
     with joined(place, timedelta(seconds=job.patience)) as ranks:
-        return _trained(cell, job, report, place, ranks)
+        return _train(cell, job, report, place, ranks)
 
 
-def _trained(
+def _train(
     cell: QualityCell, job: Job, report: Report, place: torch.device, ranks: Ranks
 ) -> Outcome:
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
@@ -115,14 +115,14 @@ def _trained(
     metrics = _scores(trained, cell.metric)
     if dataset.test.by_token and mechanism.card.capabilities.decode != "none":
         report(Progress(phase="decode"))
-        with _noted(method, "decode"):
+        with _noting_errors(method, "decode"):
             agreement = decode_agreement(model, dataset.test, place)
             metrics["decode_agreement"] = Metric.share(agreement)
     attended = None
     if mechanism.card.weights == "convex":
         report(Progress(phase="look"))
-        with _noted(method, "look"):
-            attended = measure_attended(
+        with _noting_errors(method, "look"):
+            attended = measure_trained_attention(
                 model,
                 dataset,
                 place,
@@ -147,7 +147,7 @@ def _trained(
 
 
 @contextmanager
-def _noted(method: dict[str, Any], phase: str) -> Iterator[None]:
+def _noting_errors(method: dict[str, Any], phase: str) -> Iterator[None]:
     """Keep what goes wrong after a training from losing it: a word of it stands in the record, the
     traceback goes to standard error."""
     try:

@@ -7,7 +7,7 @@ from functools import partial
 from importlib.metadata import version
 
 from attention_impls.contract import Layer
-from lra.adapters.adapt import assumed
+from lra.adapters.adapt import assumptions
 from lra.core.cells import VerifyCell
 from lra.core.errors import LraError
 from lra.core.findings import Finding
@@ -15,7 +15,7 @@ from lra.engine.jobs import Job, Outcome, Progress, Report
 from lra.engine.machine.provenance import distribution_of
 from lra.engine.work.mechanism import device, load_mechanism
 from lra.verify import kit
-from lra.verify.isolation import isolated
+from lra.verify.isolation import run_isolated
 from lra.verify.subject import Subject
 
 
@@ -24,7 +24,7 @@ def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
 
     It does not even look for a GPU: where that touches one, no fork could use it any more.
     """
-    found = isolated(partial(_lacking, cell.device), kit.TIMEOUT)
+    found = run_isolated(partial(_device_missing, cell.device), kit.TIMEOUT)
     if isinstance(found, Finding) and found.detail:
         raise LraError(found.detail)
     mechanism, config = load_mechanism(cell.mechanism, job.mechanism)
@@ -33,28 +33,28 @@ def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
     findings = tuple(kit.verify(subject, laws, tell=lambda law: report(Progress(phase=law.name))))
     method = {
         "device": cell.device,
-        "assumed": assumed(mechanism, config),
-        "untried": tuple(_untrained(subject, findings)),
+        "assumed": assumptions(mechanism, config),
+        "untried": tuple(_why_untrained(subject, findings)),
         **_package(mechanism),
     }
     return Outcome(status="ok", findings=findings, method=method)
 
 
-def _untrained(subject: Subject, findings: Sequence[Finding]) -> Iterator[str]:
+def _why_untrained(subject: Subject, findings: Sequence[Finding]) -> Iterator[str]:
     """Why it was not tried in training, where a law would have been; what hangs is not asked."""
     if subject.is_ours or subject.only is not None:
         return
     if all(finding.ending != "timeout" for finding in findings):
-        found = isolated(partial(_asked, subject), kit.TIMEOUT)
+        found = run_isolated(partial(_laws_asked, subject), kit.TIMEOUT)
         if isinstance(found, Finding) and found.detail:
             yield found.detail
 
 
-def _asked(subject: Subject) -> Finding:
+def _laws_asked(subject: Subject) -> Finding:
     return Finding(law="training", verdict="reported", detail=subject.untrained)
 
 
-def _lacking(name: str) -> Finding:
+def _device_missing(name: str) -> Finding:
     """Why there is no such device."""
     try:
         device(name)

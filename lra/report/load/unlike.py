@@ -10,7 +10,7 @@ import msgspec
 from lra.core.cells import QualityCell
 from lra.report.load.kept import protocol_hash
 from lra.report.load.versions import data_pairs, text
-from lra.report.words import flat, listing, visible
+from lra.report.words import flat, listing
 
 
 class Unlike(msgspec.Struct, frozen=True):
@@ -25,8 +25,9 @@ class Unlike(msgspec.Struct, frozen=True):
     def sentence(self, titles: Sequence[str]) -> str:
         """Return what to tell under a table in which columns of these titles have the protocols."""
         told = (
-            f"Reference rows are not shown on {listing([visible(title) for title in titles])}: "
-            f"they were trained with other settings ({', '.join(self.settings)})"
+            "Reference rows are not shown on "
+            f"{listing(titles)}: they were trained with "
+            f"other settings ({', '.join(self.settings)})"
         )
         add = "; add --baselines to train exact attention and no mixing with this run's settings"
         return f"{told}{'' if self.anchored else add}."

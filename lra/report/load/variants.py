@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lra.core.escape import escape_controls
 from lra.core.protocol import Mechanism
-from lra.report.words import differing, flat, plain, visible
+from lra.report.words import differing, flat, plain
 
 _SWITCHES: dict[str, Any] = {
     "mask_form": "",
@@ -85,6 +86,6 @@ def labelled(mechanisms: Sequence[Mechanism]) -> list[str]:
     # In the order of the twins, which is that of the mechanisms.
     apart = {name: iter(told_apart(configs)) for name, configs in twins.items()}
     return [
-        visible(f"{one.name} ({own})" if (own := next(apart[one.name])) else one.name)
+        escape_controls(f"{one.name} ({own})" if (own := next(apart[one.name])) else one.name)
         for one in mechanisms
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lra.core.escape import visible_lines
+from lra.core.escape import escape_lines
 from lra.report.model import Report, Row, Table, Value
 
 _SPECIAL = {
@@ -97,7 +97,7 @@ def _value(value: Value) -> str:
 
 def line(text: str) -> str:
     """Return text that LaTeX sets as it is, on one line."""
-    safe = _UNSAFE.sub(lambda match: _SPECIAL[match[0]], visible_lines(text))
+    safe = _UNSAFE.sub(lambda match: _SPECIAL[match[0]], escape_lines(text))
     safe = _PAIR.sub(r"\1{}", safe)
     return "".join(
         c if ord(c) <= _LAST and c not in _LACKING else f"{{[}}U+{ord(c):04X}]" for c in safe

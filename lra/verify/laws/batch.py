@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 
 from lra.core.findings import Case
-from lra.verify.law import Law, always, same
+from lra.verify.law import Law, binds_all, require_same
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
@@ -45,13 +45,13 @@ def _check(subject: Subject, case: Case) -> None:
         beside[0] *= outlier
         found = layer(beside, context).y_BND[1:]
         what = f"an example beside one multiplied by {outlier:g}, against itself alone"
-        same(found, torch.cat(alone), what, subject.allowed(TOLERANCE))
+        require_same(found, torch.cat(alone), what, subject.allowed(TOLERANCE))
 
 
 LAW = Law(
     name="batch",
     says="examples of a batch do not feel each other",
-    claimed=always,
+    claimed=binds_all,
     cases=cases,
     check=check,
     takes=lambda case: case.batch > 1 and case.n > 0,

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from attention_impls.contract import Attention, Context, Dims, Layer, Position
 from lra.core.cards import PositionCard
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, difference, gradients, same
+from lra.verify.law import Broken, Law, projected_gradients, relative_difference, require_same
 from lra.verify.laws import oracle
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
@@ -51,9 +51,11 @@ def check(subject: Subject, case: Case) -> None:
     x_BND, _ = subject.inputs(case)
     found = layer(x_BND, context).y_BND
     wanted = layer.reference(x_BND, context)
-    same(found, wanted, "output under a trained bias, against the oracle", oracle.OUTPUT)
-    actual, expected = (gradients(y, [scheme.table])[0] for y in (found, wanted))
-    same(actual, expected, "gradient of a trained bias, against the oracle", oracle.GRADIENT)
+    require_same(found, wanted, "output under a trained bias, against the oracle", oracle.OUTPUT)
+    actual, expected = (projected_gradients(y, [scheme.table])[0] for y in (found, wanted))
+    require_same(
+        actual, expected, "gradient of a trained bias, against the oracle", oracle.GRADIENT
+    )
     if not _weighs(layer, case, context):
         return
     bare = layer(x_BND, replace(context, position=None)).y_BND
@@ -61,7 +63,7 @@ def check(subject: Subject, case: Case) -> None:
         ("ALiBi", layer(x_BND, subject.context(case, layer)).y_BND),
         ("a trained bias", found),
     ):
-        if difference(y_BND, bare) < FELT:
+        if relative_difference(y_BND, bare) < FELT:
             raise Broken(f"{name} changes nothing")
     if not bool(actual.any()):
         raise Broken("a trained bias gets no gradient")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import torch
 
 from lra.core.findings import Case
-from lra.verify.law import Law, same
+from lra.verify.law import Law, require_same
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
@@ -48,11 +48,11 @@ def _check(subject: Subject, case: Case) -> None:
             other[:, last + 1 :] *= growth
             found = layer(other, context).y_BND[:, stays]
             what = f"outputs up to position {last} when later inputs are multiplied by {growth:g}"
-            same(found, y_BND[:, stays], what, subject.allowed(TOLERANCE))
+            require_same(found, y_BND[:, stays], what, subject.allowed(TOLERANCE))
         if case.mask == "none" and last in closely:
             found = layer(x_BND[:, stays], context).y_BND
             what = f"outputs up to position {last} when the input ends there"
-            same(found, y_BND[:, stays], what, subject.allowed(TOLERANCE))
+            require_same(found, y_BND[:, stays], what, subject.allowed(TOLERANCE))
 
 
 LAW = Law(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from lra.core.findings import Case
-from lra.verify.law import Law, Untried, same
+from lra.verify.law import Law, Untried, require_same
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
 
@@ -37,7 +37,7 @@ def check(subject: Subject, case: Case) -> None:
     if context.query_mask_BN is not None:
         real = context.query_mask_BN[:, None, :, None]
         out_BHNV, wanted = out_BHNV * real, wanted * real
-    same(out_BHNV, wanted, "attention over one value for all", TOLERANCE)
+    require_same(out_BHNV, wanted, "attention over one value for all", TOLERANCE)
 
 
 LAW = Law(

@@ -35,12 +35,12 @@ def check(subject: Subject, case: Case) -> None:
     real_BN = torch.ones(case.batch, case.n, dtype=torch.bool, device=heads.v_BGMV.device)
     if context.key_mask_BM is not None:
         real_BN = context.key_mask_BM
-    _in_range(layer, heads, context, real_BN)
+    _require_in_range(layer, heads, context, real_BN)
     if subject.card.linear:
         _weights(layer, heads, context, real_BN)
 
 
-def _in_range(layer: Layer, heads: Heads, context: Context, real_BN: Tensor) -> None:
+def _require_in_range(layer: Layer, heads: Heads, context: Context, real_BN: Tensor) -> None:
     out_BHNV, v = attend(layer, heads, context), heads.v_BGMV
     values = v.repeat_interleave(out_BHNV.shape[1] // v.shape[1], dim=1)
     padding = ~real_BN[:, None, :, None]

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import cycle, product
 
 from lra.core.findings import Case
-from lra.verify.law import Law, same
+from lra.verify.law import Law, require_same
 from lra.verify.laws import oracle
-from lra.verify.requests import crossings, masks, schemes
+from lra.verify.requests import cross_directions, masks, position_schemes
 from lra.verify.subject import Subject
 
 SIZES = ((1, 2), (2, 1), (5, 9), (9, 5), (1, 37), (37, 1), (30, 41))
@@ -22,7 +22,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     trials = cycle(range(len(subject.configs)))
     for n, m in SIZES:
         for causal, mask, scheme in product(
-            crossings(subject), masks(subject, "scattered"), schemes(subject)
+            cross_directions(subject), masks(subject, "scattered"), position_schemes(subject)
         ):
             yield Case(n=n, m=m, causal=causal, mask=mask, position=scheme, trial=next(trials))
 
@@ -45,7 +45,7 @@ def check(subject: Subject, case: Case) -> None:
     part = slice(most - some, most) if case.causal else slice(0, some)
     found = layer(all_BND[:, part], context, source_BMD=source_BMD).y_BND
     wanted = layer(all_BND, context, source_BMD=source_BMD).y_BND[:, part]
-    same(found, wanted, "some of the queries, against all", subject.allowed(oracle.OUTPUT))
+    require_same(found, wanted, "some of the queries, against all", subject.allowed(oracle.OUTPUT))
 
 
 LAW = Law(

@@ -10,7 +10,7 @@ from torch import Tensor
 from attention_impls.contract import Context, Layer
 from lra.core.errors import UnsupportedError
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, same
+from lra.verify.law import Broken, Law, require_same
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, position
 
@@ -32,7 +32,7 @@ def check(subject: Subject, case: Case) -> None:
     for pieces in splits(case.n):
         found = decode(subject, case, layer, x_BND, pieces, mask_BN)
         what = f"decoding in pieces of {', '.join(map(str, pieces[:6]))}"
-        same(found, wanted, what + ("" if len(pieces) <= 6 else ", ..."), TOLERANCE)
+        require_same(found, wanted, what + ("" if len(pieces) <= 6 else ", ..."), TOLERANCE)
     if mask_BN is not None:
         _after_padding(subject, case, layer, x_BND, mask_BN)
     else:
@@ -85,7 +85,9 @@ def _after_padding(
     for place in range(prompt, case.n):
         step = slice(place, place + 1)
         y_BND, state = layer(x_BND[:, step], Context(True, position=scheme), state=state)
-        same(y_BND, wanted[:, step], "a step without a mask after a padded prompt", TOLERANCE)
+        require_same(
+            y_BND, wanted[:, step], "a step without a mask after a padded prompt", TOLERANCE
+        )
 
 
 def _beyond(subject: Subject, case: Case, layer: Layer, x_BND: Tensor, wanted: Tensor) -> None:
@@ -101,7 +103,7 @@ def _beyond(subject: Subject, case: Case, layer: Layer, x_BND: Tensor, wanted: T
     except UnsupportedError:
         return
     what = "one position more than the state was made for"
-    same(found, wanted[:, short : short + 1], what, TOLERANCE)
+    require_same(found, wanted[:, short : short + 1], what, TOLERANCE)
 
 
 def _state(layer: Layer, x_BND: Tensor, length: int) -> object:

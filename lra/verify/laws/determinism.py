@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, always, same
+from lra.verify.law import Broken, Law, binds_all, require_same
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
@@ -38,15 +38,15 @@ def check(subject: Subject, case: Case) -> None:
     for name, state in random_states().items():
         if state != before[name]:
             raise Broken(f"a call in evaluation moves {name} global random state")
-    same(layer(x_BND, context).y_BND, first, "a second call in evaluation", 0.0)
+    require_same(layer(x_BND, context).y_BND, first, "a second call in evaluation", 0.0)
     again = subject.build(case, seed=1, steady=False)
-    same(again(x_BND, context).y_BND, first, "a second layer of the same seed", 0.0)
+    require_same(again(x_BND, context).y_BND, first, "a second layer of the same seed", 0.0)
     dropping = subject.build(case, seed=1, steady=False, dropout=0.5)
-    same(dropping(x_BND, context).y_BND, first, "evaluation with a dropout rate", 0.0)
-    _drawn(subject, case)
+    require_same(dropping(x_BND, context).y_BND, first, "evaluation with a dropout rate", 0.0)
+    _check_construction(subject, case)
 
 
-def _drawn(subject: Subject, case: Case) -> None:
+def _check_construction(subject: Subject, case: Case) -> None:
     """Construct under three states of the global generators: none ends where another does, and what
     is drawn for one layer is drawn for no other."""
     ends, drawn = [], []
@@ -84,12 +84,12 @@ class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         is_random = torch.Tag.nondeterministic_seeded in func.tags
-        if is_random and (self.own or kwargs.get("generator") is None) and _tells(result):
+        if is_random and (self.own or kwargs.get("generator") is None) and _is_telling(result):
             self.kept.append(result.detach().clone())
         return result
 
 
-def _tells(drawn: Any) -> bool:
+def _is_telling(drawn: Any) -> bool:
     """Whether two such draws cannot agree by chance, as signs and permutations may."""
     is_real = isinstance(drawn, Tensor) and drawn.is_floating_point()
     return is_real and len(drawn.unique()) > 2
@@ -107,7 +107,7 @@ def random_states() -> dict[str, bytes]:
 LAW = Law(
     name="determinism",
     says="one seed, one result; evaluation moves no random state",
-    claimed=always,
+    claimed=binds_all,
     cases=cases,
     check=check,
 )

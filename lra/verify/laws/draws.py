@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attention_impls.contract import Layer
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, always, same
+from lra.verify.law import Broken, Law, binds_all, require_same
 from lra.verify.requests import directions
 from lra.verify.subject import Subject
 
@@ -30,23 +30,25 @@ def check(subject: Subject, case: Case) -> None:
     context = subject.context(case, layer)
     x_BND, _ = subject.inputs(case)
     for step in STEPS:
-        before = {name: value.clone() for name, value in _held(layer).items()}
+        before = {name: value.clone() for name, value in _state_of(layer).items()}
         y_BND = layer(x_BND, context).y_BND
         if y_BND.requires_grad:
             y_BND.sum().backward()
-        for name, value in _held(layer).items():
-            same(value, before[name], f"{name} after a training pass", 0.0)
+        for name, value in _state_of(layer).items():
+            require_same(value, before[name], f"{name} after a training pass", 0.0)
         layer.after_step(step)
         torch.rand(1 + step % 7)  # what others draw must not matter
         twin.after_step(step)
-        others = _held(twin)
-        for name, value in _held(layer).items():
-            same(value, others[name], f"{name} of two layers of one seed after step {step}", 0.0)
+        others = _state_of(twin)
+        for name, value in _state_of(layer).items():
+            require_same(
+                value, others[name], f"{name} of two layers of one seed after step {step}", 0.0
+            )
     if case.trial == 0 and subject.is_ours:
         _declared(subject, case)
 
 
-def _held(layer: Layer) -> dict[str, Tensor]:
+def _state_of(layer: Layer) -> dict[str, Tensor]:
     """Return parameters and buffers, those included that are not saved."""
     return {**dict(layer.named_parameters()), **dict(layer.named_buffers())}
 
@@ -69,7 +71,7 @@ def _declared(subject: Subject, case: Case) -> None:
 LAW = Law(
     name="draws",
     says="persistent draws change in after_step alone, by the seed",
-    claimed=always,
+    claimed=binds_all,
     cases=cases,
     check=check,
     measured=True,

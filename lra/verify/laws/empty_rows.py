@@ -10,8 +10,8 @@ import torch
 
 from attention_impls.contract import causal_mask
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, finite, ordinal
-from lra.verify.requests import crossings, requests
+from lra.verify.law import Broken, Law, ordinal, require_finite
+from lra.verify.requests import cross_directions, requests
 from lra.verify.subject import Subject, attend
 
 _NAN = re.compile(r"Function '(?P<step>\w+)' returned nan values in its (?P<place>\d+)th output")
@@ -23,7 +23,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     for mask in ("all", "front"):
         yield from requests(subject, masks=(mask,), batch=3)
     if subject.card.capabilities.cross:
-        for (n, m), causal in product(((1, 5), (5, 9), (9, 5)), crossings(subject)):
+        for (n, m), causal in product(((1, 5), (5, 9), (9, 5)), cross_directions(subject)):
             yield Case(n=n, m=m, causal=causal, mask="all", batch=3)
 
 
@@ -36,7 +36,7 @@ def check(subject: Subject, case: Case) -> None:
     context = subject.context(case, layer)
     x_BND, source_BMD = subject.inputs(case)
     y_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
-    finite([("the output", y_BND)])
+    require_finite([("the output", y_BND)])
     mask = subject.mask(case)
     assert mask is not None
     if case.m is None and bool(y_BND[~mask].any()):
@@ -58,7 +58,7 @@ def _behind_projections(subject: Subject, case: Case) -> None:
     mask = context.key_mask_BM
     assert mask is not None
     out_BHNV = attend(layer, heads, context)
-    finite([("the attention's output", out_BHNV)])
+    require_finite([("the attention's output", out_BHNV)])
     permitted_BNM = mask[:, None, :].expand(-1, case.n, -1)
     if case.causal:
         permitted_BNM = permitted_BNM & causal_mask(case.n, mask.shape[1], mask.device)
@@ -86,11 +86,13 @@ def _backward(what: str, out: torch.Tensor, leaves: dict[str, torch.Tensor]) -> 
     except RuntimeError as error:
         if "nan" not in str(error):
             raise
-        raise Broken(f"the backward pass of {what} meets a NaN{_in(error)}") from error
-    finite((f"gradient of {name}", x.grad) for name, x in leaves.items() if x.grad is not None)
+        raise Broken(f"the backward pass of {what} meets a NaN{_where(error)}") from error
+    require_finite(
+        (f"gradient of {name}", x.grad) for name, x in leaves.items() if x.grad is not None
+    )
 
 
-def _in(error: RuntimeError) -> str:
+def _where(error: RuntimeError) -> str:
     """Return where, in plain words: torch counts from 0 and writes `2th output`."""
     found = _NAN.search(str(error))
     if found is None:

@@ -8,7 +8,7 @@ import torch
 
 from attention_impls._oracle import softmax_oracle
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, same, something
+from lra.verify.law import Broken, Law, is_not_empty, require_same
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
 
@@ -41,7 +41,7 @@ def check(subject: Subject, case: Case) -> None:
     if context.query_mask_BN is not None:
         real = context.query_mask_BN[:, None, :, None]
         found, wanted = found * real, wanted * real
-    same(found, wanted, "attention against softmax over all permitted pairs", TOLERANCE)
+    require_same(found, wanted, "attention against softmax over all permitted pairs", TOLERANCE)
 
 
 LAW = Law(
@@ -50,5 +50,5 @@ LAW = Law(
     claimed=lambda card: card.softmax in ("always", "configured"),
     cases=cases,
     check=check,
-    takes=lambda case: something(case) and case.trial == 0,
+    takes=lambda case: is_not_empty(case) and case.trial == 0,
 )

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from lra.core.findings import Case
-from lra.verify.law import Law, always, finite
+from lra.verify.law import Law, binds_all, require_finite
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
 
@@ -37,7 +37,7 @@ def check(subject: Subject, case: Case) -> None:
     if heads is None or heads.q_BHNK is None or heads.k_BGMK is None:
         for scale in SCALES:
             x_BND, _ = subject.inputs(case, dtype=torch.float32, scale=scale)
-            under = _under("the input", scale)
+            under = _describe("the input", scale)
             _finite(layer(x_BND, context).y_BND, {"the input": x_BND}, under)
         return
     q, k, v = heads.q_BHNK, heads.k_BGMK, heads.v_BGMV
@@ -45,14 +45,14 @@ def check(subject: Subject, case: Case) -> None:
         big_q, big_k = (x.detach().mul(scale).requires_grad_() for x in (q, k))
         out = attend(layer, heads._replace(q_BHNK=big_q, k_BGMK=big_k), context)
         leaves = {"the queries": big_q, "the keys": big_k, "the values": v}
-        _finite(out, leaves, _under("queries and keys", scale))
+        _finite(out, leaves, _describe("queries and keys", scale))
     for place in sorted({0, case.n // 2, case.n - 1}):
         one = k.detach().clone()
         one[:, :, place] *= HUGE
         one.requires_grad_()
         out = attend(layer, heads._replace(k_BGMK=one), context)
         leaves = {"the queries": q, "the keys": one, "the values": v}
-        _finite(out, leaves, _under("one key", HUGE))
+        _finite(out, leaves, _describe("one key", HUGE))
     for growth in GROWTHS if _numbers(heads.extra) else ():
         extra = subject.heads(case, layer, context, scale=growth).extra
         grown = {name: extra[name].requires_grad_() for name in _numbers(extra)}
@@ -68,18 +68,18 @@ def _numbers(extra: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _under(what: str, scale: float) -> str:
+def _describe(what: str, scale: float) -> str:
     """Return what was done to the plain numbers, in words."""
     return "" if scale == 1.0 else f" with {what} multiplied by {scale:g}"
 
 
 def _finite(out: torch.Tensor, leaves: dict[str, torch.Tensor], under: str) -> None:
-    finite([(f"the output{under}", out)])
+    require_finite([(f"the output{under}", out)])
     if out.requires_grad:
         reached = torch.autograd.grad(
             out.square().sum(), list(leaves.values()), allow_unused=True, materialize_grads=True
         )
-        finite(
+        require_finite(
             (f"gradient of {name}{under}", grad) for name, grad in zip(leaves, reached, strict=True)
         )
 
@@ -87,7 +87,7 @@ def _finite(out: torch.Tensor, leaves: dict[str, torch.Tensor], under: str) -> N
 LAW = Law(
     name="extremes",
     says="extreme logits give finite outputs and gradients",
-    claimed=always,
+    claimed=binds_all,
     cases=cases,
     check=check,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, always
+from lra.verify.law import Broken, Law, binds_all
 from lra.verify.requests import directions
 from lra.verify.subject import Subject
 
@@ -42,7 +42,7 @@ def check(subject: Subject, case: Case) -> None:
 LAW = Law(
     name="gradient_flow",
     says="every parameter gets a gradient",
-    claimed=always,
+    claimed=binds_all,
     cases=cases,
     check=check,
     measured=True,

@@ -9,7 +9,7 @@ import torch
 from attention_impls.contract import Context
 from lra.core.errors import UnsupportedError
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, always, something
+from lra.verify.law import Broken, Law, binds_all, is_not_empty
 from lra.verify.requests import directions
 from lra.verify.subject import Subject
 
@@ -42,8 +42,8 @@ def check(subject: Subject, case: Case) -> None:
 LAW = Law(
     name="length_limit",
     says="a limit on the length is kept, and declared",
-    claimed=always,
+    claimed=binds_all,
     cases=cases,
     check=check,
-    takes=lambda case: something(case) and case.n >= 2,
+    takes=lambda case: is_not_empty(case) and case.n >= 2,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from lra.core.findings import Case
-from lra.verify.law import Law, Untried, same
+from lra.verify.law import Law, Untried, require_same
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
 
@@ -33,7 +33,7 @@ def check(subject: Subject, case: Case) -> None:
     over_v, over_w, over_both = (
         attend(layer, heads._replace(v_BGMV=x), context) for x in (v, w, 3 * v - 2 * w)
     )
-    same(over_both, 3 * over_v - 2 * over_w, "attention over 3 v - 2 w", TOLERANCE)
+    require_same(over_both, 3 * over_v - 2 * over_w, "attention over 3 v - 2 w", TOLERANCE)
 
 
 LAW = Law(

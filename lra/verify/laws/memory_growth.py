@@ -15,9 +15,9 @@ from torch.utils._pytree import tree_leaves
 
 from lra.core.errors import UsageError
 from lra.core.findings import Case
-from lra.verdict.declared_cost import Declared, declared, greatest
-from lra.verify.law import Broken, Law, Reported, always, something
-from lra.verify.requests import directions, masks, schemes
+from lra.verdict.declared_cost import DeclaredCost, parse_cost, parse_greatest_cost
+from lra.verify.law import Broken, Law, Reported, binds_all, is_not_empty
+from lra.verify.requests import directions, masks, position_schemes
 from lra.verify.subject import Subject
 
 LONGEST = {False: 4096, True: 8192}
@@ -29,12 +29,12 @@ SLACK = 0.25
 def cases(subject: Subject) -> Iterator[Case]:
     """Every direction, plain, with padding and with each scheme of positions that acts inside."""
     n = LONGEST[subject.full]
-    if subject.is_ours and _exponent(subject, declared(subject.card.memory)) > 1.5:
+    if subject.is_ours and _exponent(subject, parse_cost(subject.card.memory)) > 1.5:
         n //= 2  # so much for all pairs is enough
     for causal in directions(subject):
         for mask in masks(subject, "behind"):
             yield Case(n=n, causal=causal, mask=mask, batch=1, heads=1)
-        for scheme in schemes(subject)[1:]:
+        for scheme in position_schemes(subject)[1:]:
             yield Case(n=n, causal=causal, position=scheme, batch=1, heads=1)
 
 
@@ -53,12 +53,14 @@ def check(subject: Subject, case: Case) -> None:
         raise Reported(found)
     plain = case.mask == "none" and case.position == "none"
     gpu = subject.device == "cuda"
-    allowed = _exponent(subject, declared(claimed, gpu=gpu) if plain else greatest(claimed))
+    allowed = _exponent(
+        subject, parse_cost(claimed, gpu=gpu) if plain else parse_greatest_cost(claimed)
+    )
     if measured > max(1.0, allowed) + SLACK:
         raise Broken(found)
 
 
-def _exponent(subject: Subject, claimed: Declared | None) -> float:
+def _exponent(subject: Subject, claimed: DeclaredCost | None) -> float:
     if claimed is None:
         raise UsageError(f"'{subject.card.memory}' is no growth; write e.g. O(n m d) on the card")
     return claimed.exponent
@@ -119,9 +121,9 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 LAW = Law(
     name="memory_growth",
     says="peak memory grows with the length no faster than claimed",
-    claimed=always,
+    claimed=binds_all,
     cases=cases,
     check=check,
-    takes=lambda case: something(case) and case.n >= 64,
+    takes=lambda case: is_not_empty(case) and case.n >= 64,
     measured=True,
 )

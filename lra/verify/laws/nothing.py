@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import product
 
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, something
-from lra.verify.requests import crossings, directions, masks
+from lra.verify.law import Broken, Law, is_not_empty
+from lra.verify.requests import cross_directions, directions, masks
 from lra.verify.subject import Subject
 
 
@@ -17,7 +17,7 @@ def cases(subject: Subject) -> Iterator[Case]:
         for causal, mask in product(directions(subject), masks(subject, "behind")):
             yield Case(n=n, batch=batch, causal=causal, mask=mask)
     if subject.card.capabilities.cross:
-        for causal, n in product(crossings(subject), (0, 3)):
+        for causal, n in product(cross_directions(subject), (0, 3)):
             yield Case(n=n, m=0, causal=causal)
 
 
@@ -45,5 +45,5 @@ LAW = Law(
     claimed=lambda card: not card.assumed,
     cases=cases,
     check=check,
-    takes=lambda case: not something(case),
+    takes=lambda case: not is_not_empty(case),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, always, finite
+from lra.verify.law import Broken, Law, binds_all, require_finite
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject
 
@@ -27,13 +27,13 @@ def check(subject: Subject, case: Case) -> None:
         raise Broken(f"{tuple(x_BND.shape)} goes in, {tuple(y_BND.shape)} comes out")
     if y_BND.dtype != x_BND.dtype:
         raise Broken(f"{x_BND.dtype} goes in, {y_BND.dtype} comes out")
-    finite([("the output", y_BND)])
+    require_finite([("the output", y_BND)])
 
 
 LAW = Law(
     name="output",
     says="an input gives a finite output of its own shape",
-    claimed=always,
+    claimed=binds_all,
     cases=cases,
     check=check,
 )

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from attention_impls.contract import Context, Layer
 from lra.core.findings import Case, MaskKind
-from lra.verify.law import Broken, Law, gradients, same
-from lra.verify.requests import crossings, requests
+from lra.verify.law import Broken, Law, projected_gradients, require_same
+from lra.verify.requests import cross_directions, requests
 from lra.verify.subject import Subject, attend
 
 TOLERANCE = 1e-9
@@ -31,7 +31,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     masks: tuple[MaskKind, ...] = ("scattered", "behind", "front")
     yield from requests(subject, masks=masks, training=True)
     if subject.card.capabilities.cross:
-        for causal, mask in product(crossings(subject), masks):
+        for causal, mask in product(cross_directions(subject), masks):
             yield Case(n=9, m=13, causal=causal, mask=mask)
 
 
@@ -41,7 +41,7 @@ def check(subject: Subject, case: Case) -> None:
     context = subject.context(case, layer)
     x_BND, source_BMD = subject.inputs(case)
     padding_BM = ~_real(subject, case)
-    wanted = _felt(layer, context, x_BND, source_BMD)
+    wanted = _require_no_gradient(layer, context, x_BND, source_BMD)
     if case.m is None and bool(wanted["the output"][padding_BM].any()):
         raise Broken("padded outputs are not zero")
     for garbage in (*GARBAGE, *(NOT_FINITE if subject.is_ours else ())):
@@ -49,14 +49,14 @@ def check(subject: Subject, case: Case) -> None:
             part if part is None else part.detach().masked_fill(padding_BM.unsqueeze(-1), garbage)
             for part in ((x_BND, None) if case.m is None else (None, source_BMD))
         ]
-        found = _felt(
+        found = _require_no_gradient(
             layer,
             context,
             x_BND if polluted[0] is None else polluted[0].requires_grad_(),
             source_BMD if polluted[1] is None else polluted[1].requires_grad_(),
         )
         for name, value in wanted.items():
-            same(
+            require_same(
                 found[name],
                 value,
                 f"{name} when padding holds {garbage:g}",
@@ -79,7 +79,7 @@ def _behind_projections(
     if case.m is None:  # a padded query's row is zeroed after the attention
         real = ~hidden
         out_BHNV, found = out_BHNV * real, found * real
-    same(
+    require_same(
         found,
         out_BHNV,
         f"attention when padded keys and values hold {FINITE:g}",
@@ -93,7 +93,7 @@ def _real(subject: Subject, case: Case) -> Tensor:
     return mask
 
 
-def _felt(
+def _require_no_gradient(
     layer: Layer, context: Context, x_BND: Tensor, source_BMD: Tensor | None
 ) -> dict[str, Tensor]:
     leaves = {"gradient of the input": x_BND}
@@ -101,7 +101,7 @@ def _felt(
         leaves["gradient of the source"] = source_BMD
     leaves |= {f"gradient of {name}": p for name, p in layer.named_parameters()}
     y_BND = layer(x_BND, context, source_BMD=source_BMD).y_BND
-    reached = gradients(y_BND, leaves.values())
+    reached = projected_gradients(y_BND, leaves.values())
     return {"the output": y_BND.detach(), **dict(zip(leaves, reached, strict=True))}
 
 

@@ -8,7 +8,7 @@ import torch
 
 from attention_impls.contract import Context
 from lra.core.findings import Case
-from lra.verify.law import Law, same
+from lra.verify.law import Law, require_same
 from lra.verify.requests import requests
 from lra.verify.subject import Subject, position
 
@@ -38,7 +38,7 @@ def _check(subject: Subject, case: Case) -> None:
         mask = torch.arange(case.n + more, device=x_BND.device).expand(case.batch, -1) < case.n
         context = Context(case.causal, query_mask_BN=mask, position=scheme)
         found = layer(longer_BND, context).y_BND[:, : case.n]
-        same(
+        require_same(
             found,
             y_BND,
             f"real outputs when {more} padded positions follow",

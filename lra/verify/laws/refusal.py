@@ -9,7 +9,7 @@ import torch
 from attention_impls.contract import Context
 from lra.core.errors import UnsupportedError
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, always
+from lra.verify.law import Broken, Law, binds_all
 from lra.verify.subject import Subject, position
 
 
@@ -70,7 +70,7 @@ def check(subject: Subject, case: Case) -> None:
 LAW = Law(
     name="refusal",
     says="what is not claimed is refused in one line",
-    claimed=always,
+    claimed=binds_all,
     cases=cases,
     check=check,
     measured=True,

@@ -14,7 +14,7 @@ import torch
 
 from attention_impls.contract import Attention, merge_heads, zero_padding
 from lra.core.findings import Case
-from lra.verify.law import Law, same
+from lra.verify.law import Law, require_same
 from lra.verify.laws import oracle
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
@@ -49,7 +49,7 @@ def check(subject: Subject, case: Case) -> None:
     wanted = zero_padding(layer.output(merge_heads(out_BHNV.to(x_BND))), context.query_mask_BN)
     found = layer(x_BND, context).y_BND
     what = "output against that of queries and keys turned by the kit"
-    same(found, wanted, what, subject.allowed(oracle.OUTPUT))
+    require_same(found, wanted, what, subject.allowed(oracle.OUTPUT))
 
 
 LAW = Law(

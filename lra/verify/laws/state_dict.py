@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, always, same
+from lra.verify.law import Broken, Law, binds_all, require_same
 from lra.verify.requests import requests
 from lra.verify.subject import Subject
 
@@ -28,13 +28,13 @@ def check(subject: Subject, case: Case) -> None:
         other.load_state_dict(layer.state_dict())
     except RuntimeError as error:
         raise Broken(f"its own state dict does not load: {error}") from error
-    same(other(x_BND, context).y_BND, wanted, "a layer loaded from the state dict", 0.0)
+    require_same(other(x_BND, context).y_BND, wanted, "a layer loaded from the state dict", 0.0)
 
 
 LAW = Law(
     name="state_dict",
     says="the state dict carries all that a result depends on",
-    claimed=always,
+    claimed=binds_all,
     cases=cases,
     check=check,
 )

@@ -8,7 +8,7 @@ import torch
 
 from attention_impls.contract import Heads
 from lra.core.findings import Case
-from lra.verify.law import Law, always, same
+from lra.verify.law import Law, binds_all, require_same
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
 
@@ -28,7 +28,7 @@ def check(subject: Subject, case: Case) -> None:
     x_BND = subject.inputs(case)[0].detach()
     wanted = layer(x_BND, context).y_BND
     for other in _strided(x_BND):
-        same(
+        require_same(
             layer(other, context).y_BND,
             wanted,
             "output of a strided input",
@@ -42,7 +42,7 @@ def check(subject: Subject, case: Case) -> None:
         q, k, v = (None if x is None else _strided(x.detach())[way] for x in heads[:3])
         assert v is not None
         found = attend(layer, Heads(q, k, v, heads.extra), context)
-        same(
+        require_same(
             found, out, "attention of strided queries, keys and values", subject.allowed(TOLERANCE)
         )
 
@@ -56,7 +56,7 @@ def _strided(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 LAW = Law(
     name="strides",
     says="inputs that are not contiguous give the same",
-    claimed=always,
+    claimed=binds_all,
     cases=cases,
     check=check,
 )

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attention_impls.contract import Attention
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, Untried, always
+from lra.verify.law import Broken, Law, Untried, binds_all
 from lra.verify.requests import requests
 from lra.verify.subject import Subject, attend
 
@@ -63,7 +63,7 @@ def _inside(gradient_BGMK: Tensor, allowed_BHM: Tensor, what: str) -> None:
 LAW = Law(
     name="support",
     says="no gradient reaches a pair outside the declared support",
-    claimed=always,
+    claimed=binds_all,
     cases=cases,
     check=check,
 )

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import torch
 
 from lra.core.findings import Case
-from lra.verify.law import Law, Reported, always, something
+from lra.verify.law import Law, Reported, binds_all, is_not_empty
 from lra.verify.subject import Subject
 
 LONGEST = {False: 2048, True: 4096}
@@ -60,9 +60,9 @@ def _wait(device: str) -> None:
 LAW = Law(
     name="time_growth",
     says="how time grows with the length (reported, not judged)",
-    claimed=always,
+    claimed=binds_all,
     cases=cases,
     check=check,
-    takes=lambda case: something(case) and case.n >= 64,
+    takes=lambda case: is_not_empty(case) and case.n >= 64,
     measured=True,
 )

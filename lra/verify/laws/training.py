@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import msgspec
 
 from lra.core.findings import Case
-from lra.verify.law import Broken, Law, same, something
+from lra.verify.law import Broken, Law, is_not_empty, require_same
 from lra.verify.laws.determinism import random_states
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, quiet, seed_torch
@@ -35,9 +35,9 @@ def check(subject: Subject, case: Case) -> None:
     for name, state in random_states().items():
         if state != before[name]:
             raise Broken(f"a training pass without dropout moves {name} global random state")
-    same(layer(x_BND, context).y_BND, first, "a second training pass without dropout", 0.0)
+    require_same(layer(x_BND, context).y_BND, first, "a second training pass without dropout", 0.0)
     evaluated = layer.eval()(x_BND, context).y_BND
-    same(first, evaluated, "training without dropout against evaluation", TOLERANCE)
+    require_same(first, evaluated, "training without dropout against evaluation", TOLERANCE)
     config = subject.configs[case.trial]
     if quiet(config) == config:
         return
@@ -46,7 +46,7 @@ def check(subject: Subject, case: Case) -> None:
     for _ in range(2):
         seed_torch(case.seed)
         drawn.append(noisy(x_BND, context).y_BND)
-    same(drawn[1], drawn[0], "training with noise, drawn twice from one seed", 0.0)
+    require_same(drawn[1], drawn[0], "training with noise, drawn twice from one seed", 0.0)
 
 
 LAW = Law(
@@ -55,5 +55,5 @@ LAW = Law(
     claimed=lambda card: not card.assumed,
     cases=cases,
     check=check,
-    takes=lambda case: something(case) and case.training,
+    takes=lambda case: is_not_empty(case) and case.training,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from lra.core.findings import Case
-from lra.verify.law import Law, Untried, same
+from lra.verify.law import Law, Untried, require_same
 from lra.verify.laws.causality import GROWTH, TOLERANCE
 from lra.verify.requests import masks, requests
 from lra.verify.subject import Subject, attend
@@ -34,7 +34,9 @@ def check(subject: Subject, case: Case) -> None:
             found = attend(layer, heads._replace(v_BGMV=other), context)
             stays = slice(0, last + 1)
             what = f"outputs up to position {last} when later values are multiplied by {growth:g}"
-            same(found[:, :, stays], out_BHNV[:, :, stays], what, subject.allowed(TOLERANCE))
+            require_same(
+                found[:, :, stays], out_BHNV[:, :, stays], what, subject.allowed(TOLERANCE)
+            )
 
 
 LAW = Law(

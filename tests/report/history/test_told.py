@@ -113,7 +113,7 @@ def test_old_steps_are_told_and_not_failed(tmp_path: Path) -> None:
 
 def test_nothing_to_tell(tmp_path: Path) -> None:
     found = history(tmp_path, slower_from(99))
-    assert not found.told and not found.untold and not section(found).tables
+    assert not found.told and not found.outliers and not section(found).tables
     assert sentences(found) == [
         "No step first told within the last 7 nights (20 nights, 1 figure)."
     ]
@@ -136,7 +136,7 @@ def test_a_few_nights_are_inconclusive(tmp_path: Path) -> None:
 
 def test_two_nights_at_the_end_are_not_yet_told(tmp_path: Path) -> None:
     found = history(tmp_path, slower_from(18, 1.5))
-    assert not found.told and len(found.untold) == 1
+    assert not found.told and len(found.outliers) == 1
     assert "Not yet certain: linear train 2048 heads 4 x 64, time off its level in 2 nights." in (
         sentences(found)
     )
@@ -281,7 +281,7 @@ def test_a_cell_that_fails_is_told_by_how_it_ended(tmp_path: Path) -> None:
     old = history(tmp_path / "old", lambda n: cells(n, 5))
     assert not old.worse
     gone = history(tmp_path / "gone", lambda n: cells(n, 6)[n >= 10 :])
-    assert not gone.worse and not gone.untold, "it failed four nights and is measured no more"
+    assert not gone.worse and not gone.outliers, "it failed four nights and is measured no more"
 
 
 def test_a_seed_that_fails_is_told_and_makes_no_step_of_the_others(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lra.core.trained_attention import Attended, pack_rollout
+from lra.core.trained_attention import TrainedAttention, pack_rollout
 from lra.report.assemble import assemble
 from lra.report.mechanisms.attended import attended_section
 from lra.report.select import join
@@ -21,7 +21,7 @@ def looked(
     spec = sample.data(task, **{"length": 100, **changes})
     record = sample.quality(name, task, 0.8, data_spec=spec, seed=seed, scale=scale)
     cell = msgspec.structs.replace(record.cell, track=track)
-    attended = Attended(examples=examples, distances=distances, rollouts=rollouts)
+    attended = TrainedAttention(examples=examples, distances=distances, rollouts=rollouts)
     return msgspec.structs.replace(record, id=cell.id, cell=cell, attended=attended)
 
 
