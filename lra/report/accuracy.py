@@ -23,7 +23,7 @@ from lra.report.load.select import Evidence
 from lra.report.load.settings import QualitySetting
 from lra.report.load.versions import data_hash
 from lra.report.words import differing, flat
-from lra.verdict.accuracy import interval
+from lra.verdict.accuracy import mean_interval
 
 AVERAGED = ("listops", "text", "retrieval", "image", "pathfinder")
 """The tasks that a mean accuracy is over; a setting that has fewer of them says which."""
@@ -132,7 +132,9 @@ def _pooled(group: pd.DataFrame, rows: int, metric: str) -> dict[str, Any]:
     values = [float(value) for value in known["value"]]
     bounds = None
     if len(values) > 1:
-        bounds = interval(values, most=math.inf) if metric == BITS else interval(values, 1 / rows)
+        bounds = (
+            mean_interval(values, most=math.inf) if metric == BITS else interval(values, 1 / rows)
+        )
     first = group.iloc[0]
     return {
         "mechanism": first["mechanism"],

@@ -24,7 +24,7 @@ from lra.report.load.frame import PEAK_MEMORY, typed
 from lra.report.load.settings import CostSetting
 from lra.report.model import Value
 from lra.report.rows import Key, shown
-from lra.verdict.accuracy import paired
+from lra.verdict.accuracy import paired_difference
 
 _SURE = 1.96
 """Standard errors beyond which two accuracies of one seed are told apart."""
@@ -175,7 +175,7 @@ class _Told:
         if mine.keys() != theirs.keys() or not mine:
             return False
         if all(len(own) > 1 for side in (mine, theirs) for own in side.values()):
-            found = paired(mine, theirs, 1 / min(self._rows.values()))
+            found = paired_difference(mine, theirs, 1 / min(self._rows.values()))
             if found is not None and found.low is not None:
                 return found.low > 0
         difference = variance = 0.0
