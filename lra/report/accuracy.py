@@ -133,7 +133,9 @@ def _pooled(group: pd.DataFrame, rows: int, metric: str) -> dict[str, Any]:
     bounds = None
     if len(values) > 1:
         bounds = (
-            mean_interval(values, most=math.inf) if metric == BITS else mean_interval(values, 1 / rows)
+            mean_interval(values, most=math.inf)
+            if metric == BITS
+            else mean_interval(values, 1 / rows)
         )
     first = group.iloc[0]
     return {

@@ -2,29 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from lra.core.catalogue import EXACT
 from lra.core.cells import VerifyCell
+from lra.core.findings import Finding
+from lra.core.peers import PREFIX
 from lra.core.records import Record
+from lra.report.load.kept import Origin, variant_id
 from lra.report.load.select import Evidence
+from lra.report.load.versions import pairs
 
 _SOFTMAX = "exact_softmax"
 """The law that it equals softmax attention where its card says so."""
 
 
 class Check(msgspec.Struct, frozen=True):
-    """The newest check of one mechanism on one device."""
+    """The newest whole check of one mechanism with one configuration on one device."""
 
-    mechanism: str
     record: Record
-    is_reference: bool
-    held: int
-    """Claims that held."""
-    broken: tuple[str, ...]
-    """Laws that are broken, by name."""
+    origin: Origin
+
+    @property
+    def cell(self) -> VerifyCell:
+        """What was checked."""
+        assert isinstance(self.record.cell, VerifyCell), "only checks have findings"
+        return self.record.cell
+
+    @property
+    def mechanism(self) -> str:
+        """Its name."""
+        return self.cell.mechanism.name
+
+    @property
+    def variant(self) -> str:
+        """Id of the mechanism with its configuration."""
+        return variant_id(self.cell.mechanism.name, self.cell.mechanism.config)
+
+    @property
+    def is_peer(self) -> bool:
+        """Whether it is of a public package."""
+        return self.mechanism.startswith(PREFIX)
+
+    @property
+    def held(self) -> int:
+        """How many claims held."""
+        return sum(finding.verdict == "held" for finding in self.record.findings)
+
+    @property
+    def broken(self) -> tuple[Finding, ...]:
+        """Claims that do not hold."""
+        return tuple(f for f in self.record.findings if f.verdict == "failed")
 
     @property
     def card(self) -> dict[str, Any]:
@@ -34,42 +65,48 @@ class Check(msgspec.Struct, frozen=True):
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is softmax attention in every configuration, by its card and by its check."""
+        """Whether it is softmax attention in every configuration, by its card and by this check."""
         held = any(f.law == _SOFTMAX and f.verdict == "held" for f in self.record.findings)
         return held and self.card.get("softmax") == "always"
 
 
-def checks(evidence: Evidence) -> dict[str, Check]:
-    """Return the newest check of each mechanism by name; the run's before the reference's, and a
-    CPU's before a GPU's."""
-    found: dict[str, Check] = {}
-    for records, is_reference in ((evidence.reference_checks, True), (evidence.checks, False)):
-        for record in sorted(records, key=_age, reverse=True):
-            cell = record.cell
-            assert isinstance(cell, VerifyCell), "only checks have findings"
-            if record.status == "ok" and not cell.laws and cell.case is None:
-                name = cell.mechanism.name
-                if name not in found or found[name].is_reference != is_reference:
-                    found[name] = _check(record, name, is_reference)
-    return dict(sorted(found.items()))
+def checks(evidence: Evidence) -> list[Check]:
+    """Return the checks of a report, sorted by mechanism, configuration and device; the reference's
+    only of mechanisms that the run did not check."""
+    own = _newest(evidence.checks, "run")
+    known = {check.mechanism for check in own}
+    rest = [c for c in _newest(evidence.reference_checks, "reference") if c.mechanism not in known]
+    return sorted([*own, *rest], key=lambda c: (c.mechanism, c.variant, c.cell.device))
 
 
-def exact_mechanisms(evidence: Evidence) -> frozenset[str]:
+def check_of(found: Iterable[Check]) -> dict[str, Check]:
+    """Return one check of each mechanism: of several the first, a CPU's before a GPU's."""
+    by_name: dict[str, Check] = {}
+    for check in found:
+        by_name.setdefault(check.mechanism, check)
+    return by_name
+
+
+def exact_mechanisms(found: Iterable[Check]) -> frozenset[str]:
     """Return the names of mechanisms that are exact attention, computed in whatever way."""
-    return frozenset({EXACT, *(c.mechanism for c in checks(evidence).values() if c.is_exact)})
+    return frozenset({EXACT, *(check.mechanism for check in found if check.is_exact)})
 
 
-def _check(record: Record, name: str, is_reference: bool) -> Check:
-    return Check(
-        mechanism=name,
-        record=record,
-        is_reference=is_reference,
-        held=sum(finding.verdict == "held" for finding in record.findings),
-        broken=tuple(f.law for f in record.findings if f.verdict == "failed"),
-    )
+def _newest(records: Iterable[Record], origin: Origin) -> list[Check]:
+    """Of the same sources and torch a full check before a short one; one that went wrong says
+    nothing."""
+    found: dict[tuple[str, str], Check] = {}
+    for record in sorted(records, key=lambda r: (r.started_at, r.id)):
+        one = Check(record, origin)
+        if one.cell.laws or one.cell.case is not None:
+            continue
+        key = one.variant, one.cell.device
+        older = found.get(key)
+        if older is None or one.cell.form == "full" or not _is_fuller(older, one):
+            found[key] = one
+    return [*found.values()]
 
 
-def _age(record: Record) -> tuple[bool, str, str]:
-    cell = record.cell
-    assert isinstance(cell, VerifyCell), "only checks have findings"
-    return cell.device == "cpu", record.started_at, record.id
+def _is_fuller(older: Check, short: Check) -> bool:
+    same = (pairs(older.cell), older.cell.torch) == (pairs(short.cell), short.cell.torch)
+    return same and older.cell.form == "full" and older.record.status == "ok"

@@ -17,7 +17,7 @@ from lra.core.protocol import Machine
 from lra.report.accuracy import Accuracies, Score
 from lra.report.analysis import Analysis
 from lra.report.baselines import shortcut
-from lra.report.checks import Check, checks, exact_mechanisms
+from lra.report.checks import Check, check_of, checks, exact_mechanisms
 from lra.report.costs import CLOSE
 from lra.report.crossover import crossover_value, crossovers
 from lra.report.load.frame import PEAK_MEMORY, typed
@@ -95,7 +95,8 @@ def leaderboard(
     is_main = scores is None and length is None
     scores, length = scores or analysis.main, length or longest
     decoding, decoded = main_setting(analysis, "decode")
-    known, exact = checks(analysis.evidence), exact_mechanisms(analysis.evidence)
+    made = checks(analysis.evidence)
+    known, exact = check_of(made), exact_mechanisms(made)
     times = _Ratios(analysis, main, "train", length)
     steps = _Ratios(analysis, decoding if is_main else None, "decode", decoded)
     memory = PEAK_MEMORY[main.device] if main else ""
