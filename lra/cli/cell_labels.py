@@ -17,7 +17,7 @@ from lra.core.cells import (
 )
 from lra.core.escape import escape_controls
 from lra.engine.jobs import Job
-from lra.report.mechanisms.configs import told_apart
+from lra.report.load.variants import told_apart
 
 _LACKING: dict[type[Cell], tuple[str, ...]] = {
     QualityCell: ("scale", "order", "seed", "rate"),

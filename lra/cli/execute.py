@@ -113,7 +113,7 @@ def _plan(
     from lra.cli.report import reference
     from lra.engine.order.due import Due
     from lra.engine.plan.suite import plan_suite
-    from lra.report.costs.disturbed import disturbed
+    from lra.report.load.disturbed import disturbed
 
     jobs = with_labels(plan_suite(spec))
     # Once, in one line, and not for each cell.

@@ -19,7 +19,7 @@ from lra.core.escape import escape_controls
 from lra.core.records import FAILED, Record
 from lra.engine.jobs import Job, Progress
 from lra.engine.process.runner import Watcher
-from lra.report.costs.disturbed import disturbed
+from lra.report.load.disturbed import disturbed
 from lra.report.words import count, duration
 
 _SHARES = ("share", "ratio")

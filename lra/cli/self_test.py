@@ -117,7 +117,7 @@ def judge(records: Sequence[Record]) -> SelfTest:
     """Put the rounds of each cell together again: A, B, B, A, A, B, B, ..."""
     from lra.cli.report import reference
     from lra.core.cells import EfficiencyCell
-    from lra.report.costs.disturbed import disturbed
+    from lra.report.load.disturbed import disturbed
 
     cells: dict[str, EfficiencyCell] = {}
     sweeps: dict[str, tuple[dict[int, ControlledCost], dict[int, ControlledCost]]] = {}
@@ -142,7 +142,7 @@ def judge(records: Sequence[Record]) -> SelfTest:
 
 def in_words(told: SelfTest) -> list[str]:
     """Return the lines for a person, the last of which is the answer."""
-    from lra.report.costs.disturbed import SIGNS
+    from lra.report.load.disturbed import SIGNS
     from lra.report.words import count
 
     found = told.found

@@ -13,7 +13,7 @@ from lra.cli.exit_codes import FAILED_CELLS
 
 if TYPE_CHECKING:
     from lra.core.cells import ShowCell
-    from lra.report.mechanisms.picture import Picture
+    from lra.report.plots.picture import Picture
 
 FORMATS = (".svg", ".png")
 PATIENCE = 120.0
@@ -97,7 +97,7 @@ def command(
     from lra.core.records import FAILED
     from lra.engine.machine.host import cache_folder
     from lra.engine.plan.show import ShowSpec, plan_show
-    from lra.report.mechanisms.picture import Picture
+    from lra.report.plots.picture import Picture
     from lra.store import Store
 
     flags.require_impl(impls, "show", "longformer")
@@ -154,7 +154,7 @@ def _target(out: Path, number: int) -> Path:
 def _write(shown: Picture, target: Path, *, is_plain: bool) -> Path:
     """Write the picture to a file, or under a name of its own in a folder; returns the file."""
     from lra.core.errors import LraError
-    from lra.report.pictures.pattern import pattern_png, pattern_svg
+    from lra.report.plots.pattern import pattern_png, pattern_svg
 
     path = target
     if target.suffix not in FORMATS:

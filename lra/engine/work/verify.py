@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
 
+import msgspec
+
 from attention_impls.contract import Layer
 from lra.adapters.adapt import assumptions
 from lra.core.cells import VerifyCell
@@ -33,6 +35,7 @@ def run(cell: VerifyCell, job: Job, report: Report) -> Outcome:
     findings = tuple(kit.verify(subject, laws, tell=lambda law: report(Progress(phase=law.name))))
     method = {
         "device": cell.device,
+        "card": msgspec.to_builtins(subject.card),
         "assumed": assumptions(mechanism, config),
         "untried": tuple(_why_untrained(subject, findings)),
         **_package(mechanism),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
+from typing import Any
 from xml.sax.saxutils import escape
 
 from lra.report.model import Figure
@@ -54,10 +55,12 @@ def _png(one: Picture, looks: Looks) -> str:
     from matplotlib.image import imsave
 
     colours = ListedColormap(["#ffffff", looks.of(one.cell.mechanism.name).colour])
+    # Of no version of matplotlib, so that the same pattern gives the same bytes.
+    nothing: Any = {"Software": None}
     target = io.BytesIO()
     support_NN = one.pattern.support_SNN()[0]
     imsave(
         target, support_NN, format="png", cmap=colours, vmin=0, vmax=1,
-        metadata={"Software": None},
+        metadata=nothing,
     )  # fmt: skip
     return base64.b64encode(target.getvalue()).decode()
