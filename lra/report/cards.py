@@ -1,18 +1,292 @@
-"""The card of a mechanism: its own page, of all that the records say of it."""
+"""The card of a mechanism: a page of its own, with all that the records say of it."""
 
 from __future__ import annotations
 
-import msgspec
+import math
+from collections.abc import Iterable
+from functools import cached_property
 
+import msgspec
+import pandas as pd
+
+from lra.core import published
+from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.peers import PREFIX
+from lra.report.accuracy import ACCURACY, Accuracies, Score
 from lra.report.analysis import Analysis
+from lra.report.baselines import shortcut
+from lra.report.checks import Check, check_of, checks
+from lra.report.crossover import crossover_value, crossovers
+from lra.report.leaderboard import Leaderboard, Standing, leaderboard
+from lra.report.load.frame import typed
+from lra.report.load.variants import chosen
+from lra.report.model import Figure, Row, Section, Table, Value, drawn, there
+from lra.report.plots.card import cost_curves
+from lra.report.plots.pattern import pattern_figure
+from lra.report.sections.accuracy import score_text
+from lra.report.sections.gallery import newest, pictures
+from lra.report.words import NO_VALUE, NOT_RUN, figures, percent
+
+_MODES = {"train": "training step", "forward": "forward pass", "decode": "decoding step"}
+_KINDS = {"time": "time", "memory": "peak memory", "state": "state"}
 
 
 class Card(msgspec.Struct, frozen=True):
     """One mechanism's page."""
 
     mechanism: str
+    title: str
+    paper: str
+    facts: tuple[tuple[str, str], ...]
+    """Claims of its card and where it stands, as names and words."""
+    sections: tuple[Section, ...]
+    command: str
+    """The command that measures it again."""
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """All figures in order."""
+        return tuple(figure for section in self.sections for figure in section.figures)
 
 
 def cards(analysis: Analysis) -> list[Card]:
-    """Return a card for each mechanism of ours in a report."""
-    return []
+    """Return a card for each mechanism with a figure or a check, public packages left out."""
+    found = _Cards(analysis)
+    figures = analysis.evidence.figures
+    names = {name for name in figures["mechanism"] if name} | set(found.checks)
+    return [found.card(name) for name in sorted(names) if not name.startswith(PREFIX)]
+
+
+class _Cards:
+    """What the cards of a report share."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.checks = check_of(checks(analysis.evidence))
+        self.pictures = {
+            one.cell.mechanism.name: one for one in pictures(newest(analysis.evidence.shown))
+        }
+
+    @cached_property
+    def board(self) -> Leaderboard:
+        return leaderboard(self.analysis)
+
+    @cached_property
+    def crossings(self) -> pd.DataFrame:
+        """Crossovers of the setting that the leaderboard's costs are of, and of decoding's."""
+        settings = [one for one in (self.board.setting, self.board.decoding) if one is not None]
+        ids = dict.fromkeys(one.id for one in settings)
+        parts = [crossovers(self.analysis.costs, id).assign(setting=id) for id in ids]
+        return pd.concat(parts) if parts else pd.DataFrame()
+
+    def card(self, name: str) -> Card:
+        """Return the card of one mechanism."""
+        check = self.checks.get(name)
+        declared = check.card if check else {}
+        standing = next((s for s in self.board.standings if s.key.mechanism == name), None)
+        return Card(
+            mechanism=name,
+            title=str(declared.get("title", "")),
+            paper=str(declared.get("paper", "")),
+            facts=tuple(_facts(check, standing, self.board)),
+            sections=tuple(section for section in self._sections(name) if not section.is_empty),
+            command=f"python -m lra run --impl {name}",
+        )
+
+    def _sections(self, name: str) -> Iterable[Section]:
+        picture = self.pictures.get(name)
+        if picture is not None:
+            figure = pattern_figure(picture, self.analysis.looks)
+            yield Section(topic="Pattern", figures=(figure,))
+        tables = [
+            accuracy_table(self.analysis, scores, name)
+            for scores in self.analysis.accuracies
+            if scores.metric == ACCURACY
+        ]
+        yield Section(topic="Accuracy", tables=there(tables))
+        yield self._costs(name)
+        check = self.checks.get(name)
+        yield Section(topic="Laws", tables=there([laws_table(check)]))
+        yield Section(topic="Settings", tables=there([settings_table(self.analysis, name)]))
+        yield Section(topic="Published", tables=there([published_table(name)]))
+
+    def _costs(self, name: str) -> Section:
+        own = self.crossings
+        own = own[own["mechanism"] == name] if len(own) else own
+        return Section(
+            topic="Costs",
+            setting=", ".join(self.board.setting.parts) if self.board.setting else "",
+            figures=drawn([cost_curves(self.analysis, self.board, name)]),
+            tables=there([_crossing_table(own)]),
+        )
+
+
+def _facts(
+    check: Check | None, standing: Standing | None, board: Leaderboard
+) -> Iterable[tuple[str, str]]:
+    """The claims of the card, and the row of the leaderboard."""
+    if check is not None:
+        card = check.card
+        if card:
+            yield "Time", str(card.get("time", ""))
+            yield "Memory", str(card.get("memory", ""))
+            yield "Equals softmax attention", str(card.get("softmax", ""))
+        broken = len(check.broken)
+        yield "Laws held", f"{check.held} of {check.held + broken}"
+    if standing is None:
+        return
+    if standing.train and board.length:
+        text = f"{figures(standing.train.value, standing.train.spread, most=2)} of {EXACT}'s"
+        yield f"Training time at length {board.length:,}", text
+    if standing.memory and board.length:
+        text = f"{figures(standing.memory.value, standing.memory.spread, most=2)} of {EXACT}'s"
+        yield f"Training memory at length {board.length:,}", text
+    if standing.pays_from is not None:
+        yield "Trains faster from length", standing.pays_from.text
+
+
+def accuracy_table(analysis: Analysis, scores: Accuracies, name: str) -> Table | None:
+    """Return the accuracy of one mechanism by task, beside exact attention, no mixing and the best
+    simple baseline; None where it was not trained."""
+    rows = []
+    for column in scores.columns:
+        pooled = scores.pooled[scores.pooled["protocol"] == column.protocol]
+        own = _best(pooled, name)
+        if own is None:
+            continue
+        simple = shortcut(analysis.evidence, scores, column)
+        values = [
+            _score(own, column.rows.test),
+            _score(_best(pooled, EXACT), column.rows.test),
+            _score(_best(pooled, NO_MIXING), column.rows.test),
+            Value(NOT_RUN)
+            if simple is None
+            else Value(percent(simple.value), simple.name, simple.value),
+        ]
+        rows.append(Row(column.title, tuple(values)))
+    if not rows:
+        return None
+    words = ", ".join(scores.setting.parts)
+    return Table(
+        id=f"card-accuracy-{scores.setting.id}",
+        title=f"Accuracy, %: {words}",
+        caption="",
+        corner="task",
+        columns=(name, f"exact attention ({EXACT})", "no mixing", "best simple baseline"),
+        rows=tuple(rows),
+    )
+
+
+def _best(pooled: pd.DataFrame, name: str) -> Score | None:
+    """The run's score of a mechanism, else the reference's; of several variants the best."""
+    found = [one for one in typed(pooled[pooled["mechanism"] == name], Score) if one.n]
+    found.sort(key=lambda one: (one.origin != "run", -one.mean, one.variant))
+    return found[0] if found else None
+
+
+def _score(score: Score | None, rows: int) -> Value:
+    if score is None:
+        return Value(NO_VALUE)
+    note = "" if math.isnan(score.sd) else f"± {percent(score.sd)}, n {score.n}"
+    return Value(score_text(score, rows), note, score.mean)
+
+
+def _crossing_table(own: pd.DataFrame) -> Table | None:
+    """The lengths from which each cost lies below exact attention's."""
+    if own.empty:
+        return None
+    rows = [
+        Row(f"{_KINDS[row['kind']]} of a {_MODES[row['mode']]}", (crossover_value(row),))
+        for _, row in own.iterrows()
+    ]
+    return Table(
+        id="card-crossover",
+        title=f"Length from which it costs less than {EXACT}",
+        caption="",
+        corner="cost",
+        columns=("from length",),
+        rows=tuple(rows),
+    )
+
+
+def laws_table(check: Check | None) -> Table | None:
+    """Return each law with its verdict; None without a check."""
+    if check is None or not check.record.findings:
+        return None
+    order = {"failed": 0, "held": 1, "unclaimed": 2}
+    findings = sorted(check.record.findings, key=lambda f: order.get(f.verdict, 3))
+    return Table(
+        id="card-laws",
+        title="Claims tried",
+        caption=f"{check.cell.form} form, torch {check.cell.torch}, on {check.cell.device}.",
+        corner="law",
+        columns=("verdict", "cases", "what it says", "detail"),
+        rows=tuple(
+            Row(
+                f.law,
+                (Value(f.verdict), Value(str(f.cases)), Value(f.says), Value(f.detail)),
+            )
+            for f in findings
+        ),
+        numeric=False,
+    )
+
+
+def settings_table(analysis: Analysis, name: str) -> Table | None:
+    """Return the settings that a mechanism was trained and timed with."""
+    own = analysis.evidence.figures
+    own = own[own["mechanism"] == name][["kind", "scale", "config"]].drop_duplicates()
+    uses: dict[str, list[str]] = {}
+    for kind, scale, config in own.itertuples(index=False, name=None):
+        text = ", ".join(
+            f"{key} {value}" for key, value in chosen(msgspec.json.decode(config)).items()
+        )
+        words = {"quality": f"trained ({scale})", "efficiency": "timed", "error": "error"}[kind]
+        uses.setdefault(text, []).append(words)
+    rows = [
+        Row(text or "none", (Value(", ".join(sorted(set(words)))),))
+        for text, words in sorted(uses.items())
+    ]
+    if not rows:
+        return None
+    return Table(
+        id="card-settings",
+        title="Settings measured",
+        caption="",
+        corner="settings",
+        columns=("used for",),
+        rows=tuple(rows),
+        numeric=False,
+    )
+
+
+def published_table(name: str) -> Table | None:
+    """Return the accuracies that papers print of a mechanism; None where no paper does."""
+    found = [
+        (quality, row)
+        for quality in published.qualities()
+        for row in quality.rows
+        if row.mechanism == name
+    ]
+    if not found:
+        return None
+    tasks = list(dict.fromkeys(task for _, row in found for task in row.accuracy))
+    return Table(
+        id="card-published",
+        title="Published accuracies, %",
+        caption="Protocols differ from ours: see Published numbers in the report.",
+        corner="model and source",
+        columns=tuple(tasks),
+        rows=tuple(
+            Row(
+                f"{row.model}, {quality.source}",
+                tuple(
+                    Value(str(row.accuracy[task]), "", float(row.accuracy[task]))
+                    if task in row.accuracy
+                    else Value(NO_VALUE)
+                    for task in tasks
+                ),
+            )
+            for quality, row in found
+        ),
+    )
