@@ -98,12 +98,7 @@ class _Cards:
         if picture is not None:
             figure = pattern_figure(picture, self.analysis.looks)
             yield Section(topic="Pattern", figures=(figure,))
-        tables = [
-            accuracy_table(self.analysis, scores, name)
-            for scores in self.analysis.accuracies
-            if scores.metric == ACCURACY
-        ]
-        yield Section(topic="Accuracy", tables=there(tables))
+        yield Section(topic="Accuracy", tables=there([accuracy_table(self.analysis, name)]))
         yield self._costs(name)
         check = self.checks.get(name)
         yield Section(topic="Laws", tables=there([laws_table(check)]))
@@ -145,36 +140,40 @@ def _facts(
         yield "Trains faster from length", standing.pays_from.text
 
 
-def accuracy_table(analysis: Analysis, scores: Accuracies, name: str) -> Table | None:
-    """Return the accuracy of one mechanism by task, beside exact attention, no mixing and the best
-    simple baseline; None where it was not trained."""
-    rows = []
-    for column in scores.columns:
-        pooled = scores.pooled[scores.pooled["protocol"] == column.protocol]
-        own = _best(pooled, name)
-        if own is None:
-            continue
-        simple = shortcut(analysis.evidence, scores, column)
-        values = [
-            _score(own, column.rows.test),
-            _score(_best(pooled, EXACT), column.rows.test),
-            _score(_best(pooled, NO_MIXING), column.rows.test),
-            Value(NOT_RUN)
-            if simple is None
-            else Value(percent(simple.value), simple.name, simple.value),
-        ]
-        rows.append(Row(column.title, tuple(values)))
+def accuracy_table(analysis: Analysis, name: str) -> Table | None:
+    """Return the accuracy of one mechanism by setting and task, beside exact attention, no mixing
+    and the best simple baseline; None where it was not trained."""
+    rows = [
+        row
+        for scores in analysis.accuracies
+        if scores.metric == ACCURACY
+        for row in _accuracy_rows(analysis, scores, name)
+    ]
     if not rows:
         return None
-    words = ", ".join(scores.setting.parts)
     return Table(
-        id=f"card-accuracy-{scores.setting.id}",
-        title=f"Accuracy, %: {words}",
+        id="card-accuracy",
+        title="Test accuracy, %",
         caption="",
         corner="task",
         columns=(name, f"exact attention ({EXACT})", "no mixing", "best simple baseline"),
         rows=tuple(rows),
     )
+
+
+def _accuracy_rows(analysis: Analysis, scores: Accuracies, name: str) -> Iterable[Row]:
+    for column in scores.columns:
+        pooled = scores.pooled[scores.pooled["protocol"] == column.protocol]
+        own, tested = _best(pooled, name), column.rows.test
+        if own is None:
+            continue
+        simple = shortcut(analysis.evidence, scores, column)
+        values = [_score(_best(pooled, other), tested) for other in (name, EXACT, NO_MIXING)]
+        if simple is None:
+            values.append(Value(NOT_RUN))
+        else:
+            values.append(Value(percent(simple.value), simple.name, simple.value))
+        yield Row(column.title, tuple(values), group=", ".join(scores.setting.parts))
 
 
 def _best(pooled: pd.DataFrame, name: str) -> Score | None:
