@@ -6,10 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-
-from lra.core.records import Provenance, Record
 from lra.report.answer.sentences import caveats
-from lra.report.assemble import assemble
 from lra.report.endings import not_ok_table
 from lra.report.entries import measured
 from lra.report.frame import frame
@@ -19,6 +16,9 @@ from lra.report.quality.tables import quality_tables
 from lra.report.select import Selection, join
 from lra.report.table import Table, one_line
 from lra.report.versions import data_hash
+
+from lra.core.records import Provenance, Record
+from lra.report.assemble import assemble
 
 from .mechanisms.checks import check
 from .sample import MODEL, THERE, TRAINING, ceiling, efficiency, quality, shown, store

@@ -31,7 +31,11 @@ from .sample import (
 def check(name: str, softmax: str = "never", *, failed: str = "") -> Record:
     """A whole check whose card says how a mechanism comes to softmax attention."""
     cell = VerifyCell(
-        machine=HERE, torch="2.13.0", threads=1, versions={"verify": "v1"}, mechanism=mechanism(name)
+        machine=HERE,
+        torch="2.13.0",
+        threads=1,
+        versions={"verify": "v1"},
+        mechanism=mechanism(name),
     )
     laws = {"exact_softmax": "held", "causality": "held"} | ({failed: "failed"} if failed else {})
     return Record(
