@@ -20,7 +20,7 @@ from lra.core.errors import UsageError
 if TYPE_CHECKING:
     from lra.changes.compare import Changes
     from lra.core.records import Record
-    from lra.report.analysis import Assumptions
+    from lra.report.assumptions import Assumptions
     from lra.report.render import Findings, Rendered
     from lra.store import Store
 
@@ -70,7 +70,7 @@ def command(
     """Write index.html, report.md, report.csv, report.tex and the plots of a store's records."""
     from lra.changes.comparison_report import sentences
     from lra.cli.compare import stores
-    from lra.report.analysis import Assumptions
+    from lra.report.assumptions import Assumptions
     from lra.store import Store
 
     assumed = Assumptions(grid_intensity, price)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import shlex
 from collections.abc import Iterable
 from functools import cached_property
 
@@ -11,6 +13,8 @@ import pandas as pd
 
 from lra.core import published
 from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.escape import escape_controls
+from lra.core.hashing import value_hash
 from lra.core.peers import PREFIX
 from lra.report.accuracy import ACCURACY, Accuracies, Score
 from lra.report.analysis import Analysis
@@ -20,13 +24,14 @@ from lra.report.crossover import crossover_value, crossovers
 from lra.report.leaderboard import Leaderboard, Standing, leaderboard
 from lra.report.load.frame import typed
 from lra.report.load.variants import chosen
-from lra.report.model import Figure, Row, Section, Table, Value, drawn, there
+from lra.report.model import Row, Section, Table, Value, drawn, there
 from lra.report.plots.card import cost_curves
 from lra.report.plots.pattern import pattern_figure
 from lra.report.sections.accuracy import score_text
 from lra.report.sections.gallery import newest, pictures
 from lra.report.words import NO_VALUE, NOT_RUN, figures, percent
 
+_FILE = re.compile(r"\w[\w-]{0,63}")
 _MODES = {"train": "training step", "forward": "forward pass", "decode": "decoding step"}
 _KINDS = {"time": "time", "memory": "peak memory", "state": "state"}
 
@@ -35,6 +40,8 @@ class Card(msgspec.Struct, frozen=True):
     """One mechanism's page."""
 
     mechanism: str
+    name: str
+    """The mechanism's name as people read it."""
     title: str
     paper: str
     facts: tuple[tuple[str, str], ...]
@@ -44,9 +51,10 @@ class Card(msgspec.Struct, frozen=True):
     """The command that measures it again."""
 
     @property
-    def figures(self) -> tuple[Figure, ...]:
-        """All figures in order."""
-        return tuple(figure for section in self.sections for figure in section.figures)
+    def file(self) -> str:
+        """Its file in the folder of cards: the mechanism's name, where that is one of a file."""
+        safe = _FILE.fullmatch(self.mechanism)
+        return f"{self.mechanism if safe else value_hash(self.mechanism)}.html"
 
 
 def cards(analysis: Analysis) -> list[Card]:
@@ -86,11 +94,12 @@ class _Cards:
         standing = next((s for s in self.board.standings if s.key.mechanism == name), None)
         return Card(
             mechanism=name,
+            name=escape_controls(name),
             title=str(declared.get("title", "")),
             paper=str(declared.get("paper", "")),
             facts=tuple(_facts(check, standing, self.board)),
             sections=tuple(section for section in self._sections(name) if not section.is_empty),
-            command=f"python -m lra run --impl {name}",
+            command=f"python -m lra run --impl {shlex.quote(escape_controls(name))}",
         )
 
     def _sections(self, name: str) -> Iterable[Section]:
@@ -156,7 +165,12 @@ def accuracy_table(analysis: Analysis, name: str) -> Table | None:
         title="Test accuracy, %",
         caption="",
         corner="task",
-        columns=(name, f"exact attention ({EXACT})", "no mixing", "best simple baseline"),
+        columns=(
+            escape_controls(name),
+            f"exact attention ({EXACT})",
+            "no mixing",
+            "best simple baseline",
+        ),
         rows=tuple(rows),
     )
 

@@ -43,7 +43,8 @@ found.told = document.querySelector(".filter [role=status]").textContent;
 input.value = "";
 input.dispatchEvent(new Event("input"));
 found.again = names();
-found.buttons = [...document.querySelectorAll("thead button")].map((button) => {
+const shown = [...document.querySelectorAll("thead button")].filter((b) => b.checkVisibility());
+found.buttons = shown.map((button) => {
   button.focus();
   return document.activeElement === button && button.tabIndex === 0 && button.type === "button";
 });

@@ -104,7 +104,7 @@ def typed(table: pd.DataFrame, kind: type[_Row]) -> list[_Row]:
 
 
 def public(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame for others: without a report's ids, None where a text does not apply."""
+    """Return a frame for others: without ids of a report, None where a text does not apply."""
     shown = table.drop(columns=["variant", "setting"])
     texts = shown.select_dtypes("object").columns
     return shown.assign(**{name: shown[name].where(shown[name] != "", None) for name in texts})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lra.core.catalogue import EXACT
+from lra.core.escape import escape_controls
 from lra.report.analysis import Analysis
 from lra.report.leaderboard import Leaderboard
 from lra.report.load.frame import PEAK_MEMORY
@@ -67,9 +68,9 @@ def cost_curves(analysis: Analysis, board: Leaderboard, name: str) -> Figure | N
         figure.legend(loc="outside right upper", frameon=False)
 
     return Figure(
-        id=f"costs-{name}",
+        id="costs",
         title=f"Costs over those of {EXACT}",
-        alt=f"Log-log plot of {', '.join(lines)} of {name} over {EXACT}'s against length.",
+        alt=f"Log-log plot of {', '.join(lines)} of {escape_controls(name)} over {EXACT}'s against length.",
         caption=f"Below the line at 1 it costs less than {EXACT}.",
         svg=draw(paint, _WIDTH, _HEIGHT),
     )

@@ -41,7 +41,7 @@ def pattern_figure(shown: Picture, looks: Looks) -> Figure:
     source = "given vectors" if shown.cell.input else "seeded normal numbers"
     settings = f" Settings: {shown.settings}." if shown.settings else ""
     return Figure(
-        id=f"pattern-{shown.cell.mechanism.name}",
+        id="pattern",
         title=shown.title,
         alt=f"Squares for pairs of positions of {shown.title}: {shown.pairs}. Beside them "
         f"{shown.values}.",

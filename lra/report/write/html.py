@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,20 +13,21 @@ if TYPE_CHECKING:
     from lra.report.cards import Card
 
 _TEMPLATES = Path(__file__).with_name("templates")
+_NONE: Mapping[str, str] = {}
 CARDS = "mechanisms"
 """Folder of the cards beside the page."""
 
 
-def report_html(report: Report, looks: Looks, cards: frozenset[str] = frozenset()) -> str:
+def report_html(report: Report, looks: Looks, cards: Mapping[str, str] = _NONE) -> str:
     """Return the page: nothing fetched, everything a record says escaped.
 
-    Rows of the mechanisms in `cards` link to their pages. The script sorts and filters tables;
+    Rows of mechanisms link to their `cards`, files by name. The script sorts and filters tables;
     without it the page reads the same.
     """
     return _render("report.html", looks, report=report, cards=cards, home="", folder=f"{CARDS}/")
 
 
-def card_html(card: Card, looks: Looks, cards: frozenset[str] = frozenset()) -> str:
+def card_html(card: Card, looks: Looks, cards: Mapping[str, str] = _NONE) -> str:
     """Return the page of one mechanism, which lies in the folder of cards."""
     return _render("card.html", looks, card=card, cards=cards, home="../index.html", folder="")
 
