@@ -34,6 +34,7 @@ _SPECIAL = {
     "\N{PARTIAL DIFFERENTIAL}": r"$\partial$",
     "\N{HORIZONTAL ELLIPSIS}": r"\ldots{}",
     "\N{SUPERSCRIPT TWO}": r"$^2$",
+    "\N{LESS-THAN OR EQUAL TO}": r"$\leq$",
     "[": "{[}",
     "\n": " ",
 }
