@@ -103,7 +103,7 @@ def _is_hidden(found: Crossover, own: Sweep, exact: Sweep) -> bool:
     return median(mine) < median(theirs)
 
 
-def crossover_value(row: pd.Series) -> Value:
+def crossover_value(row: Any) -> Value:
     """Return a row of `crossovers` as it stands in a table: `1,900` above `1,600 to 2,300`; of
     costs below exact attention's at every length compared `≤ 256`, at none `> 8,192`."""
     found = cast("Crossover | None", row.found)

@@ -9,6 +9,9 @@ from collections.abc import Callable
 
 from lra.report.analysis import Analysis
 from lra.report.model import Section
-from lra.report.sections import provenance
+from lra.report.sections import provenance, scaling
 
-SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (provenance.sections,)
+SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
+    scaling.sections,
+    provenance.sections,
+)
