@@ -91,14 +91,14 @@ def _claim(said: str, setting: CostSetting, quantity: Quantity) -> Declared | No
 
 
 def growth_value(row: Any) -> Value:
-    """Return the exponent as it stands in a table: `1.02` above `end 1.00`."""
+    """Return the exponent as it stands in a table: `1.02`, above that of the last two doublings."""
     found = cast("Growth | None", row.found)
     if found is None:
         if not row.lengths and row.lost:
             return Value(missing([end for ends in row.lost.values() for end in ends]).text)
         return Value(NO_VALUE, f"{len(row.lengths)} of {LEAST} lengths")
     places = 1 if found.high - found.low > _WIDE else 2
-    note = f"end {_exponent(found.end, places)}" if found.end is not None else ""
+    note = _exponent(found.end, places) if found.end is not None else ""
     text = _exponent(found.exponent, places)
     return Value(text, note, found.exponent, disturbed=bool(row.disturbed))
 

@@ -9,9 +9,12 @@ from collections.abc import Callable
 
 from lra.report.analysis import Analysis
 from lra.report.model import Section
-from lra.report.sections import provenance, scaling
+from lra.report.sections import decoding, limit, provenance, repeatability, scaling
 
 SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     scaling.sections,
+    decoding.sections,
+    limit.sections,
+    repeatability.sections,
     provenance.sections,
 )

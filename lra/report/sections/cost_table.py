@@ -11,7 +11,7 @@ from lra.report.costs import LOOSE
 from lra.report.crossover import crossover_value
 from lra.report.growth import declared_value, growth_value
 from lra.report.model import Table, Value
-from lra.report.rows import missing, reference_notes
+from lra.report.rows import Key, missing, reference_notes
 from lra.report.words import NO_VALUE, TIMES, Unit, figures, listing, scale_of
 
 CALLS = {"forward": "forward pass", "train": "training step", "decode": "decoding step"}
@@ -19,7 +19,6 @@ UNITS: dict[str, Unit] = {
     "latency": "s",
     "prefill": "s",
     "energy": "J",
-    "net_energy": "J",
 }
 """Units of metrics; of others bytes."""
 _MOST_NOTES = 3
@@ -45,7 +44,7 @@ def cost_table(
     rows = []
     for key in grid.keys:
         values = [
-            place_value(grid.places.get((key, n)), size, best=grid.best.get(n) == key)
+            place_value(key, grid.places.get((key, n)), size, best=grid.best.get(n) == key)
             for n in grid.lengths
         ]
         id_of_row = (key.origin, key.variant)
@@ -70,12 +69,12 @@ def cost_table(
 _NONE = Value("")
 
 
-def place_value(place: Place | None, size: float, *, best: bool) -> Value:
+def place_value(key: Key, place: Place | None, size: float, *, best: bool) -> Value:
     """Return a place in units of `size`, above its multiple of exact attention."""
     if place is None or not place.known:
         # Reasons are told once, below the table.
         return Value(missing(place.endings if place else (), asked=place is not None).text)
-    notes = [_ratio(place)] if place.ratio > 0 else []
+    notes = [_ratio(place)] if place.ratio > 0 and key.mechanism != EXACT else []
     if place.endings:
         notes.append(f"{place.processes} of {place.asked}: {missing(place.endings).text}")
     text = figures(place.value / size, (place.high - place.low) / size)

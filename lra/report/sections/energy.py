@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import numpy as np
 import pandas as pd
@@ -11,10 +9,12 @@ import pandas as pd
 from lra.report.analysis import Assumptions
 from lra.report.cost_grid import Grid, grid_of
 from lra.report.costs import pool
+from lra.report.load.settings import CostSetting
 from lra.report.model import Row, Table, Value
+from lra.report.rows import Key
 from lra.report.sections.cost_table import CALLS, cost_table
 from lra.report.words import figures as digits
-from lra.report.words import listing
+from lra.report.words import listing, machine_words, scale_of
 
 CALLS_OF_ESTIMATE = 1e6
 """An estimate is of so many calls: one costs too little to read."""
@@ -29,20 +29,18 @@ _TOO_LOW = (
 
 
 def energy_tables(figures: pd.DataFrame, number: int, assumed: Assumptions) -> list[Table]:
-    """Return of each mode in which energy was measured the energy, the same net of the idle board,
-    and the estimate; `figures` are of one setting."""
+    """Return of each mode in which energy was measured the energy, with what of it is above the
+    idle board, and the estimate; `figures` are of one setting."""
     tables: list[Table] = []
     for mode in CALLS:
         own = figures[figures["mode"] == mode]
         gross = _energy(own)
         if gross.empty or gross["value"].isna().all():
             continue
-        net = _net(gross, own)
-        grids = [grid_of(pool(found), found, timed=False) for found in (gross, net)]
-        measured = [one for one in grids if one is not None and one.values]
-        for one in measured:
-            tables.append(_table(one, mode, number))
-        tables += [_estimate(measured[0], mode, number, assumed)] if _stated(assumed) else []
+        whole, above = (grid_of(pool(one), one, timed=False) for one in (gross, _net(gross, own)))
+        assert whole is not None and above is not None, "both have a row a call"
+        table = _table(whole, above, number)
+        tables += [table, *_estimate(table, mode, assumed)]
     return tables
 
 
@@ -80,17 +78,46 @@ def _net(gross: pd.DataFrame, figures: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _table(grid: Grid, mode: str, number: int) -> Table:
-    net = grid.metric == NET
-    return cost_table(
-        grid,
-        id=f"{'net-energy' if net else 'energy'}-{mode}-{number}",
-        title=f"Energy of a {CALLS[mode]}{', net of the idle board' if net else ''}",
-        caption="Mean energy less idle power times the time of a call."
-        if net
-        else "Mean over the calls of half a second or more.",
-        notes=() if net else (_BOARD,),
+def _table(whole: Grid, above: Grid, number: int) -> Table:
+    """The energy of calls; the second line ends in what is above the idle board."""
+    table = cost_table(
+        whole,
+        id=f"energy-{whole.mode}-{number}",
+        title=f"Energy of a {CALLS[whole.mode]}",
+        caption="Mean over the calls of half a second or more; net: less idle power times the time "
+        "of a call.",
+        notes=(_BOARD, *_no_net(whole, above)),
     )
+    size, _ = scale_of(whole.values, "J")
+
+    def value(key: Key, length: int, own: Value) -> Value:
+        place = above.places.get((key, length))
+        if place is None or not place.known:
+            return own
+        net = f"net {digits(place.value / size, (place.high - place.low) / size)}"
+        return msgspec.structs.replace(own, note="; ".join(filter(None, (own.note, net))))
+
+    rows = tuple(
+        msgspec.structs.replace(
+            row,
+            values=tuple(
+                value(key, n, own) for n, own in zip(whole.lengths, row.values, strict=True)
+            ),
+        )
+        for key, row in zip(whole.keys, table.rows, strict=True)
+    )
+    return msgspec.structs.replace(table, rows=rows)
+
+
+def _no_net(whole: Grid, above: Grid) -> list[str]:
+    """Why energies that were measured have no net."""
+    found = {
+        reason
+        for at, place in above.places.items()
+        for _, _, reason in place.endings
+        if whole.places[at].known and not place.known
+    }
+    return [f"No net energy: {'; '.join(sorted(found))}."] if found else []
 
 
 def _stated(assumed: Assumptions) -> list[str]:
@@ -99,25 +126,27 @@ def _stated(assumed: Assumptions) -> list[str]:
     return grams + price
 
 
-def _estimate(grid: Grid, mode: str, number: int, assumed: Assumptions) -> Table:
-    """CO2e, then cost, of a million calls."""
-    measured = _table(grid, mode, number)
+def _estimate(measured: Table, mode: str, assumed: Assumptions) -> list[Table]:
+    """CO2e, then cost, of a million calls; nothing where nothing is assumed."""
+    stated = _stated(assumed)
+    if not stated:
+        return []
     call = CALLS[mode]
     calls = f"a million {call}{'es' if call.endswith('s') else 's'}"
-    both = assumed.grams is not None and assumed.price is not None
-    return Table(
+    table = Table(
         id=f"estimate-{measured.id}",
         title=f"Estimate: cost of {calls}"
         if assumed.grams is None
         else f"Estimate: CO2e of {calls}, in g",
         caption="Estimated, not measured: the board's whole energy of the call times "
-        f"{listing(_stated(assumed))}, as stated when this report was made."
-        + (" The second figure is the cost." if both else ""),
+        f"{listing(stated)}, as stated when this report was made."
+        + (" The second line is the cost." if len(stated) > 1 else ""),
         corner=measured.corner,
         columns=measured.columns,
         rows=tuple(_estimated(row, assumed) for row in measured.rows),
         notes=(_TOO_LOW,),
     )
+    return [table]
 
 
 def _estimated(row: Row, assumed: Assumptions) -> Row:
@@ -133,28 +162,23 @@ def _estimated(row: Row, assumed: Assumptions) -> Row:
     return msgspec.structs.replace(row, values=tuple(map(value, row.values)))
 
 
-def why_no_energy(figures: pd.DataFrame) -> list[str]:
-    """Return for each machine of the run on which no energy was measured a sentence that says why;
-    none where records say nothing of energy."""
+def why_no_energy(figures: pd.DataFrame, setting: CostSetting) -> list[str]:
+    """Return a sentence that says why no energy was measured in the run's calls of a setting; none
+    where some was, or where records say nothing of energy."""
     own = figures[(figures["origin"] == "run") & (figures["metric"] == "energy")]
-    return [
-        f"No energy was measured on {machine} ({device}): "
-        f"{listing(sorted({reason for reason in found['reason'] if reason}))}."
-        for (machine, device), found in own.groupby(["machine", "device"], sort=True)
-        if found["value"].isna().all()
-    ]
-
-
-def no_estimate(figures: pd.DataFrame, assumed: Assumptions) -> Sequence[str]:
-    """Return for each machine of the run without measured energy that it has no estimate."""
-    if not _stated(assumed):
+    if own.empty or own["value"].notna().any():
         return []
+    reasons = listing(sorted({reason for reason in own["reason"] if reason}))
+    return [f"No energy was measured on {machine_words(setting.machine)}: {reasons}."]
+
+
+def no_estimate(figures: pd.DataFrame, setting: CostSetting, assumed: Assumptions) -> list[str]:
+    """Return that the run's calls of a setting have no estimate, where their energy is unknown."""
     own = figures[figures["origin"] == "run"]
-    known = own["value"].where(own["metric"] == "energy").notna()
+    known = own[(own["metric"] == "energy") & own["value"].notna()]
+    if not _stated(assumed) or own.empty or len(known):
+        return []
     why = {"cpu": "the energy of a CPU is not measured"}
-    return [
-        f"No estimate of CO2e or cost on {machine} ({device}): "
-        f"{why.get(str(device), 'no energy was measured there')}."
-        for (machine, device), found in known.groupby([own["machine"], own["device"]], sort=True)
-        if not found.any()
-    ]
+    where = machine_words(setting.machine)
+    reason = why.get(setting.device, "no energy was measured there")
+    return [f"No estimate of CO2e or cost on {where}: {reason}."]

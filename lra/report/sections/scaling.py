@@ -34,12 +34,12 @@ _PEAK = {
     "cuda": "Peak memory in live tensors above its level before the call",
 }
 _HOW = (
-    f"Second lines: the multiple of {EXACT} on the same machine. Bold: fastest but for {NO_MIXING}, "
-    "where processes tell it apart. Growth: exponent of length in a straight line through the "
-    "logarithms of all figures, and over the last two doublings (end); declared: by the "
-    "mechanism's card, and whether the cost surely grows faster. Pays from: the shortest length "
-    f"after which it stays below {EXACT}, process by process, with the earliest and the latest of "
-    "them, or of the quartiles of one."
+    f"Second lines: the multiple of {EXACT} on the same machine. Bold: the fastest but for "
+    f"{NO_MIXING}, where processes tell it apart. Growth: the exponent of length in a straight "
+    "line through the logarithms of all figures; below, over the last two doublings. Declared: by "
+    "the mechanism's card, and whether the cost surely grows faster. Pays from: the shortest "
+    f"length after which it stays below {EXACT}, process by process; below, the earliest and the "
+    "latest of them, or of the quartiles of one."
 )
 
 
@@ -97,7 +97,10 @@ def sections(analysis: Analysis) -> list[Section]:
         spent = energy_tables(one.figures, one.number, analysis.assumed)
         lacking = [
             text
-            for text in (*why_no_energy(one.figures), *no_estimate(one.figures, analysis.assumed))
+            for text in (
+                *why_no_energy(one.figures, one.setting),
+                *no_estimate(one.figures, one.setting, analysis.assumed),
+            )
             if text not in told
         ]
         told |= set(lacking)
@@ -123,24 +126,24 @@ def present(
         topic=TOPIC,
         setting=title,
         text=(*_text(one), *more),
-        tables=(*(_table(one, g, "") for g in (*times, *sizes)), *spent),
+        tables=(*(_table(one, g) for g in (*times, *sizes)), *spent),
         figures=drawn(figures) if one.own else (),
     )
     if not few:
         return main, None
-    tables = tuple(_table(one, part, "-few") for part in few)
+    tables = tuple(_table(one, part, few=True) for part in few)
     return main, Section(topic=TOPIC, setting=f"{title}: the rest, at few lengths", tables=tables)
 
 
-def _table(one: Scaling, grid: Grid, ending: str) -> Table:
+def _table(one: Scaling, grid: Grid, *, few: bool = False) -> Table:
     kind = "time" if grid.metric == "latency" else "memory"
     return cost_table(
         grid,
-        id=f"{kind}-{grid.mode}-{one.number}{ending}",
+        id=f"{kind}-{grid.mode}-{one.number}{'-few' if few else ''}",
         title=f"{'Time' if kind == 'time' else 'Peak memory'} of a {CALLS[grid.mode]}",
         caption="Median time of a call." if kind == "time" else f"{_PEAK[one.setting.device]}.",
-        growth=by_row(one.growth, kind, grid.mode),
-        crossing=by_row(one.crossing, kind, grid.mode),
+        growth=None if few else by_row(one.growth, kind, grid.mode),
+        crossing=None if few else by_row(one.crossing, kind, grid.mode),
     )
 
 
