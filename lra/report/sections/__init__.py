@@ -9,11 +9,12 @@ from collections.abc import Callable
 
 from lra.report.analysis import Analysis
 from lra.report.model import Section
-from lra.report.sections import decoding, limit, provenance, repeatability, scaling
+from lra.report.sections import decoding, limit, profile, provenance, repeatability, scaling
 
 SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     scaling.sections,
     decoding.sections,
+    profile.sections,
     limit.sections,
     repeatability.sections,
     provenance.sections,

@@ -22,6 +22,8 @@ UNITS: dict[str, Unit] = {
 }
 """Units of metrics; of others bytes."""
 _MOST_NOTES = 3
+_SMALL = 1e-3
+"""Multiples below this are not told apart."""
 Derived = Mapping[tuple[str, str], Any]
 """Rows of growth or crossover of one kind and mode, by origin and variant."""
 
@@ -42,7 +44,10 @@ def cost_table(
     columns += ["growth", "declared"] if growth else []
     columns += ["pays from"] if crossing else []
     rows = []
+    empty = _without_figure(grid)
     for key in grid.keys:
+        if key in empty:
+            continue
         values = [
             place_value(key, grid.places.get((key, n)), size, best=grid.best.get(n) == key)
             for n in grid.lengths
@@ -54,7 +59,13 @@ def cost_table(
         if crossing:
             values.append(crossover_value(crossing[id_of_row]) if id_of_row in crossing else _NONE)
         rows.append(key.row(values))
-    found = [*notes, *_gaps(grid), *_no_ratio(grid), *reference_notes(grid.figures, grid.keys)]
+    found = [
+        *notes,
+        *_empty_rows(empty),
+        *_gaps(grid),
+        *_no_ratio(grid),
+        *reference_notes(grid.figures, grid.keys),
+    ]
     return Table(
         id=id,
         title=f"{title}, in {symbol}",
@@ -89,12 +100,33 @@ def place_value(key: Key, place: Place | None, size: float, *, best: bool) -> Va
 
 def _ratio(place: Place) -> str:
     mark = "!" if place.ratio_disturbed and not place.disturbed else ""
+    if place.ratio < _SMALL:
+        return f"{mark}<{_SMALL:g}{TIMES}"
     return f"{mark}{figures(place.ratio, place.ratio_spread, most=2)}{TIMES}"
 
 
 def is_loose(place: Place) -> bool:
     """Return whether the quartiles of one process are too wide to trust its second digit."""
     return place.processes == 1 and place.high - place.low > LOOSE * place.value
+
+
+def _without_figure(grid: Grid) -> dict[Key, str]:
+    """The rows that ended alike at every length, and how; none where no row has a figure."""
+    if not grid.values:
+        return {}
+    words: dict[Key, set[str]] = {}
+    for (key, _), place in grid.places.items():
+        word = "" if place.known else missing(place.endings).text
+        words.setdefault(key, set()).add(word)
+    return {key: own.pop() for key, own in words.items() if len(own) == 1 and "" not in own}
+
+
+def _empty_rows(empty: Mapping[Key, str]) -> list[str]:
+    by_word: dict[str, list[str]] = {}
+    for key, word in empty.items():
+        by_word.setdefault(word, []).append(key.label)
+    parts = [f"{listing(sorted(set(own)))} ({word})" for word, own in sorted(by_word.items())]
+    return [f"Without a figure: {'; '.join(parts)}."] if parts else []
 
 
 def _gaps(grid: Grid) -> list[str]:

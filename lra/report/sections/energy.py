@@ -13,6 +13,7 @@ from lra.report.load.settings import CostSetting
 from lra.report.model import Row, Table, Value
 from lra.report.rows import Key
 from lra.report.sections.cost_table import CALLS, cost_table
+from lra.report.sweeps import MODES
 from lra.report.words import figures as digits
 from lra.report.words import listing, machine_words, scale_of
 
@@ -32,7 +33,7 @@ def energy_tables(figures: pd.DataFrame, number: int, assumed: Assumptions) -> l
     """Return of each mode in which energy was measured the energy, with what of it is above the
     idle board, and the estimate; `figures` are of one setting."""
     tables: list[Table] = []
-    for mode in CALLS:
+    for mode in MODES:
         own = figures[figures["mode"] == mode]
         gross = _energy(own)
         if gross.empty or gross["value"].isna().all():
@@ -97,16 +98,18 @@ def _table(whole: Grid, above: Grid, number: int) -> Table:
         net = f"net {digits(place.value / size, (place.high - place.low) / size)}"
         return msgspec.structs.replace(own, note="; ".join(filter(None, (own.note, net))))
 
-    rows = tuple(
+    keys = {(key.origin, key.variant): key for key in whole.keys}
+    rows = [
         msgspec.structs.replace(
             row,
             values=tuple(
-                value(key, n, own) for n, own in zip(whole.lengths, row.values, strict=True)
+                value(keys[row.origin, row.variant], n, own)
+                for n, own in zip(whole.lengths, row.values, strict=True)
             ),
         )
-        for key, row in zip(whole.keys, table.rows, strict=True)
-    )
-    return msgspec.structs.replace(table, rows=rows)
+        for row in table.rows
+    ]
+    return msgspec.structs.replace(table, rows=tuple(rows))
 
 
 def _no_net(whole: Grid, above: Grid) -> list[str]:

@@ -208,7 +208,7 @@ def _value(one: Limits, mode: Limit, key: Key) -> Value:
         if any(place.known for place in own):
             return Value("not counted")
         endings = [ending for place in own for ending in place.endings]
-        return Value(missing(endings, asked=bool(own)).text)
+        return Value(missing(endings).text if own else "")
     notes = [f"at {share.length}"] if share.length != one.longest else []
     notes += ["bytes"] if share.by_bytes else []
     text = figures(100 * share.share, most=2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import msgspec
 import pandas as pd
@@ -27,16 +26,15 @@ _TIMES = ("latency", "control_before", "control_after")
 class Repeated(msgspec.Struct, frozen=True):
     """One mechanism at one length."""
 
-    ratio: Ratio | None
-    endings: tuple[tuple[str, str, str], ...]
-    asked: int
-    disturbed: int
+    processes: dict[int, Process] = {}
+    endings: tuple[tuple[str, str, str], ...] = ()
+    disturbed: int = 0
     """Processes during which the machine was busy."""
 
     @property
-    def several(self) -> bool:
-        """Whether there is an interval."""
-        return self.ratio is not None and self.ratio.pairs > 1
+    def ratio(self) -> Ratio | None:
+        """The ratio to the control, with an interval of several processes."""
+        return to_control(self.processes)
 
 
 class Mode(msgspec.Struct, frozen=True):
@@ -44,8 +42,9 @@ class Mode(msgspec.Struct, frozen=True):
 
     mode: str
     keys: tuple[Key, ...]
-    lengths: tuple[int, ...]
     places: dict[tuple[Key, int], Repeated]
+    several: tuple[tuple[Key, int], ...]
+    """Places of which the ratio has an interval."""
     figures: pd.DataFrame
 
 
@@ -63,42 +62,44 @@ def analyse(costs: Costs) -> list[Repeatability]:
     for number, setting in enumerate(costs.settings, start=1):
         own = costs.figures[costs.figures["setting"] == setting.id]
         own = own[own["metric"].isin(_TIMES)]
-        modes = [_mode(str(mode), own[own["mode"] == mode]) for mode in MODES]
-        several = tuple(one for one in modes if any(p.several for p in one.places.values()))
-        if several and setting.id in costs.own:
-            found.append(Repeatability(number, setting, several))
+        modes = [_mode(mode, own[own["mode"] == mode]) for mode in MODES]
+        repeated = tuple(one for one in modes if one.several)
+        if repeated and setting.id in costs.own:
+            found.append(Repeatability(number, setting, repeated))
     return found
 
 
 def _mode(mode: str, own: pd.DataFrame) -> Mode:
     timed = own[own["metric"] == "latency"]
-    keys = shown(timed)
+    keys = tuple(shown(timed))
     values = own.pivot_table("value", ["origin", "record"], "metric", aggfunc="first")
-    controls = values.reindex(columns=list(_TIMES)).fillna(0.0)
-    by_id: Mapping[tuple[str, str], Key] = {(key.origin, key.variant): key for key in keys}
-    places = {}
-    for (origin, variant, length), group in timed.groupby(["origin", "variant", "length"]):
-        key = by_id.get((str(origin), str(variant)))
-        if key is not None:
-            places[key, int(str(length))] = _repeated(group, controls)
-    return Mode(mode, tuple(keys), tuple(sorted({n for _, n in places})), places, timed)
-
-
-def _repeated(group: pd.DataFrame, controls: pd.DataFrame) -> Repeated:
-    known = group[group["value"].notna()]
-    processes = {}
-    for origin, record, replicate in zip(
-        known["origin"], known["record"], known["replicate"], strict=True
-    ):
-        cost, before, after = controls.loc[(origin, record)]
-        processes[int(replicate)] = Process(float(cost), float(before), float(after))
-    lost = group[group["value"].isna()]
-    return Repeated(
-        ratio=to_control(processes),
-        endings=tuple(sorted(zip(lost["status"], lost["failure"], lost["reason"], strict=True))),
-        asked=len(group),
-        disturbed=int(group["disturbed"].sum()),
+    controls = values.reindex(columns=list(_TIMES)).fillna(0.0).T.to_dict("list")
+    by_id = {(str(key.origin), key.variant): key for key in keys}
+    places: dict[tuple[Key, int], Repeated] = {}
+    names = [
+        "origin", "variant", "length", "record", "replicate", "value", "disturbed", "status",
+        "failure", "reason",
+    ]  # fmt: skip
+    for origin, variant, length, record, replicate, value, disturbed, *ending in timed[
+        names
+    ].itertuples(index=False, name=None):
+        if (origin, variant) not in by_id:
+            continue
+        place = (by_id[origin, variant], int(length))
+        known = places.get(place, Repeated())
+        places[place] = (
+            msgspec.structs.replace(known, endings=(*known.endings, tuple(ending)))
+            if math.isnan(value)
+            else Repeated(
+                {**known.processes, int(replicate): Process(*controls[origin, record])},
+                known.endings,
+                known.disturbed + disturbed,
+            )
+        )
+    several = tuple(
+        place for place, own in places.items() if (ratio := own.ratio) and ratio.pairs > 1
     )
+    return Mode(mode, keys, places, several, timed)
 
 
 def sections(analysis: Analysis) -> list[Section]:
@@ -119,15 +120,18 @@ def present(one: Repeatability, title: str) -> Section:
 
 
 def _table(one: Mode, number: int) -> Table:
+    every = sorted({n for _, n in one.places})
+    # From there on the width of intervals is stated.
+    lengths = [n for n in every if n >= LONG] or every
     return Table(
         id=f"repeatability-{one.mode}-{number}",
         title=f"Ratio of a {CALLS[one.mode]} to the control",
         caption="Time over that of a plain matrix product in the same process: geometric mean over "
         "processes, with half the width of its 95 % interval. This is the figure to repeat.",
         corner="mechanism",
-        columns=tuple(map(str, one.lengths)),
+        columns=tuple(map(str, lengths)),
         rows=tuple(
-            key.row([_value(one.places.get((key, n))) for n in one.lengths]) for key in one.keys
+            key.row([_value(one.places.get((key, n))) for n in lengths]) for key in one.keys
         ),
         notes=tuple(reference_notes(one.figures, one.keys)),
     )
@@ -137,9 +141,9 @@ def _value(place: Repeated | None) -> Value:
     """Return a place as it is printed: `12.3`, below it `±2.5%`; nothing where none was asked."""
     if place is None:
         return Value("")
-    if place.ratio is None:
-        return Value(missing(place.endings).text)
     ratio, disturbed = place.ratio, place.disturbed > 0
+    if ratio is None:
+        return Value(missing(sorted(place.endings)).text)
     if ratio.low is None or ratio.high is None:
         return Value(figures(ratio.value), "1 process", ratio.value, disturbed=disturbed)
     text = figures(ratio.value, ratio.high - ratio.low)
@@ -150,20 +154,21 @@ def _value(place: Repeated | None) -> Value:
 
 def sentence(one: Mode) -> str:
     """Return how wide the run's intervals are; empty where it has none."""
-    several = [(n, p) for (key, n), p in one.places.items() if key.origin == "run" and p.several]
-    if not several:
+    own = [(n, one.places[key, n]) for key, n in one.several if key.origin == "run"]
+    if not own:
         return ""
-    processes = span([place.ratio.pairs for _, place in several if place.ratio])
-    width = median_width([place.ratio for n, place in several if n >= LONG and place.ratio])
-    long = sum(n >= LONG for n, _ in several)
+    ratios = [(n, place.ratio) for n, place in own if place.ratio]
+    long = [ratio for n, ratio in ratios if n >= LONG]
+    width = median_width(long)
     text = (
         f"no cell has {LONG} positions or more, from where on the width is stated"
         if width is None
-        else f"at lengths of {LONG} and more the 95 % intervals of {count(long, 'cell')} are "
+        else f"at lengths of {LONG} and more the 95 % intervals of {count(len(long), 'cell')} are "
         f"{percent(width, width)} % wide (median)"
     )
-    busy, asked = sum(p.disturbed for _, p in several), sum(p.asked for _, p in several)
+    asked = sum(len(place.processes) + len(place.endings) for _, place in own)
     return (
-        f"{CALLS[one.mode].capitalize()}: {text}; {count(len(several), 'cell')} of {processes} "
-        f"processes, the machine busy in {busy} of {asked}."
+        f"{CALLS[one.mode].capitalize()}: {text}; {count(len(own), 'cell')} of "
+        f"{span([ratio.pairs for _, ratio in ratios])} processes, the machine busy in "
+        f"{sum(place.disturbed for _, place in own)} of {asked}."
     )

@@ -155,8 +155,9 @@ def _text(one: Scaling) -> list[str]:
     parts = []
     if places:
         processes = span([place.processes for place in places])
-        whole = "process" if processes == "1" else "processes"
-        parts.append(f"Medians of {processes} {whole} a figure.")
+        parts.append(
+            "One process a figure." if processes == "1" else f"Medians of {processes} processes."
+        )
     parts += _control(one.figures)
     unfused = [CALLS[mode] for mode in MODES if is_unfused(one.setting, mode)]
     if unfused:
