@@ -148,7 +148,8 @@ def _figures(kept: Kept) -> Iterable[list[Any]]:
             value, reason = None, f"{value:g} s by a clock that is too coarse"
         yield [
             name, value, metric.unit, metric.better, len(metric.samples), metric.q1, metric.q3,
-            metric.minimum, escape_controls(reason) if value is None else "", _declared(record, name),
+            metric.minimum, escape_controls(reason) if value is None else "",
+            _declared(record, name),
         ]  # fmt: skip
 
 

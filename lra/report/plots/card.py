@@ -70,7 +70,8 @@ def cost_curves(analysis: Analysis, board: Leaderboard, name: str) -> Figure | N
     return Figure(
         id="costs",
         title=f"Costs over those of {EXACT}",
-        alt=f"Log-log plot of {', '.join(lines)} of {escape_controls(name)} over {EXACT}'s against length.",
+        alt=f"Log-log plot of {', '.join(lines)} of {escape_controls(name)} over {EXACT}'s against "
+        "length.",
         caption=f"Below the line at 1 it costs less than {EXACT}.",
         svg=draw(paint, _WIDTH, _HEIGHT),
     )

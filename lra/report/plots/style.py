@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from lra.core.catalogue import EXACT, NO_MIXING
+from lra.report.plots.compact import compact
 
 COLOURS = (
     "#0173b2",
@@ -171,7 +172,7 @@ def draw(paint: Callable[[Any], None], width: float, height: float) -> str:
     # Identical images would share an id, and nothing refers to it.
     text = re.sub(r' id="image[0-9a-f]+"', "", text)
     text = _DIGITS.sub(lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), text)
-    return text.replace("\r\n", "\n")
+    return compact(text.replace("\r\n", "\n"))
 
 
 def draw_png(paint: Callable[[Any], None], width: float, height: float) -> bytes:
@@ -219,7 +220,7 @@ def inline(svg: str, prefix: str, title: str) -> str:
     body = svg[svg.index("<svg") :]
     body = re.sub(r'\bid="', f'id="{prefix}-', body)
     body = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{prefix}-", body)
-    body = body.replace("*{stroke", f"#{prefix} *{{stroke", 1)
+    body = body.replace("*{", f"#{prefix} *{{", 1)
     head, rest = body.split(">", 1)
     head = re.sub(r' (width|height|version)="[^"]*"', "", head)
     return f'{head} id="{prefix}" role="img" aria-label="{escape(title)}">{rest}'

@@ -9,12 +9,28 @@ from collections.abc import Callable
 
 from lra.report.analysis import Analysis
 from lra.report.model import Section
-from lra.report.sections import accuracy, capabilities, gallery, provenance, tradeoff
+from lra.report.sections import (
+    accuracy,
+    capabilities,
+    decoding,
+    gallery,
+    limit,
+    profile,
+    provenance,
+    repeatability,
+    scaling,
+    tradeoff,
+)
 
 SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     accuracy.sections,
     tradeoff.sections,
+    scaling.sections,
+    decoding.sections,
+    profile.sections,
     capabilities.sections,
     gallery.sections,
+    limit.sections,
+    repeatability.sections,
     provenance.sections,
 )
