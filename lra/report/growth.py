@@ -12,7 +12,7 @@ from lra.report.model import Value
 from lra.report.rows import missing
 from lra.report.sweeps import Quantity, Sweep, quantities, sweeps
 from lra.report.words import NO_VALUE, listing
-from lra.verdict.declared_cost import Declared, declared, greatest
+from lra.verdict.declared_cost import DeclaredCost, parse_cost, parse_greatest_cost
 from lra.verdict.growth import LEAST, Growth, growth
 
 _NOTHING = "nothing"
@@ -34,7 +34,7 @@ class GrowthRow(NamedTuple):
     """None below three lengths."""
     lengths: tuple[int, ...]
     """Those that every replicate has."""
-    declared: Declared | None
+    declared: DeclaredCost | None
     """None where nothing is declared, or records of one row declare different things."""
     said: tuple[str, ...]
     """Declared formulas as the records have them."""
@@ -81,13 +81,13 @@ def _row(sweep: Sweep, setting: CostSetting) -> GrowthRow:
     )
 
 
-def _claim(said: str, setting: CostSetting, quantity: Quantity) -> Declared | None:
+def _claim(said: str, setting: CostSetting, quantity: Quantity) -> DeclaredCost | None:
     """What a card says of such calls: of plain inputs, and of dropout where a CPU has it."""
     if is_unfused(setting, quantity.mode):
         first, *others = said.split(";")
         on_cpu = [one for one in others if "on a CPU" in one and "dropout" in one]
-        return greatest(";".join([first, *on_cpu]))
-    return declared(said, gpu=setting.device == "cuda")
+        return parse_greatest_cost(";".join([first, *on_cpu]))
+    return parse_cost(said, gpu=setting.device == "cuda")
 
 
 def growth_value(row: Any) -> Value:

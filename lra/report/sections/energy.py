@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from lra.report.analysis import Assumptions
+from lra.report.assumptions import Assumptions
 from lra.report.cost_grid import Grid, grid_of
 from lra.report.costs import pool
 from lra.report.load.settings import CostSetting

@@ -17,7 +17,7 @@ from lra.report.sections.cost_table import CALLS
 from lra.report.sweeps import MODES
 from lra.report.words import count, figures, percent, span
 from lra.verdict.ratio import Ratio
-from lra.verdict.repeatability import LONG, Process, median_width, to_control
+from lra.verdict.repeatability import LONG, ControlledCost, control_ratio, median_width
 
 TOPIC = "Repeatability"
 _TIMES = ("latency", "control_before", "control_after")
@@ -26,7 +26,7 @@ _TIMES = ("latency", "control_before", "control_after")
 class Repeated(msgspec.Struct, frozen=True):
     """One mechanism at one length."""
 
-    processes: dict[int, Process] = {}
+    processes: dict[int, ControlledCost] = {}
     endings: tuple[tuple[str, str, str], ...] = ()
     disturbed: int = 0
     """Processes during which the machine was busy."""
@@ -34,7 +34,7 @@ class Repeated(msgspec.Struct, frozen=True):
     @property
     def ratio(self) -> Ratio | None:
         """The ratio to the control, with an interval of several processes."""
-        return to_control(self.processes)
+        return control_ratio(self.processes)
 
 
 class Mode(msgspec.Struct, frozen=True):
@@ -91,7 +91,7 @@ def _mode(mode: str, own: pd.DataFrame) -> Mode:
             msgspec.structs.replace(known, endings=(*known.endings, tuple(ending)))
             if math.isnan(value)
             else Repeated(
-                {**known.processes, int(replicate): Process(*controls[origin, record])},
+                {**known.processes, int(replicate): ControlledCost(*controls[origin, record])},
                 known.endings,
                 known.disturbed + disturbed,
             )
