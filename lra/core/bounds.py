@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import msgspec
+
+from lra.core.protocol import Fraction, Positive
 from lra.core.records import Metric, Record
 
 SIGNED = frozenset({"compile_time", "energy", "declared_operations"})
@@ -14,6 +17,20 @@ SIGNED = frozenset({"compile_time", "energy", "declared_operations"})
 formula."""
 _LEAST, _MOST = 1e-60, 1e60
 """No figure but zero is smaller, and none is larger: beyond, a ratio or a plot's edge overflows."""
+
+
+class _Method(msgspec.Struct, gc=False):
+    """What is read of how a cell was measured, which for the rest is for people."""
+
+    devices: Positive = 1
+    throttled_by: tuple[str, ...] = ()
+    exact_keys: str = ""
+    package: str = ""
+    assumed: tuple[str, ...] = ()
+    untried: tuple[str, ...] = ()
+    largest: Fraction = msgspec.field(name="largest class of the test split", default=0.0)
+
+
 _SLACK = 1e-9
 """By which a quartile of equal samples may miss them, interpolated as it is."""
 
@@ -39,6 +56,10 @@ def impossible(record: Record) -> str | None:
 
 def _beside_metrics(record: Record) -> str | None:
     """What of a curve, a picture or the record itself cannot be."""
+    try:
+        msgspec.convert(record.method, _Method)
+    except msgspec.ValidationError as error:
+        return f"its method does not fit: {error}"
     if record.seconds > _MOST:
         return f"its {record.seconds:g} s are more than any run takes"
     counts = (record.parameters or 0, record.best_step or 0)

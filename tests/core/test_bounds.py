@@ -31,6 +31,7 @@ SOUND: dict[str, Any] = {
     "pattern": PICTURE,
     "attended": Attended(examples=1, distances=((0.0, 2.5),), rollouts=(ROLLOUT,)),
     "parameters": 10**12,
+    "method": {"devices": 2, "largest class of the test split": 0.5, "anything": [7.5]},
     "findings": (Finding(law="causality", verdict="held", cases=3),),
 }
 UNITS = ("s", "B", "J", "W", "nat", "bit", "count", "1/s", "B/s", "ratio")
@@ -116,6 +117,10 @@ def test_a_check_of_less_than_nothing_is_named(wrong: dict[str, Any]) -> None:
         {"curve": (replace(POINT, step=10**400),)},
         {"curve": (POINT, replace(POINT, validation_loss=-0.5))},
         {"curve": (POINT, replace(POINT, train_loss=1e308))},
+        {"method": {"devices": 0}},
+        {"method": {"throttled_by": 5}},
+        {"method": {"exact_keys": [1]}},
+        {"method": {"largest class of the test split": 7.5}},
         {"pattern": replace(PICTURE, top=-1.0)},
         {"pattern": replace(PICTURE, top=1e308)},
         {"attended": Attended(examples=1, distances=())},
