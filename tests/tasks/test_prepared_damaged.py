@@ -94,7 +94,7 @@ def test_any_digit_of_its_facts_is_damage(folder):
         changed(path, place)
         with pytest.raises(DataError, match=r"1f3c'.* (facts.json does not hold|format 3|unreada)"):
             opened(folder)
-    put(path, whole)
+        put(path, whole)
     opened(folder)
 
 
