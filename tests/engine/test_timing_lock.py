@@ -253,11 +253,18 @@ def test_a_file_that_is_exchanged_while_it_is_opened_is_refused(
 
     monkeypatch.setattr(timing_lock, "_check", exchanged)
     (tmp_path / "target").touch()
-    # Where it is waited for, the alarm ends the whole test run.
+
+    def waited(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, waited)
     signal.alarm(20)
-    with pytest.raises(LraError, match=f"is a {kind}"):
-        TimingLock(path).acquire()
-    signal.alarm(0)
+    try:
+        with pytest.raises(LraError, match=f"is a {kind}"):
+            TimingLock(path).acquire()
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_anothers_file_is_taken_only_where_nobody_can_replace_it(
