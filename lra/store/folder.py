@@ -20,7 +20,7 @@ from pathlib import Path
 
 from lra.core.errors import StoreError, UsageError, reason
 from lra.core.hashing import DIGITS
-from lra.core.paths import kind_of
+from lra.core.paths import kind_of, opened
 from lra.core.records import Record, encode
 from lra.store.atomic import write_whole
 from lra.store.packs import KIND, SUFFIX, Contents, Packs
@@ -222,7 +222,8 @@ class Store:
 def _read(file: Path, id: str) -> Record | Unreadable | None:
     """Return the record, or why it cannot be used; None where there is no file."""
     try:
-        data = file.read_bytes()
+        with opened(file) as stream:
+            data = stream.read() or b""
     except (FileNotFoundError, NotADirectoryError):
         return None
     except IsADirectoryError:
