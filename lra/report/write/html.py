@@ -27,9 +27,12 @@ def report_html(report: Report, looks: Looks, cards: Mapping[str, str] = _NONE) 
     return _render("report.html", looks, report=report, cards=cards, home="", folder=f"{CARDS}/")
 
 
-def card_html(card: Card, looks: Looks, cards: Mapping[str, str] = _NONE) -> str:
-    """Return the page of one mechanism, which lies in the folder of cards."""
-    return _render("card.html", looks, card=card, cards=cards, home="../index.html", folder="")
+def card_html(
+    card: Card, looks: Looks, cards: Mapping[str, str] = _NONE, home: str = "../index.html"
+) -> str:
+    """Return the page of one mechanism, which lies in the folder of cards; `home` is where the
+    report lies, "" where there is none."""
+    return _render("card.html", looks, card=card, cards=cards, home=home, folder="")
 
 
 def _render(name: str, looks: Looks, **values: Any) -> str:

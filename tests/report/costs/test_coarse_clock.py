@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from lra.report.select import Selection, join
 
 from lra.core.records import Record
 from lra.report.assemble import assemble
-from lra.report.select import Selection, join
 from report.sample import ceiling, efficiency, with_metrics
 
 LENGTHS = (1000, 2000, 3000, 4000)

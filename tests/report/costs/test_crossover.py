@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-
-from lra.core.records import Record
 from lra.report.costs.tables import efficiency_tables
 from lra.report.select import join
 from lra.report.table import Table, one_line
+
+from lra.core.records import Record
 from report.sample import efficiency, with_metrics
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 import pytest
-
-from lra.core.records import Metric, Record
-from lra.report.assemble import assemble
 from lra.report.costs.tables import EfficiencyTables, efficiency_tables
 from lra.report.select import join
 from lra.report.table import Cell, Table
+
+from lra.core.records import Metric, Record
+from lra.report.assemble import assemble
 from lra.report.words import TIMES
 from report.sample import GPU, efficiency, with_metrics
 

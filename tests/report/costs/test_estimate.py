@@ -6,14 +6,14 @@ import math
 from pathlib import Path
 
 import pytest
+from lra.report.costs.estimate import Assumptions
+from lra.report.select import join
+from lra.report.table import Section, Table
 
 from lra.core.errors import UsageError
 from lra.core.records import Record
 from lra.report import render
 from lra.report.assemble import assemble
-from lra.report.costs.estimate import Assumptions
-from lra.report.select import join
-from lra.report.table import Section, Table
 from report.sample import GPU, efficiency
 
 from .test_energy import powered

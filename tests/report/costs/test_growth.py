@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-
-from lra.core.records import Record
-from lra.report.assemble import assemble
 from lra.report.costs.tables import efficiency_tables
 from lra.report.select import Selection, join
 from lra.report.table import Cell, Table
+
+from lra.core.records import Record
+from lra.report.assemble import assemble
 from report.sample import GPU, MODEL, THERE, efficiency
 
 LENGTHS = (256, 512, 1024, 2048, 4096)

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 import pytest
-
-from lra.core.records import Metric, Record
 from lra.report.costs.tables import EfficiencyTables, efficiency_tables
 from lra.report.select import join
 from lra.report.table import Cell
+
+from lra.core.records import Metric, Record
 from report.sample import GPU, THERE, ceiling, efficiency, with_metrics
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
-
-from lra.core.records import Metric, Record
-from lra.report.assemble import assemble
 from lra.report.costs.tables import EfficiencyTables, efficiency_tables
 from lra.report.pictures.limit import limit_figure
 from lra.report.pictures.style import looks
 from lra.report.select import join
 from lra.report.table import Cell, Figure
+
+from lra.core.records import Metric, Record
+from lra.report.assemble import assemble
 from lra.report.words import TIMES
 from report.sample import ceiling, efficiency, with_metrics
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from lra.report.costs.profile import profile_sections
+from lra.report.pictures.style import COLOURS
+from lra.report.select import join
+from lra.report.table import Cell, Section
 
 from lra.core.profile_metrics import PARTS
 from lra.core.protocol import Rows
 from lra.core.records import Record
 from lra.report.assemble import assemble, spoken
-from lra.report.costs.profile import profile_sections
-from lra.report.pictures.style import COLOURS
 from lra.report.render import findings, render
-from lra.report.select import join
-from lra.report.table import Cell, Section
 from lra.report.words import NO_VALUE
 from report.sample import (
     GPU,

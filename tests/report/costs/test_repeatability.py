@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-
-from lra.core.records import Metric, Record
-from lra.report.assemble import assemble
 from lra.report.costs.repeatability import RepeatTables
 from lra.report.costs.tables import efficiency_tables
 from lra.report.select import Selection, join
+
+from lra.core.records import Metric, Record
+from lra.report.assemble import assemble
 from report.sample import efficiency
 
 

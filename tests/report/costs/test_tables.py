@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-
-from lra.core.protocol import Machine
-from lra.core.records import Metric, Record
 from lra.report.costs.estimate import Assumptions
 from lra.report.costs.sections import cost_sections
 from lra.report.costs.tables import EfficiencyTables, efficiency_tables
 from lra.report.pictures.style import looks
 from lra.report.select import join
 from lra.report.table import Cell, Table, one_line
+
+from lra.core.protocol import Machine
+from lra.core.records import Metric, Record
 from lra.report.words import TIMES
 from report.sample import GPU, HERE, MODEL, THERE, edited, efficiency, with_metrics
 

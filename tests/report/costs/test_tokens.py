@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-
-from lra.core.records import Record
 from lra.report.answer.crossings import crossing_sentences
 from lra.report.costs.crossover import crossings
 from lra.report.costs.tables import EfficiencyTables, efficiency_tables
 from lra.report.select import join
+
+from lra.core.records import Record
 from report.sample import efficiency
 
 TOKENS = 4096

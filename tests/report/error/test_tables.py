@@ -7,16 +7,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
-
-from lra.core.records import Record
-from lra.report import render
-from lra.report.assemble import assemble
 from lra.report.error.tables import ErrorTables, error_sentences, error_tables, ratio_text
 from lra.report.pictures.error import error_figure
 from lra.report.pictures.error_scale import error_scale_figure
 from lra.report.pictures.style import looks
 from lra.report.select import join
 from lra.report.table import Cell, Figure, Table
+
+from lra.core.records import Record
+from lra.report import render
+from lra.report.assemble import assemble
 from lra.report.words import TIMES
 from report.sample import THERE, efficiency, error, mechanism
 

@@ -3,11 +3,11 @@
 import msgspec
 import numpy as np
 import pytest
+from lra.report.mechanisms.attended import attended_section
+from lra.report.select import join
 
 from lra.core.trained_attention import TrainedAttention, pack_rollout
 from lra.report.assemble import assemble
-from lra.report.mechanisms.attended import attended_section
-from lra.report.select import join
 from tests.report import sample
 
 SIDE = 6

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from lra.core.records import Record
-from lra.report.assemble import assemble
 from lra.report.mechanisms.settings import in_words, stand_ins, trained_and_timed
 from lra.report.select import join
+
+from lra.core.records import Record
+from lra.report.assemble import assemble
 from report.sample import efficiency, mechanism, quality
 
 FEW, MANY = mechanism("performer", features=32), mechanism("performer", features=256)

@@ -7,17 +7,17 @@ from typing import Any
 
 import msgspec
 import pytest
-
-from lra.core import peers
-from lra.core.records import Record
-from lra.core.scales import load_suite
-from lra.report.assemble import assemble
 from lra.report.costs.tables import efficiency_tables
 from lra.report.entries import Entry
 from lra.report.others.beside import beside_sections
 from lra.report.others.pairs import pairs_of
 from lra.report.select import join
 from lra.report.table import Row, Section
+
+from lra.core import peers
+from lra.core.records import Record
+from lra.core.scales import load_suite
+from lra.report.assemble import assemble
 from lra.report.words import TIMES
 from report.sample import efficiency, mechanism, with_metrics
 

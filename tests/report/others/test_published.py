@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 import pytest
-
-from lra.core.protocol import ModelSpec, TrainSpec
-from lra.core.records import Record
-from lra.report.assemble import assemble
 from lra.report.others.published import _mean, published_sections
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from lra.report.table import Cell, Section, Table
+
+from lra.core.protocol import ModelSpec, TrainSpec
+from lra.core.records import Record
+from lra.report.assemble import assemble
 from report.sample import data, quality
 
 

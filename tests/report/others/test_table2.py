@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 import pytest
-
-from lra.core.records import Record
-from lra.core.scales import load_scale
-from lra.report.assemble import assemble
 from lra.report.costs.tables import efficiency_tables
 from lra.report.others.table2 import table2_sections
 from lra.report.select import join
 from lra.report.table import Section
+
+from lra.core.records import Record
+from lra.core.scales import load_scale
+from lra.report.assemble import assemble
 from lra.report.words import TIMES
 from report.sample import GPU, efficiency, with_metrics
 

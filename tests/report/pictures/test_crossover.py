@@ -7,16 +7,16 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from matplotlib.axes import Axes
-
-from lra.core.records import Record
-from lra.report.assemble import assemble
 from lra.report.costs.tables import EfficiencyTables, efficiency_tables
 from lra.report.pictures.cost import cost_figure, decode_figure
 from lra.report.pictures.crossover import crossover_figure
 from lra.report.pictures.style import FAINT, Looks, looks
 from lra.report.select import Selection, join
 from lra.report.table import Figure
+from matplotlib.axes import Axes
+
+from lra.core.records import Record
+from lra.report.assemble import assemble
 from lra.report.words import TIMES
 from report.costs.test_crossover import LENGTHS, ended, exact, swept
 from report.sample import efficiency, with_metrics

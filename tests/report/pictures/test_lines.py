@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from matplotlib.figure import Figure
-
 from lra.report.pictures.lines import log_axes, ticks_of
+from matplotlib.figure import Figure
 
 
 def test_lengths_that_crowd_have_no_tick() -> None:

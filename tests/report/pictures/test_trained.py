@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-
 from lra.report.pictures.accuracy import quality_figure
 from lra.report.pictures.learning import learning_figure
 from lra.report.pictures.style import looks
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
+
 from report.sample import quality
 
 

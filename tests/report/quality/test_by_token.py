@@ -2,13 +2,13 @@
 
 import msgspec
 import pytest
-
-from lra.core.records import Metric
-from lra.report.assemble import assemble, spoken
 from lra.report.quality.by_token import bits_sentences, decode_tables
 from lra.report.quality.intervals import interval_table
 from lra.report.quality.tables import bits_tables, quality_tables
 from lra.report.select import join
+
+from lra.core.records import Metric
+from lra.report.assemble import assemble, spoken
 from tests.report import sample
 from tests.report.answer.said import answered
 

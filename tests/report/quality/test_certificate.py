@@ -2,13 +2,13 @@
 
 import msgspec
 import pytest
-
-from lra.core.records import Metric
-from lra.report.assemble import spoken
 from lra.report.quality.baselines import SOLVER
 from lra.report.quality.certificate import certificate_section
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
+
+from lra.core.records import Metric
+from lra.report.assemble import spoken
 from tests.report import sample
 
 

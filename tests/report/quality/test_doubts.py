@@ -2,12 +2,12 @@
 
 import msgspec
 import pytest
-
 from lra.report.answer.sentences import answer, caveats
-from lra.report.assemble import assemble
 from lra.report.quality.doubts import doubt_sentences, doubts
 from lra.report.quality.tables import bits_tables, quality_tables
 from lra.report.select import join
+
+from lra.report.assemble import assemble
 from tests.report import sample
 from tests.report.quality.test_by_token import costs, several, texts, told
 

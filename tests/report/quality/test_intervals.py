@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from scipy import stats
-
-from lra.core.records import Record
 from lra.report.quality.intervals import interval_table
 from lra.report.quality.standing import standing
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from lra.report.table import Cell, Table
+from scipy import stats
+
+from lra.core.records import Record
 from report.sample import quality
 
 LEVELS = (0.70, 0.74, 0.69)

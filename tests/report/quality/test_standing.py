@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-
-from lra.core.records import Record
-from lra.report.assemble import assemble
 from lra.report.pictures.ranks import joined, ranks_figure
 from lra.report.pictures.style import looks
 from lra.report.quality.standing import Standing, standing
 from lra.report.quality.tables import quality_tables
 from lra.report.select import join
 from lra.report.table import Cell
+
+from lra.core.records import Record
+from lra.report.assemble import assemble
 from lra.verdict.accuracy import Ranks
 from report.sample import THERE, baseline, quality
 
