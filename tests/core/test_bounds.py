@@ -71,7 +71,7 @@ def spread(*figures: float | None, unit: Any = "s") -> Metric:
     ids=str,
 )
 def test_a_figure_that_cannot_be_is_named(metric: Metric) -> None:
-    assert "figure" in (why_why_impossible(record(metric)) or "")
+    assert "figure" in (why_impossible(record(metric)) or "")
 
 
 @pytest.mark.parametrize(
@@ -93,18 +93,18 @@ def test_a_figure_that_cannot_be_is_named(metric: Metric) -> None:
     ids=str,
 )
 def test_a_figure_that_can_be_is_let_be(metric: Metric) -> None:
-    assert why_why_impossible(record(metric)) is None
+    assert why_impossible(record(metric)) is None
 
 
 @pytest.mark.parametrize("name", sorted(SIGNED))
 def test_a_difference_may_be_below_zero(name: str) -> None:
-    assert why_why_impossible(record(Metric(value=-0.5, unit="s"), name)) is None
+    assert why_impossible(record(Metric(value=-0.5, unit="s"), name)) is None
 
 
 @pytest.mark.parametrize("wrong", [{"cases": -1}, {"seconds": -0.5}], ids=str)
 def test_a_check_of_less_than_nothing_is_named(wrong: dict[str, Any]) -> None:
     found = Finding(law="causality", verdict="held", **wrong)
-    assert "causality" in (why_why_impossible(record(findings=(found,))) or "")
+    assert "causality" in (why_impossible(record(findings=(found,))) or "")
 
 
 @pytest.mark.parametrize(
