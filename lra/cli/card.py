@@ -26,8 +26,8 @@ def write_cards(impls: Sequence[str], store: Path, out: Path | None) -> int:
     own = Store(store).records() if store.is_dir() else ()
     # Of the reference all is asked for here, whatever the store shares with it.
     analysis = analyse(join([*reference(), *own], []))
-    known = {card.mechanism: card for card in cards(analysis)}
     names = [target.name for target in catalogue.expand("mechanism", impls)]
+    known = {card.mechanism: card for card in cards(analysis, names)}
     if missing := [name for name in names if name not in known]:
         raise UsageError(
             f"there is no record of {missing[0]}; run python -m lra run --impl {missing[0]} first"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 
 import msgspec
@@ -57,12 +57,17 @@ class Card(msgspec.Struct, frozen=True):
         return f"{self.mechanism if safe else value_hash(self.mechanism)}.html"
 
 
-def cards(analysis: Analysis) -> list[Card]:
-    """Return a card for each mechanism with a figure or a check, public packages left out."""
+def cards(analysis: Analysis, only: Collection[str] | None = None) -> list[Card]:
+    """Return a card for each mechanism with a figure or a check, of those in `only` where it is
+    given; public packages are left out."""
     found = _Cards(analysis)
     figures = analysis.evidence.figures
     names = {name for name in figures["mechanism"] if name} | set(found.checks)
-    return [found.card(name) for name in sorted(names) if not name.startswith(PREFIX)]
+    return [
+        found.card(name)
+        for name in sorted(names)
+        if not name.startswith(PREFIX) and (only is None or name in only)
+    ]
 
 
 class _Cards:
