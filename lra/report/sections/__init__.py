@@ -9,11 +9,12 @@ from collections.abc import Callable
 
 from lra.report.analysis import Analysis
 from lra.report.model import Section
-from lra.report.sections import accuracy, capabilities, gallery, provenance, tradeoff
+from lra.report.sections import accuracy, capabilities, error, gallery, provenance, tradeoff
 
 SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     accuracy.sections,
     tradeoff.sections,
+    error.sections,
     capabilities.sections,
     gallery.sections,
     provenance.sections,
