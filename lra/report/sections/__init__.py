@@ -9,7 +9,16 @@ from collections.abc import Callable
 
 from lra.report.analysis import Analysis
 from lra.report.model import Section
-from lra.report.sections import accuracy, capabilities, error, gallery, provenance, tradeoff
+from lra.report.sections import (
+    accuracy,
+    capabilities,
+    endings,
+    error,
+    gallery,
+    protocol,
+    provenance,
+    tradeoff,
+)
 
 SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     accuracy.sections,
@@ -17,5 +26,7 @@ SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     error.sections,
     capabilities.sections,
     gallery.sections,
+    protocol.sections,
     provenance.sections,
+    endings.sections,
 )
