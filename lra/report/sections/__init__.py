@@ -12,6 +12,7 @@ from lra.report.model import Section
 from lra.report.sections import (
     accuracy,
     capabilities,
+    decoding_by_use,
     endings,
     error,
     gallery,
@@ -26,6 +27,7 @@ SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     error.sections,
     capabilities.sections,
     gallery.sections,
+    decoding_by_use.sections,
     protocol.sections,
     provenance.sections,
     endings.sections,
