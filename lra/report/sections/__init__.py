@@ -12,6 +12,7 @@ from lra.report.model import Section
 from lra.report.sections import (
     accuracy,
     capabilities,
+    certificates,
     decoding_by_use,
     endings,
     error,
@@ -27,6 +28,7 @@ SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     error.sections,
     capabilities.sections,
     gallery.sections,
+    certificates.sections,
     decoding_by_use.sections,
     protocol.sections,
     provenance.sections,
