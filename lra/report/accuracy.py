@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
@@ -257,10 +257,17 @@ def _means(pooled: pd.DataFrame, averaged: Sequence[Column]) -> pd.DataFrame:
     return pd.DataFrame(found, columns=names)
 
 
-def winner(scores: Accuracies, protocol: str) -> tuple[str, str] | None:
+def winner(
+    scores: Accuracies, protocol: str, left_out: Collection[tuple[str, str, str]] = ()
+) -> tuple[str, str] | None:
     """Return origin and variant of the best mechanism, no mixing apart, where its interval over
-    seeds lies clear of the next one's; None where it does not, or some row has one seed."""
+    seeds lies clear of the next one's; None where it does not, or some row has one seed.
+
+    Rows that are `left_out`, by origin, variant and protocol, are in no comparison.
+    """
     own = scores.pooled
+    names = [own[name] for name in (*ROW, "protocol")]
+    own = own[[key not in left_out for key in zip(*names, strict=True)]]
     own = own[(own["protocol"] == protocol) & own["mean"].notna() & (own["mechanism"] != NO_MIXING)]
     if len(own) < 2 or own["low"].isna().any():
         return None

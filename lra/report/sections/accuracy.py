@@ -12,6 +12,7 @@ from lra.core.catalogue import NO_MIXING
 from lra.report.accuracy import Accuracies, Column, Score, winner
 from lra.report.analysis import Analysis
 from lra.report.baselines import BAG, ENTROPY, MAJORITY, Simple, simple
+from lra.report.doubts import impossible
 from lra.report.load.frame import typed
 from lra.report.model import Row, Section, Table, Value, drawn
 from lra.report.plots.accuracy import accuracy_figure
@@ -35,6 +36,8 @@ class Scores(msgspec.Struct, frozen=True):
     means: dict[Key, Score]
     best: dict[str, tuple[str, str] | None]
     """The winner of each column, where one is told apart."""
+    impossible: frozenset[tuple[str, str, str]]
+    """Origin, variant and protocol of trainings that need fewer bits than there can be."""
     baselines: dict[str, dict[str, Simple]]
     """By column, then by metric."""
     figures: pd.DataFrame
@@ -61,13 +64,15 @@ def analyse(analysis: Analysis, scores: Accuracies) -> Scores:
             chosen = zip(alone["protocol"], alone["learning_rate"], strict=True)
             rates |= {(key, protocol): rate for protocol, rate in chosen}
         (means[key],) = typed(of(scores.means, key), Score)
+    left_out = impossible(analysis.evidence, scores)
     return Scores(
         of=scores,
         keys=keys,
         places=places,
         rates=rates,
         means=means,
-        best={protocol: winner(scores, protocol) for protocol in wanted},
+        best={protocol: winner(scores, protocol, left_out) for protocol in wanted},
+        impossible=left_out,
         baselines={
             protocol: simple(analysis.evidence, scores, column)
             for protocol, column in wanted.items()
@@ -119,6 +124,9 @@ def _values(scores: Scores, key: Key, several: bool) -> list[Value]:
             several,
             rate=scores.rates.get((key, column.protocol)),
             best=scores.best[column.protocol] == (key.origin, key.variant),
+            doubt="below the entropy"
+            if (key.origin, key.variant, column.protocol) in scores.impossible
+            else "",
         )
         for column in scores.of.columns
     ]
@@ -140,6 +148,7 @@ def _value(
     *,
     rate: float | None = None,
     best: bool = False,
+    doubt: str = "",
 ) -> Value:
     """Mean over the seeds that ended well, the others counted beside it in words."""
     if place is None:
@@ -153,6 +162,7 @@ def _value(
     notes += [f"n {place.n}"] if several else []
     notes += [missing(place.endings).text] if place.endings else []
     notes += [f"rate {rate:g}"] if rate is not None else []
+    notes += [doubt] if doubt else []
     return Value(score_text(place, rows, bits), ", ".join(notes), place.mean, best)
 
 

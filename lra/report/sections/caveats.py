@@ -1,54 +1,187 @@
-"""What to know before a report is quoted: cells that are not ok, and timings of a busy machine."""
+"""Caveats: at most six sentences to know before a report is quoted."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+
+import pandas as pd
 
 from lra.core.cells import CeilingCell, EfficiencyCell, ProfileCell, ShowCell, VerifyCell
+from lra.core.records import Record
+from lra.report.accuracy import ACCURACY, Accuracies
 from lra.report.analysis import Analysis
-from lra.report.words import STATUS, count, listing
+from lra.report.baselines import BAG, guessing, simple
+from lra.report.doubts import doubts
+from lra.report.load.unlike import Unlike
+from lra.report.words import STATUS, count, listing, listing_of
+from lra.verdict.accuracy import above_chance
 
-_OTHERS = {
+_KINDS = {
     VerifyCell: "check",
     ShowCell: "picture",
     ProfileCell: "profile",
     CeilingCell: "ceiling",
 }
 """Kinds that have no row in a table of accuracies, times or errors."""
+_NAMED = 5
 
 
 def caveats(analysis: Analysis) -> tuple[str, ...]:
-    """Return a sentence on each caveat, none where there is none."""
-    return (*_not_ok(analysis), *_disturbed(analysis))
+    """Return a sentence on each caveat, the gravest first; none where there is none."""
+    found = (
+        _doubtful(analysis),
+        _trivial(analysis),
+        _unlike(analysis),
+        _differing(analysis),
+        _disturbed(analysis),
+        _not_ok(analysis),
+    )
+    return tuple(sentence for sentence in found if sentence)
 
 
-def _not_ok(analysis: Analysis) -> list[str]:
+def _doubtful(analysis: Analysis) -> str:
+    """Trainings that ended well and whose figures are not to be believed."""
+    found = [one.words for one in doubts(analysis.evidence, analysis.accuracies)]
+    return f"In doubt: {listing_of(found, _NAMED)}." if found else ""
+
+
+def _trivial(analysis: Analysis) -> str:
+    """Tasks on which no mechanism beats guessing, or counting tokens."""
+    lucky: list[str] = []
+    counted: list[str] = []
+    for scores in analysis.accuracies:
+        if scores.metric == ACCURACY:
+            where = "" if scores is analysis.main else f" ({', '.join(scores.setting.parts)})"
+            stuck, below = not_above(analysis, scores)
+            lucky += [f"{title}{where}" for title in stuck]
+            counted += [f"{title}{where}" for title in below]
+    parts = [f"lucky guessing on {listing(lucky)}"] if lucky else []
+    parts += [f"the bag of tokens on {listing(counted)}"] if counted else []
+    return f"No mechanism beats {', nor '.join(parts)}." if parts else ""
+
+
+def not_above(analysis: Analysis, scores: Accuracies) -> tuple[list[str], list[str]]:
+    """Return the columns on which no training is above what guessing reaches by luck, and those on
+    which no mechanism is above the bag of tokens where that is."""
+    stuck, below = [], []
+    for column in scores.columns:
+        chance = guessing(analysis.evidence, scores, column)
+        own = scores.pooled[scores.pooled["protocol"] == column.protocol]
+        seeds = [value for one in own["seeds"] for value in one.values()]
+        if chance is None or not seeds:
+            continue
+        rows = column.rows.test
+        if not any(above_chance(value, chance, rows) for value in seeds):
+            stuck.append(column.title)
+        bag = simple(analysis.evidence, scores, column).get(BAG)
+        if bag and above_chance(bag.value, chance, rows) and own["mean"].max() <= bag.value:
+            below.append(column.title)
+    return stuck, below
+
+
+def _unlike(analysis: Analysis) -> str:
+    """Tasks on which the reference is not shown, as it was trained otherwise."""
+    every = [column for scores in analysis.accuracies for column in scores.columns]
+    found = [
+        one
+        for one in analysis.evidence.unlike
+        if any(column.protocol in one.protocols for column in every)
+    ]
+    if not found:
+        return ""
+    protocols = frozenset(protocol for one in found for protocol in one.protocols)
+    settings = tuple(sorted({setting for one in found for setting in one.settings}))
+    whole = Unlike(protocols, settings, all(one.anchored for one in found))
+    titles = dict.fromkeys(column.title for column in every if column.protocol in protocols)
+    return whole.sentence([*titles])
+
+
+def _differing(analysis: Analysis) -> str:
+    """Mechanisms of the run whose figures are of several settings or versions of the source."""
+    figures = analysis.evidence.figures
+    trained = figures[(figures["kind"] == "quality") & (figures["origin"] == "run")]
+    parts = [
+        (other_settings(trained, figures[figures["kind"] == "efficiency"]), "with other settings"),
+        (other_versions(trained, figures), "with other versions of the source"),
+    ]
+    clauses = [f"{words}: {listing_of(names, _NAMED)}" for names, words in parts if names]
+    mixed = mixed_versions(trained)
+    several = f"on several tasks, of several versions: {listing_of(mixed, _NAMED)}"
+    clauses = [f"and timed {', '.join(clauses)}"] if clauses else []
+    clauses += [several] if mixed else []
+    return f"Trained {'; '.join(clauses)}." if clauses else ""
+
+
+def other_settings(trained: pd.DataFrame, timed: pd.DataFrame) -> list[str]:
+    """Return the mechanisms with a training whose settings were not timed while others were: by the
+    run, or where it timed none by the reference."""
+    own = timed[timed["value"].notna()]
+    found = set()
+    for mechanism, variants in trained.groupby("mechanism")["variant"]:
+        mine = own[own["mechanism"] == mechanism]
+        run = mine[mine["origin"] == "run"]
+        beside = set((mine if run.empty else run)["variant"])
+        if beside and set(variants) - beside:
+            found.add(str(mechanism))
+    return sorted(found)
+
+
+def other_versions(trained: pd.DataFrame, figures: pd.DataFrame) -> list[str]:
+    """Return the mechanisms of which no version of the source was both trained and timed."""
+    timed = figures[(figures["kind"] == "efficiency") & (figures["origin"] == "run")]
+    sides = [_versions(side, "mechanism") for side in (trained, timed)]
+    return sorted(name for name, own in sides[0].items() if not own & sides[1].get(name, own))
+
+
+def mixed_versions(trained: pd.DataFrame) -> list[str]:
+    """Return the mechanisms with a row whose tasks have no version in common."""
+    found = set()
+    for _, row in trained.groupby(["setting", "variant"]):
+        by_task = _versions(row, "task")
+        if not set.intersection(*by_task.values()):
+            found.add(str(row["mechanism"].iloc[0]))
+    return sorted(found)
+
+
+def _versions(figures: pd.DataFrame, by: str) -> Mapping[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, version in zip(figures[by], figures["mechanism_version"], strict=True):
+        found[name].add(version)
+    return found
+
+
+def _not_ok(analysis: Analysis) -> str:
     """How many of the run's cells did not end well, by ending; other kinds by themselves."""
     evidence = analysis.evidence
     kinds = [("cell", [kept.record for kept in evidence.own])]
-    for kind, words in _OTHERS.items():
-        own = (*evidence.others, *evidence.checks, *evidence.shown)
-        kinds.append((words, [r for r in own if isinstance(r.cell, kind)]))
-    sentences = []
-    for words, records in kinds:
-        bad = Counter(record.status for record in records if record.status != "ok")
-        if bad:
-            endings = [f"{number} {STATUS[status]}" for status, number in sorted(bad.items())]
-            verb = "is" if bad.total() == 1 else "are"
-            sentences.append(
-                f"{bad.total()} of {count(len(records), words)} {verb} not ok: {listing(endings)}."
-            )
-    return sentences
+    kinds += [
+        (words, [record for record in evidence.others if isinstance(record.cell, kind)])
+        for kind, words in _KINDS.items()
+    ]
+    parts = [f"{_tally(records, words)}" for words, records in kinds if _bad(records)]
+    total = sum(_bad(records).total() for _, records in kinds)
+    return f"{listing(parts)} {'is' if total == 1 else 'are'} not ok." if parts else ""
 
 
-def _disturbed(analysis: Analysis) -> list[str]:
+def _bad(records: Iterable[Record]) -> Counter[str]:
+    return Counter(STATUS[record.status] for record in records if record.status != "ok")
+
+
+def _tally(records: list[Record], words: str) -> str:
+    bad = _bad(records)
+    endings = listing([f"{number} {word}" for word, number in sorted(bad.items())])
+    return f"{bad.total()} of {count(len(records), words)} ({endings})"
+
+
+def _disturbed(analysis: Analysis) -> str:
     """How many of the run's timings were taken on a busy machine."""
     own = [kept for kept in analysis.evidence.own if isinstance(kept.cell, EfficiencyCell)]
     timed = [kept for kept in own if kept.record.status == "ok"]
     found = sum(kept.disturbed for kept in timed)
     if not found:
-        return []
-    return [
+        return ""
+    return (
         f"The machine was busy during {found} of {count(len(timed), 'timing')} (marked !): the "
         "same command with --rerun disturbed measures them again."
-    ]
+    )

@@ -1,0 +1,267 @@
+"""Certificates of tasks: exact attention beside whatever does without reading all in its order."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, stdev
+
+import msgspec
+import pandas as pd
+
+from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.cells import QualityCell
+from lra.report.accuracy import ACCURACY, Accuracies, Column, Score
+from lra.report.analysis import Analysis
+from lra.report.baselines import BAG, ENTROPY, MAJORITY, simple, solver
+from lra.report.load.kept import protocol_hash
+from lra.report.load.settings import QualitySetting
+from lra.report.model import Row, Section, Table, Value
+from lra.report.sections.accuracy import score_text
+from lra.report.words import NOT_RUN, figures, percent
+
+TOPIC = "What tasks test"
+SHUFFLED = "shuffled input"
+_NOTHING = "no mixing"
+_RULE = "rule of thumb"
+_BAG = BAG.replace("_", " ")
+_NONE = "none"
+_ORDER = (_NOTHING, SHUFFLED, _BAG, MAJORITY, _RULE)
+_TEXT = (
+    "A shortcut does without attention over the whole input in its order; a task tests attention "
+    "as far as exact attention beats the best shortcut."
+)
+_Shuffled = Mapping[str, Sequence[Score]]
+"""Exact attention trained and tested on shuffled input, by the protocol of the input as given."""
+
+
+class Shortcut(msgspec.Struct, frozen=True):
+    """One way to do without, on one task."""
+
+    score: Score
+    name: str = ""
+    """Its own, where the column has several."""
+    reads_all: bool = False
+    """Whether it is no shortcut: its layers together reach over the longest input."""
+
+
+class Certificate(msgspec.Struct, frozen=True):
+    """One task, with attention and without."""
+
+    column: Column
+    lower: bool
+    """Whether the less is the better."""
+    known: float | None
+    """The best that can be known: the exact solver's accuracy, or a text's entropy."""
+    exact: Score
+    shortcuts: dict[str, Shortcut]
+
+    @property
+    def best(self) -> str:
+        """The shortcut that comes nearest."""
+        own = {name: one for name, one in self.shortcuts.items() if not one.reads_all}
+        sign = -1.0 if self.lower else 1.0
+        return max(own, key=lambda name: (sign * own[name].score.mean, name))
+
+    @property
+    def margin(self) -> float:
+        """By how much exact attention is better than that."""
+        apart = self.exact.mean - self.shortcuts[self.best].score.mean
+        return -apart if self.lower else apart
+
+
+def sections(analysis: Analysis) -> list[Section]:
+    """Return a section for each setting in which exact attention was trained on shuffled input."""
+    found: dict[QualitySetting, list[Table]] = defaultdict(list)
+    control = _shuffled(analysis)
+    controlled = {
+        one.setting
+        for one in analysis.accuracies
+        if any(column.protocol in control for column in one.columns)
+    }
+    for bits in (False, True):
+        for whole in dict.fromkeys(map(_whole, analysis.accuracies)):
+            alike = [
+                one for one in analysis.accuracies if _whole(one) == whole and one.lower == bits
+            ]
+            known = [task for one in alike for task in analyse(analysis, one, control)]
+            if known and whole in controlled:
+                found[whole].append(_table(known, whole))
+    return [
+        Section(
+            topic=TOPIC,
+            setting=", ".join(one.parts),
+            text=(_TEXT,) if place == 0 else (),
+            tables=tuple(tables),
+        )
+        for place, (one, tables) in enumerate(found.items())
+    ]
+
+
+def _whole(scores: Accuracies) -> QualitySetting:
+    """The same of answers to whole inputs: certificates of both have one section."""
+    return msgspec.structs.replace(scores.setting, by_token=False)
+
+
+def _shuffled(analysis: Analysis) -> _Shuffled:
+    evidence = analysis.evidence
+    frame = evidence.figures
+    own = frame[(frame["order"] == "shuffled") & (frame["mechanism"] == EXACT)]
+    own = own[(own["metric"] == ACCURACY) & own["value"].notna()]
+    values: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for origin, id, value in zip(own["origin"], own["record"], own["value"], strict=True):
+        cell = evidence.records[origin, id].cell
+        assert isinstance(cell, QualityCell), "only trainings have an accuracy"
+        replace = msgspec.structs.replace
+        given = replace(cell, data=replace(cell.data, order="given"))
+        values[protocol_hash(given), origin].append(value)
+    found: dict[str, list[Score]] = defaultdict(list)
+    for (protocol, origin), one in sorted(values.items()):
+        found[protocol].append(_score(one, origin))
+    return found
+
+
+def _score(values: Sequence[float], origin: str = "run") -> Score:
+    sd = stdev(values) if len(values) > 1 else math.nan
+    return Score(origin, "", "", "", fmean(values), sd, len(values), ())
+
+
+def analyse(analysis: Analysis, scores: Accuracies, control: _Shuffled) -> list[Certificate]:
+    """Return the tasks on which there is something to tell: of a task whose own order could matter
+    not without exact attention on shuffled input, as the best shortcut is the best of those tried.
+    """
+    found = []
+    pooled = scores.pooled[scores.pooled["mean"].notna()]
+    configs = dict(zip(*(analysis.evidence.figures[n] for n in ("variant", "config")), strict=True))
+    for column in scores.columns:
+        own = pooled[pooled["protocol"] == column.protocol]
+        exact = _of_origin(_scores(own[own["mechanism"] == EXACT]))
+        without = {
+            **_windows(own, column, configs),
+            **_trained(_NOTHING, _scores(own[own["mechanism"] == NO_MIXING])),
+            **_trained(SHUFFLED, control.get(column.protocol, ())),
+            **_simple(analysis, scores, column),
+        }
+        controlled = column.cell.model.causal or SHUFFLED in without
+        if exact is None or not controlled or all(one.reads_all for one in without.values()):
+            continue
+        best = simple(analysis.evidence, scores, column).get(ENTROPY)
+        entropy = best.value if best is not None else None
+        known = entropy if scores.lower else solver(analysis.evidence, scores, column)
+        found.append(Certificate(column, scores.lower, known, exact, without))
+    return found
+
+
+def _scores(own: pd.DataFrame) -> list[Score]:
+    names = [own[name] for name in ("origin", "mean", "sd", "n")]
+    return [
+        Score(origin, "", "", "", mean, sd, n, ())
+        for origin, mean, sd, n in zip(*names, strict=True)
+    ]
+
+
+def _of_origin(found: Iterable[Score]) -> Score | None:
+    """The run's own where there is any, else the reference's."""
+    return min(found, key=lambda one: one.origin != "run", default=None)
+
+
+def _trained(name: str, found: Iterable[Score]) -> dict[str, Shortcut]:
+    one = _of_origin(found)
+    return {} if one is None else {name: Shortcut(one)}
+
+
+def _windows(own: pd.DataFrame, column: Column, configs: Mapping[str, str]) -> dict[str, Shortcut]:
+    """Mechanisms of which a window is all that there is to set, by its two sides."""
+    sides: dict[tuple[int, int], list[Score]] = defaultdict(list)
+    for variant, group in own.groupby("variant", sort=True):
+        config = json.loads(configs[str(variant)])
+        if config.keys() == {"left", "right"}:
+            sides[int(config["left"]), int(config["right"])] += _scores(group)
+    found = {}
+    for (left, right), scored in sorted(sides.items()):
+        one = _of_origin(scored)
+        a_layer = left if column.cell.model.causal else left + right
+        whole = column.cell.model.layers * a_layer + 1 >= column.cell.data.length
+        if one is not None:
+            found[f"window {left} + {right}"] = Shortcut(one, "reads all" if whole else "", whole)
+    return found
+
+
+def _simple(analysis: Analysis, scores: Accuracies, column: Column) -> dict[str, Shortcut]:
+    """Simple baselines; of rules of thumb the best."""
+    known = simple(analysis.evidence, scores, column)
+    names = {BAG: _BAG, MAJORITY: MAJORITY}
+    found = {
+        names[metric]: Shortcut(_score([one.value]))
+        for metric, one in known.items()
+        if metric in names
+    }
+    sign = -1.0 if scores.lower else 1.0
+    rules = [one for metric, one in known.items() if metric not in (*names, ENTROPY)]
+    best = max(rules, key=lambda one: (sign * one.value, one.name), default=None)
+    return found | ({_RULE: Shortcut(_score([best.value]), best.name)} if best else {})
+
+
+def _table(tasks: Sequence[Certificate], whole: QualitySetting) -> Table:
+    bits = tasks[0].lower
+    windows = sorted({name for one in tasks for name in one.shortcuts if name not in _ORDER})
+    names = [
+        *windows,
+        *(name for name in _ORDER if any(name in one.shortcuts for one in tasks)),
+    ]
+    solved = any(one.known is not None for one in tasks)
+    known = ["entropy" if bits else "exact solver"] if solved else []
+    shuffled = "; shuffled input: exact attention trained and tested on tokens in a random order"
+    shuffled = shuffled if SHUFFLED in names else ""
+    rows = [
+        Row(
+            one.column.title,
+            (
+                *([_known(one)] if solved else []),
+                _value(one, one.exact),
+                _margin(one),
+                *(_shortcut(one, name) for name in names),
+            ),
+        )
+        for one in tasks
+    ]
+    return Table(
+        id=f"certificate-{'bits-' if bits else ''}{whole.id}",
+        title="Margin of exact attention over shortcuts" + (", bits per byte" if bits else ", %"),
+        caption=f"Shortcuts stand right of the margin{shuffled}.",
+        corner="task",
+        columns=(*known, f"exact ({EXACT})", "margin", *names),
+        rows=tuple(rows),
+        notes=("A window that reads all, layer upon layer, is no shortcut.",)
+        if any(s.reads_all for one in tasks for s in one.shortcuts.values())
+        else (),
+    )
+
+
+def _known(one: Certificate) -> Value:
+    if one.known is None:
+        return Value(_NONE)
+    text = figures(one.known) if one.lower else percent(one.known)
+    return Value(text, "", one.known)
+
+
+def _value(one: Certificate, score: Score, note: str = "") -> Value:
+    return Value(score_text(score, one.column.rows.test, one.lower), note, score.mean)
+
+
+def _margin(one: Certificate) -> Value:
+    decimals = 1 if one.exact.n > 1 else 0
+    text = f"{one.margin:+.2f}" if one.lower else f"{100 * one.margin:+.{decimals}f}"
+    return Value(text, f"over {one.best}", one.margin)
+
+
+def _shortcut(one: Certificate, name: str) -> Value:
+    """A shortcut's score; where there is none, whether it could have been trained."""
+    found = one.shortcuts.get(name)
+    if found is not None:
+        return _value(one, found.score, found.name)
+    # A task that asks for each token has no answers apart from its tokens: nothing to shuffle.
+    never = name in (_BAG, MAJORITY, _RULE) or (name == SHUFFLED and one.column.cell.model.causal)
+    return Value(_NONE if never else NOT_RUN)

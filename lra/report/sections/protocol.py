@@ -1,0 +1,150 @@
+"""Protocols of trainings: data, model and training of each task, and sizes of the models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pandas as pd
+
+from lra.core.catalogue import EXACT
+from lra.core.cells import QualityCell
+from lra.core.dataset import SPLITS
+from lra.core.escape import escape_controls
+from lra.report.accuracy import Accuracies, Column
+from lra.report.analysis import Analysis
+from lra.report.load.kept import protocol_hash
+from lra.report.load.select import Evidence
+from lra.report.model import Row, Section, Table, Value, there
+from lra.report.rows import missing, of, shown
+from lra.report.words import NO_VALUE, flat, plain
+
+UNEQUAL = 0.1
+"""Parameter counts further than this share from exact attention's are marked."""
+_HASH = 12
+"""Letters of a hash in the table; the CSV has all."""
+_RATE = "training.learning_rate"
+_GROUPS = {"Model": "model.", "Training": "training."}
+
+
+def sections(analysis: Analysis) -> list[Section]:
+    """Return a section for each table of accuracies and of bits per byte."""
+    return [present(one, analysis.evidence) for one in analysis.accuracies]
+
+
+def present(scores: Accuracies, evidence: Evidence) -> Section:
+    """Return what was fixed for each task; what all of them share stands in the text."""
+    settings = [_settings(column, evidence) for column in scores.columns]
+    keys = list(dict.fromkeys(key for one in settings for key in one))
+    shared = {k: settings[0][k] for k in keys if len({one.get(k) for one in settings}) == 1}
+    varying = [key for key in keys if key not in shared]
+    bits = ("bits per byte",) if scores.lower else ()
+    return Section(
+        topic="Protocol",
+        level="appendix",
+        setting=", ".join((*scores.setting.parts, *bits)),
+        text=tuple(_shared(title, prefix, shared) for title, prefix in _GROUPS.items()),
+        tables=there([_tasks(scores, settings, varying), _parameters(scores, evidence.figures)]),
+    )
+
+
+def _settings(column: Column, evidence: Evidence) -> dict[str, str]:
+    found = flat({"model": column.cell.model, "training": column.cell.training})
+    if column.cell.track == "tuned":
+        tried = sorted(
+            {
+                rate
+                for one in evidence.kept
+                if isinstance(one.cell, QualityCell) and protocol_hash(one.cell) == column.protocol
+                for rate in one.rates_tried
+            }
+        )
+        found[_RATE] = f"the best by validation of {', '.join(f'{rate:g}' for rate in tried)}"
+    return found
+
+
+def _shared(title: str, prefix: str, shared: Mapping[str, str]) -> str:
+    parts = [
+        f"{key.removeprefix(prefix).replace('_', ' ')} {text}"
+        for key, text in shared.items()
+        if key.startswith(prefix)
+    ]
+    return f"{title}: {', '.join(parts)}."
+
+
+def _tasks(
+    scores: Accuracies, settings: Sequence[Mapping[str, str]], varying: Sequence[str]
+) -> Table:
+    titles = [key.rpartition(".")[2].replace("_", " ") for key in varying]
+    rows = []
+    for column, one in zip(scores.columns, settings, strict=True):
+        given = column.cell.data.parameters
+        generator = [
+            f"{escape_controls(k)} {plain(v)}" for k, v in sorted(given.items()) if v is not None
+        ]
+        texts = [
+            f"{column.cell.data.length:,}",
+            " / ".join(f"{column.rows.of(split):,}" for split in SPLITS),
+            column.data[:_HASH],
+            *(one.get(key, NO_VALUE) for key in varying),
+            ", ".join(generator) or "defaults",
+        ]
+        if column.cell.data.source != "generated":
+            texts[-1] = "none: real data"
+        rows.append(Row(column.title, tuple(map(Value, texts))))
+    return Table(
+        id=f"protocol-{_id(scores)}",
+        title="Tasks",
+        caption="Rows of each split, and settings in which tasks differ.",
+        corner="task",
+        columns=("length", f"rows: {' / '.join(SPLITS)}", "data hash", *titles, "generator"),
+        rows=tuple(rows),
+        numeric=False,
+    )
+
+
+def _parameters(scores: Accuracies, figures: pd.DataFrame) -> Table | None:
+    """Sizes over the tasks, of those that are not just as large as exact attention's; None where
+    all are."""
+    wanted = [column.protocol for column in scores.columns]
+    own = figures[(figures["metric"] == scores.metric) & figures["protocol"].isin(wanted)]
+    pooled = scores.pooled
+    exact = pooled[(pooled["mechanism"] == EXACT) & pooled["parameters"].notna()]
+    # The run's come last, so that they stand.
+    exact = exact.sort_values("origin")
+    sizes_of = dict(zip(exact["protocol"], exact["parameters"], strict=True))
+    rows = []
+    for key in shown(own):
+        mine = of(pooled, key)
+        known = mine[mine["parameters"].notna()]
+        if known.empty:
+            lost = [one for endings in mine["endings"] for one in endings]
+            rows.append(key.row([missing(lost) if lost else Value(NO_VALUE)]))
+            continue
+        pairs = list(zip(known["protocol"], known["parameters"], strict=True))
+        off = [size / sizes_of[protocol] - 1.0 for protocol, size in pairs if protocol in sizes_of]
+        if any(off) or not off:
+            most = max(off, key=abs, default=0.0)
+            note = f"{100 * most:+.0f} %" if abs(most) > UNEQUAL else ""
+            sizes = [size for _, size in pairs]
+            rows.append(key.row([Value(_ends(sizes), note, float(max(sizes)))]))
+    if not rows:
+        return None
+    others = f"; {_ends(sizes_of.values())} of {EXACT} and the others" if sizes_of else ""
+    return Table(
+        id=f"parameters-{_id(scores)}",
+        title="Trainable parameters",
+        caption=f"Whole models over the tasks, unused parts included{others}. The difference from "
+        f"{EXACT} is said where above {100 * UNEQUAL:.0f} %.",
+        corner="mechanism",
+        columns=("parameters",),
+        rows=tuple(rows),
+    )
+
+
+def _ends(sizes: Iterable[float]) -> str:
+    known = list(sizes)
+    return " to ".join(f"{int(size):,}" for size in sorted({min(known), max(known)}))
+
+
+def _id(scores: Accuracies) -> str:
+    return f"{'bits-' if scores.lower else ''}{scores.setting.id}"
