@@ -195,7 +195,8 @@ def present(
 ) -> Section:
     """Return the section of a setting."""
     how = [_HOW, *([_GPU] if setting.device == "cuda" else [])] if number == 1 else []
-    bars = [(one.label, one.shares) for one in found]
+    # A table has the same figures; one picture is enough.
+    bars = [(one.label, one.shares) for one in found] if number == 1 else []
     return Section(
         topic=TOPIC,
         setting=title,
