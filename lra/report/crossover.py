@@ -111,8 +111,10 @@ def crossover_value(row: Any) -> Value:
         own = [ending for endings in row.lost.values() for ending in endings]
         return missing(own) if own else Value(NO_VALUE, f"no {EXACT}")
     most = _figures(found)
-    text = _length(found.at, found, most)
-    ends = [_length(end, found, most) for end in (found.low, found.high) if end is not None]
+    # Out of memory it was at a measured length.
+    text = f"{found.at:,.0f}" if found.jumps else _length(found.at, found, most)
+    bounds = [end for end in (found.low, found.high) if end is not None]
+    ends = [_length(end, found, most) for end in bounds if {*bounds} != {found.at}]
     note = "\N{EN DASH}".join(ends) if len({*ends, text}) > 1 else ""
     if found.jumps:
         note = f"{EXACT} OOM" + (f"; {note}" if note else "")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
+import pandas as pd
 
 from lra.report.analysis import Analysis
 from lra.report.ceilings import Ceiling, Place, ceilings
@@ -17,7 +18,7 @@ from lra.report.cost_grid import Grid, grid
 from lra.report.cost_titles import short_titles
 from lra.report.costs import Costs
 from lra.report.load.settings import CostSetting
-from lra.report.model import Section, Table, Value, drawn
+from lra.report.model import Section, Table, Value, drawn, there
 from lra.report.plots.limit import limit_figure
 from lra.report.plots.style import Looks
 from lra.report.rows import Key, missing
@@ -60,14 +61,16 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """One setting."""
+    """One setting of the run."""
 
     number: int
     setting: CostSetting
-    ceiling: Ceiling
+    ceiling: Ceiling | None
+    """None where the machine's best is not known; then there are no shares."""
     modes: tuple[Limit, ...]
     bytes_known: bool
     """Whether the bytes of any call are known."""
+    declared: pd.DataFrame
 
     @property
     def longest(self) -> int:
@@ -76,25 +79,23 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def analyse(costs: Costs, known: Mapping[Place, Ceiling]) -> list[Limits]:
-    """Return the shares of each setting of the run whose machine's limits are known."""
+    """Return the shares, and what is declared of operations, of each setting of the run."""
     found = []
     for number, setting in enumerate(costs.settings, start=1):
-        place = Place(
-            setting.machine, setting.threads, setting.torch, setting.dtype, setting.device
-        )
-        if place not in known or setting.id not in costs.own:
+        if setting.id not in costs.own:
             continue
-        modes = []
-        moved = False
-        for mode in MODES:
+        where = (setting.machine, setting.threads, setting.torch, setting.dtype, setting.device)
+        ceiling, modes, moved = known.get(Place(*where)), [], False
+        for mode in MODES if ceiling else ():
             times = grid(costs, setting.id, mode, "latency")
-            if times is not None:
+            if ceiling is not None and times is not None:
                 size = _values(grid(costs, setting.id, mode, "minimum_bytes"))
                 work = _values(grid(costs, setting.id, mode, "operations"))
-                modes.append(Limit(times, _shares(times, work, size, known[place])))
+                modes.append(Limit(times, _shares(times, work, size, ceiling)))
                 moved = moved or bool(size)
-        if any(one.shares for one in modes):
-            found.append(Limits(number, setting, known[place], tuple(modes), moved))
+        shared = tuple(modes) if any(one.shares for one in modes) else ()
+        declared = declared_operations(costs, setting.id)
+        found.append(Limits(number, setting, ceiling, shared, moved, declared))
     return found
 
 
@@ -122,71 +123,52 @@ def _values(grid: Grid | None) -> _Counts:
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each setting of the run."""
+    """Return a section for each setting of the run that has shares, or declared operations."""
     costs = analysis.costs
+    found = analyse(costs, ceilings(analysis.evidence.ceilings))
+    shown = [one for one in found if one.modes or not one.declared.empty]
     named = short_titles(costs.settings)
-    found = [
-        present(one, analysis.looks, named[one.setting.id], draw=number == 0)
-        for number, one in enumerate(analyse(costs, ceilings(analysis.evidence.ceilings)))
+    return [
+        present(one, analysis.looks, named[one.setting.id], first=one is shown[0]) for one in shown
     ]
-    for number, setting in enumerate(costs.settings, start=1):
-        declared = declared_operations(costs, setting.id)
-        if not declared.empty and setting.id in costs.own:
-            table = declared_table(declared, costs, setting.id, number)
-            found.append(
-                Section(
-                    topic=TOPIC,
-                    level="appendix",
-                    setting=named[setting.id],
-                    text=tuple(agreement(declared)),
-                    tables=() if table is None else (table,),
-                )
-            )
-    return _merged(found)
 
 
-def _merged(found: list[Section]) -> list[Section]:
-    """Sections of one setting as one, the first with what they are about."""
-    by_setting: dict[str, Section] = {}
-    for one in found:
-        other = by_setting.get(one.setting)
-        by_setting[one.setting] = (
-            one
-            if other is None
-            else msgspec.structs.replace(
-                other, text=(*other.text, *one.text), tables=(*other.tables, *one.tables)
-            )
-        )
-    merged = list(by_setting.values())
-    if merged and any(section.figures or section.tables for section in merged):
-        merged[0] = msgspec.structs.replace(merged[0], text=(_HOW, *merged[0].text))
-    return merged
-
-
-def present(one: Limits, looks: Looks, title: str, *, draw: bool) -> Section:
-    """Return the section of a setting."""
-    above = any(share.share > 1.0 for mode in one.modes for share in mode.shares.values())
-    rates = (
-        f"The machine's best: {one.ceiling.operations / 1e9:,.0f} billion operations a second in "
-        f"a large matrix product, {one.ceiling.bytes / 1e9:,.0f} GB a second read and written in a "
-        "copy."
-    )
-    alone = [] if one.bytes_known else ["The bytes of these calls are not known."]
-    at_longest = {
-        CALLS[mode.times.mode]: {
-            key: share.share for key, share in mode.shares.items() if share.length == one.longest
+def present(one: Limits, looks: Looks, title: str, *, first: bool) -> Section:
+    """Return the section of a setting; how figures were taken stands in the first, and a picture:
+    a table has the same figures."""
+    text, figures = [], []
+    if one.modes and one.ceiling:
+        text += [_HOW] if first else []
+        text.append(_rates(one, one.ceiling))
+        at_longest = {
+            CALLS[mode.times.mode]: {
+                key: share.share
+                for key, share in mode.shares.items()
+                if share.length == one.longest
+            }
+            for mode in one.modes
         }
-        for mode in one.modes
-    }
-    figure = limit_figure(f"limit-{one.number}", (one.longest, at_longest), looks) if draw else None
+        dots = (one.longest, at_longest)
+        figures = [limit_figure(f"limit-{one.number}", dots, looks)] if first else []
+    tables = [_table(one) if one.modes else None, declared_table(one.declared, one.number)]
     return Section(
         topic=TOPIC,
         level="appendix",
         setting=title,
-        text=(" ".join([rates, *alone, *([_ABOVE] if above else [])]),),
-        tables=(_table(one),),
-        figures=drawn([figure]),
+        text=(*text, *agreement(one.declared)),
+        tables=there(tables),
+        figures=drawn(figures),
     )
+
+
+def _rates(one: Limits, ceiling: Ceiling) -> str:
+    rates = (
+        f"The machine's best: {ceiling.operations / 1e9:,.0f} billion operations a second in a "
+        f"large matrix product, {ceiling.bytes / 1e9:,.0f} GB a second read and written in a copy."
+    )
+    alone = [] if one.bytes_known else ["The bytes of these calls are not known."]
+    above = any(share.share > 1.0 for mode in one.modes for share in mode.shares.values())
+    return " ".join([rates, *alone, *([_ABOVE] if above else [])])
 
 
 def _table(one: Limits) -> Table:

@@ -37,7 +37,7 @@ def _differing(declared: pd.DataFrame) -> set[str]:
     return set(off["variant"])
 
 
-def declared_table(declared: pd.DataFrame, costs: Costs, setting: str, number: int) -> Table | None:
+def declared_table(declared: pd.DataFrame, number: int) -> Table | None:
     """Return the multiples of mechanisms whose formulas differ from the counts; None without."""
     off = declared[declared["variant"].isin(_differing(declared))]
     if off.empty:

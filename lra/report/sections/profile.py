@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from lra.core.cells import ProfileCell
+from lra.core.hashing import value_hash
 from lra.core.profile_metrics import OPERATOR, part_metric, training_seconds
-from lra.core.protocol import Machine
 from lra.core.records import Record
 from lra.report.analysis import Analysis
 from lra.report.ceilings import Ceiling, Place, ceilings
@@ -59,39 +58,6 @@ _OPERATORS = 2
 """So many operators stand in a row."""
 
 
-class Setting(NamedTuple):
-    """What the profiles of one table share."""
-
-    scale: str
-    task: str
-    data: str
-    length: int
-    batch: int
-    precision: str
-    execution: str
-    steps: int
-    machine: Machine
-    threads: int
-    torch: str
-    device: str
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The setting in words."""
-        return (
-            self.task,
-            self.precision,
-            self.execution,
-            f"scale {self.scale}",
-            f"length {self.length}",
-            f"batch {self.batch}",
-            count(self.steps, "step"),
-            machine_words(self.machine),
-            *([count(self.threads, "thread")] if self.device == "cpu" else []),
-            f"torch {self.torch}",
-        )
-
-
 class Profile(msgspec.Struct, frozen=True):
     """A profile that ended well."""
 
@@ -137,25 +103,43 @@ class Profile(msgspec.Struct, frozen=True):
         return [f"{name} {figures(100 * one / whole, most=2)}%" for name, one in ranked if whole]
 
 
-def analyse(records: Sequence[Record]) -> list[tuple[Setting, list[Profile]]]:
-    """Return the profiles that ended well by setting, the one with most first."""
-    found: dict[Setting, list[Record]] = defaultdict(list)
+def analyse(records: Sequence[Record]) -> list[list[Profile]]:
+    """Return the profiles that ended well, those of one task, type, execution and machine
+    together; the most first."""
+    found: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         if isinstance(record.cell, ProfileCell) and record.status == "ok":
             found[_setting(record.cell)].append(record)
-    settings = sorted(
-        found, key=lambda one: (-len(found[one]), one.execution != "eager", one.parts)
+    groups = [_labelled(own) for _, own in sorted(found.items())]
+    return sorted(
+        groups,
+        key=lambda own: (-len(own), own[0].cell.training.execution != "eager", words(own[0].cell)),
     )
-    return [(setting, _labelled(found[setting])) for setting in settings]
 
 
-def _setting(cell: ProfileCell) -> Setting:
+def _setting(cell: ProfileCell) -> str:
+    """Hash of what profiles of one table share."""
     training = cell.training
-    return Setting(
-        cell.scale, cell.data.task, data_hash(cell), cell.data.length, training.batch,
-        training.precision, training.execution, training.steps, cell.machine, cell.threads,
-        cell.torch, cell.device,
-    )  # fmt: skip
+    how = (training.batch, training.precision, training.execution, training.steps)
+    where = (cell.machine, cell.threads, cell.torch, cell.device)
+    return value_hash([cell.scale, data_hash(cell), *how, *where])
+
+
+def words(cell: ProfileCell) -> tuple[str, ...]:
+    """Return the same for people."""
+    training = cell.training
+    return (
+        cell.data.task,
+        training.precision,
+        training.execution,
+        f"scale {cell.scale}",
+        f"length {cell.data.length}",
+        f"batch {training.batch}",
+        count(training.steps, "step"),
+        machine_words(cell.machine),
+        *([count(cell.threads, "thread")] if cell.device == "cpu" else []),
+        f"torch {cell.torch}",
+    )
 
 
 def _labelled(records: Sequence[Record]) -> list[Profile]:
@@ -178,29 +162,27 @@ def sections(analysis: Analysis) -> list[Section]:
     """Return a section for each setting of the run's profiles."""
     evidence = analysis.evidence
     known, found = ceilings(evidence.ceilings), analyse(evidence.others)
-    whole = [", ".join(setting.parts) for setting, _ in found[:1]]
-    names = [*whole, *apart([setting.parts for setting, _ in found])[1:]]
+    parts = [words(own[0].cell) for own in found]
+    names = [", ".join(own) for own in parts[:1]] + apart(parts)[1:]
     return [
-        present(number, name, setting, own, known)
-        for number, (name, (setting, own)) in enumerate(zip(names, found, strict=True), start=1)
+        present(number, name, own, known)
+        for number, (name, own) in enumerate(zip(names, found, strict=True), start=1)
     ]
 
 
 def present(
-    number: int,
-    title: str,
-    setting: Setting,
-    found: Sequence[Profile],
-    known: dict[Place, Ceiling],
+    number: int, title: str, found: Sequence[Profile], known: Mapping[Place, Ceiling]
 ) -> Section:
-    """Return the section of a setting."""
-    how = [_HOW, *([_GPU] if setting.device == "cuda" else [])] if number == 1 else []
-    bars = [(one.label, one.shares) for one in found]
+    """Return the section of a setting; how figures were taken stands in the first, and a picture:
+    a table has the same figures."""
+    on_gpu = found[0].cell.device == "cuda"
+    how = [" ".join([_HOW, *([_GPU] if on_gpu else [])])] if number == 1 else []
+    bars = [(one.label, one.shares) for one in found] if number == 1 else []
     return Section(
         topic=TOPIC,
         setting=title,
-        text=(*_whole(found, ""), *([" ".join(how)] if how else [])),
-        tables=(table(number, setting, found, known),),
+        text=(*_whole(found, ""), *how),
+        tables=(table(number, found, known),),
         figures=drawn([profile_figure(f"profile-{number}", bars, tuple(PARTS))]),
     )
 
@@ -211,16 +193,16 @@ def spoken(evidence: Evidence) -> tuple[tuple[str, ...], Table | None] | None:
     if not any(isinstance(record.cell, ProfileCell) for record in evidence.others):
         return None
     found = analyse(evidence.others)
-    names = apart([setting.parts for setting, _ in found])
+    names = apart([words(own[0].cell) for own in found])
     sentences = [
         sentence
-        for (setting, own), name in zip(found, names, strict=True)
+        for own, name in zip(found, names, strict=True)
         for sentence in (
-            *_whole(own, f" on {name or setting.task}"),
-            *(_operators(one, setting) for one in own),
+            *_whole(own, f" on {name or own[0].cell.data.task}"),
+            *map(_operators, own),
         )
     ]
-    first = table(1, *found[0], ceilings(evidence.ceilings)) if found else None
+    first = table(1, found[0], ceilings(evidence.ceilings)) if found else None
     return tuple(sentences), first
 
 
@@ -235,24 +217,21 @@ def _whole(found: Sequence[Profile], where: str) -> list[str]:
     return [f"One seed of each of {len(known)} trainings{where} takes {whole} one after the other."]
 
 
-def _operators(one: Profile, setting: Setting) -> str:
+def _operators(one: Profile) -> str:
     kernels = one.value("kernels")
     launched = f"; {kernels:,.0f} kernels a step" if kernels else ""
     most = listing(one.operators) or "no operator that torch sees"
-    return f"{one.label} on {setting.task}: most self time in {most}{launched}."
+    return f"{one.label} on {one.cell.data.task}: most self time in {most}{launched}."
 
 
-def table(
-    number: int, setting: Setting, found: Sequence[Profile], known: dict[Place, Ceiling]
-) -> Table:
+def table(number: int, found: Sequence[Profile], known: Mapping[Place, Ceiling]) -> Table:
     """Return how long a step takes, the shares of its parts, and its operators."""
-    place = Place(
-        setting.machine, setting.threads, setting.torch, setting.precision, setting.device
-    )
+    cell, training = found[0].cell, found[0].cell.training
+    place = Place(cell.machine, cell.threads, cell.torch, training.precision, cell.device)
     return Table(
         id=f"profile-{number}",
         title="A training step and its parts",
-        caption=f"On {setting.task}, in {setting.precision}, {setting.execution}.",
+        caption=f"On {cell.data.task}, in {training.precision}, {training.execution}.",
         corner="mechanism",
         columns=("steps/s", *PARTS, "padding", "limit", "training", "operators"),
         rows=tuple(

@@ -159,7 +159,7 @@ def _text(one: Scaling) -> list[str]:
             "One process a figure." if processes == "1" else f"Medians of {processes} processes."
         )
     parts += _control(one.figures)
-    unfused = [CALLS[mode] for mode in MODES if is_unfused(one.setting, mode)]
+    unfused = [CALLS[g.mode] for g in one.times if is_unfused(one.setting, g.mode)]
     if unfused:
         parts.append(
             f"In a {unfused[0]} with dropout on its weights torch has no fused kernel for {EXACT} "
