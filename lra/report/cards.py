@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 
 import msgspec
@@ -18,7 +18,7 @@ from lra.core.hashing import value_hash
 from lra.core.peers import PREFIX
 from lra.report.accuracy import ACCURACY, Accuracies, Score
 from lra.report.analysis import Analysis
-from lra.report.baselines import shortcut
+from lra.report.baselines import Simple, shortcut
 from lra.report.checks import Check, check_of, checks
 from lra.report.crossover import crossover_value, crossovers
 from lra.report.leaderboard import Leaderboard, Standing, leaderboard
@@ -26,7 +26,7 @@ from lra.report.load.frame import typed
 from lra.report.load.variants import chosen
 from lra.report.model import Row, Section, Table, Value, drawn, there
 from lra.report.plots.card import cost_curves
-from lra.report.plots.pattern import pattern_figure
+from lra.report.plots.gallery import card_pattern
 from lra.report.sections.accuracy import score_text
 from lra.report.sections.gallery import newest, pictures
 from lra.report.words import NO_VALUE, NOT_RUN, figures, percent
@@ -85,6 +85,15 @@ class _Cards:
         return leaderboard(self.analysis)
 
     @cached_property
+    def shortcuts(self) -> dict[str, Simple | None]:
+        """The best simple baseline of each column."""
+        return {
+            column.protocol: shortcut(self.analysis.evidence, scores, column)
+            for scores in self.analysis.accuracies
+            for column in scores.columns
+        }
+
+    @cached_property
     def crossings(self) -> pd.DataFrame:
         """Crossovers of the setting that the leaderboard's costs are of, and of decoding's."""
         settings = [one for one in (self.board.setting, self.board.decoding) if one is not None]
@@ -110,9 +119,11 @@ class _Cards:
     def _sections(self, name: str) -> Iterable[Section]:
         picture = self.pictures.get(name)
         if picture is not None:
-            figure = pattern_figure(picture, self.analysis.looks)
+            figure = card_pattern(picture, self.analysis.looks)
             yield Section(topic="Pattern", figures=(figure,))
-        yield Section(topic="Accuracy", tables=there([accuracy_table(self.analysis, name)]))
+        yield Section(
+            topic="Accuracy", tables=there([accuracy_table(self.analysis, self.shortcuts, name)])
+        )
         yield self._costs(name)
         check = self.checks.get(name)
         yield Section(topic="Laws", tables=there([laws_table(check)]))
@@ -154,14 +165,18 @@ def _facts(
         yield "Trains faster from length", standing.pays_from.text
 
 
-def accuracy_table(analysis: Analysis, name: str) -> Table | None:
+Shortcuts = Mapping[str, Simple | None]
+"""The best simple baseline of each column, by protocol."""
+
+
+def accuracy_table(analysis: Analysis, shortcuts: Shortcuts, name: str) -> Table | None:
     """Return the accuracy of one mechanism by setting and task, beside exact attention, no mixing
     and the best simple baseline; None where it was not trained."""
     rows = [
         row
         for scores in analysis.accuracies
         if scores.metric == ACCURACY
-        for row in _accuracy_rows(analysis, scores, name)
+        for row in _accuracy_rows(scores, shortcuts, name)
     ]
     if not rows:
         return None
@@ -180,13 +195,13 @@ def accuracy_table(analysis: Analysis, name: str) -> Table | None:
     )
 
 
-def _accuracy_rows(analysis: Analysis, scores: Accuracies, name: str) -> Iterable[Row]:
+def _accuracy_rows(scores: Accuracies, shortcuts: Shortcuts, name: str) -> Iterable[Row]:
     for column in scores.columns:
         pooled = scores.pooled[scores.pooled["protocol"] == column.protocol]
         own, tested = _best(pooled, name), column.rows.test
         if own is None:
             continue
-        simple = shortcut(analysis.evidence, scores, column)
+        simple = shortcuts[column.protocol]
         values = [_score(_best(pooled, other), tested) for other in (name, EXACT, NO_MIXING)]
         if simple is None:
             values.append(Value(NOT_RUN))

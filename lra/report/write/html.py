@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ from lra.report.model import Figure, Report, Row
 from lra.report.plots.style import MARKS, Looks, inline
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from lra.report.cards import Card
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -36,17 +39,8 @@ def card_html(
 
 
 def _render(name: str, looks: Looks, **values: Any) -> str:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     markers = list(MARKS)
 
     def drawing(figure: Figure) -> Markup:
@@ -58,6 +52,19 @@ def _render(name: str, looks: Looks, **values: Any) -> str:
     def mark(row: Row) -> int:
         return 1 + markers.index(looks.of(row.mechanism, row.variant).marker)
 
-    return environment.get_template(name).render(
-        drawing=drawing, marks=MARKS, colour=colour, mark=mark, **values
+    template = _environment().get_template(name)
+    return template.render(drawing=drawing, marks=MARKS, colour=colour, mark=mark, **values)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
