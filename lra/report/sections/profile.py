@@ -31,6 +31,7 @@ from lra.report.words import (
     listing,
     machine_words,
     quantity,
+    shortened,
 )
 
 TOPIC = "Where a training step goes"
@@ -52,6 +53,8 @@ _HOW = (
     "the operator with most self time, by torch.profiler; _Read or the like is a mechanism's own."
 )
 _GPU = "On a GPU each part was waited for; in a whole step they overlap."
+_LETTERS = 16
+"""Letters of an operator's name that a table has room for."""
 _MUCH_LONGER = 2.0
 """How many times as long a step at a new length takes before that is told."""
 
@@ -290,7 +293,8 @@ def _operator(one: Profile) -> Value:
     if not one.operators:
         return Value(NO_VALUE)
     (name, share), *_ = one.operators
-    return Value(figures(100 * share, most=2), name, share)
+    # A long name would push the column off the page; a terminal has it whole.
+    return Value(figures(100 * share, most=2), shortened([name], _LETTERS)[0], share)
 
 
 def _training(one: Profile) -> Value:
