@@ -26,7 +26,7 @@ def figures(records: list[Record], reference: list[Record] | None = None) -> dic
 
 
 def crossing(records: list[Record]) -> Figure:
-    return figures(records)["crossover-1"]
+    return figures(records)["crossover-train-1"]
 
 
 def test_what_crosses_is_named_with_its_length_and_what_stays_far_is_grey() -> None:
@@ -71,35 +71,35 @@ def test_the_shade_begins_halfway_after_the_last_length_that_it_did_or_at_the_ed
 
 
 def test_without_ratios_or_lengths_there_is_no_figure() -> None:
-    assert "crossover-1" not in figures(swept("a", lambda n: n))
+    assert "crossover-train-1" not in figures(swept("a", lambda n: n))
     few = {"lengths": LENGTHS[:1]}
     assert figures([*swept("a", lambda n: n, **few), *exact(**few)]) == {}  # type: ignore[arg-type]
 
 
 def test_costs_have_their_exponent_after_the_name_and_a_cross_for_a_failure() -> None:
     timed = swept("a", lambda n: 100.0 * n)
-    plain = figures(timed)["time-1"]
+    plain = figures(timed)["scaling-train-1"]
     assert "a  n^1.0" in texts(plain) and "cross" not in plain.caption
     assert "Hollow" not in plain.caption
-    failed = figures([*timed, *ended("b", "oom", *LENGTHS)])["time-1"]
+    failed = figures([*timed, *ended("b", "oom", *LENGTHS)])["scaling-train-1"]
     assert "cross" in failed.caption and "b" in texts(failed)
     # An unsupported call is no failure.
-    lacking = figures([*timed, *ended("b", "unsupported", *LENGTHS)])["time-1"]
+    lacking = figures([*timed, *ended("b", "unsupported", *LENGTHS)])["scaling-train-1"]
     assert "b" not in texts(lacking) and "cross" not in lacking.caption
-    beside = figures(timed, swept("c", lambda n: n, started=OLD))["time-1"]
+    beside = figures(timed, swept("c", lambda n: n, started=OLD))["scaling-train-1"]
     assert "Hollow: reference." in beside.caption
 
 
 def test_a_row_that_the_run_and_the_reference_share_is_named_by_its_origin() -> None:
     mine = [*swept("a", lambda n: n, lengths=LENGTHS[1:]), *ended("a", "timeout", LENGTHS[0])]
-    both = figures(mine, swept("a", lambda n: 2 * n, started=OLD))["time-1"]
+    both = figures(mine, swept("a", lambda n: 2 * n, started=OLD))["scaling-train-1"]
     names = [text.split("  ")[0] for text in texts(both)]
     assert {"a", "a (reference)"} <= set(names)
 
 
 def test_settings_of_the_reference_alone_have_no_figures() -> None:
     there = swept("a", lambda n: n, started=OLD, threads=7)
-    assert set(figures(swept("a", lambda n: n), there)) == {"time-1", "memory-1"}
+    assert set(figures(swept("a", lambda n: n), there)) == {"scaling-train-1"}
 
 
 def test_lengths_that_crowd_have_no_tick() -> None:
@@ -119,7 +119,7 @@ def test_a_value_can_be_read_between_ticks_whatever_the_span(low: float, span: f
 
 
 def test_a_compact_drawing_has_the_same_shapes_and_refers_to_what_is_there() -> None:
-    svg = figures([with_metrics(one) for one in swept("a", lambda n: n)])["time-1"].svg
+    svg = figures([with_metrics(one) for one in swept("a", lambda n: n)])["scaling-train-1"].svg
     assert compact(svg) == svg
     ids = set(re.findall(r' id="([^"]*)"', svg))
     assert ids == set(re.findall(r'(?:xlink:href="#|url\(#)([^")]*)', svg))

@@ -111,10 +111,12 @@ def test_exact_attention_out_of_memory_erases_nothing_and_counts_as_beaten() -> 
 def test_lengths_not_tried_after_an_oom_count_as_beaten_too() -> None:
     own, known = swept("a", lambda n: 1e9), exact(lengths=LENGTHS[:4])
     pruned = ended("sdpa", "skipped", 8192)
-    assert found([*own, *known, *ended("sdpa", "oom", 4096), *pruned]).at == pytest.approx(4096)
+    row = found([*own, *known, *ended("sdpa", "oom", 4096), *pruned])
+    assert (row.at, row.beaten) == (pytest.approx(4096), (4096, 8192))
     # Pruned before it, a length was so for another reason.
     early = [*ended("sdpa", "skipped", 4096), *ended("sdpa", "oom", 8192)]
-    assert found([*own, *known, *early]).at == pytest.approx(8192)
+    row = found([*own, *known, *early])
+    assert (row.at, row.beaten) == (pytest.approx(8192), (8192,))
     # A time-out is not a lack of memory.
     late = found([*own, *known, *ended("sdpa", "timeout", 4096), *pruned])
     assert (late.at, late.lengths, late.beaten) == (math.inf, LENGTHS[:4], ())

@@ -91,8 +91,7 @@ def test_lengths_and_rows_that_few_were_tried_at_stand_apart() -> None:
     records = [*swept("a", lambda n: n), *swept("b", lambda n: n), *exact()]
     few = [*swept("c", lambda n: n, lengths=(3000, 8192)), *swept("a", lambda n: n, lengths=[3000])]
     analysis = analysed([*records, *few])
-    main, rest = scaling.sections(analysis)
-    known = tables([main, rest])
+    known = tables(scaling.sections(analysis))
     assert known["time-train-1"].columns[:6] == tuple(map(str, LENGTHS))
     assert rows_of(known["time-train-1"]) == ["a", "b", "sdpa"]
     other = known["time-train-1-few"]

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from lra.report.model import Figure
-from lra.report.plots.lines import LETTERS, LINE, WIDTH
+from lra.report.plots.lines import LINE, WIDTH
 from lra.report.plots.names import hollow_note, names, short_names
 from lra.report.plots.style import MUTED, Looks, draw
 from lra.report.rows import Key
 from lra.report.words import figures, listing
+
+_LETTERS = 34
 
 
 def limit_figure(
@@ -29,7 +31,7 @@ def limit_figure(
     )
     if not keys:
         return None
-    texts = short_names(keys, LETTERS)
+    texts = short_names(keys, _LETTERS)
     top = max(share for own in known.values() for share in own.values())
 
     def paint(figure: Any) -> None:

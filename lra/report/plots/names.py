@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from lra.report.rows import Key
@@ -24,14 +24,16 @@ def short_names(keys: Sequence[Key], most: int) -> list[str]:
     """Return the same in at most `most` characters: without its settings where a name is too long
     and stands for one row alone, else cut."""
     found = names(keys)
-    alone = Counter(key.mechanism for key in keys)
-    return shortened(
-        [
-            key.mechanism if len(name) > most and alone[key.mechanism] == 1 else name
-            for key, name in zip(keys, found, strict=True)
-        ],
-        most,
-    )
+    rows: dict[str, list[int]] = defaultdict(list)
+    for place, key in enumerate(keys):
+        rows[key.mechanism].append(place)
+    short = list(found)
+    for mechanism, places in rows.items():
+        # Those of one mechanism are told apart by what they differ in.
+        own = shortened([found[n] for n in places], most)
+        for n, text in zip(places, own, strict=True):
+            short[n] = text if len(places) > 1 or text == found[n] else mechanism
+    return shortened(short if len(set(short)) == len(set(found)) else found, most)
 
 
 def hollow_note(keys: Iterable[Key]) -> str:

@@ -13,7 +13,6 @@ from lra.report.load.settings import CostSetting
 from lra.report.model import Row, Table, Value
 from lra.report.rows import Key
 from lra.report.sections.cost_table import CALLS, cost_table
-from lra.report.sweeps import MODES
 from lra.report.words import figures as digits
 from lra.report.words import listing, machine_words, scale_of
 
@@ -29,20 +28,18 @@ _TOO_LOW = (
 )
 
 
-def energy_tables(figures: pd.DataFrame, number: int, assumed: Assumptions) -> list[Table]:
-    """Return of each mode in which energy was measured the energy, with what of it is above the
-    idle board, and the estimate; `figures` are of one setting."""
-    tables: list[Table] = []
-    for mode in MODES:
-        own = figures[figures["mode"] == mode]
-        gross = _energy(own)
-        if gross.empty or gross["value"].isna().all():
-            continue
-        whole, above = (grid_of(pool(one), one, timed=False) for one in (gross, _net(gross, own)))
-        assert whole is not None and above is not None, "both have a row a call"
-        table = _table(whole, above, number)
-        tables += [table, *_estimate(table, mode, assumed)]
-    return tables
+def energy_tables(
+    figures: pd.DataFrame, mode: str, number: int, assumed: Assumptions
+) -> list[Table]:
+    """Return the energy of one mode and setting, with what of it is above the idle board, and the
+    estimate; nothing where none was measured."""
+    gross = _energy(figures)
+    if gross.empty or gross["value"].isna().all():
+        return []
+    whole, above = (grid_of(pool(one), one, timed=False) for one in (gross, _net(gross, figures)))
+    assert whole is not None and above is not None, "both have a row a call"
+    table = _table(whole, above, number)
+    return [table, *_estimate(table, mode, assumed)]
 
 
 def _energy(figures: pd.DataFrame) -> pd.DataFrame:

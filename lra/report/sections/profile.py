@@ -31,6 +31,7 @@ from lra.report.words import (
     listing,
     machine_words,
     quantity,
+    shortened,
 )
 
 TOPIC = "Where a training step goes"
@@ -48,14 +49,14 @@ _HOW = (
     "device; forward: with the loss; other: the learning rate, clearing gradients, and what "
     "mechanisms do after a step. Limit: counted operations over those of a large matrix product in "
     "that time; above 100 the machine was slower when that was measured, or a kernel skips some. "
-    "Training: one seed with its validations and its test, without preparing data. Operators: "
-    "those with most self time, by torch.profiler; _Read or the like is a mechanism's own."
+    "Training: one seed with its validations and its test, without preparing data. Most time in: "
+    "the operator with most self time, by torch.profiler; _Read or the like is a mechanism's own."
 )
 _GPU = "On a GPU each part was waited for; in a whole step they overlap."
+_LETTERS = 16
+"""Letters of an operator's name that a table has room for."""
 _MUCH_LONGER = 2.0
 """How many times as long a step at a new length takes before that is told."""
-_OPERATORS = 2
-"""So many operators stand in a row."""
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -91,7 +92,7 @@ class Profile(msgspec.Struct, frozen=True):
         return {part: one / whole for part, one in seconds.items()} if whole else {}
 
     @property
-    def operators(self) -> list[str]:
+    def operators(self) -> list[tuple[str, float]]:
         """Operators with their shares of all self time, the one with the most first."""
         whole = self.value("operators_seconds") or 0.0
         seconds = {
@@ -100,7 +101,7 @@ class Profile(msgspec.Struct, frozen=True):
             if name.startswith(OPERATOR) and metric.value
         }
         ranked = sorted(seconds.items(), key=lambda item: (-item[1], item[0]))
-        return [f"{name} {figures(100 * one / whole, most=2)}%" for name, one in ranked if whole]
+        return [(name, one / whole) for name, one in ranked if whole]
 
 
 def analyse(records: Sequence[Record]) -> list[list[Profile]]:
@@ -220,7 +221,8 @@ def _whole(found: Sequence[Profile], where: str) -> list[str]:
 def _operators(one: Profile) -> str:
     kernels = one.value("kernels")
     launched = f"; {kernels:,.0f} kernels a step" if kernels else ""
-    most = listing(one.operators) or "no operator that torch sees"
+    shares = [f"{name} {figures(100 * share, most=2)} %" for name, share in one.operators]
+    most = listing(shares) or "no operator that torch sees"
     return f"{one.label} on {one.cell.data.task}: most self time in {most}{launched}."
 
 
@@ -233,7 +235,7 @@ def table(number: int, found: Sequence[Profile], known: Mapping[Place, Ceiling])
         title="A training step and its parts",
         caption=f"On {cell.data.task}, in {training.precision}, {training.execution}.",
         corner="mechanism",
-        columns=("steps/s", *PARTS, "padding", "limit", "training", "operators"),
+        columns=("steps/s", *PARTS, "padding", "limit", "training", "most time in"),
         rows=tuple(
             Row(
                 one.label,
@@ -243,7 +245,7 @@ def table(number: int, found: Sequence[Profile], known: Mapping[Place, Ceiling])
                     _percent(one.value("padding")),
                     _limit(one, known.get(place)),
                     _training(one),
-                    Value(", ".join(one.operators[:_OPERATORS])),
+                    _operator(one),
                 ),
                 one.cell.mechanism.name,
                 variant_id(one.cell.mechanism.name, one.cell.mechanism.config),
@@ -284,6 +286,15 @@ def _limit(one: Profile, ceiling: Ceiling | None) -> Value:
     if not operations:
         return Value("not counted")
     return _percent(operations / step / ceiling.operations)
+
+
+def _operator(one: Profile) -> Value:
+    """The operator with most self time, below its share."""
+    if not one.operators:
+        return Value(NO_VALUE)
+    (name, share), *_ = one.operators
+    # A long name would push the column off the page; a terminal has it whole.
+    return Value(figures(100 * share, most=2), shortened([name], _LETTERS)[0], share)
 
 
 def _training(one: Profile) -> Value:

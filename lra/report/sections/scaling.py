@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from statistics import median
 
 import msgspec
@@ -44,95 +44,85 @@ _HOW = (
 
 
 class Scaling(msgspec.Struct, frozen=True):
-    """Costs of one setting but for decoding."""
+    """Costs of one mode and setting."""
 
     number: int
     """Place of the setting among those of the report."""
     setting: CostSetting
-    times: tuple[Grid, ...]
-    """Of training steps, then of forward passes."""
-    sizes: tuple[Grid, ...]
+    mode: str
+    time: Grid
+    size: Grid | None
     growth: pd.DataFrame
     crossing: pd.DataFrame
     figures: pd.DataFrame
+    """Figures of the mode, a row a process."""
     own: bool
     """Whether the run has figures here."""
 
 
 def analyse(costs: Costs) -> list[Scaling]:
-    """Return the costs of each setting in which a whole call was timed, the run's main one
-    first."""
+    """Return the costs of each setting and mode in which a whole call was timed, the run's main
+    setting first, and training before forward passes."""
     found = []
     for number, setting in enumerate(costs.settings, start=1):
         own = costs.figures[costs.figures["setting"] == setting.id]
-        memory = PEAK_MEMORY[setting.device]
-        times, sizes = (
-            tuple(
-                one for mode in MODES if (one := grid(costs, setting.id, mode, metric)) is not None
-            )
-            for metric in ("latency", memory)
-        )
-        if times:
-            found.append(
-                Scaling(
-                    number=number,
-                    setting=setting,
-                    times=times,
-                    sizes=sizes,
-                    growth=growths(costs, setting.id),
-                    crossing=crossovers(costs, setting.id),
-                    figures=own[own["mode"].isin(MODES)],
-                    own=setting.id in costs.own,
+        growth, crossing = growths(costs, setting.id), crossovers(costs, setting.id)
+        for mode in MODES:
+            time = grid(costs, setting.id, mode, "latency")
+            if time is not None:
+                size = grid(costs, setting.id, mode, PEAK_MEMORY[setting.device])
+                here = own[own["mode"] == mode]
+                is_own = setting.id in costs.own
+                found.append(
+                    Scaling(number, setting, mode, time, size, growth, crossing, here, is_own)
                 )
-            )
     return found
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """Return a section for each setting, each followed by one of what was tried at few lengths."""
+    """Return a section for each setting and mode, followed by one of what was tried at few
+    lengths."""
     named = titles(analysis.costs.settings)
     found: list[Section] = []
     told: set[str] = set()
     for one in analyse(analysis.costs):
-        spent = energy_tables(one.figures, one.number, analysis.assumed)
         lacking = [
-            text
-            for text in (
-                *why_no_energy(one.figures, one.setting),
-                *no_estimate(one.figures, one.setting, analysis.assumed),
-            )
-            if text not in told
+            *why_no_energy(one.figures, one.setting),
+            *no_estimate(one.figures, one.setting, analysis.assumed),
         ]
+        text = [*_text(one), *([] if found else [_HOW]), *(t for t in lacking if t not in told)]
         told |= set(lacking)
-        how = [] if found else [_HOW]
-        main, few = present(one, analysis.looks, named[one.setting.id], spent, [*how, *lacking])
-        found += [main] if few is None else [main, few]
+        spent = energy_tables(one.figures, one.mode, one.number, analysis.assumed)
+        title = f"{CALLS[one.mode]}: {named[one.setting.id]}"
+        found += present(one, analysis.looks, title, text, spent)
     return found
 
 
 def present(
-    one: Scaling, looks: Looks, title: str, spent: Sequence[Table], more: Iterable[str]
-) -> tuple[Section, Section | None]:
-    """Return the setting's section, and one of the rows that were tried at few lengths."""
-    split = {(g.metric, g.mode): g.split() for g in (*one.times, *one.sizes)}
-    times, sizes = ([split[g.metric, g.mode][0] for g in group] for group in (one.times, one.sizes))
-    few = [part for _, part in split.values() if part is not None]
+    one: Scaling, looks: Looks, title: str, text: Iterable[str], spent: Iterable[Table]
+) -> list[Section]:
+    """Return the section, and one of the rows and lengths that were tried seldom."""
+    split = [grid.split() for grid in (one.time, one.size) if grid is not None]
+    main = [whole for whole, _ in split]
+    few = [rest for _, rest in split if rest is not None]
+    place = f"{one.mode}-{one.number}"
     figures = [
-        cost_figure(f"time-{one.number}", "Time against length", times, looks),
-        cost_figure(f"memory-{one.number}", "Peak memory against length", sizes, looks),
-        crossover_figure(f"crossover-{one.number}", [*times[:1], *sizes[:1]], one.crossing, looks),
+        cost_figure(f"scaling-{place}", "Time and peak memory against length", main, looks),
+        crossover_figure(f"crossover-{place}", main, one.crossing, looks),
     ]
-    main = Section(
-        topic=TOPIC,
-        setting=title,
-        text=(*_text(one), *more),
-        tables=(*(_table(one, g) for g in (*times, *sizes)), *spent),
-        figures=drawn(figures) if one.own else (),
-    )
-    if not few:
-        return main, None
-    tables = tuple(_table(one, part, few=True) for part in few)
-    return main, Section(topic=TOPIC, setting=f"{title}: the rest, at few lengths", tables=tables)
+    found = [
+        Section(
+            topic=TOPIC,
+            setting=title,
+            text=tuple(text),
+            tables=(*(_table(one, grid) for grid in main), *spent),
+            figures=drawn(figures) if one.own else (),
+        )
+    ]
+    if few:
+        tables = tuple(_table(one, rest, few=True) for rest in few)
+        found.append(Section(topic=TOPIC, setting=f"{title}: tried seldom", tables=tables))
+    return found
 
 
 def _table(one: Scaling, grid: Grid, *, few: bool = False) -> Table:
@@ -151,7 +141,7 @@ def _text(one: Scaling) -> list[str]:
     """How figures were taken, how still the machine held, and what the marks mean."""
     if not one.own:
         return ["Reference rows of another machine or build: compare multiples, never times."]
-    places = [place for grid in one.times for place in grid.places.values() if place.known]
+    places = [place for place in one.time.places.values() if place.known]
     parts = []
     if places:
         processes = span([place.processes for place in places])
@@ -159,14 +149,11 @@ def _text(one: Scaling) -> list[str]:
             "One process a figure." if processes == "1" else f"Medians of {processes} processes."
         )
     parts += _control(one.figures)
-    unfused = [CALLS[g.mode] for g in one.times if is_unfused(one.setting, g.mode)]
-    if unfused:
-        parts.append(
-            f"In a {unfused[0]} with dropout on its weights torch has no fused kernel for {EXACT} "
-            "on a CPU."
-        )
-    else:
-        parts.append(f"{EXACT} is exact attention, fused; {NO_MIXING} mixes nothing.")
+    parts.append(
+        f"With dropout on its weights torch has no fused kernel for {EXACT} on a CPU."
+        if is_unfused(one.setting, one.mode)
+        else f"{EXACT} is exact attention, fused; {NO_MIXING} mixes nothing."
+    )
     if any(place.disturbed for place in places):
         parts.append(f"!: timed on a busy machine ({SIGNS}); --rerun disturbed times it again.")
     if any(is_loose(place) for place in places):
