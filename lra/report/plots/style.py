@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from lra.core.catalogue import EXACT, NO_MIXING
+from lra.core.escape import escape_controls
 from lra.report.plots.compact import compact
 
 COLOURS = (
@@ -184,12 +185,15 @@ def _drawn(paint: Callable[[Any], None], width: float, height: float, **how: Any
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from matplotlib.text import Text
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_RC)
         figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(wspace=0.06))
         paint(figure)
+        for text in figure.findobj(Text):
+            text.set_text(escape_controls(text.get_text()))
         _settle(figure)
         target = io.BytesIO()
         figure.savefig(target, **how)
