@@ -163,5 +163,5 @@ def opened(
             yield Here(server, workers)
         return
     _foresee(spec, store, device)
-    with open_cluster(cluster, store, device=device, told=told, left=left) as found:
+    with open_cluster(cluster, store, device=device, echo=told, left=left) as found:
         yield There(found, device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -23,11 +24,12 @@ from distributed import LocalCluster
 
 from lra.core.errors import LraError, UsageError
 from lra.core.records import Record
+from lra.engine.cluster import connect
 from lra.engine.cluster.cluster import Cluster, ClusterLost
-from lra.engine.cluster.connect import is_open, open_cluster
+from lra.engine.cluster.connect import is_open, open_cluster, wait_for_workers
 from lra.engine.cluster.grid import Grid
-from lra.engine.cluster.local import local
-from lra.engine.cluster.shared_folder import shared
+from lra.engine.cluster.local import local_cluster
+from lra.engine.cluster.shared_folder import share
 from lra.engine.jobs import Job, Progress
 from lra.engine.order.budget import Budget
 from lra.engine.process.runner import RunStopped
@@ -54,7 +56,7 @@ def cluster(whole: Store) -> Iterator[Cluster]:
 @pytest.fixture
 def two(cluster: Cluster) -> Cluster:
     """The cluster with both its workers there."""
-    cluster.gather(2, lambda line: None)
+    wait_for_workers(cluster, 2, lambda line: None, lambda: math.inf)
     return cluster
 
 
@@ -121,7 +123,9 @@ def test_what_dask_asks_by_itself_hides_no_worker(
         await ask()
 
     monkeypatch.setattr(two.client, "_update_scheduler_info", overtaken)
-    assert two.roster.look(now=True) == [] and two.size == 2
+    two._updated = 0.0
+    two.update()
+    assert two.size == 2
 
 
 def test_a_timing_has_its_machine_for_itself(two: Cluster, whole: Store, cache: Path) -> None:
@@ -238,8 +242,8 @@ def test_a_scheduler_that_is_gone_ends_the_run_with_a_line_and_its_cells_are_lef
 ) -> None:
     with (
         Store(tmp_path / "store").writing() as store,
-        shared(store.path) as folder,
-        local(1, folder) as (scheduler, _),
+        share(store.path) as folder,
+        local_cluster(1, folder) as scheduler,
         open_cluster(scheduler.scheduler_address, store.path, device="cpu") as cluster,
     ):
         job = training("Slow", cache, steps=400)
@@ -254,7 +258,7 @@ def test_a_scheduler_that_is_gone_ends_the_run_with_a_line_and_its_cells_are_lef
 def test_a_cluster_that_does_not_answer_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lra.engine.cluster.connect._ANSWERS", 0.5)
+    monkeypatch.setitem(connect._CONFIG, "distributed.comm.timeouts.connect", "0.5s")
     with (
         pytest.raises(LraError, match=r"'tcp://127\.0\.0\.1:9' does not answer: "),
         open_cluster("tcp://127.0.0.1:9", tmp_path / "store", device="cpu"),
@@ -285,10 +289,11 @@ def test_where_encryption_is_asked_for_a_cluster_without_is_one_line(
     value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("jobs.toml").write_text('system = "slurm"\njobs = 1\n[job]\ncores = 1\n')
+    text = 'system = "slurm"\njobs = 1\n[job]\ncores = 1\nmemory = "1 GB"\n'
+    Path("jobs.toml").write_text(text)
     with (
         dask.config.set({"distributed.comm.require-encryption": True}),
-        pytest.raises(UsageError, match="has no TLS") as refused,
+        pytest.raises(UsageError, match="no TLS") as refused,
         open_cluster(value, tmp_path / "store", device="cpu"),
     ):
         pass
@@ -307,7 +312,7 @@ def test_who_uses_an_open_scheduler_is_warned_in_one_line(
         for host in ("127.0.0.1", "0.0.0.0"):
             with (
                 pytest.raises(LraError, match="no worker has come"),
-                open_cluster(f"tcp://{host}:{port}", tmp_path, device="cpu", told=told.append),
+                open_cluster(f"tcp://{host}:{port}", tmp_path, device="cpu", echo=told.append),
             ):
                 pass
     (line,) = told
