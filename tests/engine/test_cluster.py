@@ -112,22 +112,6 @@ def test_cells_end_on_a_cluster_as_they_do_in_the_pool(
     assert "crash Killed forward 32" in logs["local-0"] + logs["local-1"]
 
 
-def test_what_dask_asks_by_itself_hides_no_worker(
-    two: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ask = two.client._update_scheduler_info
-
-    async def overtaken(n_workers: int = 0) -> None:
-        await ask(n_workers=n_workers)
-        # Every two seconds, at any time, and without the workers.
-        await ask()
-
-    monkeypatch.setattr(two.client, "_update_scheduler_info", overtaken)
-    two._updated = 0.0
-    two.update()
-    assert two.size == 2
-
-
 def test_a_timing_has_its_machine_for_itself(two: Cluster, whole: Store, cache: Path) -> None:
     diary = Diary()
     jobs = [
@@ -206,35 +190,20 @@ def test_a_budget_stops_a_training_on_a_worker_and_it_continues(
 
 def test_ctrl_c_saves_what_runs_on_workers(two: Cluster, whole: Store, cache: Path) -> None:
     job = training("Slow", cache, steps=400, seed=9)
-    grid = Grid(whole, two, watcher=Strikes(5, lambda job: os.kill(os.getpid(), signal.SIGINT)))
+    workers = two.client.run(os.getpid).values()
+
+    def strike(job: Job) -> None:
+        # A terminal or a queue signals all processes.
+        for pid in (*workers, os.getpid()):
+            os.kill(pid, signal.SIGINT)
+        for pid in workers:
+            os.kill(pid, signal.SIGTERM)
+
+    grid = Grid(whole, two, watcher=Strikes(5, strike))
     with pytest.raises(RunStopped, match="1 are left"):
         list(grid.run([job]))
     assert whole.checkpoint(job.cell.id).is_file()
-
-
-def test_a_worker_that_loses_the_folder_runs_no_more_and_its_cell_is_left(
-    tmp_path: Path, cache: Path
-) -> None:
-    with (
-        Store(tmp_path / "store").writing() as store,
-        open_cluster("local:1", store.path, device="cpu") as cluster,
-    ):
-        cluster.patience = 0.5
-        job, lost = timing("Toy", cache), timing("Toy", cache, length=8)
-
-        class Unmounts(Diary):
-            def finished(self, job: Job, record: Record) -> None:
-                super().finished(job, record)
-                (token,) = store.path.glob(".cluster-*")
-                token.unlink()
-
-        diary = Unmounts()
-        grid = Grid(store, cluster, watcher=diary)
-        with pytest.raises(ClusterLost, match="no worker of the cluster local:1 is left"):
-            list(grid.run([job, lost]))
-        assert [record.id for record in store.records()] == [job.cell.id]
-        assert grid.left == [lost]
-        assert any("worker local-0 does not see the store" in line for line in diary.lines)
+    assert set(two.client.run(os.getpid).values()) == set(workers)
 
 
 def test_a_scheduler_that_is_gone_ends_the_run_with_a_line_and_its_cells_are_left(
@@ -265,6 +234,20 @@ def test_a_cluster_that_does_not_answer_is_one_line(
     ):
         pass
     assert not list((tmp_path / "store").glob(".cluster-*"))
+
+
+def test_workers_that_cannot_start_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "_PATIENCE", 4.0)
+    # No log can be written.
+    (tmp_path / "store" / "logs" / "local-0.log").mkdir(parents=True)
+    with (
+        pytest.raises(LraError, match="no worker has come") as refused,
+        open_cluster("local:1", tmp_path / "store", device="cpu"),
+    ):
+        pass
+    assert "\n" not in str(refused.value) and str(tmp_path) in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +304,10 @@ def test_who_uses_an_open_scheduler_is_warned_in_one_line(
 
 RUN = """
 import os
+import signal
 import sys
+# A shell starts what runs in the background with the signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path[:0] = sys.argv[2:]
 from pathlib import Path
 from engine_jobs import timing
@@ -339,18 +325,40 @@ with (
 """
 
 
-def test_a_run_that_is_killed_leaves_no_worker_behind(tmp_path: Path) -> None:
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     folders = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
     with subprocess.Popen(
-        [sys.executable, "-c", RUN, str(tmp_path), *folders], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", RUN, str(tmp_path), *folders],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
     ) as run:
         try:
-            assert run.stdout is not None
-            workers = [int(pid) for pid in run.stdout.readline().split()]
-            assert wait_until(lambda: bool(list(tmp_path.glob("pids-*"))))
+            yield run
         finally:
             run.kill()
+
+
+def test_a_run_that_is_killed_leaves_no_worker_behind(
+    tmp_path: Path, run: subprocess.Popen[str]
+) -> None:
+    assert run.stdout is not None
+    workers = [int(pid) for pid in run.stdout.readline().split()]
+    assert wait_until(lambda: bool(list(tmp_path.glob("pids-*"))))
+    run.kill()
     (note,) = tmp_path.glob("pids-*")
     everyone = [*workers, *map(int, note.read_text().split())]
     assert len(everyone) == 3
+    assert gone(everyone), [pid for pid in everyone if alive(pid)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_ctrl_c_while_workers_start_leaves_none_behind(run: subprocess.Popen[str]) -> None:
+    # The run, Python's resource tracker, and a worker.
+    assert wait_until(lambda: len(descendants(run.pid)) == 3)
+    everyone = descendants(run.pid)
+    os.killpg(run.pid, signal.SIGINT)
+    assert run.wait(60) != 0
     assert gone(everyone), [pid for pid in everyone if alive(pid)]

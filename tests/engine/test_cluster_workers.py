@@ -23,7 +23,7 @@ from lra.core.protocol import Machine
 from lra.core.records import Failure, Record
 from lra.engine.cluster import cluster as cluster_module
 from lra.engine.cluster import connect, worker
-from lra.engine.cluster.cluster import Cluster, Worker
+from lra.engine.cluster.cluster import Cluster, ClusterLost, Worker
 from lra.engine.cluster.connect import wait_for_workers
 from lra.engine.cluster.grid import Grid
 from lra.engine.cluster.handshake import Handshake, introduce, software, why_unfit
@@ -53,15 +53,10 @@ class Future:
 
     status = "pending"
 
-    def __init__(self, key: str, result: Any = None) -> None:
-        self.key, self.status = key, "pending" if result is None else "finished"
-        self._result, self._error, self._callbacks = result, None, []
-
-    def done(self) -> bool:
-        return self.status != "pending"
-
-    def result(self) -> Any:
-        return self._result
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[Any], None]] = []
 
     def exception(self) -> BaseException | None:
         return self._error
@@ -84,25 +79,33 @@ class Client:
     status, scheduler = "running", SimpleNamespace(identity=None)
 
     def __init__(self) -> None:
-        self.handshakes: dict[str, Handshake] = {}
+        self.handshakes: dict[str, Handshake | Exception] = {}
         self.tasks: list[Future] = []
-        self.orders: list[Order] = []
 
     def sync(self, function: object, n_workers: int) -> dict[str, Any]:
         assert n_workers == -1
         return {"workers": {name: {"name": name} for name in self.handshakes}}
 
+    def run(
+        self, function: object, folder: object, workers: list[str], on_error: str
+    ) -> dict[str, bytes | Exception]:
+        assert function is introduce and on_error == "return"
+        found = {name: self.handshakes[name] for name in workers}
+        encode = msgspec.msgpack.encode
+        return {n: one if isinstance(one, Exception) else encode(one) for n, one in found.items()}
+
     def submit(
-        self, function: object, *args: Any, key: str, workers: list[str], pure: bool
+        self, function: object, order: Order, key: str, workers: list[str], pure: bool
     ) -> Future:
-        if function is introduce:
-            return Future(key, self.handshakes[workers[0]])
+        assert workers == ["w0"] and not pure
         self.tasks.append(Future(key))
-        self.orders += args
         return self.tasks[-1]
 
     def subscribe_topic(self, topic: str, handler: Callable[[Any], None]) -> None:
         self.handler = handler
+
+    def cancel(self, futures: list[Future]) -> None:
+        pass
 
     def send(self, task: Future, content: Any) -> None:
         self.handler((0.0, msgspec.msgpack.encode(TaskEvent(task.key, content))))
@@ -121,9 +124,8 @@ def cluster(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return Cluster("toy", client, folder, pins=True, patience=60.0)  # type: ignore[arg-type]
 
 
-def join(cluster: Cluster, **handshakes: Handshake) -> None:
+def join(cluster: Cluster, **handshakes: Handshake | Exception) -> None:
     cluster.client.handshakes |= handshakes
-    cluster.update()
     cluster.update()
 
 
@@ -148,19 +150,21 @@ def test_all_workers_are_of_one_class_of_machine(cluster: Cluster) -> None:
 
 def test_a_worker_has_to_see_the_folder(tmp_path: Path) -> None:
     with share(tmp_path / "store") as folder:
-        own = introduce(folder)
+        own = msgspec.msgpack.decode(introduce(folder), type=Handshake)
         assert why_unfit(own, OURS, own.machines) == ""
         folder.token_file.unlink()
-        assert str(tmp_path / "store") in why_unfit(introduce(folder), OURS, {})
+        own = msgspec.msgpack.decode(introduce(folder), type=Handshake)
+        assert str(tmp_path / "store") in why_unfit(own, OURS, {})
 
 
-def test_a_worker_that_cannot_answer_is_refused(cluster: Cluster, client: Client) -> None:
-    client.handshakes["w0"] = handshake()
+def test_a_worker_that_cannot_answer_is_refused(cluster: Cluster) -> None:
+    older: Any = {"version": "1.0"}
+    join(cluster, w0=ImportError("no lra"), w1=handshake(), w2=older)
+    assert list(cluster.workers) == ["w1"]
+    assert [line.split()[1] for line in cluster.refusals] == ["w0", "w2"]
+    cluster.refusals.clear()
     cluster.update()
-    ((_, future),) = cluster._handshakes.values()
-    future.result = lambda: {}["lra"]  # type: ignore[method-assign]
-    cluster.update()
-    assert not cluster.workers and len(cluster.refusals) == 1
+    assert not cluster.refusals, "it is told once"
 
 
 def test_each_worker_gets_a_gpu_of_its_own_and_one_too_many_is_refused(
@@ -372,14 +376,19 @@ def test_a_task_that_ends_without_a_word_runs_again_on_another_worker(
     assert not grid._cluster.workers, "a worker that cannot run cells"
 
 
-def test_a_job_whose_worker_is_preempted_runs_elsewhere(
-    grid: Grid, client: Client, cache: Path
+@pytest.mark.parametrize("why", ["", "does not see the store"])
+def test_a_worker_that_gives_its_job_back_gets_no_more_and_the_job_is_left(
+    grid: Grid, client: Client, cache: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    job, other = training("Toy", cache), training("Toy", cache, seed=1)
-    launch(grid, job, other)
-    client.send(client.tasks[0], Ended())
-    assert list(grid._collect()) == []
-    assert not grid._cluster.workers and grid._waiting == [job, other] and not grid._deaths
+    """A worker that is preempted, or that loses the folder; no other comes."""
+    jobs = [training("Toy", cache), training("Toy", cache, seed=1)]
+    grid._cluster.patience = 0.2
+    monkeypatch.setattr(
+        grid.watcher, "started", lambda job: client.send(client.tasks[-1], Ended(unfit=why))
+    )
+    with pytest.raises(ClusterLost, match="no worker"):
+        list(grid.run(jobs))
+    assert grid.left == jobs and not grid._deaths and len(client.tasks) == 1
 
 
 # The worker's side.

@@ -6,12 +6,11 @@ import os
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
-from distributed import Client, Future, wait
+import msgspec
+from distributed import Client
 
 from lra.core.cells import Device
 from lra.core.errors import LraError
@@ -27,8 +26,6 @@ from lra.engine.process.signals import Terminated
 
 _BETWEEN = 0.5
 """Seconds between two questions for who is there."""
-_RELEASE = 5.0
-"""Seconds that workers have to end what they keep for a run."""
 
 
 class ClusterLost(LraError):  # noqa: N818  what became of it
@@ -80,7 +77,6 @@ class Cluster:
         """Their class, by device; {} before the first has joined."""
         self._pins = pins
         self._software = software()
-        self._handshakes: dict[str, tuple[str, Future]] = {}
         self._refused: set[str] = set()
         self.refusals: list[str] = []
         """Why workers may not run cells, a line each; for the run to tell and clear."""
@@ -97,37 +93,29 @@ class Cluster:
         """How many workers there are now."""
         return len(self.workers)
 
-    @property
-    def is_joining(self) -> bool:
-        """Whether a worker is there that has not yet said what it is."""
-        return bool(self._handshakes)
-
     def update(self) -> None:
         """See who has come and gone; not more often than it is worth.
 
         Raises `ClusterLost` where the scheduler does not answer.
         """
-        self._receive_handshakes()
         if self.client.status != "running":
             raise self.lost()
         if time.monotonic() - self._updated < _BETWEEN:
             return
+        try:
+            # Not `scheduler_info`: it is silent on a scheduler that does not answer, and the
+            # client overwrites it, without any worker, every two seconds.
+            found = self.client.sync(self.client.scheduler.identity, n_workers=-1)["workers"]
+            for address in self.workers.keys() - found.keys():
+                del self.workers[address]
+            self._refused &= found.keys()
+            new = [one for one in found if one not in self.workers and one not in self._refused]
+            answers = self.client.run(introduce, self.folder, workers=new, on_error="return")
+        except (AttributeError, OSError) as error:
+            raise self.lost() from error
+        for address, answer in answers.items():
+            self._admit(address, str(found[address]["name"]), answer)
         self._updated = time.monotonic()
-        found = self._ask_scheduler()
-        for address in found.keys() - self.workers.keys() - self._handshakes.keys() - self._refused:
-            future = self.submit(address, introduce, self.folder)
-            self._handshakes[address] = str(found[address]["name"]), future
-        self._refused &= found.keys()
-        for known in (self.workers, self._handshakes):
-            for address in known.keys() - found.keys():
-                del known[address]
-
-    def submit(
-        self, address: str, function: Callable[..., Any], *args: Any, key: str = ""
-    ) -> Future:
-        """Have a worker, and no other, call a function."""
-        key = key or f"lra-{function.__name__}-{uuid.uuid4().hex}"
-        return self.client.submit(function, *args, key=key, workers=[address], pure=False)
 
     def refuse(self, address: str, name: str, why: str) -> None:
         """Let a worker run no more cells, for a reason that follows its name."""
@@ -166,52 +154,38 @@ class Cluster:
 
     def release(self) -> None:
         """Let workers that go on living end what they keep for the run."""
-        with suppress(OSError, TimeoutError):
-            futures = [self.submit(address, release, self.run) for address in self.workers]
-            if futures:
-                wait(futures, timeout=_RELEASE)
+        with suppress(OSError):
+            self.client.run(release, self.run, workers=list(self.workers), on_error="ignore")
 
-    def _ask_scheduler(self) -> dict[str, Any]:
-        # Not `scheduler_info`: it is silent on a scheduler that does not answer, and the client
-        # overwrites it, without any worker, every two seconds.
+    def _admit(self, address: str, name: str, answer: bytes | Exception) -> None:
+        """Let a worker run cells, or refuse it for good."""
         try:
-            found: dict[str, Any] = self.client.sync(self.client.scheduler.identity, n_workers=-1)
-        except (AttributeError, OSError) as error:
-            raise self.lost() from error
-        return dict(found["workers"])
-
-    def _receive_handshakes(self) -> None:
-        for address, (name, future) in list(self._handshakes.items()):
-            if not future.done():
-                continue
-            del self._handshakes[address]
-            try:
-                handshake = future.result()
-            except Terminated:
-                raise
-            except Exception as error:
-                # Whatever it is, it is over there, and this run has to go on without.
-                why = f"cannot say what it is ({named(error)}); start it from the environment "
-                self.refuse(address, name, f"{why}of the run")
-                continue
-            self._admit(Worker(address, name, handshake))
-
-    def _admit(self, worker: Worker) -> None:
-        why = why_unfit(worker.handshake, self._software, self.machines)
-        gpus = worker.handshake.gpus if self._pins else ()
-        if gpus and not why:
-            taken = {one.gpu for one in self.workers.values() if one.host == worker.host}
-            worker.gpu = next((gpu for gpu in gpus if gpu not in taken), "")
-            if not worker.gpu:
+            if isinstance(answer, Exception):
+                raise answer
+            handshake = msgspec.msgpack.decode(answer, type=Handshake)
+        except Terminated:
+            raise
+        except Exception as error:
+            # Whatever it is, it is over there, and this run has to go on without.
+            why = (
+                f"cannot say what it is ({named(error)}); start it from the environment of the run"
+            )
+            self.refuse(address, name, why)
+            return
+        why, gpu = why_unfit(handshake, self._software, self.machines), ""
+        if handshake.gpus and self._pins and not why:
+            taken = {one.gpu for one in self.workers.values() if one.host == handshake.host}
+            gpu = next((gpu for gpu in handshake.gpus if gpu not in taken), "")
+            if not gpu:
                 why = (
-                    f"has no GPU of its own: all {len(gpus)} that it sees have workers; "
+                    f"has no GPU of its own: all {len(handshake.gpus)} that it sees have workers; "
                     "start one for each GPU"
                 )
         if why:
-            self.refuse(worker.address, worker.name, why)
+            self.refuse(address, name, why)
             return
-        self.machines = self.machines or worker.handshake.machines
-        self.workers[worker.address] = worker
+        self.machines = self.machines or handshake.machines
+        self.workers[address] = Worker(address, name, handshake, gpu)
 
     def _fits(self, worker: Worker, job: Job) -> bool:
         others = [

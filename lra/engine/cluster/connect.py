@@ -76,34 +76,38 @@ def open_cluster(
         stack.enter_context(dask.config.set(_CONFIG))
         folder = stack.enter_context(share(store))
         stack.enter_context(log_to(folder.log("scheduler")))
-        scheduler: SpecCluster | str
+        cluster: SpecCluster | None = None
         try:
             if isinstance(target, int):
-                scheduler = stack.enter_context(local_cluster(target, folder))
+                cluster = stack.enter_context(local_cluster(target, folder))
             elif isinstance(target, Batch):
-                scheduler = stack.enter_context(batch_cluster(target, folder, value))
+                cluster = stack.enter_context(batch_cluster(target, folder, value))
                 patience = math.inf
-            else:
-                scheduler = target
+            # By its address: a client that is interrupted would end the start of a cluster's
+            # workers, whose close then fails.
+            address = cluster.scheduler_address if cluster else value
+            security = cluster.security if cluster else None
             with warnings.catch_warnings():
                 # Versions are compared when workers join, in our words.
                 warnings.simplefilter("ignore")
-                client = stack.enter_context(Client(scheduler, set_as_default=False))
+                client = stack.enter_context(
+                    Client(address, security=security, set_as_default=False)
+                )
         except (OSError, ValueError, RuntimeError) as error:
             raise LraError(
                 f"--cluster '{value}' does not answer: {one_line(error)}; see that its scheduler "
                 f"runs and that this machine reaches it, and {folder.log('').parent}"
             ) from error
-        cluster = Cluster(value, client, folder, pins=device != "cpu", patience=patience)
-        if target is value:
-            stack.callback(cluster.release)
-        if is_open(client.scheduler.address):
+        found = Cluster(value, client, folder, pins=device != "cpu", patience=patience)
+        if cluster is None:
+            stack.callback(found.release)
+        if is_open(address):
             echo(
-                f"--cluster {value}: whoever reaches {client.scheduler.address} can run code as "
-                "you; use TLS, by docs/cluster.md, section Security"
+                f"--cluster {value}: whoever reaches {address} can run code as you; use TLS, by "
+                "docs/cluster.md, section Security"
             )
-        wait_for_workers(cluster, number or 1, echo, left)
-        yield cluster
+        wait_for_workers(found, number or 1, echo, left)
+        yield found
 
 
 def wait_for_workers(
@@ -121,8 +125,11 @@ def wait_for_workers(
         now = time.monotonic()
         if cluster.workers:
             first_came = min(first_came, now)
-            is_full = cluster.size >= number and not cluster.is_joining
-            if is_full or now - first_came > min(cluster.patience, _PATIENCE) or not left():
+            if (
+                cluster.size >= number
+                or now - first_came > min(cluster.patience, _PATIENCE)
+                or not left()
+            ):
                 return
         elif now - began > cluster.patience or not left():
             raise LraError(

@@ -99,7 +99,9 @@ class Grid(Runner):
             grace=self._grace,
         )
         key = f"lra-{job.cell.id}-{uuid.uuid4().hex}"
-        future = self._cluster.submit(worker.address, run_cell, order, key=key)
+        future = self._cluster.client.submit(
+            run_cell, order, key=key, workers=[worker.address], pure=False
+        )
         # After its events: a worker's messages keep their order.
         future.add_done_callback(lambda _: self._events.put(key))
         worker.job = job
@@ -149,7 +151,7 @@ class Grid(Runner):
         for line in cluster.refusals:
             self.watcher.noticed(line)
         cluster.refusals.clear()
-        if cluster.workers or cluster.is_joining:
+        if cluster.workers:
             self._alone_since = time.monotonic()
         elif time.monotonic() - self._alone_since > cluster.patience and not self._stopping:
             raise ClusterLost(

@@ -7,6 +7,8 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
+import msgspec
+
 from lra.core.cells import Device
 from lra.core.hashing import file_hash, value_hash
 from lra.core.protocol import Frozen, Machine
@@ -40,10 +42,11 @@ class Handshake(Frozen, frozen=True, kw_only=True):
     """Why it cannot use the shared folder; empty where it can."""
 
 
-def introduce(folder: SharedFolder) -> Handshake:
-    """Return this process's handshake: the first task of a worker."""
+def introduce(folder: SharedFolder) -> bytes:
+    """Return this process's handshake, for a run that asks a new worker; as MessagePack, which a
+    run with other software fails to decode without harm."""
     devices: list[Device] = ["cpu", "cuda"] if host.gpus() else ["cpu"]
-    return Handshake(
+    found = Handshake(
         software=software(),
         machines={device: host.machine(device) for device in devices},
         host=value_hash(_BOOT.read_text() if _BOOT.is_file() else platform.node()),
@@ -52,6 +55,7 @@ def introduce(folder: SharedFolder) -> Handshake:
         provenance=provenance(host.facts()),
         problem=folder.problem(),
     )
+    return msgspec.msgpack.encode(found)
 
 
 def software() -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 import dask
@@ -18,6 +19,8 @@ from lra.engine.machine import host
 from lra.engine.process.temporary import Scratch, sweep
 
 PREFIX = "local:"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""A terminal or a queue sends them to all processes of a run, which tells its workers itself."""
 _LOOPBACK = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 """Whoever reaches a port of Dask's runs code as this user."""
 
@@ -42,43 +45,54 @@ def number_of_workers(value: str, device: Device) -> int:
 
 
 class LocalWorker(Worker):  # type: ignore[misc]  # Dask has no types
-    """A Dask worker that writes to a log and leaves signals to the run.
+    """A Dask worker with a log of its own, which leaves signals to the run."""
 
-    A terminal sends them to all its processes, and the run tells its workers.
-    """
-
-    def __init__(self, *args: Any, log: str, **options: Any) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    def __init__(self, *args: Any, name: str, folder: SharedFolder, **options: Any) -> None:
+        for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
-        file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        # Not for what it starts: a cell saves itself at a signal.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        file = os.open(folder.log(name), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.dup2(file, 1)
         os.dup2(file, 2)
-        super().__init__(*args, **options)
+        super().__init__(*args, name=name, **options)
+
+
+class LocalCluster(SpecCluster):  # type: ignore[misc]
+    """A scheduler here, and workers whose nannies, in a thread, start one again that dies."""
+
+    def _new_worker_name(self, number: int) -> str:
+        return f"local-{number}"
 
 
 @contextmanager
-def local_cluster(number: int, folder: SharedFolder) -> Iterator[SpecCluster]:
-    """Keep a scheduler and so many workers while the context lasts.
-
-    The workers' nannies, threads of this process, start one again that dies, and their end is
-    this process's. Raises `RuntimeError` where a worker cannot start.
-    """
+def local_cluster(number: int, folder: SharedFolder) -> Iterator[LocalCluster]:
+    """Keep a scheduler and so many workers while the context lasts, or this process."""
     sweep()
-    with closing(Scratch("lra-cluster-")) as scratch:
+    with closing(Scratch("lra-cluster-")) as scratch, ExitStack() as stack:
         options = {
             **_LOOPBACK,
             "worker_class": LocalWorker,
+            "folder": folder,
             "nthreads": 1,
             "memory_limit": 0,
             "dashboard": False,
             "local_directory": str(scratch.path),
         }
-        workers = {
-            name: {"cls": Nanny, "options": {**options, "log": str(folder.log(name))}}
-            for name in (f"local-{place}" for place in range(number))
-        }
         # A nanny may take long to start a worker again, and has no queue to ask.
-        patient = {"distributed.deploy.lost-worker-timeout": "1d"}
-        scheduler = {"cls": Scheduler, "options": _LOOPBACK}
-        with dask.config.set(patient), SpecCluster(workers, scheduler, silence_logs=False) as found:
-            yield found
+        stack.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "1d"}))
+        # Dask's threads, and the workers that they start, leave signals to the main thread; where
+        # Python starts its tracker, it lets them through.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            cluster = LocalCluster(
+                worker={"cls": Nanny, "options": options},
+                scheduler={"cls": Scheduler, "options": _LOOPBACK},
+                silence_logs=False,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        stack.enter_context(cluster)
+        cluster.scale(number)
+        yield cluster

@@ -158,10 +158,10 @@ def run_cell(order: Order) -> None:
 
 
 def release(run: str) -> None:
-    """End the fork server of a run: the last task of a worker."""
-    with _LOCK:
-        if run in _POOLS:
-            _close_pools()
+    """End the fork server of a run, where no cell runs."""
+    if run in _POOLS and _LOCK.acquire(blocking=False):
+        _close_pools()
+        _LOCK.release()
 
 
 def _run(task: Task) -> Ended:
