@@ -163,5 +163,5 @@ def open_executor(
             yield Local(server, workers)
         return
     _check_before_waiting(spec, store, device)
-    with open_cluster(cluster, store, device=device, told=told, left=left) as found:
+    with open_cluster(cluster, store, device=device, echo=told, left=left) as found:
         yield Remote(found, device)

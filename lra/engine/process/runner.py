@@ -178,7 +178,6 @@ class Runner(ABC):
         *,
         started_at: str,
         seconds: float,
-        provenance: Provenance | None = None,
     ) -> Record:
         record = Record(
             id=job.cell.id,
@@ -196,8 +195,12 @@ class Runner(ABC):
             attended=outcome.attended,
             failure=outcome.failure,
             method=outcome.method,
-            provenance=provenance or self._provenance,
+            provenance=self._provenance,
         )
+        return self._keep(job, record)
+
+    def _keep(self, job: Job, record: Record) -> Record:
+        """Store a record, and give back its checkpoint where nothing would continue from it."""
         self.store.save(record)
         if record.status in ("ok", "diverged", "unsupported"):
             self.store.checkpoint(record.id).unlink(missing_ok=True)
