@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lra.cli import data_check, data_prepare, flags
+from lra.cli import data_check, data_prepare, flags, options
 from lra.cli.echo import echo
+from lra.engine.plan.spec import RunSpec
 
 if TYPE_CHECKING:
     from lra.core.catalogue import Target
@@ -38,9 +39,9 @@ command.add_command(data_check.command)
 
 
 @command.command("show")
-@flags.task
-@flags.data_scale("mini")
-@flags.data
+@options.option(RunSpec, "tasks")
+@options.option(RunSpec, "scale", default="mini", help=options.DATA_SCALE)
+@options.option(RunSpec, "sources")
 @click.option(
     "--examples",
     type=click.IntRange(min=0),

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lra.cli import flags
+from lra.cli import options
 from lra.cli.echo import echo
 from lra.cli.exit_codes import DEFECTS
+from lra.engine.plan.spec import RunSpec
 
 if TYPE_CHECKING:
     from lra.core.errors import DataError
@@ -35,8 +36,8 @@ LISTED = 100
     help="A file, a folder, hub or hub:NAME; a prepared set; without TASK a prepared set or the "
     "folder of the Long Range Arena release.",
 )
-@flags.data_scale("compact")
-@flags.rules
+@options.option(RunSpec, "scale", default="compact", help=options.DATA_SCALE)
+@options.option(RunSpec, "rules")
 def command(task: str | None, source: str, scale: str, rules: Rules | None) -> int:
     """Read a real source to its end and print what is wrong with it, a line each; then its counts.
 

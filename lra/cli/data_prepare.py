@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lra.cli import flags
+from lra.cli import flags, options
 from lra.cli.echo import echo
 from lra.cli.exit_codes import INTERRUPTED
+from lra.engine.plan.spec import RunSpec
 
 if TYPE_CHECKING:
     from lra.core.catalogue import Target
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     help="Folder for the prepared real set; for a release, one sub-folder per task. Default: "
     "prepared/TASK in the cache.",
 )
-@flags.data_scale("compact")
-@flags.rules
+@options.option(RunSpec, "scale", default="compact", help=options.DATA_SCALE)
+@options.option(RunSpec, "rules")
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),

@@ -29,14 +29,7 @@ _TELLING = 0.05
 taken to be as fast as expected: a cell of two seconds does not tell how fast one of an hour is."""
 
 
-class ProgressWatcher(Watcher):
-    """A watcher to be closed when the cells are over, however that comes."""
-
-    def close(self) -> None:
-        """Leave the terminal to whoever writes next."""
-
-
-class Quiet(ProgressWatcher):
+class Quiet(Watcher):
     """Says nothing but what went wrong."""
 
     def noticed(self, words: str) -> None:
@@ -97,7 +90,7 @@ class Pace:
         return ", ".join(told)
 
 
-class Lines(ProgressWatcher):
+class Lines(Watcher):
     """One line on standard error for each cell that ends."""
 
     def __init__(self, pace: Pace) -> None:
@@ -206,7 +199,7 @@ def watcher(
     quiet: bool,
     expected: Mapping[str, float] = NOTHING_KNOWN,
     slots: int = 1,
-) -> ProgressWatcher:
+) -> Watcher:
     """Return what suits the person: quiet, bars on a terminal, lines elsewhere.
 
     `expected` has about how many seconds cells take, where that is known, `slots` side by side.

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from lra.cli import checking
 from lra.core.catalogue import Target
 from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Metric, Record
-from lra.engine.gate import affected, interleave, revision
+from lra.engine.gate import affected, check, interleave, revision
 from lra.engine.gate.affected import SourceHashes
 from lra.engine.gate.baselines import Baselines, Noise, Reason
 from lra.engine.gate.interleave import stores_of
 from lra.engine.gate.revision import HOME, Build
 from lra.engine.machine.host import machine
+from lra.engine.plan.spec import CheckSpec
 from lra.report.words import TIMES
 from lra.verdict.slowdown import MOST, PAIRS
 
@@ -99,7 +99,7 @@ def machines(
     )
     monkeypatch.setattr(revision, "build", lambda name, tree, _: Build(name, tree, tree, "abc"))
     monkeypatch.setattr(affected, "hash_sources", sources)
-    monkeypatch.setattr(interleave, "interleave", found.in_turns)
+    monkeypatch.setattr(interleave, "time_interleaved", found.in_turns)
     measured([])
     place(tmp_path).write({}, Reason("2026-11-20", "abc", (), "a test"))
     return found
@@ -368,11 +368,11 @@ def test_a_revision_knows_nothing_of_other_peoples_mechanisms(
     (tmp_path / "mine.py").write_text("class Mine: ...\n")
     asked: list[str] = []
 
-    def measure(targets: Sequence[Target], *_: object, **__: object) -> tuple[list[Record], int]:
+    def measure(_: CheckSpec, targets: Sequence[Target], **__: object) -> tuple[list[Record], int]:
         asked.extend(target.name for target in targets)
         return [], 0
 
-    monkeypatch.setattr(checking, "measure", measure)
+    monkeypatch.setattr(check, "measure", measure)
     ran = lra(*CHECK, "--impl", "mine.py:Mine,linear,full")
     assert ran.returncode == 0 and asked == ["Mine", "linear"]
     assert machines.asked == [(["linear"], 12)]
@@ -384,7 +384,7 @@ def test_what_was_looked_at_is_told_when_it_is_interrupted(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(interleave, "interleave", interrupted)
+    monkeypatch.setattr(interleave, "time_interleaved", interrupted)
     assert lra(*CHECK, "--out", "out").returncode == INTERRUPTED
     assert "\n\nChanges since main reach linear.\n" in (tmp_path / "out/summary.md").read_text()
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from verdict.simulated import CELLS, NOISY, QUIET, SHARED, Machine, sweeps
 
-from lra.cli import self_test
 from lra.core.cells import EfficiencyCell
 from lra.core.protocol import Machine as MachineClass
 from lra.core.protocol import Mechanism
 from lra.core.records import Failure, Metric, Record
+from lra.engine.gate import self_test
 
 PLACES = list(product(("identity", "sdpa", "linear"), (1024, 2048), ("forward", "train")))
 
@@ -59,7 +59,7 @@ def on(lra, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, list[st
     """Run the self-test on a simulated machine; return its exit code and its lines."""
 
     def run(machine: Machine, replicates: int, slower: float = 1.0) -> tuple[int, list[str]]:
-        def measure(device: str, rounds: int) -> list[Record]:
+        def measure(device: str, rounds: int, watch: object) -> list[Record]:
             assert (device, rounds) == ("cpu", 2 * replicates)
             return records(machine, replicates, slower)
 
@@ -127,11 +127,13 @@ def test_busy_timings_are_counted() -> None:
     assert self_test.judge(found).busy == 0
     told = self_test.judge([slow, *found[1:]])
     assert told.busy == 1
-    assert "busy       1 of 72 timings" in "\n".join(self_test.in_words(told))
+    assert "busy       1 of 72 timings" in "\n".join(self_test.lines(told))
 
 
 def test_json_has_the_answer_and_every_cell(lra, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(self_test, "measure", lambda device, rounds: records(NOISY, rounds // 2))
+    monkeypatch.setattr(
+        self_test, "measure", lambda device, rounds, watch: records(NOISY, rounds // 2)
+    )
     ran = lra("doctor", "--timing", "--json", "--device", "cpu")
     assert ran.returncode == 3
     told = json.loads(ran.stdout)
@@ -149,7 +151,7 @@ def test_without_all_cells_there_is_no_self_test(lra, monkeypatch: pytest.Monkey
     whole = records(QUIET, 3)
     failure = Failure(type="MemoryError", message="no room")
     gone = msgspec.structs.replace(whole[0], status="oom", metrics={}, failure=failure)
-    monkeypatch.setattr(self_test, "measure", lambda device, rounds: [gone, *whole[1:]])
+    monkeypatch.setattr(self_test, "measure", lambda device, rounds, watch: [gone, *whole[1:]])
     ran = lra("doctor", "--timing", "--device", "cpu")
     assert ran.returncode == 4
     assert "1 cell failed; no self-test without them" in ran.stderr

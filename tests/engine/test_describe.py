@@ -17,8 +17,8 @@ from lra.core import catalogue
 from lra.core.cards import AttentionCard, TaskCard
 from lra.core.catalogue import Target
 from lra.core.errors import UsageError
+from lra.engine.plan import describe
 from lra.engine.plan.describe import Describer
-from lra.engine.plan.suite import describe
 
 PLUGIN = """
 import msgspec

@@ -11,15 +11,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lra.cli.axes import replace_axes
 from lra.core.cells import BaselineCell, Direction, EfficiencyCell, QualityCell
 from lra.core.errors import UsageError
 from lra.core.protocol import Machine
 from lra.core.scales import load_suite
 from lra.engine.machine import host
-from lra.engine.plan.axes import timing_points
+from lra.engine.plan.axes import along, timing_points
 from lra.engine.plan.data import check_sources
-from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.spec import AxesSpec, RunSpec
 from lra.engine.plan.suite import plan_suite
 
 SCALE = """
@@ -108,10 +107,10 @@ def test_a_training_holds_the_versions_of_what_it_uses(spec: RunSpec) -> None:
 
 def test_a_plan_is_deterministic_across_processes(spec: RunSpec) -> None:
     code = (
-        "import sys, msgspec\nfrom lra.engine.plan.suite import plan\n"
-        "from lra.engine.plan.planner import RunSpec\n"
+        "import sys, msgspec\nfrom lra.engine.plan.suite import plan_suite\n"
+        "from lra.engine.plan.spec import RunSpec\n"
         "spec = msgspec.json.decode(sys.argv[1], type=RunSpec)\n"
-        "print(*(job.cell.id for job in plan(spec)))\n"
+        "print(*(job.cell.id for job in plan_suite(spec)))\n"
         "assert 'torch' not in sys.modules\n"
     )
     told = subprocess.run(
@@ -376,7 +375,8 @@ def test_a_call_of_so_many_tokens_has_as_many_examples_as_fit(spec: RunSpec) -> 
     found = [(point["length"], point["batch"]) for point in timing_points(block)]
     assert found == [(32, 32), (64, 16), (100, 10), (4096, 1)]
     # A person's batches come before the suite's tokens.
-    asked = replace_axes(block, {"batches": (2,)})
+    suite = msgspec.structs.replace(spec.suite, efficiency=(block,))
+    (asked,) = along(suite, AxesSpec(batches=(2,))).efficiency
     assert {point["batch"] for point in timing_points(asked)} == {2}
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from lra.core import catalogue
 from lra.core.versions import Versions
+from lra.engine.plan import versions
 from lra.engine.plan.describe import Describer, Description
-from lra.engine.plan.suite import versions
 
 BASE = """
 class Base:

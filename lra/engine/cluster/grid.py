@@ -23,7 +23,7 @@ from lra.engine.cluster.worker import carry
 from lra.engine.cluster.workers import Member
 from lra.engine.jobs import Job, Outcome, Progress
 from lra.engine.process.error_text import named_line
-from lra.engine.process.runner import Runner, RunOptions
+from lra.engine.process.runner import Runner, RunnerOptions
 from lra.engine.process.supervisor import TICK, utc
 from lra.store import Store
 
@@ -56,7 +56,7 @@ class Grid(Runner):
     new checkpoint in between, becomes a row that says so.
     """
 
-    def __init__(self, store: Store, cluster: Cluster, **terms: Unpack[RunOptions]) -> None:
+    def __init__(self, store: Store, cluster: Cluster, **terms: Unpack[RunnerOptions]) -> None:
         found = next(iter(cluster.roster.members.values())).greeting.provenance
         super().__init__(store, found, **terms)
         self._cluster, self._roster = cluster, cluster.roster

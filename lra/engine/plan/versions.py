@@ -80,10 +80,11 @@ def measure_hash(kind: str, *files: str, outside: tuple[Path, ...] = ()) -> str:
     """Hash of the sources that measure cells of a kind, as seen from `lra/`, and of others
     `outside` of it.
 
-    The worker, which calls them, and the server, which sets its threads, count by themselves.
+    The worker, which calls them, and the launch, which sets its threads, count by themselves.
     """
     own = source_hash(*(_LRA / file for file in files), leave_out=PLAIN)
-    called = ("worker.py", "server.py", f"work/{kind}.py", "work/data.py", "work/mechanism.py")
+    process, work = ("worker", "launch"), (kind, "data", "mechanism")
+    called = (*(f"process/{n}.py" for n in process), *(f"work/{n}.py" for n in work))
     around = source_hash(*(_LRA / "engine" / name for name in called), leave_out=("lra",))
     others = source_hash(*outside, methods=UNASKED.get(kind, ())) if outside else ""
     return value_hash([own, around, others])

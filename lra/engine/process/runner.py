@@ -53,8 +53,11 @@ class Watcher:
     def noticed(self, words: str) -> None:
         """Something happened to a machine that cells run on, in one line."""
 
+    def close(self) -> None:
+        """The run is over, however that came."""
 
-class RunOptions(TypedDict, total=False):
+
+class RunnerOptions(TypedDict, total=False):
     """What a run may be given, wherever its jobs are carried out; see `Runner`."""
 
     timeout: float | None
