@@ -100,7 +100,7 @@ def update(spec: CheckSpec, output: OutputSpec, reason: str) -> int:
 
 
 def _where_looked(baselines: Path) -> str:
-    """Where baselines were looked for: the folder is in a clone, and the current one may be not."""
+    """The folder of baselines, which is in a clone; the current folder may be elsewhere."""
     from lra.core.escape import escape_controls
 
     place = f"looked in '{escape_controls(str(baselines.resolve()))}'"

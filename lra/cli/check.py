@@ -1,4 +1,4 @@
-"""`lra check`: the gate. What differs from the baseline, and what is slower than a revision."""
+"""`lra check`, the gate: differences from the baseline, and slowdowns against a revision."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def command(spec: CheckSpec, output: OutputSpec, out: Path, history: Path | None
     """Compare mechanisms with their baseline, and their times against an earlier revision.
 
     Laws, bytes, operations and the losses of a short training have no noise and are compared first;
-    then accuracies over three seeds; then times, in pairs of processes of the two builds. What is
-    slower is timed again. Exit code 1 for a regression, 3 where something cannot be told.
+    then accuracies over three seeds; then times, in pairs of processes of the two builds. A slower
+    cell is timed again. Exit code 1 for a regression, 3 where something cannot be told.
 
     \b
     python -m lra check --deterministic

@@ -185,7 +185,7 @@ def _of_revisions(
         if why := differences(sides):
             raise _IncomparableError(why)
         keep = Path("results/runs") / f"{one.name}..{other.name}"
-        # What lies there is of another comparison of the two.
+        # Records there belong to another comparison of the two.
         shutil.rmtree(keep, ignore_errors=True)
         found = TimeComparison(sides, default_device(), pairs, {}, log).changes(names, keep)
     log(f"records: {keep / 'A'} and {keep / 'B'}")

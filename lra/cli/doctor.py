@@ -128,7 +128,7 @@ def _check(store: Path) -> int:
 
 
 def _problems(store: Path, cache: Path) -> Iterator[str]:
-    """What keeps cells from being run or their records from being kept, each with its remedy."""
+    """Problems that keep cells from being run or records from being kept, each with its remedy."""
     from lra.engine.machine import host
 
     home = Path(__file__).resolve().parents[2]
@@ -158,7 +158,7 @@ def _problems(store: Path, cache: Path) -> Iterator[str]:
 
 
 def _notes() -> Iterator[str]:
-    """What is slower or not measured on this machine, and is no fault."""
+    """Notes on this machine that are no fault: slower code, figures that cannot be measured."""
     from lra.engine.machine import host
 
     if host.gpus() and host.default_device() != "cuda":

@@ -234,7 +234,7 @@ def _print_forecast(
     told = about(sum(s if id in alone else s / slots for id, s in expected.items()))
     told += " by earlier records"
     told += f" ({count(profiled, 'training')} by measured steps per second)" * bool(profiled)
-    # What few of them take must not be read as what all of them take.
+    # The time of a few must not be read as the time of all.
     telling = len(expected) > unknown
     if telling:
         words += f", {told}"

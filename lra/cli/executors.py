@@ -85,8 +85,8 @@ class Remote:
 def _check_before_waiting(spec: RunSpec, how: ExecutionSpec) -> None:
     """Check before waiting for workers that the cells can be planned and the store is free.
 
-    Raises `LraError`. What they compute on is not known yet, unless a `device` was asked for; where
-    it was not, what can be planned for a CPU or for GPUs passes.
+    Raises `LraError`. Their device is not known yet unless one was asked for; without it a plan for
+    a CPU or for GPUs passes.
     """
     from msgspec.structs import replace
 

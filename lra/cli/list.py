@@ -15,7 +15,7 @@ time: growth with n queries, m keys and the width d; other letters are settings 
 causal: strict (no output feels a later input), values-only (later inputs may choose keys), or no
 padding: content (it changes nothing), length (how much there is may), none (takes no padded rows)
 decode: step by step, exact (as in one pass), approximate, none"""
-"""What stands in the columns of `lra list impls`, as `lra.core.cards` has it."""
+"""Columns of `lra list impls`, by fields of `lra.core.cards`."""
 
 KINDS = ("impls", "tasks", "positions", "suites", "scales")
 

@@ -1,4 +1,4 @@
-"""What a person sees while cells run: bars on a terminal, one plain line per cell elsewhere.
+"""Progress while cells run: bars on a terminal, one plain line per cell elsewhere.
 
 Both tell how many cells are done, failed and left, and about how long the rest takes.
 """
@@ -43,7 +43,7 @@ class Quiet(Watcher):
 
 
 class Pace:
-    """How far a run is, and how long the rest takes at the pace so far.
+    """The share of a run that is done, and an estimate of the rest at the pace so far.
 
     `expected` has about how many seconds cells take, `slots` of them side by side; one that is not
     there counts as their mean.
@@ -96,7 +96,7 @@ class Lines(Watcher):
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
         self._reached: dict[str, Progress] = {}
-        """How far trainings are, by cell."""
+        """Steps of trainings, by cell."""
 
     def progress(self, job: Job, progress: Progress) -> None:
         """Remember how far a training is."""
@@ -211,7 +211,7 @@ def watcher(
 
 
 def _describe_end(job: Job, record: Record) -> str:
-    """How a cell ended, with its leading figure."""
+    """The end of a cell in words, with its leading figure."""
     told = f"{job.label}: {_figure(record) if record.status == 'ok' else record.status}"
     if record.failure is not None:
         told += f" ({record.failure.message})"
@@ -234,7 +234,7 @@ def _figure(record: Record) -> str:
     if (step := value("step_seconds")) is not None:
         return f"{step * 1e3:.3g} ms a step"
     if record.findings:
-        # What came of each law is for whoever asked to print.
+        # Outcomes of single laws are printed by the verb.
         broken = sum(finding.verdict == "failed" for finding in record.findings)
         return f"{broken or 'none'} of {count(len(record.findings), 'law')} broken"
     known = {name: (m.value, m.unit) for name, m in record.metrics.items() if m.value is not None}

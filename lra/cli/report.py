@@ -135,7 +135,7 @@ def _without_collection() -> Iterator[None]:
 
 
 def _relative_place(folder: Path, store: Store) -> str:
-    """Where a store lies, seen from its report: it says nothing of what is above both."""
+    """The path of a store relative to its report, without the folders above both."""
     return os.path.relpath(store.path.resolve(), folder.resolve())
 
 

@@ -34,8 +34,8 @@ PATIENCE = 120.0
 def command(spec: ShowSpec, out: OutputSpec, target: Path | None) -> int:
     """Draw which positions read which, and the weights that an untrained layer gives them.
 
-    What has no attention weights gets its dependence drawn, measured by gradients. The record is
-    kept; `python -m lra report` shows all of a store's pictures.
+    A mechanism without attention weights gets its dependence drawn, measured by gradients. The
+    record is kept; `python -m lra report` shows all of a store's pictures.
 
     \b
     python -m lra show --impl longformer,bigbird

@@ -136,7 +136,7 @@ def _describe(finding: Finding) -> str:
 def _fold_alike(findings: list[Finding]) -> list[list[Finding]]:
     """Put findings that end alike together, at the place of the first, where they are many.
 
-    What holds unclaimed stands alone: it is pointed out.
+    An unclaimed law that holds stands alone, to be noticed.
     """
     alike: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
@@ -152,7 +152,7 @@ def _fold_alike(findings: list[Finding]) -> list[list[Finding]]:
 
 
 def _assumptions(record: Record) -> list[str]:
-    """What somebody else's class is, what its adapter read into it, and what was not tried."""
+    """The package of somebody else's class, its adapter's assumptions, and the laws not tried."""
     package = record.method.get("package")
     words: list[str] = record.method.get("assumed", [])
     untried: list[str] = record.method.get("untried", [])

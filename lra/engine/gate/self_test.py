@@ -45,7 +45,7 @@ class Pair(msgspec.Struct, frozen=True):
     """One cell in both sweeps."""
 
     cell: EfficiencyCell
-    """Of replicate 0."""
+    """The cell of replicate 0."""
     repeat: RepeatedCell
 
 

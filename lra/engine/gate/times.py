@@ -97,7 +97,7 @@ class TimeComparison:
         return between_stores(one.entries, other.entries, (one.busy, other.busy), names)
 
     def _more_pairs(self, found: Changes) -> dict[str, int]:
-        """How many pairs mechanisms need that need more than they had, by their noisiest cell."""
+        """Pairs that mechanisms need beyond the first ones, by their noisiest cell."""
         wanted: dict[str, int] = {}
         for line in found.lines:
             spread = log_deviation(line.change) if line.quantity.name == "time" else None

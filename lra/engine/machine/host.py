@@ -1,4 +1,4 @@
-"""What kind of machine this is: never torch, never a host name, a user or a path."""
+"""The class of this machine and its facts: never torch, never a host name, a user or a path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cells of a plan are to be run, and in which order."""
+"""Cells of a plan that are due, and their order."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Due:
 
     @cached_property
     def _limits(self) -> list[Record]:
-        """What leaves longer inputs out."""
+        """Records that leave longer inputs out."""
         return resource_failures(self.store.records(), self.timeout) if self.prune else []
 
     def _outdated_rounds(self, jobs: Sequence[Job], due: Set[str]) -> set[str]:

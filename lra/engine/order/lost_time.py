@@ -1,7 +1,7 @@
-"""How long cells had that were stopped and lost, so that nothing is tried in vain for ever.
+"""Time lost on cells that were stopped, so that nothing is tried in vain for ever.
 
-A cell of which no record tells how long it takes may be longer than any stretch of time it is
-given. With each note it is started only where there is more time than it had.
+A cell without an estimate may be longer than any budget that it is given. With each note it is
+started only where there is more time than it had.
 """
 
 from __future__ import annotations

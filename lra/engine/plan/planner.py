@@ -1,4 +1,4 @@
-"""What the blocks of one run share when their cells are planned. Never imports torch."""
+"""Planner: the values that all blocks of one run share. Never imports torch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _HOME = Path(__file__).resolve().parents[3]
 
 
 class Planner:
-    """What the blocks of one run have in common."""
+    """Values that the blocks of one run have in common."""
 
     def __init__(self, spec: RunSpec) -> None:
         self.spec = spec

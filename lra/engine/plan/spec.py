@@ -169,7 +169,7 @@ class AxesSpec(Frozen, frozen=True, kw_only=True):
 
 
 class ExecutionSpec(Frozen, frozen=True, kw_only=True):
-    """How and where the cells of a run are carried out."""
+    """Execution of a run's cells: where, which, and for how long."""
 
     store: Store = DEFAULT_STORE
     device: Annotated[
@@ -267,7 +267,7 @@ class ShowSpec(Frozen, frozen=True, kw_only=True):
 
 
 class OutputSpec(Frozen, frozen=True, kw_only=True):
-    """Where records go and how results are printed, of a verb that takes seconds."""
+    """Store and output of a verb that takes seconds."""
 
     store: Store = DEFAULT_STORE
     jobs: Jobs = None

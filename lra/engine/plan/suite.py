@@ -44,7 +44,7 @@ def plan_suite(spec: RunSpec) -> list[Job]:
 
 
 def _why_empty(run: Planner) -> str:
-    """Why a suite comes to no cell, and what to do."""
+    """Reason why a suite comes to no cell, and the remedy."""
     blocks = run.spec.suite
     if blocks.error:
         names = ", ".join(target.name for target in run.mechanisms)
