@@ -263,20 +263,6 @@ def test_all_of_it_is_the_default_and_flags_leave_out_accuracies_and_times(
     assert asked == [quality, *([(["identity"], "HEAD^")] if timed else [])]
 
 
-def test_nights_are_not_measured(lra: Run, tmp_path: Path) -> None:
-    for flags in (("--impl", "identity"), ("--since", "main"), ("--deterministic",), ("--quick",),
-                  ("--store", "s"), ("--device", "cpu"), ("--baselines", "b")):  # fmt: skip
-        ran = lra("check", "--history", "nights", *flags)
-        assert ran.returncode == USAGE
-        assert ran.stderr == f"lra: --history runs nothing; leave out {flags[0]}\n"
-
-
-def test_a_revision_without_a_name_is_a_mistake(lra: Run) -> None:
-    ran = lra("check", "--since", "")
-    assert ran.returncode == USAGE
-    assert ran.stderr.startswith("lra: --since is empty; name a commit")
-
-
 def test_what_was_found_before_an_interruption_is_told(
     lra: Run, tamper: Tamper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

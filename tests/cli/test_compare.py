@@ -247,7 +247,7 @@ def revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
     monkeypatch.setattr(
         affected, "hash_sources", lambda tree: SourceHashes(("t",), ("c",), own[tree.name])
     )
-    monkeypatch.setattr(interleave, "interleave", in_turns)
+    monkeypatch.setattr(interleave, "time_interleaved", in_turns)
     return asked
 
 
@@ -280,7 +280,7 @@ def test_own_mechanisms_that_are_noisy_are_timed_on_by_where_they_lie(
                     store.save(_record("Mine", 1.0 + 0.1 * sign * (-1) ** turn, turn))
 
     asked: list[tuple[list[str], int]] = []
-    monkeypatch.setattr(interleave, "interleave", in_turns)
+    monkeypatch.setattr(interleave, "time_interleaved", in_turns)
     mine = tmp_path / "mine.py"
     mine.write_text("class Mine: ...\n")
     ran = lra("compare", "fast", "slow", "--impl", f"{mine}:Mine")

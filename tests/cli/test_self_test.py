@@ -158,21 +158,6 @@ def test_without_all_cells_there_is_no_self_test(lra, monkeypatch: pytest.Monkey
     assert "resolves" not in ran.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--replicates", "5"), "--replicates belongs to the self-test; give --timing too"),
-        (("--json",), "--json belongs to the self-test"),
-        (("--timing", "--replicates", "2"), "2 is not in the range 3<=x<=12"),
-        (("--timing", "--replicates", "13"), "13 is not in the range 3<=x<=12"),
-    ],
-)
-def test_flags_that_make_no_sense(arguments: tuple[str, ...], told: str, lra) -> None:
-    ran = lra("doctor", *arguments)
-    assert ran.returncode == 2
-    assert told in ran.stderr
-
-
 def test_it_really_measures_and_leaves_no_store(
     lra, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
