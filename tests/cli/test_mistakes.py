@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from lra.cli.flags import YEAR
-from lra.core.errors import LONGEST
+from lra.core.errors import LONGEST, LraError
+from lra.engine.process.pool import Pool
 
 from .conftest import Run
 
@@ -186,7 +187,11 @@ def test_the_table_is_read_whole() -> None:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Path:
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def refuse(*_: object) -> None:
+        raise LraError("cells are run")
+
+    monkeypatch.setattr(Pool, "run", refuse)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     return tmp_path
