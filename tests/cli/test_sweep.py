@@ -118,36 +118,6 @@ def test_dry_run_prints_cells_and_about_how_long_they_take(lra, tmp_path: Path) 
     assert not (tmp_path / "results").exists()
 
 
-def test_a_suite_of_pairs_measures_those_of_what_is_asked_for(lra) -> None:
-    asked = ("sweep", "--suite", "peers", "--dry-run", "--replicates", "2", "--length", "4096")
-    ran = lra(*asked, "--impl", "bigbird", "--batch", "1", "--heads", "4", "--head-width", "64")
-    assert ran.returncode == 0, ran.stderr
-    labels = [line.split(maxsplit=2)[2] for line in ran.stdout.splitlines()]
-    names = ("identity", "sdpa", "bigbird", "peer:hf_bigbird")
-    first = [f"{name} train 4096" for name in names]
-    assert labels == first + [f"{label} replicate 1" for label in first]
-
-
-def test_a_dry_run_tells_sizes_that_vary(lra) -> None:
-    asked = ("sweep", "--suite", "peers", "--dry-run", "--replicates", "1", "--length", "4096")
-    ran = lra(*asked, "--impl", "linear", "--batch", "1", "--head-width", "64")
-    labels = [line.split(maxsplit=2)[2] for line in ran.stdout.splitlines()]
-    ours = [label for label in labels if label.startswith("linear ")]
-    assert ours == ["linear train 4096 heads 4", "linear train 4096 heads 8"]
-
-
-def test_table_2_on_a_cpu_has_its_own_batch(lra) -> None:
-    asked = ("sweep", "--suite", "table2", "--impl", "linear", "--device", "cpu", "--dry-run")
-    ran = lra(*asked, "--replicates", "1", "--length", "1000,4000")
-    assert ran.returncode == 0, ran.stderr
-    labels = [line.split(maxsplit=2)[2] for line in ran.stdout.splitlines()]
-    assert labels == [
-        f"{name} train {length} model batch 2"
-        for length in (1000, 4000)
-        for name in ("identity", "sdpa", "linear")
-    ]
-
-
 def test_replicates_come_in_rounds(lra) -> None:
     ran = lra(
         "sweep", "--impl", "identity", "--length", "16,32", "--mode", "train", "--dry-run",

@@ -154,27 +154,6 @@ def test_settings_override_both(spec: RunSpec) -> None:
     assert {cell.mechanism.config["features"] for cell in named} == {9}
 
 
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"feature": "8"}, "did you mean 'features'"),
-        ({"features": "'few'"}, "features"),
-        ({"linear.x": "8"}, "'linear' is not in this run; add it to --impl"),
-        ({"lineer.x": "8"}, "'lineer' is neither a mechanism of this run"),
-        ({"training.step": "8"}, "did you mean 'steps'"),
-        ({"model.layers": "0"}, "layers"),
-        (
-            {"training.schedule": "cosinus"},
-            "^--set training: schedule = 'cosinus' is none of constant, cosine, linear, rsqrt; fix",
-        ),
-    ],
-)
-def test_a_wrong_setting_is_one_line(spec: RunSpec, settings: dict[str, str], told: str) -> None:
-    with pytest.raises(UsageError, match=told) as caught:
-        plan_suite(changed(spec, settings=settings))
-    assert "\n" not in str(caught.value)
-
-
 def test_tasks_replace_the_suites(spec: RunSpec) -> None:
     assert {cell.data.task for cell in quality(changed(spec, tasks=("text",)))} == {"text"}
     with pytest.raises(UsageError, match="no settings for the task 'image'"):
@@ -302,7 +281,7 @@ def test_table_2_is_a_training_step_of_the_papers_text_model(
     spec: RunSpec, device: str, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = Machine(processor="Example GPU", cores=2, driver="580")
-    monkeypatch.setattr("lra.engine.plan.planner.machine", lambda device: here)
+    monkeypatch.setattr("lra.engine.plan.spec.machine", lambda device: here)
     asked = changed(spec, suite=load_suite("table2"), mechanisms=("linear",), device=device)
     cells = [job.cell for job in plan_suite(asked)]
     assert len(cells) == 3 * 4 * 3, "three mechanisms, four lengths, three rounds"

@@ -59,6 +59,10 @@ class LostTime(Watcher):
                 _note(self._store, job).write_text(f"{had:.1f}\n", encoding="ascii")
         self._watcher.left(job)
 
+    def close(self) -> None:
+        """Pass on that the run is over."""
+        self._watcher.close()
+
 
 def seconds_needed(store: Store, job: Job) -> float | None:
     """Return how many seconds a cell is to have after it was stopped; None where it was not."""
