@@ -102,19 +102,19 @@ def _print_defects(name: str, check: Callable[[OnDefect, Watch], dict[SplitName,
     from lra.cli.data_progress import data_progress
     from lra.core.escape import escape_controls
 
-    told: set[str] = set()
+    printed: set[str] = set()
     with closing(data_progress(name)) as watch:
 
         def on_defect(defect: DataError) -> None:
             # A file that several splits are read from says the same of each.
             line = escape_controls(str(defect))
-            if line not in told and len(told) < LISTED:
+            if line not in printed and len(printed) < LISTED:
                 watch.say(line)
-            told.add(line)
+            printed.add(line)
 
         found = check(on_defect, watch)
-    _summary(name, found, len(told))
-    return DEFECTS if told else 0
+    _summary(name, found, len(printed))
+    return DEFECTS if printed else 0
 
 
 def _summary(task: str, found: dict[SplitName, Tally], defects: int) -> None:

@@ -111,8 +111,8 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
     cache = cache_folder()
     spec = data_spec(target, scale, Describer(cache), None, rules)
     folder = cache / prepared_name(target.file, spec)
-    told = f"makes the rows of scale {scale.name}; --from PATH prepares real ones"
-    echo(f"{target.name}: {told}", err=True)
+    note = f"makes the rows of scale {scale.name}; --from PATH prepares real ones"
+    echo(f"{target.name}: {note}", err=True)
     with closing(data_progress(target.name)) as watch:
         made = generate(target.reference, spec, folder, jobs or cores_allowed(), watch)
     done = "generated" if made else "was generated already"

@@ -231,20 +231,20 @@ def _print_forecast(
     alone = {job.cell.id for job in missing if job.alone}
     words = f"{count(len(missing), 'cell')} due"
     unknown = len(missing) - len(expected)
-    told = about(sum(s if id in alone else s / slots for id, s in expected.items()))
-    told += " by earlier records"
-    told += f" ({count(profiled, 'training')} by measured steps per second)" * bool(profiled)
+    takes = about(sum(s if id in alone else s / slots for id, s in expected.items()))
+    takes += " by earlier records"
+    takes += f" ({count(profiled, 'training')} by measured steps per second)" * bool(profiled)
     # The time of a few must not be read as the time of all.
     telling = len(expected) > unknown
     if telling:
-        words += f", {told}"
+        words += f", {takes}"
     if unknown:
         of_these = _take(unknown, "of these ") if expected else _they(unknown)
         words += f"; no earlier record tells how long {of_these}"
         if telling:
             words += " (not counted)"
         elif expected:
-            words += f"; the other {_take(len(expected))} {told}"
+            words += f"; the other {_take(len(expected))} {takes}"
     echo(words, err=True)
 
 
@@ -268,10 +268,10 @@ def _expected(missing: list[Job], store: Store, estimate: Estimate) -> dict[str,
     was stopped is to have."""
     from lra.engine.order.lost_time import seconds_needed
 
-    told = {
+    estimates = {
         job.cell.id: (estimate.seconds(job.cell), seconds_needed(store, job)) for job in missing
     }
-    known = {id: [one for one in both if one is not None] for id, both in told.items()}
+    known = {id: [one for one in both if one is not None] for id, both in estimates.items()}
     return {id: max(seconds) for id, seconds in known.items() if seconds}
 
 

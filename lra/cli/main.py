@@ -88,11 +88,11 @@ def lra_command() -> None:
 def _show_warning_once() -> Callable[..., None]:
     """Return what prints a warning as a person reads it, without the place in our code that
     noticed, and each but once: a record that cannot be read is met at every turn."""
-    told = set[str]()
+    shown = set[str]()
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        if str(message) not in told:
-            told.add(str(message))
+        if str(message) not in shown:
+            shown.add(str(message))
             _print_error(f"warning: {message}")
 
     return show
@@ -242,11 +242,11 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return error.exit_code
     except click.ClickException as error:
         # A missing choice is told by click in a line each.
-        told = " ".join(error.format_message().split())
+        text = " ".join(error.format_message().split())
         for theirs, ours in _NUMBERS.items():
-            told = told.replace(theirs, ours)
+            text = text.replace(theirs, ours)
         known = _misplaced(error) or _of_mechanisms(error) or _of_another_verb(error)
-        _print_error(known or f"{told}{_remedy(error)}")
+        _print_error(known or f"{text}{_remedy(error)}")
         return error.exit_code
     except click.Abort:
         # Click's exception for Ctrl-C, with the line of ^C ended.

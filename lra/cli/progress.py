@@ -78,16 +78,16 @@ class Pace:
 
     def __str__(self) -> str:
         """Return `12/40, 1 failed, 3 min left`: the second where any did, the last when known."""
-        told = [f"{self.done:>{len(str(self.total))}}/{self.total}"]
+        parts = [f"{self.done:>{len(str(self.total))}}/{self.total}"]
         if self.failed:
-            told.append(f"{self.failed} failed")
+            parts.append(f"{self.failed} failed")
         over = self._whole - self._left
         untold = max(0.0, _TELLING * self._whole - over) if self._expects and self.done else 0.0
         if self._waiting and over + untold > 0.0:
             spent = self._clock() - self._start - self._untelling / self._slots
             pace = (max(0.0, spent) + untold / self._slots) / (over + untold)
-            told.append(f"{duration(pace * self._left)} left")
-        return ", ".join(told)
+            parts.append(f"{duration(pace * self._left)} left")
+        return ", ".join(parts)
 
 
 class Lines(Watcher):
@@ -212,10 +212,10 @@ def watcher(
 
 def _describe_end(job: Job, record: Record) -> str:
     """The end of a cell in words, with its leading figure."""
-    told = f"{job.label}: {_figure(record) if record.status == 'ok' else record.status}"
+    text = f"{job.label}: {_figure(record) if record.status == 'ok' else record.status}"
     if record.failure is not None:
-        told += f" ({record.failure.message})"
-    return f"{told}  [{record.seconds:.1f} s]"
+        text += f" ({record.failure.message})"
+    return f"{text}  [{record.seconds:.1f} s]"
 
 
 def _figure(record: Record) -> str:

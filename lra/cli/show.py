@@ -59,8 +59,8 @@ def command(spec: ShowSpec, out: OutputSpec, target: Path | None) -> int:
         assert isinstance(record.cell, ShowCell)
         name = record.cell.mechanism.name
         if record.pattern is None:
-            told = f": {record.failure.message}" if record.failure else ""
-            echo(f"{name}: {record.status}{told}")
+            why = f": {record.failure.message}" if record.failure else ""
+            echo(f"{name}: {record.status}{why}")
             continue
         shown = Picture(name, record.cell, record.pattern)
         echo(f"{name}: {shown.pairs}; {shown.values}")

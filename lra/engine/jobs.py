@@ -90,7 +90,7 @@ class Job(Frozen, frozen=True, kw_only=True):
 
 def _unusual(cell: EfficiencyCell) -> Iterator[str]:
     """Words for the fields of a cell that differ from their defaults."""
-    told = {
+    words = {
         "level": cell.level,
         "direction": cell.direction,
         "dtype": cell.dtype,
@@ -99,8 +99,8 @@ def _unusual(cell: EfficiencyCell) -> Iterator[str]:
         "replicate": f"replicate {cell.replicate}",
     }
     for field in msgspec.structs.fields(cell):
-        if field.name in told and getattr(cell, field.name) != field.default:
-            yield told[field.name]
+        if field.name in words and getattr(cell, field.name) != field.default:
+            yield words[field.name]
 
 
 class Progress(Frozen, frozen=True, tag="progress", kw_only=True):

@@ -75,11 +75,11 @@ class _Driver:
         found = [self.ask("nvmlDeviceGetHandleByIndex", index) for index in range(count)]
         # A board that may not be used has no handle, and no index in CUDA either.
         boards = [board for board in found if board is not None]
-        told = os.environ.get("CUDA_VISIBLE_DEVICES")
-        if told is None:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if visible is None:
             return [self._used(board) for board in boards]
         chosen = []
-        for part in map(str.strip, told.split(",")):
+        for part in map(str.strip, visible.split(",")):
             one = self._chosen(part, boards)
             if one is None:
                 # CUDA stops at the first entry that names nothing.

@@ -97,9 +97,9 @@ class Pool(Runner):
         checkpoint = self.store.checkpoint(job.cell.id)
         job = msgspec.structs.replace(job, checkpoint=str(checkpoint))
         worker, written = self._worker_for(job)
-        told = partial(self.watcher.progress, job)
+        report = partial(self.watcher.progress, job)
         self._running.append(
-            Supervisor(job, worker, timeout=self.timeout, on_progress=told, written=written)
+            Supervisor(job, worker, timeout=self.timeout, on_progress=report, written=written)
         )
         self._launched(job)
 
