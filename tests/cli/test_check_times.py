@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lra.core.catalogue import Target
-from lra.core.cells import EfficiencyCell
-from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Metric, Record
 from lra.engine.gate import affected, check, interleave, revision
 from lra.engine.gate.affected import SourceHashes
@@ -24,6 +23,7 @@ from lra.engine.plan.spec import CheckSpec
 from lra.verdict.slowdown import MOST, PAIRS
 
 from .conftest import Run
+from .gate import timing
 
 REGRESSION, INCONCLUSIVE, INTERRUPTED = 1, 3, 130
 NAMES = ("linear", "performer", "sdpa", "bigbird", "full", "s4d")
@@ -33,16 +33,7 @@ ELSEWHERE = f"sdpa {TRAIN}"
 
 
 def timed(name: str, seconds: float, replicate: int, **own: Any) -> Record:
-    cell = EfficiencyCell(
-        machine=Machine(processor="Example CPU", cores=2), torch="2.13.0", threads=2,
-        versions={}, mechanism=Mechanism(name=name), scale="mini", length=512,
-        mode="train", heads=4, head_width=64, replicate=replicate,
-    )  # fmt: skip
-    plain = {
-        "id": cell.id, "cell": cell, "status": "ok", "started_at": "2026-11-20T10:00:00Z",
-        "seconds": 1.0, "metrics": {"latency": Metric(value=seconds, unit="s")},
-    }  # fmt: skip
-    return Record(**{**plain, **own})
+    return replace(timing(name, replicate, times={"latency": seconds}), **own)
 
 
 class Machines:

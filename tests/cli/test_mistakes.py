@@ -145,7 +145,6 @@ verify --impl full --check causality --case n=x :: 'n=5 causal'
 verify --impl full --check causality --case 'n={NUMBER} causal' :: 'n=5 causal'
 verify --impl full --check causality --case 'n=5 causal seed={2**40}' :: 'n=5 causal'
 verify --impl full --check causality --case 'n=5 mask=up' :: 'up'
-verify --impl identity --check causality --case n=5 --json :: causality
 show --impl full --length 0 :: 0
 show --impl full --length 129 :: 128
 show --impl full --input x.npy :: 'x.npy'

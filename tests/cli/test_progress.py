@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from lra.cli.progress import Pace, watcher
-from lra.core.cells import EfficiencyCell
 from lra.core.findings import Finding, Verdict
-from lra.core.protocol import Machine, Mechanism
 from lra.core.records import Failure, Metric, Record, Status
 from lra.engine.jobs import Job, Progress
 from lra.store import Store
+
+from .gate import timing
 
 
 class Terminal(io.StringIO):
@@ -197,12 +197,11 @@ def test_a_small_cell_does_not_tell_the_pace_of_large_ones(record: Record) -> No
     assert str(pace) == "3/5, 2 h 0 min left", "by its own pace alone, half the speed expected"
 
 
-CELL = EfficiencyCell(
-    machine=Machine(processor="p", cores=2), versions={}, torch="2.13.0", threads=1, scale="mini",
-    mechanism=Mechanism(name="linear", config={}), length=256, mode="forward", heads=4,
-    head_width=64,
-)  # fmt: skip
-BETWEEN = {"latency": Metric(value=0.002, unit="s"), "control_before": Metric(value=0.01, unit="s")}
+def between(before: float, after: float) -> dict[str, object]:
+    """A timing between two controls."""
+    times = {"latency": 0.002, "control_before": before, "control_after": after}
+    found = timing("linear", times=times, length=256, mode="forward")
+    return {"cell": found.cell, "metrics": found.metrics}
 
 
 def laws(*verdicts: Verdict) -> dict[str, object]:
@@ -229,14 +228,8 @@ def laws(*verdicts: Verdict) -> dict[str, object]:
             "1.914 bits per byte",
         ),
         # A timing between unlike controls is marked.
-        (
-            {"cell": CELL, "metrics": {**BETWEEN, "control_after": Metric(value=0.011, unit="s")}},
-            "2.00 ms",
-        ),
-        (
-            {"cell": CELL, "metrics": {**BETWEEN, "control_after": Metric(value=0.016, unit="s")}},
-            "2.00 ms (busy machine)",
-        ),
+        (between(0.01, 0.011), "2.00 ms"),
+        (between(0.01, 0.016), "2.00 ms (busy machine)"),
         (laws("held", "skipped"), "none of 2 laws broken"),
         (laws("failed", "held"), "1 of 2 laws broken"),
     ],

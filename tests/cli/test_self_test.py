@@ -11,35 +11,19 @@ import numpy as np
 import pytest
 from verdict.simulated import CELLS, NOISY, QUIET, SHARED, Machine, sweeps
 
-from lra.core.cells import EfficiencyCell
-from lra.core.protocol import Machine as MachineClass
-from lra.core.protocol import Mechanism
-from lra.core.records import Failure, Metric, Record
+from lra.core.records import Failure, Record
 from lra.engine.gate import self_test
+
+from .gate import timing
 
 PLACES = list(product(("identity", "sdpa", "linear"), (1024, 2048), ("forward", "train")))
 
 
 def record(place: tuple[str, int, str], replicate: int, times: tuple[float, ...]) -> Record:
     name, length, mode = place
-    cell = EfficiencyCell(
-        scale="mini",
-        machine=MachineClass(processor="toy", cores=2),
-        torch="0",
-        threads=2,
-        versions={},
-        mechanism=Mechanism(name=name),
-        length=length,
-        mode=mode,
-        heads=1,
-        head_width=1,
-        replicate=replicate,
-    )
     names = ("latency", "control_before", "control_after")
-    metrics = {n: Metric(value=t, unit="s") for n, t in zip(names, times, strict=True)}
-    return Record(
-        id=cell.id, cell=cell, status="ok", started_at="2026", seconds=1.0, metrics=metrics
-    )
+    own = dict(zip(names, times, strict=True))
+    return timing(name, replicate, times=own, length=length, mode=mode)
 
 
 def records(machine: Machine, replicates: int, slower: float = 1.0) -> list[Record]:

@@ -153,6 +153,14 @@ def test_a_peer_alone_that_is_not_installed_is_one_line(lra) -> None:
     assert ran.stderr == told
 
 
+def test_a_case_that_a_law_does_not_take_is_bad_usage(lra) -> None:
+    for more in ((), ("--json",)):
+        ran = lra("verify", "--impl", "identity", "--check", "causality", "--case", "n=5", *more)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        (line,) = ran.stderr.splitlines()
+        assert line.startswith("lra: --case 'n=5': ") and "causal" in line
+
+
 def test_a_whole_check_is_a_record_and_a_section_of_the_report(lra, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(WITHOUT_OUTPUT.format(how="raise ValueError"))
     ran = lra("verify", "--impl", "mine.py", "--json")
