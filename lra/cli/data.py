@@ -110,7 +110,7 @@ def _targets(references: tuple[str, ...]) -> list[Target]:
 def _prepare(
     target: Target, scale: Scale, real: dict[str, str], cache: Path
 ) -> tuple[DataSpec, Task, Dataset]:
-    from lra.cli.data_progress import data_progress
+    from lra.cli.data_progress import show_progress
     from lra.engine.plan.data import data_spec
     from lra.engine.plan.describe import Describer
     from tasks.sources.data_hash import prepared_name
@@ -119,7 +119,7 @@ def _prepare(
     source = real.get(target.name)
     spec = data_spec(target, scale, Describer(cache), source, rules=None)
     task, folder = built(target.reference, spec), cache / prepared_name(target.file, spec)
-    with closing(data_progress(target.name)) as watch:
+    with closing(show_progress(target.name)) as watch:
         return spec, task, open_or_prepare(task, spec, source, folder, watch)
 
 

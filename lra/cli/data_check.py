@@ -99,11 +99,11 @@ def _check_prepared(facts: Facts, source: str) -> int:
 
 def _print_defects(name: str, check: Callable[[OnDefect, Watch], dict[SplitName, Tally]]) -> int:
     """Print each defect that a check tells of, then the counts; return the exit code."""
-    from lra.cli.data_progress import data_progress
+    from lra.cli.data_progress import show_progress
     from lra.core.escape import escape_controls
 
     printed: set[str] = set()
-    with closing(data_progress(name)) as watch:
+    with closing(show_progress(name)) as watch:
 
         def on_defect(defect: DataError) -> None:
             # A file that several splits are read from says the same of each.

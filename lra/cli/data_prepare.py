@@ -101,7 +101,7 @@ def command(
 
 
 def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | None) -> None:
-    from lra.cli.data_progress import data_progress
+    from lra.cli.data_progress import show_progress
     from lra.engine.machine.host import cache_folder, cores_allowed
     from lra.engine.plan.data import data_spec
     from lra.engine.plan.describe import Describer
@@ -113,7 +113,7 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
     folder = cache / prepared_name(target.file, spec)
     note = f"makes the rows of scale {scale.name}; --from PATH prepares real ones"
     echo(f"{target.name}: {note}", err=True)
-    with closing(data_progress(target.name)) as watch:
+    with closing(show_progress(target.name)) as watch:
         made = generate(target.reference, spec, folder, jobs or cores_allowed(), watch)
     done = "generated" if made else "was generated already"
     echo(f"{target.name}: {done}, {_describe(folder)}")
@@ -121,7 +121,7 @@ def _generate(target: Target, scale: Scale, rules: Rules | None, jobs: int | Non
 
 
 def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, folder: Path) -> None:
-    from lra.cli.data_progress import data_progress, name_task_errors
+    from lra.cli.data_progress import name_task_errors, show_progress
     from lra.engine.plan.data import task_of
     from tasks.sources.files import expanded, resolved
     from tasks.sources.whole_sets import prepare_whole
@@ -130,7 +130,7 @@ def _prepare(target: Target, scale: Scale, rules: Rules | None, source: str, fol
     source = resolved(source, target.name, task.hub)
     folder = expanded(folder).resolve()
     echo(f"{target.name}: looks at what '{source}' holds", err=True)
-    with name_task_errors(target), closing(data_progress(target.name)) as watch:
+    with name_task_errors(target), closing(show_progress(target.name)) as watch:
         made = prepare_whole(task, target.name, target.file, source, folder, watch)
     echo(f"{target.name}: {'prepared' if made else 'was prepared already'}, {_describe(folder)}")
     echo(f"use it with: --data {target.name}={folder}")

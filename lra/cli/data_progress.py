@@ -81,7 +81,7 @@ class Bar(Lines):
             self._bar.close()
 
 
-def data_progress(task: str) -> Lines:
+def show_progress(task: str) -> Lines:
     """Return what suits where standard error goes."""
     return Bar(task) if sys.stderr.isatty() else Lines(task)
 
