@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lra.cli import flags
+from lra.cli import flags, options
 from lra.cli.echo import echo, echo_json, on_stderr
 from lra.cli.exit_codes import INCONCLUSIVE, REGRESSION
 from lra.core.errors import LraError, UsageError
+from lra.engine.plan.spec import OutputSpec, RunSpec
 
 if TYPE_CHECKING:
     from lra.changes.compare import Changes
-    from lra.report.select import Selection
+    from lra.report.load.select import Selection
 
 _SHOWN = 20
 """Rows of the table in a terminal."""
@@ -30,8 +31,8 @@ class _IncomparableError(LraError):
 @click.command("compare", short_help="What changed between two stores, revisions or mechanisms.")
 @click.argument("before", metavar="A", type=flags.Folder(str))
 @click.argument("after", metavar="B", type=flags.Folder(str))
-@flags.store
-@flags.impl
+@options.option(OutputSpec, "store")
+@options.option(RunSpec, "mechanisms")
 @click.option(
     "--pairs",
     type=click.IntRange(min=2),
@@ -42,14 +43,14 @@ class _IncomparableError(LraError):
 @click.option(
     "--fail", is_flag=True, help="Exit code 1 where something is worse; what is ambiguous is not."
 )
-@flags.as_json
+@options.option(OutputSpec, "as_json")
 @click.pass_context
 def command(
     ctx: click.Context,
     before: str,
     after: str,
     store: Path,
-    impls: tuple[str, ...],
+    mechanisms: tuple[str, ...],
     pairs: int | None,
     fail: bool,
     as_json: bool,
@@ -73,9 +74,9 @@ def command(
 
     named = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
     changes = None if named else _of_folders(before, after)
-    meant = bool(impls or pairs)
+    meant = bool(mechanisms or pairs)
     if changes is None and not named and _are_revisions(before, after, meant=meant):
-        changes = _of_revisions(before, after, impls, pairs, quiet=as_json)
+        changes = _of_revisions(before, after, mechanisms, pairs, quiet=as_json)
     elif meant:
         raise UsageError("--impl and --pairs are for two git revisions; leave them out")
     changes = changes or _of_mechanisms(before, after, store)
@@ -157,20 +158,20 @@ def _are_revisions(before: str, after: str, *, meant: bool) -> bool:
 
 
 def _of_revisions(
-    before: str, after: str, impls: tuple[str, ...], pairs: int | None, *, quiet: bool
+    before: str, after: str, mechanisms: tuple[str, ...], pairs: int | None, *, quiet: bool
 ) -> Changes:
     """Build two revisions, time them in turns, and keep both stores."""
-    from lra.cli.times import Times
     from lra.core.catalogue import expand
     from lra.engine.gate.affected import changed_mechanisms, hash_sources
     from lra.engine.gate.interleave import differences
     from lra.engine.gate.revision import build, work_tree
+    from lra.engine.gate.times import TimeComparison
     from lra.engine.machine.host import default_device
     from lra.engine.process.signals import raise_terminated
 
-    told = on_stderr(quiet=quiet)
+    log = on_stderr(quiet=quiet)
     with raise_terminated(), work_tree(before) as one, work_tree(after) as other:
-        names = [target.reference for target in expand("mechanism", impls)]
+        names = [target.reference for target in expand("mechanism", mechanisms)]
         first, second = hash_sources(one), hash_sources(other)
         names = names or [n for n in changed_mechanisms(first, second) if n in first.mechanisms]
         if not names:
@@ -180,14 +181,14 @@ def _of_revisions(
             )
         if first.timing != second.timing:
             raise _IncomparableError(f"the code that times differs between {before} and {after}")
-        sides = (build(before, one, told), build(after, other, told))
+        sides = (build(before, one, log), build(after, other, log))
         if why := differences(sides):
             raise _IncomparableError(why)
         keep = Path("results/runs") / f"{one.name}..{other.name}"
-        # What lies there is of another comparison of the two.
+        # Records there belong to another comparison of the two.
         shutil.rmtree(keep, ignore_errors=True)
-        found = Times(sides, default_device(), pairs, {}, told).changes(names, keep)
-    told(f"records: {keep / 'A'} and {keep / 'B'}")
+        found = TimeComparison(sides, default_device(), pairs, {}, log).changes(names, keep)
+    log(f"records: {keep / 'A'} and {keep / 'B'}")
     return found
 
 
@@ -206,7 +207,7 @@ def _of_mechanisms(before: str, after: str, store: Path) -> Changes:
 
 
 def _selection(folder: Path) -> Selection:
-    from lra.report.select import join
+    from lra.report.load.select import join
     from lra.store import Store
 
     return join(Store(folder).existing().records(), [])

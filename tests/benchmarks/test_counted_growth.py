@@ -21,12 +21,12 @@ import lra.engine.plan.describe
 import lra.engine.plan.versions
 import lra.store.folder
 import lra.store.unreadable
-from lra.cli.cell_labels import with_labels
 from lra.core.records import Record
 from lra.engine.jobs import Job
 from lra.engine.order.due import Due
 from lra.engine.order.estimate import Estimate
-from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.labels import with_labels
+from lra.engine.plan.spec import RunSpec
 from lra.engine.plan.suite import plan_suite
 from lra.report.render import render
 from lra.store import Store

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
@@ -184,18 +183,6 @@ def test_an_old_end_of_another_replicate_leaves_out_nothing_once_its_length_is_t
     (left_out,) = Pool(store, server, slots=1).run([plan[1]])
     assert left_out.status == "skipped"
     assert [record.status for record in Pool(store, server, slots=1).run(plan)] == ["ok"] * 4
-
-
-@pytest.mark.skipif(find_spec("linformer") is not None, reason="it is installed here")
-def test_a_peer_that_is_not_installed_is_skipped_without_a_worker(
-    server: ForkServer, store: Store, cache: Path
-) -> None:
-    job = msgspec.structs.replace(
-        timing("Toy", cache), mechanism="peer:linformer", unavailable="no module"
-    )
-    (found,) = Pool(store, server, slots=1).run([job])
-    assert (found.status, found.seconds) == ("skipped", 0.0)
-    assert store.load(job.cell.id) == found
 
 
 def test_a_training_becomes_a_record_with_its_curve(

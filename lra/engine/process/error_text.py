@@ -38,7 +38,7 @@ def strip_paths(text: str, known: Iterable[str] = ()) -> str:
         # A relative place starts where no other path goes on.
         start = "" if place.is_absolute() else r"(?<![\w./\\-])(?:\./)*"
         folder = start + re.escape(str(place))
-        # What lies below becomes an absolute path without spaces, for the patterns to cut.
+        # A path below becomes absolute and without spaces, for the patterns to cut.
         text = re.sub(f"{folder}/", "/~/", text)
         if len(place.parts) > 1:
             name = "~" if place == Path.home() else place.name

@@ -21,7 +21,7 @@ ByLength = EfficiencyCell | ErrorCell
 """Cells of which a plan has several lengths."""
 
 NOTED = "_failed"
-"""How notes of a method end that say what went wrong after a training."""
+"""Ending of the names of notes about errors after a training."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Ending:
     """All that is known of a worker that has ended."""
 
     outcome: Outcome | None
-    """What it sent last; None where it could not."""
+    """Its last message; None where it could not send one."""
     exit_code: int | None
     """Negative: killed by that signal. None: the fork server died with it."""
     phase: str

@@ -1,4 +1,4 @@
-"""What carrying out jobs has in common, wherever they run: which are worth it, and their records.
+"""Runner of jobs, on this machine or a cluster: the jobs worth starting, and their records.
 
 Every ending becomes a record on the disk the moment it is known. Whatever stops the run, only the
 cells that were running are lost, and training cells among them go on from their checkpoints.
@@ -53,9 +53,12 @@ class Watcher:
     def noticed(self, words: str) -> None:
         """Something happened to a machine that cells run on, in one line."""
 
+    def close(self) -> None:
+        """The run is over, however that came."""
 
-class RunOptions(TypedDict, total=False):
-    """What a run may be given, wherever its jobs are carried out; see `Runner`."""
+
+class RunnerOptions(TypedDict, total=False):
+    """Arguments of every runner; see `Runner`."""
 
     timeout: float | None
     budget: Budget | None
@@ -67,9 +70,9 @@ class RunOptions(TypedDict, total=False):
 class Runner(ABC):
     """Carries out jobs; the caller holds the store open for writing.
 
-    `timeout` is for each cell, in seconds. What `admits` refuses when its turn comes is left. With
-    `prune` a cell is skipped where its shorter twin ran out of memory or time, in this run or, by
-    the store, in an earlier one that gave it as much time.
+    `timeout` is for each cell, in seconds. A job that `admits` refuses when its turn comes is left.
+    With `prune` a cell is skipped where its shorter twin ran out of memory or time, in this run or,
+    by the store, in an earlier one that gave it as much time.
     """
 
     def __init__(
@@ -165,7 +168,7 @@ class Runner(ABC):
 
     def _launched(self, job: Job) -> None:
         """Note that a job runs."""
-        # What is tried again says nothing of longer inputs until it has ended.
+        # A cell that is tried again tells nothing of longer inputs until it has ended.
         self._failed_before = [
             r for r in self._failed_before if not is_same_but_repetition(job.cell, r.cell)
         ]
@@ -214,7 +217,7 @@ class Runner(ABC):
         self.watcher.left(job)
 
     def _at_their_limit(self) -> list[Record]:
-        """What ran out of memory in earlier runs, or of as much time as there is now."""
+        """Records of earlier runs that ran out of memory, or of as much time as there is now."""
         if not any(isinstance(job.cell, ByLength) for job in self._waiting):
             return []
         return resource_failures(self.store.records(), self.timeout)

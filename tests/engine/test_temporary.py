@@ -32,9 +32,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 OWNER = """
 import sys
 sys.path[:0] = sys.argv[1:]
-from lra.engine.process.temporary import Scratch
+from lra.engine.process.temporary import TemporaryFolder
 from lra.engine.process.launch import ForkServer
-other = Scratch("lra-cluster-")
+other = TemporaryFolder("lra-cluster-")
 server = ForkServer("light_entry")
 worker = server.start(b"temporary")
 compiled = worker.connection.recv_bytes()

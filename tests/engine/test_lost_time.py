@@ -77,6 +77,7 @@ def test_the_other_watcher_hears_all(store: Store) -> None:
         "waiting": (LOST, "another run"),
         "noticed": ("a worker is gone",),
         "left": (LOST,),
+        "close": (),
         "finished": (LOST, record_of(LOST)),
     }
     assert set(told) == {name for name in vars(Watcher) if not name.startswith("_")}

@@ -1,4 +1,4 @@
-"""What tells the cells of a plan apart: the sizes and settings that vary over it."""
+"""Labels that set the cells of a plan apart: sizes and settings that vary over it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LACKING: dict[type[Cell], tuple[str, ...]] = {
 }
 """By kind, what a label does not say by itself."""
 _BARE = ("task", "order", "direction", "dtype")
-"""What needs no name before its value."""
+"""Fields that need no name before their value."""
 
 
 def with_labels(jobs: Sequence[Job]) -> list[Job]:
@@ -46,7 +46,7 @@ def with_labels(jobs: Sequence[Job]) -> list[Job]:
 
 
 def _distinguishing_words(kind: type[Cell], cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]:
-    """What tells cells of one kind apart, by their ids."""
+    """Words that set cells of one kind apart, by their ids."""
     varying = [name for name in _LACKING.get(kind, ()) if len({_value(c, name) for c in cells}) > 1]
     settings = _settings(cells)
     return {
@@ -72,7 +72,7 @@ def _settings(cells: Sequence[Cell]) -> dict[str, list[str]]:
 
 
 def _value(cell: Cell, name: str) -> object:
-    """What a cell has of it; "" where that goes without saying."""
+    """The value of a field; "" where it goes without saying."""
     if isinstance(cell, QualityCell) and name == "order":
         return "" if cell.data.order == "given" else cell.data.order
     if isinstance(cell, QualityCell) and name == "rate":

@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lra.cli.cell_labels import with_labels
 from lra.core import scales
 from lra.core.protocol import Machine
 from lra.core.scales import EfficiencyBlock, ErrorBlock, QualityBlock, Suite, load_suite
-from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.labels import with_labels
+from lra.engine.plan.spec import RunSpec
 from lra.engine.plan.suite import plan_suite
 
 SUITES = sorted((Path(scales.__file__).parents[1] / "suites").glob("*.toml"))

@@ -8,8 +8,8 @@ import pytest
 
 from lra.core import catalogue
 from lra.core.versions import Versions
+from lra.engine.plan import versions
 from lra.engine.plan.describe import Describer, Description
-from lra.engine.plan.suite import versions
 
 BASE = """
 class Base:
@@ -93,14 +93,14 @@ def test_a_method_counts_for_the_cells_that_ask_for_it(
 def test_ours_have_declared_versions_and_other_peoples_the_hash_of_their_sources(
     tmp_path: Path,
 ) -> None:
-    def versions(reference: str, *parts: str) -> Versions:
+    def own(reference: str, *parts: str) -> Versions:
         target = catalogue.find("mechanism", reference)
         described = Description(target, None, {}, None, _describer=Describer(tmp_path))
-        return versions.of_mechanism(target, described, *parts)
+        return versions.mechanism_versions(target, described, *parts)
 
     ours = {"mechanism/linear": 1, "mechanism/linear/cost": 1, "mechanism/linear/decode": 1}
-    assert versions("linear", "cost", "decode") == ours
-    before, declared, changed = (versions(f"{f}:Own", "cost") for f in _folders(tmp_path))
+    assert own("linear", "cost", "decode") == ours
+    before, declared, changed = (own(f"{f}:Own", "cost") for f in _folders(tmp_path))
     assert before.keys() == {"mechanism/Own", "mechanism/Own/cost"}
     assert before["mechanism/Own"] == declared["mechanism/Own"] != changed["mechanism/Own"]
     assert before["mechanism/Own/cost"] != declared["mechanism/Own/cost"]
@@ -109,7 +109,7 @@ def test_ours_have_declared_versions_and_other_peoples_the_hash_of_their_sources
 def test_what_is_unavailable_has_the_version_of_its_reason(tmp_path: Path) -> None:
     target = catalogue.find("mechanism", "linear")
     found = [
-        versions.of_mechanism(
+        versions.mechanism_versions(
             target, Description(target, None, {}, why, _describer=Describer(tmp_path))
         )
         for why in (None, "needs numba", "needs numpy")
@@ -125,13 +125,13 @@ def test_other_peoples_schemes_and_tasks_stand_by_their_sources(tmp_path: Path) 
         task = catalogue.find("task", f"{file}:Own")
         found.append(
             (
-                versions.of_position(str(file)),
-                *(versions.of_data(task, real=r) for r in (True, False)),
+                versions.position_version(str(file)),
+                *(versions.data_version(task, real=r) for r in (True, False)),
             )
         )
     first, second, third = found
     assert second == third and all(a != b for a, b in zip(first, second, strict=True))
-    assert versions.of_position("rope") == {"position/rope": 1}
+    assert versions.position_version("rope") == {"position/rope": 1}
     text = catalogue.find("task", "text")
-    assert versions.of_data(text, real=True) == {"data/text/read": 1}
-    assert versions.of_data(text, real=False) == {"data/text": 1}
+    assert versions.data_version(text, real=True) == {"data/text/read": 1}
+    assert versions.data_version(text, real=False) == {"data/text": 1}

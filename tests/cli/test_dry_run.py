@@ -87,39 +87,6 @@ def test_an_estimate_of_some_cells_is_not_read_as_one_of_all(
     assert ran.stderr.endswith(told)
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ("--task", "listops"),
-        ("--data", "text=hub:some/reviews"),
-        ("--scale", "mini"),
-        ("--rules", "lra2021"),
-        ("--track", "tuned"),
-        ("--seeds", "3"),
-        ("--devices", "2"),
-        ("--baselines",),
-        ("--profile",),
-    ],
-    ids=lambda flags: flags[0],
-)
-def test_a_flag_of_trainings_is_refused_where_nothing_is_trained(
-    flags: tuple[str, ...], lra
-) -> None:
-    ran = lra("run", "--impl", "performer", "--suite", "timing", *flags, "--dry-run")
-    assert ran.returncode == 2
-    assert ran.stderr == f"lra: suite 'timing' trains nothing; leave {flags[0]} out\n"
-
-
-@pytest.mark.parametrize("flags", [("--seeds", "2"), ("--track", "tuned"), ("--devices", "2")])
-def test_a_profile_is_refused_what_costs_alike(flags: tuple[str, ...], lra) -> None:
-    ran = lra("run", "--impl", "linear", *TINY, "--profile", *flags, "--dry-run")
-    assert ran.returncode == 2
-    assert (
-        ran.stderr
-        == f"lra: --profile looks at one seed's step on one device; leave {flags[0]} out\n"
-    )
-
-
 def test_a_profile_says_where_a_step_goes_and_how_long_trainings_take(lra, tmp_path: Path) -> None:
     asked = ("run", "--impl", "linear", *TINY, "--set", "training.steps=20")
     ran = lra(*asked, "--profile")

@@ -15,7 +15,8 @@ from lra.core.findings import Finding
 from lra.core.protocol import Mechanism
 from lra.core.records import Failure, Metric, Record
 from lra.engine.jobs import Job, Outcome
-from lra.engine.plan.show import ShowSpec, plan_show
+from lra.engine.plan.show import plan_show
+from lra.engine.plan.spec import ShowSpec
 from lra.engine.process import exit_status
 from lra.engine.process.exit_status import Ending, outcome_of, skip_pruned, skip_uninstalled
 

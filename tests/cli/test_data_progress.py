@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lra.cli.data_progress import data_progress
+from lra.cli.data_progress import show_progress
 
 
 def told(parts: int, done: int, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    watch = data_progress("listops")
+    watch = show_progress("listops")
     watch.begun(parts, done)
     for number in range(done, parts):
         watch.part(f"part {number}")

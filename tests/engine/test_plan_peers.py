@@ -16,7 +16,7 @@ from lra.core.scales import EfficiencyBlock, Pair, Suite, load_suite
 from lra.engine.jobs import Job
 from lra.engine.plan.describe import Describer
 from lra.engine.plan.peers import peer_pairs
-from lra.engine.plan.planner import RunSpec
+from lra.engine.plan.spec import RunSpec
 from lra.engine.plan.suite import plan_suite
 
 BLOCK = EfficiencyBlock(

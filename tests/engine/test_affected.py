@@ -127,8 +127,8 @@ def test_what_is_asked_for_and_with_which_packages_reaches_all(
 
 @pytest.mark.parametrize(
     "file",
-    ["measure/latency.py", "models/block.py", "engine/worker.py", "engine/server.py",
-     "engine/work/efficiency.py", "engine/work/mechanism.py"],
+    ["measure/latency.py", "models/block.py", "engine/process/worker.py",
+     "engine/process/launch.py", "engine/work/efficiency.py", "engine/work/mechanism.py"],
 )  # fmt: skip
 def test_what_measures_reaches_all_and_makes_times_other_figures(
     file: str, before: SourceHashes, edited: Edited

@@ -1,13 +1,19 @@
-"""Two builds put beside each other by time: what `lra check` fails for, and `lra compare` shows."""
+"""Times of two builds in comparison: slowdowns that fail a check, changes that `compare` lists."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lra.report.words import STATUS, count
+from lra.changes.compare import Changes, Line, between_stores, cell_words, place
+from lra.core.catalogue import find
+from lra.core.cells import Device
+from lra.engine.gate import interleave
+from lra.engine.gate.baselines import Noise
+from lra.report.load.select import Selection, join
+from lra.report.words import STATUS, count, percent, span
 from lra.verdict.baseline import Judgement, Outcome
 from lra.verdict.change import TIME_MARGIN
 from lra.verdict.slowdown import (
@@ -20,20 +26,11 @@ from lra.verdict.slowdown import (
     smallest_slowdown,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from lra.changes.compare import Changes, Line
-    from lra.core.cells import Device
-    from lra.engine.gate.baselines import Noise
-    from lra.engine.gate.interleave import Sides
-    from lra.report.select import Selection
-
-SUITE = Path(__file__).resolve().parents[1] / "suites" / "check_time.toml"
+SUITE = Path(__file__).resolve().parents[2] / "suites" / "check_time.toml"
 
 
-class Times:
-    """Times mechanisms in two builds, pair by pair.
+class TimeComparison:
+    """Mechanisms timed in two builds, pair by pair.
 
     `pairs` of processes are one comparison, None for as many as their noise asks for; `noise` is
     how this class of machine repeats.
@@ -41,73 +38,66 @@ class Times:
 
     def __init__(
         self,
-        sides: Sides,
+        sides: interleave.Sides,
         device: Device,
         pairs: int | None,
         noise: Mapping[str, Noise],
-        told: Callable[[str], None],
+        log: Callable[[str], None],
     ) -> None:
         self.sides, self.device, self.pairs, self.noise = sides, device, pairs, noise
-        self.told = told
+        self.log = log
 
-    def judged(self, mechanisms: Sequence[str]) -> tuple[list[Judgement], list[str]]:
-        """Return every cell's outcome, and a sentence on what could have been seen.
+    def judge(self, mechanisms: Sequence[str]) -> tuple[list[Judgement], list[str]]:
+        """Return every cell's outcome, and a sentence on the smallest slowdown that shows.
 
-        What looks slower is timed again with fresh pairs; it fails only where it is slower again.
+        A cell that looks slower is timed again with fresh pairs; it fails only where it is slower
+        again.
         """
-        with tempfile.TemporaryDirectory() as scratch:
-            first = self.changes(mechanisms, Path(scratch))
-            asked = _asked(Path(scratch))
-        suspects = [line for line in first.lines if self._suspect(line)]
+        with tempfile.TemporaryDirectory() as folder:
+            first = self.changes(mechanisms, Path(folder))
+            asked = _cells_asked(Path(folder))
         again: dict[str, Line] = {}
-        if suspects:
-            names = sorted({line.label for line in suspects})
-            self.told(f"{', '.join(names)}: slower, or ended otherwise; timed once more")
-            again = {_place(line): line for line in self.changes(names).lines}
-        found = [self._judged(line, again.get(_place(line))) for line in first.lines]
-        notes = self._could_see(first.lines)
+        if suspects := sorted({line.label for line in first.lines if self._is_suspect(line)}):
+            self.log(f"{', '.join(suspects)}: slower, or ended otherwise; timed once more")
+            again = {_figure(line): line for line in self.changes(suspects).lines}
+        judged = [self._judge_line(line, again.get(_figure(line))) for line in first.lines]
+        notes = self._note_resolution(first.lines)
         if first.busy:
             notes.append(f"{count(first.busy, 'timing')} of a busy machine left out.")
-        return [*found, *_untimed(mechanisms, asked, first)], notes
+        return [*judged, *_judge_untimed(mechanisms, asked, first)], notes
 
     def changes(self, mechanisms: Sequence[str], keep: Path | None = None) -> Changes:
         """Time mechanisms in both builds and compare; `keep` is a folder for the records."""
-        from lra.core.catalogue import find
-
-        # `_more` reports names; run a mechanism by the reference it was asked for (file.py:Class).
+        # `_more_pairs` gives names; a mechanism is run by what it was asked as (file.py:Class).
         asked = {find("mechanism", one).name: one for one in mechanisms}
         with tempfile.TemporaryDirectory() as scratch:
             folder = keep or Path(scratch)
-            self._take(mechanisms, range(self.pairs or PAIRS), folder)
+            self._time(mechanisms, range(self.pairs or PAIRS), folder)
             found = self._read(folder)
-            more = {} if self.pairs else self._more(found)
+            more = {} if self.pairs else self._more_pairs(found)
             for name, pairs in more.items():
-                self.told(f"{name} is noisy: {pairs} pairs in all")
-                self._take([asked[name]], range(PAIRS, pairs), folder)
+                self.log(f"{name} is noisy: {pairs} pairs in all")
+                self._time([asked[name]], range(PAIRS, pairs), folder)
             return self._read(folder) if more else found
 
-    def _take(self, mechanisms: Sequence[str], turns: range, folder: Path) -> None:
-        from lra.engine.gate.interleave import time_interleaved
-
-        time_interleaved(
+    def _time(self, mechanisms: Sequence[str], turns: range, folder: Path) -> None:
+        interleave.time_interleaved(
             self.sides,
             mechanisms,
             suite=SUITE,
             device=self.device,
             turns=turns,
             folder=folder,
-            log=self.told,
+            log=self.log,
         )
 
     def _read(self, folder: Path) -> Changes:
-        from lra.changes.compare import between_stores
-
-        one, other = _both(folder)
+        one, other = _selections(folder)
         names = (self.sides[0].name, self.sides[1].name)
         return between_stores(one.entries, other.entries, (one.busy, other.busy), names)
 
-    def _more(self, found: Changes) -> dict[str, int]:
-        """How many pairs mechanisms need that need more than they had, by their noisiest cell."""
+    def _more_pairs(self, found: Changes) -> dict[str, int]:
+        """Pairs that mechanisms need beyond the first ones, by their noisiest cell."""
         wanted: dict[str, int] = {}
         for line in found.lines:
             spread = log_deviation(line.change) if line.quantity.name == "time" else None
@@ -124,12 +114,12 @@ class Times:
         pairs = max(2, line.change.pairs)
         return max((max(n.allowed, margin(n.spread, pairs)) for n in alike), default=TIME_MARGIN)
 
-    def _suspect(self, line: Line) -> bool:
+    def _is_suspect(self, line: Line) -> bool:
         if line.quantity.name != "time" or line.change.low is None:
             return line.change.verdict == "worse"
         return is_slower(line.change, self.allowed(line))
 
-    def _judged(self, line: Line, again: Line | None) -> Judgement:
+    def _judge_line(self, line: Line, again: Line | None) -> Judgement:
         outcome: Outcome = "held"
         why = line.told
         if line.change.verdict == "incomparable":
@@ -138,21 +128,22 @@ class Times:
         elif line.change.verdict == "ambiguous" and line.change.low is None:
             single = f"{why}, of a single pair of processes that can be used"
             outcome, why = "inconclusive", line.why or single
-        elif self._suspect(line):
+        elif self._is_suspect(line):
             if again is None or again.change.verdict == "incomparable":
-                outcome, why = "inconclusive", f"{_told(line)}, and could not be timed again"
+                outcome, why = (
+                    "inconclusive",
+                    f"{_change_words(line)}, and could not be timed again",
+                )
             else:
-                outcome = "regression" if self._suspect(again) else "held"
-                why = f"{_told(line)}, again {_told(again)}"
+                outcome = "regression" if self._is_suspect(again) else "held"
+                why = f"{_change_words(line)}, again {_change_words(again)}"
         elif line.quantity.name == "time" and is_faster(line.change, self.allowed(line)):
             outcome = "improvement"
         elif line.quantity.name != "time" and line.change.verdict == "better":
-            outcome, why = "improvement", _told(line)
+            outcome, why = "improvement", _change_words(line)
         return Judgement(line.label, line.cell, line.quantity.name, outcome, why)
 
-    def _could_see(self, lines: Sequence[Line]) -> list[str]:
-        from lra.report.words import percent, span
-
+    def _note_resolution(self, lines: Sequence[Line]) -> list[str]:
         timed = [
             (smallest_slowdown(spread, self.allowed(line), line.change.pairs), line.change.pairs)
             for line in lines
@@ -170,26 +161,21 @@ class Times:
         ]
 
 
-def _both(folder: Path) -> list[Selection]:
-    """What the two builds gave."""
-    from lra.engine.gate.interleave import stores_of
-    from lra.report.select import join
-
-    return [join(store.records(), []) for store in stores_of(folder)]
+def _selections(folder: Path) -> list[Selection]:
+    """The records of the two builds."""
+    return [join(store.records(), []) for store in interleave.stores_of(folder)]
 
 
-def _asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
+def _cells_asked(folder: Path) -> dict[tuple[str, tuple[Any, ...]], str]:
     """Mechanism and place of every cell that either build was asked for, and its words."""
-    from lra.changes.compare import cell_words, place
-
-    entries = (e for side in _both(folder) for e in side.entries if e.mechanism)
+    entries = (e for side in _selections(folder) for e in side.entries if e.mechanism)
     return {(e.label, place(e)): cell_words(e) for e in entries}
 
 
-def _untimed(
+def _judge_untimed(
     mechanisms: Sequence[str], asked: Mapping[tuple[str, tuple[Any, ...]], str], found: Changes
 ) -> list[Judgement]:
-    """What no process of both builds tells of, as where the machine was busy all along."""
+    """Cells without a usable timing from both builds, as on a machine that was busy throughout."""
     timed = {(line.label, line.place) for line in found.lines if line.quantity.name == "time"}
     cells = {one: words for one, words in asked.items() if one[0] in mechanisms}
     missing = [(one[0], words) for one, words in cells.items() if one not in timed]
@@ -198,9 +184,9 @@ def _untimed(
     return [Judgement(name, cell, "time", "inconclusive", why) for name, cell in missing]
 
 
-def _place(line: Line) -> str:
+def _figure(line: Line) -> str:
     return f"{line.name} {line.quantity.name}"
 
 
-def _told(line: Line) -> str:
+def _change_words(line: Line) -> str:
     return line.why or line.told or f"{line.before} to {line.after}"

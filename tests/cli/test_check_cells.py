@@ -9,11 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lra.cli.checking import measure
 from lra.core.catalogue import find
 from lra.core.cells import Cell, QualityCell
 from lra.core.records import Failure, Record
+from lra.engine.gate.check import measure
 from lra.engine.jobs import Job
+from lra.engine.plan.spec import CheckSpec
+from lra.engine.process.runner import Watcher
 from lra.store import Store
 
 
@@ -44,7 +46,8 @@ def store(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.Monke
 
 def measured(store: Store) -> list[Record]:
     targets = [find("mechanism", "identity")]
-    found, unread = measure(targets, "cpu", store.path, quality=True, quiet=True)
+    spec = CheckSpec(device="cpu", store=store.path)
+    found, unread = measure(spec, targets, quality=True, watch=lambda _: Watcher())
     assert unread == 0
     return found
 
