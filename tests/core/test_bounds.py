@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from lra.core.attended import Attended, pack_rollout
+from lra.core.trained_attention import Attended, pack_rollout
 from msgspec.structs import replace
 from test_records import CELL
 
