@@ -17,7 +17,7 @@ from lra.core.records import Failure, Metric, Record
 from lra.engine.jobs import Job, Outcome
 from lra.engine.plan.show import ShowSpec, plan_show
 from lra.engine.process import exit_status
-from lra.engine.process.exit_status import Ending, judge, not_installed, pruned
+from lra.engine.process.exit_status import TAIL, Ending, judge, not_installed, pruned
 
 
 def ending(**known: Any) -> Ending:
@@ -110,6 +110,21 @@ def test_no_credential_is_in_anything_that_a_record_takes_from_others() -> None:
     assert found.method == {
         "decode_failed": told, "timer": "[masked]", "declared_time": "O(n / m / d)", "n": 3,
     }  # fmt: skip
+
+
+def test_no_end_of_a_credential_is_recorded_wherever_a_tail_is_cut() -> None:
+    secret = "hf" + "_aB3dE5fG7hJ9kL1mN3pQ5rS7"
+    for after in range(4000, 4120):
+        tail = f"before\nlogin('{secret}')\n" + "y" * after
+        failure = judge(ending(tail=tail), JOB).failure
+        assert failure is not None and len(failure.tail) <= TAIL
+        assert secret[-4:] not in failure.tail
+        assert failure.tail.endswith("y" * min(after, TAIL))
+
+
+def test_of_one_long_line_whole_words_are_recorded() -> None:
+    failure = judge(ending(tail="word " * 2000), JOB).failure
+    assert failure is not None and failure.tail.split(" ")[:2] == ["word", "word"]
 
 
 def test_a_refusal_needs_no_tail() -> None:

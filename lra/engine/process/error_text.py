@@ -54,6 +54,13 @@ def cleaned(text: str, known: Iterable[str] = ()) -> str:
     return strip_paths(masked(text), known)
 
 
+def whole_lines(end: str) -> str:
+    """Return the end of a longer text without the half of a line that it begins with; of a single
+    line without half a word. Half a credential has no shape by which it could be masked."""
+    half, _, lines = end.partition("\n")
+    return lines or half.partition(" ")[2]
+
+
 def one_line(error: BaseException) -> str:
     """Return an exception's text on one line, its class where it has none or fails to give one.
 

@@ -13,7 +13,7 @@ from lra.core import peers
 from lra.core.cells import Cell, EfficiencyCell, ErrorCell, ShowCell
 from lra.core.records import Failure, Record
 from lra.engine.jobs import Job, Outcome
-from lra.engine.process.error_text import cleaned
+from lra.engine.process.error_text import cleaned, whole_lines
 from lra.engine.process.secrets import masked
 from lra.engine.process.signals import signal_name
 
@@ -22,6 +22,8 @@ ByLength = EfficiencyCell | ErrorCell
 
 NOTED = "_failed"
 """How notes of a method end that say what went wrong after a training."""
+TAIL = 4096
+"""Most characters that a record keeps of what a worker wrote."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def judge(ending: Ending, job: Job) -> Outcome:
     failure = outcome.failure and msgspec.structs.replace(
         outcome.failure,
         message=cleaned(outcome.failure.message, known),
-        tail="" if outcome.status == "unsupported" else cleaned(ending.tail, known),
+        tail="" if outcome.status == "unsupported" else _end(cleaned(ending.tail, known)),
     )
     metrics = {
         name: metric
@@ -133,6 +135,12 @@ def _at(cell: ByLength, twin: ByLength) -> ByLength:
     if isinstance(cell, ErrorCell) and isinstance(twin, ErrorCell):
         return msgspec.structs.replace(cell, length=twin.length, seed=twin.seed)
     return cell
+
+
+def _end(text: str) -> str:
+    """The end of a text that is masked by now."""
+    end = text[-TAIL:]
+    return text if len(text) <= TAIL else whole_lines(end) or end
 
 
 def _without_words(ending: Ending, cell: Cell) -> Outcome:
