@@ -173,7 +173,7 @@ def _failed(
         law=law.name,
         verdict="failed",
         cases=count + 1,
-        detail=(line if len(line) <= 300 else line[:299] + "…") + inside,
+        detail=line + inside,
         case=case,
         ending=ending,
     )

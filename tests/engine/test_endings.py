@@ -11,13 +11,14 @@ import pytest
 from engine_jobs import baselines, timing, training
 
 from lra.core.cells import ErrorCell
+from lra.core.errors import LONGEST
 from lra.core.findings import Finding
 from lra.core.protocol import Mechanism
 from lra.core.records import Failure, Metric, Record
 from lra.engine.jobs import Job, Outcome
 from lra.engine.plan.show import ShowSpec, plan_show
 from lra.engine.process import exit_status
-from lra.engine.process.exit_status import TAIL, Ending, judge, not_installed, pruned
+from lra.engine.process.exit_status import TAIL, WORDS, Ending, judge, not_installed, pruned
 
 
 def ending(**known: Any) -> Ending:
@@ -120,6 +121,29 @@ def test_no_end_of_a_credential_is_recorded_wherever_a_tail_is_cut() -> None:
         assert failure is not None and len(failure.tail) <= TAIL
         assert secret[-4:] not in failure.tail
         assert failure.tail.endswith("y" * min(after, TAIL))
+
+
+def test_no_text_of_somebodys_is_longer_than_a_person_reads() -> None:
+    secret = "hf" + "_aB3dE5fG7hJ9kL1mN3pQ5rS7"
+    for before in (*range(180, 310, 5), *range(2700, 2740, 5), 100_000):
+        text = f"not {'x' * before} {secret} after {'y' * 5000}"
+        sent = Outcome(
+            status="error",
+            findings=(Finding(law="output", verdict="failed", detail=text),),
+            failure=Failure(type="T" * 9999, message=text),
+            metrics={"energy": Metric(value=None, unit="J", why_null=text)},
+            method={"look_failed": text, "timer": text},
+        )
+        found = judge(ending(outcome=sent), JOB)
+        assert found.failure is not None
+        told = (
+            *(finding.detail for finding in found.findings),
+            *(str(metric.why_null) for metric in found.metrics.values()),
+            *(found.failure.type, found.failure.message, *found.method.values()),
+        )
+        assert max(map(len, told)) <= WORDS and len(told[0]) <= LONGEST
+        assert not any("_aB3" in one or "pQ5" in one for one in told)
+        assert told[0].startswith("not x") and found.failure.message.startswith("not x")
 
 
 def test_of_one_long_line_whole_words_are_recorded() -> None:

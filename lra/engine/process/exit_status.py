@@ -11,6 +11,7 @@ import msgspec
 
 from lra.core import peers
 from lra.core.cells import Cell, EfficiencyCell, ErrorCell, ShowCell
+from lra.core.errors import cut, without_middle
 from lra.core.records import Failure, Record
 from lra.engine.jobs import Job, Outcome
 from lra.engine.process.error_text import cleaned, whole_lines
@@ -24,6 +25,8 @@ NOTED = "_failed"
 """How notes of a method end that say what went wrong after a training."""
 TAIL = 4096
 """Most characters that a record keeps of what a worker wrote."""
+WORDS = 4096
+"""Most characters of any other text that somebody's code may have made."""
 
 
 @dataclass(frozen=True)
@@ -49,28 +52,34 @@ def judge(ending: Ending, job: Job) -> Outcome:
     checkpoints = str(Path(job.checkpoint).parent)
     modules = [reference.partition(":")[0] for reference in (job.mechanism, job.task)]
     known = [place for place in (job.source, job.cache, checkpoints, *modules) if place]
+    # Each is cut when it is masked: half a credential is known by no shape.
     findings = tuple(
-        msgspec.structs.replace(finding, detail=cleaned(finding.detail, known))
+        msgspec.structs.replace(finding, detail=cut(cleaned(finding.detail, known)))
         for finding in outcome.findings
     )
+
+    def words(text: str) -> str:
+        return without_middle(cleaned(text, known), WORDS)
+
     failure = outcome.failure and msgspec.structs.replace(
         outcome.failure,
-        message=cleaned(outcome.failure.message, known),
+        type=cut(outcome.failure.type),
+        message=words(outcome.failure.message),
         tail="" if outcome.status == "unsupported" else _end(cleaned(ending.tail, known)),
     )
     metrics = {
         name: metric
         if metric.why_null is None
-        else msgspec.structs.replace(metric, why_null=cleaned(metric.why_null, known))
+        else msgspec.structs.replace(metric, why_null=words(metric.why_null))
         for name, metric in outcome.metrics.items()
     }
     # Only notes of what went wrong have places; other texts may be formulas.
     method = {
         name: value
         if not isinstance(value, str)
-        else cleaned(value, known)
+        else words(value)
         if name.endswith(NOTED)
-        else masked(value)
+        else without_middle(masked(value), WORDS)
         for name, value in outcome.method.items()
     }
     return msgspec.structs.replace(
