@@ -31,6 +31,13 @@ CHECK = ("check", "--since", "main", "--device", "cpu", "--baselines", "baseline
 TRAIN = "train 512 heads 4 x 64"
 
 
+def once(seconds: float) -> Metric:
+    """A time of one sample."""
+    return Metric(
+        value=seconds, unit="s", samples=(seconds,), minimum=seconds, q1=seconds, q3=seconds
+    )
+
+
 def timed(name: str, seconds: float, replicate: int, **own: Any) -> Record:
     cell = EfficiencyCell(
         machine=Machine(processor="Example CPU", cores=2), torch="2.13.0", threads=2,
@@ -39,7 +46,7 @@ def timed(name: str, seconds: float, replicate: int, **own: Any) -> Record:
     )  # fmt: skip
     plain = {
         "id": cell.id, "cell": cell, "status": "ok", "started_at": "2026-11-20T10:00:00Z",
-        "seconds": 1.0, "metrics": {"latency": Metric(value=seconds, unit="s")},
+        "seconds": 1.0, "metrics": {"latency": once(seconds)},
     }  # fmt: skip
     return Record(**{**plain, **own})
 
@@ -223,7 +230,7 @@ def test_more_bytes_in_pairs_fail_if_they_are_more_again(lra: Run, machines: Mac
 
 
 def sized(name: str, turn: int, size: float) -> Record:
-    latency, memory = Metric(value=1.0, unit="s"), Metric(value=size, unit="B")
+    latency, memory = once(1.0), Metric(value=size, unit="B")
     metrics = {"latency": latency, "peak_tensor_bytes": memory}
     return timed(name, 1.0, turn, metrics=metrics)
 

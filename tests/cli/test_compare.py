@@ -33,9 +33,12 @@ def _record(name: str, seconds: float, replicate: int) -> Record:
         versions={"time": 1}, mechanism=Mechanism(name=name), scale="mini", length=512,
         mode="train", heads=4, head_width=64, replicate=replicate,
     )  # fmt: skip
+    latency = Metric(
+        value=seconds, unit="s", samples=(seconds,), minimum=seconds, q1=seconds, q3=seconds
+    )
     return Record(
         id=cell.id, cell=cell, status="ok", started_at="2026-11-20T10:00:00Z", seconds=1.0,
-        metrics={"latency": Metric(value=seconds, unit="s")},
+        metrics={"latency": latency},
     )  # fmt: skip
 
 
