@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,15 @@ def test_no_text_of_somebodys_is_longer_than_a_person_reads() -> None:
         assert max(map(len, told)) <= WORDS and len(told[0]) <= LONGEST
         assert not any("_aB3" in one or "pQ5" in one for one in told)
         assert told[0].startswith("not x") and found.failure.message.startswith("not x")
+
+
+def test_a_figure_that_json_cannot_hold_is_none_with_its_reason() -> None:
+    sent = {"a": Metric(value=float("nan"), unit="s"), "b": Metric(value=-math.inf, unit="count")}
+    found = judge(ending(outcome=Outcome(status="ok", metrics=sent)), JOB).metrics
+    assert [(one.value, one.why_null) for one in found.values()] == [
+        (None, "it is nan"),
+        (None, "it is -inf"),
+    ]
 
 
 def test_of_one_long_line_whole_words_are_recorded() -> None:

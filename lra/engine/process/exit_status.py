@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -12,7 +13,7 @@ import msgspec
 from lra.core import peers
 from lra.core.cells import Cell, EfficiencyCell, ErrorCell, ShowCell
 from lra.core.errors import cut, without_middle
-from lra.core.records import Failure, Record
+from lra.core.records import Failure, Metric, Record
 from lra.engine.jobs import Job, Outcome
 from lra.engine.process.error_text import cleaned, whole_lines
 from lra.engine.process.secrets import masked
@@ -71,7 +72,7 @@ def judge(ending: Ending, job: Job) -> Outcome:
         name: metric
         if metric.why_null is None
         else msgspec.structs.replace(metric, why_null=words(metric.why_null))
-        for name, metric in outcome.metrics.items()
+        for name, metric in map(_with_reason, outcome.metrics.items())
     }
     # Only notes of what went wrong have places; other texts may be formulas.
     method = {
@@ -144,6 +145,14 @@ def _at(cell: ByLength, twin: ByLength) -> ByLength:
     if isinstance(cell, ErrorCell) and isinstance(twin, ErrorCell):
         return msgspec.structs.replace(cell, length=twin.length, seed=twin.seed)
     return cell
+
+
+def _with_reason(named: tuple[str, Metric]) -> tuple[str, Metric]:
+    """A metric; of one that JSON cannot hold, why it is none. Somebody's own code may give it."""
+    name, metric = named
+    if metric.value is None or math.isfinite(metric.value):
+        return named
+    return name, msgspec.structs.replace(metric, value=None, why_null=f"it is {metric.value}")
 
 
 def _end(text: str) -> str:

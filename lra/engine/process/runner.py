@@ -10,11 +10,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TypedDict
 
-from lra.core.errors import LraError
-from lra.core.records import Provenance, Record
+import msgspec
+
+from lra.core.bounds import impossible
+from lra.core.errors import LraError, without_middle
+from lra.core.records import Failure, Provenance, Record
 from lra.engine.jobs import Job, Outcome, Progress
 from lra.engine.order.budget import GRACE_MOST, Budget
-from lra.engine.process.exit_status import ByLength, at_their_limit, not_installed, pruned, repeats
+from lra.engine.process.exit_status import (
+    WORDS,
+    ByLength,
+    at_their_limit,
+    not_installed,
+    pruned,
+    repeats,
+)
 from lra.engine.process.signals import StopSignals
 from lra.engine.process.supervisor import utc
 from lra.store import Store
@@ -190,6 +200,14 @@ class Runner(ABC):
             method=outcome.method,
             provenance=provenance or self._provenance,
         )
+        if record.status == "ok" and (wrong := impossible(record)):
+            # Somebody's own code gave it: on loading it would count as damage.
+            message = f"{wrong}; mend the code that gives it"
+            failure = Failure(type="ImpossibleFigure", message=without_middle(message, WORDS))
+            record = msgspec.structs.replace(
+                record, status="error", failure=failure, metrics={}, curve=(), findings=(),
+                pattern=None, attended=None, method={},
+            )  # fmt: skip
         self.store.save(record)
         if record.status in ("ok", "diverged", "unsupported"):
             self.store.checkpoint(record.id).unlink(missing_ok=True)
