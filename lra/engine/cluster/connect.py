@@ -27,6 +27,7 @@ _ANSWERS = 10.0
 """Seconds that a scheduler has to answer."""
 _PATIENCE = 60.0
 """Seconds without any worker before a run gives up, where no queue may be the reason."""
+_PORTS = 65535
 _CONFIG = {
     # A death is counted, and the job run again, by us.
     "distributed.scheduler.allowed-failures": 0,
@@ -133,7 +134,16 @@ def _target(value: str, device: Device | None) -> int | Batch | str:
         raise UsageError(f"--cluster '{value}' names no host; write e.g. tcp://host:8786")
     try:
         # A client that is given such an address prints a traceback of its own when it is dropped.
-        host_named, _ = get_address_host_port(value)
+        host_named, port = get_address_host_port(value)
+        if port > _PORTS:
+            raise ValueError(f"no port has the number {port}")
+        # As the system's own look-up does, whose error comes from a task that nobody waits for.
+        host_named.encode("idna")
+    except UnicodeError as error:
+        raise UsageError(
+            f"--cluster '{value}': a part of the host's name is empty, too long or of signs that "
+            "no name has; write e.g. tcp://host:8786"
+        ) from error
     except ValueError as error:
         raise UsageError(
             f"--cluster '{value}': {one_line(error)}; write e.g. tcp://host:8786"
