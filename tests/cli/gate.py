@@ -70,7 +70,10 @@ def timing(name: str, replicate: int = 0, *, times: dict[str, float], **own: Any
         "head_width": 64,
     }  # fmt: skip
     cell = EfficiencyCell(mechanism=Mechanism(name=name), replicate=replicate, **{**usual, **own})
-    metrics = {name: Metric(value=seconds, unit="s") for name, seconds in times.items()}
+    metrics = {
+        name: Metric(value=s, unit="s", samples=(s,), minimum=s, q1=s, q3=s)
+        for name, s in times.items()
+    }
     began = "2026-11-20T10:00:00Z"
     return Record(
         id=cell.id, cell=cell, status="ok", started_at=began, seconds=1.0, metrics=metrics

@@ -59,6 +59,9 @@ def test_a_run_on_a_cluster_stores_what_one_here_does(lra, finished, tmp_path: P
                 "tcp://head",
                 "tcp://:8786",
                 "tcp://",
+                f"tcp://{'x' * 64}:1",
+                "tcp://a..b:1",
+                "tcp://host:99999",
                 "no.toml",
             )
         ),

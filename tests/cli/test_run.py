@@ -153,7 +153,7 @@ def test_rerun_disturbed_measures_what_a_busy_machine_slowed(finished, lra, tmp_
     store = Store(tmp_path / "store")
     shutil.copytree(finished.store, store.path)
     timed = next(r for r in store.records() if isinstance(r.cell, EfficiencyCell))
-    slow = Metric(value=9.0, unit="s")
+    slow = Metric(value=9.0, unit="s", samples=(9.0,), minimum=9.0, q1=9.0, q3=9.0)
     store.save(replace(timed, metrics={**timed.metrics, "control_after": slow}))
     ran = lra(
         "run", "--impl", "linear", *TINY, "--store", "store", "--rerun", "disturbed", "--dry-run"

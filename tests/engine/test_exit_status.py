@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from engine_jobs import baselines, timing, training
 
 from lra.core.cells import ErrorCell
+from lra.core.errors import LONGEST
 from lra.core.findings import Finding
 from lra.core.protocol import Mechanism
 from lra.core.records import Failure, Metric, Record
@@ -18,7 +20,14 @@ from lra.engine.jobs import Job, Outcome
 from lra.engine.plan.show import plan_show
 from lra.engine.plan.spec import ShowSpec
 from lra.engine.process import exit_status
-from lra.engine.process.exit_status import Ending, outcome_of, skip_pruned, skip_uninstalled
+from lra.engine.process.exit_status import (
+    TAIL,
+    WORDS,
+    Ending,
+    outcome_of,
+    skip_pruned,
+    skip_uninstalled,
+)
 
 
 def ending(**known: Any) -> Ending:
@@ -113,6 +122,53 @@ def test_no_credential_is_in_anything_that_a_record_takes_from_others() -> None:
     assert found.method == {
         "decode_failed": told, "timer": "[masked]", "declared_time": "O(n / m / d)", "n": 3,
     }  # fmt: skip
+
+
+def test_no_end_of_a_credential_is_recorded_wherever_a_tail_is_cut() -> None:
+    secret = "hf" + "_aB3dE5fG7hJ9kL1mN3pQ5rS7"
+    for after in range(4000, 4120):
+        tail = f"before\nlogin('{secret}')\n" + "y" * after
+        failure = outcome_of(ending(tail=tail), JOB).failure
+        assert failure is not None and len(failure.tail) <= TAIL
+        assert secret[-4:] not in failure.tail
+        assert failure.tail.endswith("y" * min(after, TAIL))
+
+
+def test_no_text_of_somebodys_is_longer_than_a_person_reads() -> None:
+    secret = "hf" + "_aB3dE5fG7hJ9kL1mN3pQ5rS7"
+    for before in (*range(180, 310, 5), *range(2700, 2740, 5), 100_000):
+        text = f"not {'x' * before} {secret} after {'y' * 5000}"
+        sent = Outcome(
+            status="error",
+            findings=(Finding(law="output", verdict="failed", detail=text),),
+            failure=Failure(type="T" * 9999, message=text),
+            metrics={"energy": Metric(value=None, unit="J", why_null=text)},
+            method={"look_failed": text, "timer": text},
+        )
+        found = outcome_of(ending(outcome=sent), JOB)
+        assert found.failure is not None
+        told = (
+            *(finding.detail for finding in found.findings),
+            *(str(metric.why_null) for metric in found.metrics.values()),
+            *(found.failure.type, found.failure.message, *found.method.values()),
+        )
+        assert max(map(len, told)) <= WORDS and len(told[0]) <= LONGEST
+        assert not any("_aB3" in one or "pQ5" in one for one in told)
+        assert told[0].startswith("not x") and found.failure.message.startswith("not x")
+
+
+def test_a_figure_that_json_cannot_hold_is_none_with_its_reason() -> None:
+    sent = {"a": Metric(value=float("nan"), unit="s"), "b": Metric(value=-math.inf, unit="count")}
+    found = outcome_of(ending(outcome=Outcome(status="ok", metrics=sent)), JOB).metrics
+    assert [(one.value, one.why_null) for one in found.values()] == [
+        (None, "it is nan"),
+        (None, "it is -inf"),
+    ]
+
+
+def test_of_one_long_line_whole_words_are_recorded() -> None:
+    failure = outcome_of(ending(tail="word " * 2000), JOB).failure
+    assert failure is not None and failure.tail.split(" ")[:2] == ["word", "word"]
 
 
 def test_a_refusal_needs_no_tail() -> None:

@@ -82,7 +82,8 @@ def test_what_a_worker_prints_is_in_its_tail_and_only_there(
 ) -> None:
     worker = follow(light.start(b"print words"))
     assert worker.tail() == "words\nWORDS\n"
-    assert worker.tail(size=4) == "RDS\n"
+    assert worker.tail(size=8) == "WORDS\n", "no half of a line"
+    assert worker.tail(size=6, after=6) == "WORDS\n"
     assert capfd.readouterr() == ("", "")
     worker.close()
     assert worker.tail() == ""

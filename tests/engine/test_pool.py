@@ -18,11 +18,12 @@ from processes import gone
 
 from lra.core.protocol import Machine
 from lra.core.records import Failure, Metric, Record
-from lra.engine.jobs import Job
+from lra.engine.jobs import Job, Outcome
 from lra.engine.machine.timing_lock import TimingLock
 from lra.engine.process.launch import ForkServer
 from lra.engine.process.pool import Pool, default_slots
 from lra.engine.process.runner import Watcher
+from lra.engine.process.supervisor import utc
 from lra.store import Store
 
 
@@ -71,6 +72,19 @@ def test_every_ending_has_its_status_and_one_line(
     assert "\n" not in record.failure.message
     assert record.failure.phase
     assert not record.metrics
+
+
+def test_a_figure_that_cannot_be_is_an_error_and_no_record_that_cannot_be_read(
+    server: ForkServer, cache: Path, tmp_path: Path
+) -> None:
+    with Store(tmp_path / "store").writing() as store:
+        pool = Pool(store, server, slots=1)
+        wrong = {"test_accuracy": Metric.share(7.5)}
+        job = training("Toy", cache)
+        saved = pool._save(job, Outcome(status="ok", metrics=wrong), started_at=utc(), seconds=1.0)
+        assert saved.status == "error" and not saved.metrics
+        assert saved.failure is not None and "test_accuracy = 7.5" in saved.failure.message
+        assert store.load(job.cell.id) == saved
 
 
 def test_a_run_goes_on_after_every_ending(endings: dict[str, Record]) -> None:

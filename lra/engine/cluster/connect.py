@@ -26,6 +26,7 @@ from lra.engine.process.error_text import one_line
 _PATIENCE = 60.0
 """Seconds without any worker before a run gives up, where no queue may be the reason; also those
 that further workers have to come once there is one."""
+_PORTS = 65535
 _CONFIG = {
     **WORKER_CONFIG,
     # A death is counted, and the job run again, by us.
@@ -168,8 +169,18 @@ def _target(value: str, device: Device | None) -> int | Batch | str:
         return read_batch(Path(value))
     try:
         # A client that is given another address prints a traceback of its own when it is dropped.
-        if not get_address_host_port(value)[0]:
+        name, port = get_address_host_port(value)
+        if not name:
             raise ValueError("no host")
+        if port > _PORTS:
+            raise ValueError(f"no port has the number {port}")
+        # As the system's own look-up does, whose error comes from a task that nobody waits for.
+        name.encode("idna")
+    except UnicodeError as error:
+        raise UsageError(
+            f"--cluster '{value}': a part of the host's name is empty, too long or of signs that "
+            "no name has; write e.g. tcp://host:8786"
+        ) from error
     except ValueError as error:
         raise UsageError(
             f"--cluster '{value}' ({one_line(error)}) is neither {PREFIX}N, nor an address such as "

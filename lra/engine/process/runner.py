@@ -10,11 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TypedDict
 
-from lra.core.errors import LraError
-from lra.core.records import Provenance, Record
+import msgspec
+
+from lra.core.bounds import why_impossible
+from lra.core.errors import LraError, without_middle
+from lra.core.records import Failure, Provenance, Record
 from lra.engine.jobs import Job, Outcome, Progress
 from lra.engine.order.budget import GRACE_MOST, Budget
 from lra.engine.process.exit_status import (
+    WORDS,
     ByLength,
     is_same_but_repetition,
     resource_failures,
@@ -200,6 +204,14 @@ class Runner(ABC):
             method=outcome.method,
             provenance=self._provenance,
         )
+        if record.status == "ok" and (wrong := why_impossible(record)):
+            # Somebody's own code gave it: on loading it would count as damage.
+            message = f"{wrong}; mend the code that gives it"
+            failure = Failure(type="ImpossibleFigure", message=without_middle(message, WORDS))
+            record = msgspec.structs.replace(
+                record, status="error", failure=failure, metrics={}, curve=(), findings=(),
+                pattern=None, attended=None, method={},
+            )  # fmt: skip
         return self._keep(job, record)
 
     def _keep(self, job: Job, record: Record) -> Record:
