@@ -159,6 +159,17 @@ _ANCHORS = {
 _DIGITS = re.compile(r"(?<![\w#.])-?\d+\.\d{3,}")
 """Coordinates, which two decimals place to a hundredth of a point."""
 
+_IDLE = (
+    (r'<g id="[^"]+"/>', ""),
+    (r'<g id="[^"]+">', "<g>"),
+    (r' transform="rotate\(-0 [^"]*"', ""),
+    ("stroke-dashoffset: 0; ", ""),
+    (r"\n\s*", "\n"),
+    (r"<g>\n(<(?:path|use)[^<>]*/>|<text[^<>]*>[^<>]*</text>)\n</g>", r"\1"),
+)
+"""Parts of an SVG that change nothing, and what stands in their place: ids of groups that nothing
+refers to, turns by nothing, groups of one."""
+
 
 def draw(paint: Callable[[Any], None], width: float, height: float) -> str:
     """Return the SVG of what `paint(figure)` draws; the same for the same data, whatever the user
@@ -171,6 +182,8 @@ def draw(paint: Callable[[Any], None], width: float, height: float) -> str:
     # Identical images would share an id, and nothing refers to it.
     text = re.sub(r' id="image[0-9a-f]+"', "", text)
     text = _DIGITS.sub(lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), text)
+    for pattern, instead in _IDLE:
+        text = re.sub(pattern, instead, text)
     return text.replace("\r\n", "\n")
 
 

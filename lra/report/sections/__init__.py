@@ -17,8 +17,10 @@ from lra.report.sections import (
     endings,
     error,
     gallery,
+    learning,
     protocol,
     provenance,
+    published,
     tradeoff,
 )
 
@@ -29,7 +31,9 @@ SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     capabilities.sections,
     gallery.sections,
     certificates.sections,
+    learning.sections,
     decoding_by_use.sections,
+    published.sections,
     protocol.sections,
     provenance.sections,
     endings.sections,
