@@ -18,9 +18,11 @@ from lra.report.sections import (
     error,
     gallery,
     learning,
+    peers,
     protocol,
     provenance,
     published,
+    table2,
     tradeoff,
 )
 
@@ -34,6 +36,8 @@ SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     learning.sections,
     decoding_by_use.sections,
     published.sections,
+    peers.sections,
+    table2.sections,
     protocol.sections,
     provenance.sections,
     endings.sections,

@@ -79,14 +79,16 @@ def present(
     papers = list({line.paper.name: line.paper for line in lines}.values())
     table = _accuracies(scores, lines, analysis)
     if not is_first:
-        # Sources and variants are said once.
+        # Sources, variants and notes are said once.
         table = msgspec.structs.replace(table, notes=())
+    distances = _distances(scores, papers)
+    notes = tuple(f"{paper.name}: {paper.note}" for paper in papers if paper.note and is_first)
     return Section(
         topic="Published numbers",
         level="appendix",
         setting=", ".join(scores.setting.parts),
         text=(_TEXT,) if is_first else (),
-        tables=(table, _distances(scores, papers)),
+        tables=(table, msgspec.structs.replace(distances, notes=notes)),
     )
 
 
