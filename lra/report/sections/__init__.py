@@ -22,6 +22,7 @@ from lra.report.sections import (
     protocol,
     provenance,
     published,
+    statistics,
     table2,
     tradeoff,
 )
@@ -34,6 +35,7 @@ SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     gallery.sections,
     certificates.sections,
     learning.sections,
+    statistics.sections,
     decoding_by_use.sections,
     published.sections,
     peers.sections,
