@@ -25,6 +25,7 @@ from lra.report.sections import (
     statistics,
     table2,
     tradeoff,
+    trained_attention,
 )
 
 SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
@@ -36,6 +37,7 @@ SECTIONS: tuple[Callable[[Analysis], list[Section]], ...] = (
     certificates.sections,
     learning.sections,
     statistics.sections,
+    trained_attention.sections,
     decoding_by_use.sections,
     published.sections,
     peers.sections,
