@@ -13,8 +13,10 @@ import pandas as pd
 
 from lra.core.catalogue import EXACT, NO_MIXING
 from lra.report.accuracy import ACCURACY, Accuracies
+from lra.report.load.kept import measured
 from lra.report.load.select import Evidence
-from lra.report.rows import Key, shown
+from lra.report.load.versions import among, apart, measuring, text
+from lra.report.rows import Key, of, shown
 from lra.verdict.accuracy import Accuracies as BySeed
 from lra.verdict.accuracy import (
     Difference,
@@ -74,7 +76,14 @@ def statistics(evidence: Evidence, scores: Accuracies) -> Statistics | None:
     wanted = {column.protocol for column in columns}
     frame = evidence.figures
     own = frame[(frame["metric"] == ACCURACY) & frame["protocol"].isin(wanted)]
-    known = {key: _by_seed(own, key) for key in shown(own)}
+    own = own[own["value"].notna()]
+    ids = list(zip(own["origin"], own["record"], strict=True))
+    measured_by = [measuring(measured(evidence.records[id])) for id in ids]
+    features = apart(set(measured_by))
+    # No test compares two versions of the measuring code.
+    versions = [text(among(pairs, features)) for pairs in measured_by]
+    own = own.assign(part=own["protocol"] + " " + pd.Series(versions, own.index, dtype=object))
+    known = {key: _by_seed(of(own, key)) for key in shown(own)}
     known = {key: one for key, one in known.items() if _has_several(one, wanted)}
     if len(known) < 2:
         return None
@@ -90,7 +99,7 @@ def statistics(evidence: Evidence, scores: Accuracies) -> Statistics | None:
         against={
             name: _against(known, anchor, order, grain)
             for name in (EXACT, NO_MIXING)
-            if (anchor := next((key for key in order if key.mechanism == name), None))
+            if (anchor := _anchor(order, name))
         },
         pairs=tuple(_pairs(known, grain)),
         ranks=average_ranks({rank_name(key): _merged(known[key]) for key in order}),
@@ -98,14 +107,17 @@ def statistics(evidence: Evidence, scores: Accuracies) -> Statistics | None:
     )
 
 
-def _by_seed(own: pd.DataFrame, key: Key) -> dict[str, dict[int, float]]:
-    """By task and version of the measuring code: no test compares two versions."""
-    mine = own[(own["origin"] == key.origin) & (own["variant"] == key.variant)]
-    mine = mine[mine["value"].notna()]
+def _anchor(order: Sequence[Key], name: str) -> Key | None:
+    """The best row of a mechanism, the run's before the reference's."""
+    own = [key for key in order if key.mechanism == name]
+    return min(own, key=lambda key: key.origin != "run", default=None)
+
+
+def _by_seed(own: pd.DataFrame) -> dict[str, dict[int, float]]:
+    """By task and version of the measuring code."""
     found: dict[str, dict[int, float]] = defaultdict(dict)
-    names = [mine[name] for name in ("protocol", "versions", "seed", "value")]
-    for protocol, versions, seed, value in zip(*names, strict=True):
-        found[f"{protocol} {versions}"][int(seed)] = float(value)
+    for part, seed, value in zip(own["part"], own["seed"], own["value"], strict=True):
+        found[part][int(seed)] = float(value)
     return dict(found)
 
 
